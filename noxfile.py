@@ -6,7 +6,9 @@ import nox
 
 nox.options.sessions = ["quick", "lint", "types"]
 nox.options.reuse_existing_virtualenvs = True
-nox.options.error_on_missing_interpreters = False  # a Python that is not installed is skipped, and said
+nox.options.error_on_missing_interpreters = (
+    False  # a Python that is not installed is skipped, and said
+)
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
@@ -15,7 +17,15 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 def quick(session: nox.Session) -> None:
     """Run the tests that stay in one process."""
     session.install("-e", ".[dev]")
-    session.run("python", "-m", "pytest", "-q", "-m", "not slow and not processes", *session.posargs)
+    session.run(
+        "python",
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        "not slow and not processes",
+        *session.posargs,
+    )
 
 
 @nox.session(python=PYTHONS)
@@ -36,7 +46,15 @@ def slow(session: nox.Session) -> None:
 def coverage(session: nox.Session) -> None:
     """Run the ordinary tests with branch coverage."""
     session.install("-e", ".[dev]")
-    session.run("python", "-m", "pytest", "-q", "--cov", "--cov-report=term:skip-covered", *session.posargs)
+    session.run(
+        "python",
+        "-m",
+        "pytest",
+        "-q",
+        "--cov",
+        "--cov-report=term:skip-covered",
+        *session.posargs,
+    )
 
 
 @nox.session
@@ -46,8 +64,25 @@ def base(session: nox.Session) -> None:
         *("-e", ".", "hypothesis>=6.140,<6.164", "hypothesis-jsonschema>=0.23,<0.24"),
         *("pytest>=8.4,<10", "pytest-asyncio", "pytest-xdist>=3.8,<4", "trio>=0.30"),
     )
-    tests = [f"tests/{name}" for name in ("contract", "compatibility", "derive", "catalog", "tokens", "runtime")]
-    session.run("python", "-m", "pytest", "-q", *(session.posargs or tests), env={"SKILLRUNTIME_TESTS_BASE": "1"})
+    tests = [
+        f"tests/{name}"
+        for name in (
+            "contract",
+            "compatibility",
+            "derive",
+            "catalog",
+            "tokens",
+            "runtime",
+        )
+    ]
+    session.run(
+        "python",
+        "-m",
+        "pytest",
+        "-q",
+        *(session.posargs or tests),
+        env={"SKILLRUNTIME_TESTS_BASE": "1"},
+    )
 
 
 @nox.session
@@ -70,9 +105,26 @@ def types(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the site in docs/_build, warnings as errors; run every example and every guide."""
     session.install("-e", ".[dev]")
-    session.run("python", "-m", "sphinx", "--fail-on-warning", "--keep-going", "-b", "html", "docs", "docs/_build")
     session.run(
-        *("python", "-m", "pytest", "-q", "tests/test_documents.py", "tests/test_guides.py"),
+        "python",
+        "-m",
+        "sphinx",
+        "--fail-on-warning",
+        "--keep-going",
+        "-b",
+        "html",
+        "docs",
+        "docs/_build",
+    )
+    session.run(
+        *(
+            "python",
+            "-m",
+            "pytest",
+            "-q",
+            "tests/test_documents.py",
+            "tests/test_guides.py",
+        ),
         "tests/adapters/test_examples.py",
     )
 

@@ -33,8 +33,17 @@ SCHEMA: dict[str, Any] = {
     "required": ["topics", "recipient"],
     "additionalProperties": False,
     "properties": {
-        "topics": {"type": "array", "items": {"type": "string", "minLength": 2}, "minItems": 1, "maxItems": 5},
-        "time_range": {"type": "string", "enum": ["today", "this_week", "this_month"], "default": "today"},
+        "topics": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 2},
+            "minItems": 1,
+            "maxItems": 5,
+        },
+        "time_range": {
+            "type": "string",
+            "enum": ["today", "this_week", "this_month"],
+            "default": "today",
+        },
         "max_articles": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
         "language": {"type": "string", "pattern": "^[a-z]{2}$", "default": "en"},
         "threshold": {"type": "number", "minimum": 0, "maximum": 1},
@@ -64,12 +73,21 @@ FULL: dict[str, Any] = {
     "threshold": 0.5,
     "save": False,
     "recipient": {"name": "Ada", "age": 36},
-    "sources": [{"url": "https://example.org/a", "weight": 0.5}, {"url": "https://example.org/b"}],
+    "sources": [
+        {"url": "https://example.org/a", "weight": 0.5},
+        {"url": "https://example.org/b"},
+    ],
 }
 SPARSE: dict[str, Any] = {"topics": ["AI regulation"], "recipient": {"name": "Ada"}}
 TEXT = json.dumps(FULL)
 MALFORMED = json.dumps(
-    FULL | {"max_articles": "3", "topics": "AI regulation", "recipient": {"name": "Ada", "age": "36"}, "save": "True"}
+    FULL
+    | {
+        "max_articles": "3",
+        "topics": "AI regulation",
+        "recipient": {"name": "Ada", "age": "36"},
+        "save": "True",
+    }
 )
 FENCED = f"Here you are:\n```json\n{MALFORMED}\n```"
 REFUSED = json.dumps(FULL | {"max_articles": "three", "mood": "good"})
@@ -121,7 +139,12 @@ def contenders() -> dict[str, Callable[[], Any]]:
     reference = jsonschema.Draft202012Validator(SCHEMA)
     compiled = fastjsonschema.compile(SCHEMA, use_default=False)
     adapter = TypeAdapter(Arguments)
-    tool = StructuredTool(name="digest", description="Digest.", args_schema=Arguments, func=lambda **_: None)
+    tool = StructuredTool(
+        name="digest",
+        description="Digest.",
+        args_schema=Arguments,
+        func=lambda **_: None,
+    )
 
     def refuse() -> None:
         try:
@@ -140,7 +163,9 @@ def contenders() -> dict[str, Callable[[], Any]]:
         for error in engine.iter_errors(ONE_ERROR):
             [name] = error.instance_path
             repaired[name] = int(error.instance)
-            repairs.append({"path": f"/{name}", "before": error.instance, "after": repaired[name]})
+            repairs.append(
+                {"path": f"/{name}", "before": error.instance, "after": repaired[name]}
+            )
         if not engine.is_valid(repaired):
             raise AssertionError("it is not repaired")
         return {"arguments": repaired, "repairs": repairs}
@@ -153,16 +178,24 @@ def contenders() -> dict[str, Callable[[], Any]]:
     return {
         "jsonschema_rs is_valid": lambda: engine.is_valid(FULL),
         "accept mapping": lambda: contract.accept(FULL, fill_defaults=False),
-        "accept mapping, defaults asked for, none missing": lambda: contract.accept(FULL),
+        "accept mapping, defaults asked for, none missing": lambda: contract.accept(
+            FULL
+        ),
         "accept mapping, four defaults filled": lambda: contract.accept(SPARSE),
         "jsonschema_rs is_valid, sparse": lambda: engine.is_valid(SPARSE),
         "json.loads": lambda: json.loads(TEXT),
         "json.loads + is_valid": lambda: engine.is_valid(json.loads(TEXT)),
         "accept text": lambda: contract.accept(TEXT, fill_defaults=False),
         "least for one repair": least_repair,
-        "accept mapping, one repair": lambda: contract.accept(ONE_ERROR, fill_defaults=False),
-        "accept text, four repairs": lambda: contract.accept(MALFORMED, fill_defaults=False),
-        "accept text, fence, prose and four repairs": lambda: contract.accept(FENCED, fill_defaults=False),
+        "accept mapping, one repair": lambda: contract.accept(
+            ONE_ERROR, fill_defaults=False
+        ),
+        "accept text, four repairs": lambda: contract.accept(
+            MALFORMED, fill_defaults=False
+        ),
+        "accept text, fence, prose and four repairs": lambda: contract.accept(
+            FENCED, fill_defaults=False
+        ),
         "refuse text, two errors": refuse,
         "compile a schema": compile_schema,
         "pydantic TypeAdapter, mapping": lambda: adapter.validate_python(FULL),
@@ -170,7 +203,9 @@ def contenders() -> dict[str, Callable[[], Any]]:
         "pydantic TypeAdapter, text": lambda: adapter.validate_json(TEXT),
         "fastjsonschema, mapping": lambda: compiled(FULL),
         "jsonschema, mapping": lambda: reference.is_valid(FULL),
-        "LangChain StructuredTool parsing, mapping": lambda: tool._parse_input(FULL, None),
+        "LangChain StructuredTool parsing, mapping": lambda: tool._parse_input(
+            FULL, None
+        ),
     }
 
 
@@ -182,18 +217,30 @@ def targets(us: dict[str, float]) -> list[tuple[str, float, float, str]]:
         (
             "accept, four defaults filled / is_valid",
             20,
-            us["accept mapping, four defaults filled"] / us["jsonschema_rs is_valid, sparse"],
+            us["accept mapping, four defaults filled"]
+            / us["jsonschema_rs is_valid, sparse"],
             "x",
         ),
-        ("accept a mapping / pydantic TypeAdapter", 2.5, accept / us["pydantic TypeAdapter, mapping"], "x"),
+        (
+            "accept a mapping / pydantic TypeAdapter",
+            2.5,
+            accept / us["pydantic TypeAdapter, mapping"],
+            "x",
+        ),
         (
             "accept, four defaults filled / pydantic TypeAdapter",
             2,
-            us["accept mapping, four defaults filled"] / us["pydantic TypeAdapter, sparse"],
+            us["accept mapping, four defaults filled"]
+            / us["pydantic TypeAdapter, sparse"],
             "x",
         ),
         ("accept a mapping / jsonschema", 0.1, accept / us["jsonschema, mapping"], "x"),
-        ("accept a text / (json.loads + accept a mapping)", 3, text / (us["json.loads"] + accept), "x"),
+        (
+            "accept a text / (json.loads + accept a mapping)",
+            3,
+            text / (us["json.loads"] + accept),
+            "x",
+        ),
         (
             "accept, one repair / the least that it takes",
             20,
@@ -201,14 +248,21 @@ def targets(us: dict[str, float]) -> list[tuple[str, float, float, str]]:
             "x",
         ),
         ("accept a text, four repairs", 300, us["accept text, four repairs"], "us"),
-        ("accept a text, fence, prose and four repairs", 300, us["accept text, fence, prose and four repairs"], "us"),
+        (
+            "accept a text, fence, prose and four repairs",
+            300,
+            us["accept text, fence, prose and four repairs"],
+            "us",
+        ),
         ("compile a schema", 250, us["compile a schema"], "us"),
     ]
 
 
 def main() -> int:
     """Time every contender in turns, print the table and the document; 1 if a target is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--calls", type=int, default=200)
     options = parser.parse_args()
@@ -219,7 +273,11 @@ def main() -> int:
     gc.disable()
     for _ in range(options.rounds):
         for name, call in entrants.items():
-            calls = options.calls if "compile" not in name and name != "jsonschema, mapping" else options.calls // 10
+            calls = (
+                options.calls
+                if "compile" not in name and name != "jsonschema, mapping"
+                else options.calls // 10
+            )
             samples[name].append(seconds(call, max(calls, 1)))
         gc.collect()
     us = {name: min(times) * 1e6 for name, times in samples.items()}
@@ -229,14 +287,25 @@ def main() -> int:
     print(f"\n{'target':55} {'at most':>10} {'measured':>10}", file=sys.stderr)
     for what, bound, measured, unit in rows:
         met = "met" if measured <= bound else "MISSED"
-        print(f"{what:55} {bound:>8g} {unit:2} {measured:>7.3g} {unit:2} {met}", file=sys.stderr)
+        print(
+            f"{what:55} {bound:>8g} {unit:2} {measured:>7.3g} {unit:2} {met}",
+            file=sys.stderr,
+        )
     document = {
         "machine": platform.processor() or platform.machine(),
         "python": platform.python_version(),
         "microseconds": us,
-        "microseconds_median": {name: statistics.median(times) * 1e6 for name, times in samples.items()},
+        "microseconds_median": {
+            name: statistics.median(times) * 1e6 for name, times in samples.items()
+        },
         "targets": [
-            {"what": what, "at_most": bound, "measured": measured, "unit": unit, "met": measured <= bound}
+            {
+                "what": what,
+                "at_most": bound,
+                "measured": measured,
+                "unit": unit,
+                "met": measured <= bound,
+            }
             for what, bound, measured, unit in rows
         ],
     }

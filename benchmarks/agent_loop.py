@@ -61,7 +61,9 @@ def main() -> None:
     if options.json:
         print(json.dumps(rows, indent=2))
         return
-    print(f"{'skills':>7} {'agent':<28} {'CPU ms a call':>16} {'added ms':>9} {'x bare':>7} {'added tokens':>13}")
+    print(
+        f"{'skills':>7} {'agent':<28} {'CPU ms a call':>16} {'added ms':>9} {'x bare':>7} {'added tokens':>13}"
+    )
     for row in rows:
         print(
             f"{row['skills']:>7} {row['agent']:<28} {row['ms']:>16.2f} {row['added_ms']:>9.2f} "
@@ -77,23 +79,39 @@ def measure(root: Path, size: int, turns: int) -> list[dict[str, Any]]:
         "bare": list,
         "skillruntime": lambda: [SkillMiddleware(runtime)],
         "skillruntime, no refresh": lambda: [SkillMiddleware(runtime, refresh=False)],
-        "skillruntime, no budget": lambda: [SkillMiddleware(runtime, catalog_tokens=None)],
+        "skillruntime, no budget": lambda: [
+            SkillMiddleware(runtime, catalog_tokens=None)
+        ],
     }
     with contextlib.suppress(ImportError):
         from deepagents.backends import FilesystemBackend
         from deepagents.middleware.skills import SkillsMiddleware
 
         backend = FilesystemBackend(root_dir=str(root), virtual_mode=False)
-        kinds["deepagents"] = lambda: [SkillsMiddleware(backend=backend, sources=[str(root)])]
+        kinds["deepagents"] = lambda: [
+            SkillsMiddleware(backend=backend, sources=[str(root)])
+        ]
     times: dict[str, list[float]] = {kind: [] for kind in kinds}
     tokens: dict[str, int] = {}
     for run in range(RUNS + 1):
         for kind, make in kinds.items():
             loads = kind.startswith("skillruntime")
-            opening = call_message(("load_skill", {"name": first})) if loads else call_message(("look", {"text": "a"}))
-            replies = [opening, *(call_message(("look", {"text": "a"}), turn=n) for n in range(2, turns))]
+            opening = (
+                call_message(("load_skill", {"name": first}))
+                if loads
+                else call_message(("look", {"text": "a"}))
+            )
+            replies = [
+                opening,
+                *(
+                    call_message(("look", {"text": "a"}), turn=n)
+                    for n in range(2, turns)
+                ),
+            ]
             model = ScriptedChatModel(replies=[*replies, AIMessage("Done.")])
-            agent = create_agent(model, [look], middleware=make(), system_prompt="Be brief.")
+            agent = create_agent(
+                model, [look], middleware=make(), system_prompt="Be brief."
+            )
             agent.get_graph()
             began = time.process_time()
             agent.invoke({"messages": [HumanMessage("Go.")]}, {"recursion_limit": 200})

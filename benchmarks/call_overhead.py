@@ -27,15 +27,26 @@ from skillruntime.adapters.langchain import SkillTool
 from skillruntime.contract import Contract
 from skillruntime.runtime import SkillRuntime
 
-ARGUMENTS = {"topics": ["AI regulation", "quantum computing"], "max_articles_per_topic": 3, "save_to_file": False}
+ARGUMENTS = {
+    "topics": ["AI regulation", "quantum computing"],
+    "max_articles_per_topic": 3,
+    "save_to_file": False,
+}
 TOOL_CALL = {"name": "digest", "args": ARGUMENTS, "id": "call_1", "type": "tool_call"}
-RESULT = {"status": "success", "generated_at": "2026-01-01T00:00:00Z", "topics_covered": []}
+RESULT = {
+    "status": "success",
+    "generated_at": "2026-01-01T00:00:00Z",
+    "topics_covered": [],
+}
 REFUSED = {**ARGUMENTS, "max_articles_per_topic": 11}
 REFUSED_CALL = {**TOOL_CALL, "args": REFUSED}
 REPAIRED = {**ARGUMENTS, "max_articles_per_topic": "3"}
 
 TARGETS = {
-    "SkillTool.invoke": {"StructuredTool.invoke (pydantic)": 0.6, "bare BaseTool.invoke": 1.4},
+    "SkillTool.invoke": {
+        "StructuredTool.invoke (pydantic)": 0.6,
+        "bare BaseTool.invoke": 1.4,
+    },
     "SkillTool.invoke, refused": {"StructuredTool.invoke, refused and handled": 1.7},
     "contract.accept, one repair": {"jsonschema_rs iter_errors": 30},
 }
@@ -52,9 +63,22 @@ INPUT = {
             "minItems": 1,
             "maxItems": 5,
         },
-        "time_range": {"type": "string", "enum": ["today", "24h", "this_week", "this_month"], "default": "today"},
-        "max_articles_per_topic": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
-        "output_language": {"type": "string", "default": "auto", "pattern": "^(auto|[a-z]{2})$"},
+        "time_range": {
+            "type": "string",
+            "enum": ["today", "24h", "this_week", "this_month"],
+            "default": "today",
+        },
+        "max_articles_per_topic": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 10,
+            "default": 5,
+        },
+        "output_language": {
+            "type": "string",
+            "default": "auto",
+            "pattern": "^(auto|[a-z]{2})$",
+        },
         "output_format": {
             "type": "string",
             "enum": ["prose", "bullets", "structured", "brief"],
@@ -111,7 +135,9 @@ def main() -> None:
     options = parser.parse_args()
 
     runtime = SkillRuntime()
-    contract = Contract.from_dict({"version": "2.0.0", "input": INPUT, "output": OUTPUT}, name="digest")
+    contract = Contract.from_dict(
+        {"version": "2.0.0", "input": INPUT, "output": OUTPUT}, name="digest"
+    )
     runtime.implements("digest", contract=contract)(lambda arguments: RESULT)
 
     async_runtime = SkillRuntime()
@@ -120,25 +146,41 @@ def main() -> None:
     async def async_digest(arguments: dict[str, Any]) -> dict[str, Any]:
         return RESULT
 
-    structured = StructuredTool.from_function(digest, name="digest", description="Digest", args_schema=DigestInput)
+    structured = StructuredTool.from_function(
+        digest, name="digest", description="Digest", args_schema=DigestInput
+    )
     skill_tool = SkillTool(runtime, "digest", description="Digest")
     bare = BareTool()
     handled = StructuredTool.from_function(
-        digest, name="digest", description="Digest", args_schema=DigestInput, handle_validation_error=True
+        digest,
+        name="digest",
+        description="Digest",
+        args_schema=DigestInput,
+        handle_validation_error=True,
     )
     engine = jsonschema_rs.Draft202012Validator(INPUT)
     loop = asyncio.new_event_loop()
     contenders: dict[str, Callable[[int], None]] = {
         "direct function call": _repeat(lambda: digest(**ARGUMENTS)),
         "runtime.call_sync": _repeat(lambda: runtime.call_sync("digest", ARGUMENTS)),
-        "runtime.call (async function)": _repeat_async(loop, lambda: async_runtime.call("digest", ARGUMENTS)),
-        "runtime.call (worker thread)": _repeat_async(loop, lambda: runtime.call("digest", ARGUMENTS)),
+        "runtime.call (async function)": _repeat_async(
+            loop, lambda: async_runtime.call("digest", ARGUMENTS)
+        ),
+        "runtime.call (worker thread)": _repeat_async(
+            loop, lambda: runtime.call("digest", ARGUMENTS)
+        ),
         "bare BaseTool.invoke": _repeat(lambda: bare.invoke(TOOL_CALL)),
-        "StructuredTool.invoke (pydantic)": _repeat(lambda: structured.invoke(TOOL_CALL)),
+        "StructuredTool.invoke (pydantic)": _repeat(
+            lambda: structured.invoke(TOOL_CALL)
+        ),
         "SkillTool.invoke": _repeat(lambda: skill_tool.invoke(TOOL_CALL)),
-        "StructuredTool.invoke, refused and handled": _repeat(lambda: handled.invoke(REFUSED_CALL)),
+        "StructuredTool.invoke, refused and handled": _repeat(
+            lambda: handled.invoke(REFUSED_CALL)
+        ),
         "SkillTool.invoke, refused": _repeat(lambda: skill_tool.invoke(REFUSED_CALL)),
-        "jsonschema_rs iter_errors": _repeat(lambda: list(engine.iter_errors(REPAIRED))),
+        "jsonschema_rs iter_errors": _repeat(
+            lambda: list(engine.iter_errors(REPAIRED))
+        ),
         "contract.accept, one repair": _repeat(lambda: contract.accept(REPAIRED)),
     }
     try:
@@ -156,7 +198,9 @@ def _repeat(call: Callable[[], Any]) -> Callable[[int], None]:
     return run
 
 
-def _repeat_async(loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> Callable[[int], None]:
+def _repeat_async(
+    loop: asyncio.AbstractEventLoop, call: Callable[[], Any]
+) -> Callable[[int], None]:
     async def run_all(times: int) -> None:
         for _ in range(times):
             await call()
@@ -164,7 +208,9 @@ def _repeat_async(loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> C
     return lambda times: loop.run_until_complete(run_all(times))
 
 
-def _measure(contenders: dict[str, Callable[[int], None]], rounds: int, calls: int) -> dict[str, list[float]]:
+def _measure(
+    contenders: dict[str, Callable[[int], None]], rounds: int, calls: int
+) -> dict[str, list[float]]:
     """Return the CPU seconds of a call, for every round of every contender."""
     for run in contenders.values():
         run(calls)  # warm
@@ -182,13 +228,18 @@ def _report(seconds: dict[str, list[float]], options: argparse.Namespace) -> Non
         name: {
             "median_us": round(statistics.median(values) * 1e6, 2),
             "worst_us": round(max(values) * 1e6, 2),
-            "ratios": {other: _ratio(values, seconds[other], limit) for other, limit in TARGETS.get(name, {}).items()},
+            "ratios": {
+                other: _ratio(values, seconds[other], limit)
+                for other, limit in TARGETS.get(name, {}).items()
+            },
         }
         for name, values in seconds.items()
     }
     print(f"{'':44}{'median us':>11}{'worst us':>11}", file=sys.stderr)
     for name, row in rows.items():
-        print(f"{name:44}{row['median_us']:11.2f}{row['worst_us']:11.2f}", file=sys.stderr)
+        print(
+            f"{name:44}{row['median_us']:11.2f}{row['worst_us']:11.2f}", file=sys.stderr
+        )
         for other, ratio in row["ratios"].items():
             line = f"    {ratio['median']} x {other} (worst {ratio['worst']}); target {ratio['target']}"
             print(line, file=sys.stderr)
@@ -204,7 +255,11 @@ def _report(seconds: dict[str, list[float]], options: argparse.Namespace) -> Non
 
 def _ratio(mine: list[float], theirs: list[float], limit: float) -> dict[str, float]:
     ratios = [one / other for one, other in zip(mine, theirs, strict=True)]
-    return {"median": round(statistics.median(ratios), 3), "worst": round(max(ratios), 3), "target": limit}
+    return {
+        "median": round(statistics.median(ratios), 3),
+        "worst": round(max(ratios), 3),
+        "target": limit,
+    }
 
 
 if __name__ == "__main__":

@@ -30,14 +30,7 @@ import httpx2
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for what it shares with the tests
 
-from benchmarks.chaos_cluster import (
-    LEASE,
-    Clients,
-    Cluster,
-    History,
-    judge,
-    report,
-)
+from benchmarks.chaos_cluster import LEASE, Clients, Cluster, History, judge, report
 from tests.server.postgres import Postgres, running_postgres
 from tests.server.relay import Relay
 
@@ -70,7 +63,9 @@ async def kill(world: World) -> None:
     """Kill -9, one server after the other."""
 
     async def act(number: int) -> None:
-        await anyio.to_thread.run_sync(world.cluster.restart, number % len(world.cluster.ports))
+        await anyio.to_thread.run_sync(
+            world.cluster.restart, number % len(world.cluster.ports)
+        )
 
     await world.each(act)
 
@@ -79,7 +74,9 @@ async def deploys(world: World) -> None:
     """SIGTERM: each server drains, ends and is started again, then the next one."""
 
     async def act(number: int) -> None:
-        await anyio.to_thread.run_sync(world.cluster.restart, number % len(world.cluster.ports), signal.SIGTERM)
+        await anyio.to_thread.run_sync(
+            world.cluster.restart, number % len(world.cluster.ports), signal.SIGTERM
+        )
 
     await world.each(act)
 
@@ -100,7 +97,9 @@ async def mistaken(world: World) -> None:
 
     def act() -> None:
         with psycopg.connect(world.cluster.database, autocommit=True) as connection:
-            print(f"  {connection.execute(requeue).rowcount} taken from servers that run them")
+            print(
+                f"  {connection.execute(requeue).rowcount} taken from servers that run them"
+            )
 
     await world.each(lambda number: anyio.to_thread.run_sync(act))
 
@@ -142,7 +141,9 @@ async def partition(world: World, seconds: float = 30.0) -> None:
     ended, count = time.monotonic(), len(world.history.accepted)
     while len(world.history.accepted) == count:
         await anyio.sleep(0.02)
-    print(f"  {during} accepted during the partition; the next one {time.monotonic() - ended:.1f} s after its end")
+    print(
+        f"  {during} accepted during the partition; the next one {time.monotonic() - ended:.1f} s after its end"
+    )
 
 
 async def clock(world: World) -> None:
@@ -160,15 +161,22 @@ async def disk(world: World) -> None:
 
     async def act(number: int) -> None:
         ballast = world.directory / "disk" / "ballast"
-        with suppress(OSError), ballast.open("wb") as file:  # the database may have filled it by itself
+        with (
+            suppress(OSError),
+            ballast.open("wb") as file,
+        ):  # the database may have filled it by itself
             while True:
                 file.write(b"x" * 65536)
         before = len(world.history.accepted)
         await anyio.sleep(5)
-        print(f"  {len(world.history.accepted) - before} accepted while the disk was full")
+        print(
+            f"  {len(world.history.accepted) - before} accepted while the disk was full"
+        )
         ballast.unlink(missing_ok=True)
         # PostgreSQL ends itself when it cannot write its log; a service manager starts it again.
-        if world.postgres is not None and await anyio.to_thread.run_sync(world.postgres.start_again):
+        if world.postgres is not None and await anyio.to_thread.run_sync(
+            world.postgres.start_again
+        ):
             print("  PostgreSQL had ended, and was started again")
 
     await world.each(act)
@@ -179,12 +187,32 @@ async def duplicates(world: World) -> None:
 
 
 SCENARIOS: dict[str, Callable[[World], Awaitable[None]]] = {
-    each.__name__: each for each in (kill, deploys, lost, freeze, mistaken, stops, partition, clock, disk, duplicates)
+    each.__name__: each
+    for each in (
+        kill,
+        deploys,
+        lost,
+        freeze,
+        mistaken,
+        stops,
+        partition,
+        clock,
+        disk,
+        duplicates,
+    )
 }
 _OF_MANY = ("lost", "freeze", "mistaken", "stops", "partition")
 
 
-async def attack(name: str, *, executions: int, times: int, servers: int, sqlite: bool, seconds: float = 0.02) -> int:
+async def attack(
+    name: str,
+    *,
+    executions: int,
+    times: int,
+    servers: int,
+    sqlite: bool,
+    seconds: float = 0.02,
+) -> int:
     """Run one scenario; print what the model found, and return how many promises were broken."""
     if sqlite and name in _OF_MANY:
         return 0
@@ -198,9 +226,19 @@ async def attack(name: str, *, executions: int, times: int, servers: int, sqlite
                 tasks.start_soon(SCENARIOS[name], world)
                 await world.clients.submit_all()
         stuck = await world.clients.follow_all(600)
-        broken = judge(world.history, world.cluster.effects.read_text(), kills=world.cluster.kills, stuck=stuck)
+        broken = judge(
+            world.history,
+            world.cluster.effects.read_text(),
+            kills=world.cluster.kills,
+            stuck=stuck,
+        )
         where = "SQLite, 1 server" if sqlite else f"PostgreSQL, {servers} servers"
-        report(f"{name} x {times} ({where})", world.history, broken, time.monotonic() - started)
+        report(
+            f"{name} x {times} ({where})",
+            world.history,
+            broken,
+            time.monotonic() - started,
+        )
         return sum(broken.values())
 
 
@@ -226,17 +264,30 @@ async def opened(
         stack = []
         if name == "disk":
             (directory / "disk").mkdir()
-            size = "size=24m" if sqlite else "size=200m"  # an empty PostgreSQL has 40 MB, and its log grows by 16 MB
-            subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", directory / "disk"], check=True)
-        clocks = [_with_clock(directory / f"clock-{each}") for each in range(servers + 1)] if name == "clock" else []
+            size = (
+                "size=24m" if sqlite else "size=200m"
+            )  # an empty PostgreSQL has 40 MB, and its log grows by 16 MB
+            subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", size, "tmpfs", directory / "disk"],
+                check=True,
+            )
+        clocks = (
+            [_with_clock(directory / f"clock-{each}") for each in range(servers + 1)]
+            if name == "clock"
+            else []
+        )
         postgres = relay = None
         try:
             if sqlite:
-                database, servers = str(directory / ("disk/e.db" if name == "disk" else "e.db")), 1
+                database, servers = (
+                    str(directory / ("disk/e.db" if name == "disk" else "e.db")),
+                    1,
+                )
             else:
                 # The last clock is the database's own.
                 context = running_postgres(
-                    prefix=clocks[-1] if clocks else (), place=directory / "disk" if name == "disk" else None
+                    prefix=clocks[-1] if clocks else (),
+                    place=directory / "disk" if name == "disk" else None,
                 )
                 postgres = context.__enter__()
                 stack.append(context)
@@ -244,11 +295,25 @@ async def opened(
                 if name == "partition":
                     relay = Relay(postgres.port)
                     database = postgres.url(database.rpartition("/")[2], relay.port)
-            cluster = Cluster(servers, database, directory / "effects", seconds=seconds, prefixes=clocks or None)
+            cluster = Cluster(
+                servers,
+                database,
+                directory / "effects",
+                seconds=seconds,
+                prefixes=clocks or None,
+            )
             try:
                 async with httpx2.AsyncClient(timeout=30, trust_env=False) as http:
                     history = History(executions)
-                    yield World(cluster, Clients(cluster, http, history), history, postgres, relay, directory, times)
+                    yield World(
+                        cluster,
+                        Clients(cluster, http, history),
+                        history,
+                        postgres,
+                        relay,
+                        directory,
+                        times,
+                    )
             finally:
                 cluster.close()
         finally:
@@ -265,18 +330,30 @@ def _with_clock(file: Path) -> list[str]:
         raise SystemExit("clock needs faketime (Debian: apt-get install faketime)")
     file.write_text("+0")
     # A clock that is set does not move the monotonic one.
-    settings = (f"LD_PRELOAD={library}", f"FAKETIME_TIMESTAMP_FILE={file}", "FAKETIME_NO_CACHE=1")
+    settings = (
+        f"LD_PRELOAD={library}",
+        f"FAKETIME_TIMESTAMP_FILE={file}",
+        "FAKETIME_NO_CACHE=1",
+    )
     return ["env", *settings, "FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1"]
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("scenarios", nargs="+", choices=[*SCENARIOS, "all"])
     parser.add_argument("--executions", type=int, default=1000)
-    parser.add_argument("--times", type=int, default=10, help="how often the fault happens")
+    parser.add_argument(
+        "--times", type=int, default=10, help="how often the fault happens"
+    )
     parser.add_argument("--servers", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.02, help="how long a run of the skill takes")
-    parser.add_argument("--sqlite", action="store_true", help="one server on a SQLite file")
+    parser.add_argument(
+        "--seconds", type=float, default=0.02, help="how long a run of the skill takes"
+    )
+    parser.add_argument(
+        "--sqlite", action="store_true", help="one server on a SQLite file"
+    )
     options = parser.parse_args()
     total = 0
     for scenario in SCENARIOS if "all" in options.scenarios else options.scenarios:

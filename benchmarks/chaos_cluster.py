@@ -37,7 +37,11 @@ from skillruntime.server import (
 )
 from tests.server.processes import read_port
 
-SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+}
 LEASE = 6.0  # seconds
 
 
@@ -60,16 +64,28 @@ async def serve(database: str, effects: Path, seconds: float) -> None:
 
     published = []
     for name, promised in (("twice", {"idempotent": True}), ("once", {})):
-        contract = Contract.from_dict({"version": "1.0.0", "input": SCHEMA, "annotations": promised}, name=name)
+        contract = Contract.from_dict(
+            {"version": "1.0.0", "input": SCHEMA, "annotations": promised}, name=name
+        )
         runtime.implements(name, contract=contract)(run)
         descriptor = describe(name, contract, base_url=f"http://127.0.0.1:{port}")
         published.append(PublishedSkill(descriptor, name, contract))
     async with durable_executions(
-        SkillWork(runtime, published), database, wait="://" not in database, lease=LEASE, max_wait=600
+        SkillWork(runtime, published),
+        database,
+        wait="://" not in database,
+        lease=LEASE,
+        max_wait=600,
     ) as executions:
         limits = Limits(math.inf, math.inf, unfinished_per_caller=10**9)
         service = SkillService(published, executions, limits=limits, secret=b"chaos")
-        server = Server(create_app(service), service, grace=1, drain=5, on_ready=lambda: print(port, flush=True))
+        server = Server(
+            create_app(service),
+            service,
+            grace=1,
+            drain=5,
+            on_ready=lambda: print(port, flush=True),
+        )
         await server.serve([listening])
 
 
@@ -77,7 +93,13 @@ class Cluster:
     """The servers, each of which has another port after each start; *prefixes* are commands, one a server."""
 
     def __init__(
-        self, number: int, database: str, effects: Path, *, seconds: float, prefixes: list[list[str]] | None
+        self,
+        number: int,
+        database: str,
+        effects: Path,
+        *,
+        seconds: float,
+        prefixes: list[list[str]] | None,
     ) -> None:
         self.database, self.effects, self.seconds = database, effects, seconds
         self.prefixes = prefixes or [[] for _ in range(number)]
@@ -87,9 +109,17 @@ class Cluster:
         self.kills = 0
 
     def _start(self, number: int) -> subprocess.Popen[bytes]:
-        program = [sys.executable, __file__, self.database, str(self.effects), str(self.seconds)]
+        program = [
+            sys.executable,
+            __file__,
+            self.database,
+            str(self.effects),
+            str(self.seconds),
+        ]
         with self.log.open("ab") as log:
-            return subprocess.Popen([*self.prefixes[number], *program], stdout=subprocess.PIPE, stderr=log)
+            return subprocess.Popen(
+                [*self.prefixes[number], *program], stdout=subprocess.PIPE, stderr=log
+            )
 
     def _read_port(self, number: int) -> int:
         try:
@@ -143,12 +173,18 @@ class Clients:
     cluster: Cluster
     http: httpx2.AsyncClient
     history: History
-    limiter: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(64))
+    limiter: anyio.CapacityLimiter = field(
+        default_factory=lambda: anyio.CapacityLimiter(64)
+    )
 
     async def submit(self, text: str) -> str:
         """Submit one under the key *text*, until a server accepts it; return its execution's id."""
         skill = text.partition("-")[0]
-        document = {"caller": {"id": "c", "type": "service"}, "skill_id": skill, "inputs": {"text": text}}
+        document = {
+            "caller": {"id": "c", "type": "service"},
+            "skill_id": skill,
+            "inputs": {"text": text},
+        }
         path, headers = f"/skills/{skill}/invoke", {"idempotency-key": text}
         response = await self.ask("POST", path, json=document, headers=headers)
         assert "execution_id" in response.json(), response.text
@@ -161,7 +197,9 @@ class Clients:
         """Submit them all."""
         async with anyio.create_task_group() as tasks:
             for number in range(self.history.wanted):
-                tasks.start_soon(self._submit, f"{('twice', 'once')[number % 2]}-{number}")
+                tasks.start_soon(
+                    self._submit, f"{('twice', 'once')[number % 2]}-{number}"
+                )
 
     async def _submit(self, text: str) -> None:
         async with self.limiter:
@@ -182,7 +220,9 @@ class Clients:
                 document: dict[str, Any] = {"status": "accepted"}
                 while document["status"] in ("accepted", "running"):
                     path = f"/executions/{self.history.accepted[text]}"
-                    document = (await self.ask("GET", path, headers={"prefer": "wait=5"})).json()
+                    document = (
+                        await self.ask("GET", path, headers={"prefer": "wait=5"})
+                    ).json()
                     if "status" not in document:
                         break
                 self.history.ends.setdefault(text, []).append(document)
@@ -192,7 +232,9 @@ class Clients:
         while True:
             port = random.choice(self.cluster.ports)
             try:
-                response = await self.http.request(method, f"http://127.0.0.1:{port}{path}", **options)
+                response = await self.http.request(
+                    method, f"http://127.0.0.1:{port}{path}", **options
+                )
             except httpx2.TransportError:
                 await anyio.sleep(0.05)
                 continue
@@ -204,22 +246,37 @@ class Clients:
 
 def judge(history: History, effects: str, *, kills: int, stuck: bool) -> dict[str, int]:
     """Return how often each promise was broken, after so many kill -9."""
-    runs = Counter(line.partition(" ")[2] for line in effects.splitlines() if line.startswith("begin "))
+    runs = Counter(
+        line.partition(" ")[2]
+        for line in effects.splitlines()
+        if line.startswith("begin ")
+    )
     last = {text: seen[-1] for text, seen in history.ends.items()}
-    completed = {text for text, document in last.items() if document.get("status") == "completed"}
+    completed = {
+        text for text, document in last.items() if document.get("status") == "completed"
+    }
     interrupted = interrupted_of(history)
     unmarked = [text for text in interrupted if runs[text] == 0]
     # A kill may come between a mark and its effect. Marks are committed one by one, each shortly before its effect, so
     # that few of what a kill interrupts are there; how many depends on the machine, so a rate would be no promise.
     is_too_many = len(unmarked) > kills + len(interrupted) / 2
     return {
-        "accepted and lost": len(history.accepted) - sum("status" in document for document in last.values()),
+        "accepted and lost": len(history.accepted)
+        - sum("status" in document for document in last.values()),
         "never accepted": history.wanted - len(history.accepted),
-        "ended rows altered": sum(1 for seen in history.ends.values() if len(seen) == 2 and seen[0] != seen[1]),
-        "non-idempotent effects twice": sum(1 for text, n in runs.items() if text.startswith("once") and n > 1),
+        "ended rows altered": sum(
+            1 for seen in history.ends.values() if len(seen) == 2 and seen[0] != seen[1]
+        ),
+        "non-idempotent effects twice": sum(
+            1 for text, n in runs.items() if text.startswith("once") and n > 1
+        ),
         "completed without an effect": sum(1 for text in completed if runs[text] == 0),
-        "wrong outputs": sum(1 for text in completed if last[text]["output"] != {"said": text}),
-        "false failures": len(last) - len(completed) - sum(1 for text in interrupted if text.startswith("once")),
+        "wrong outputs": sum(
+            1 for text in completed if last[text]["output"] != {"said": text}
+        ),
+        "false failures": len(last)
+        - len(completed)
+        - sum(1 for text in interrupted if text.startswith("once")),
         "interrupted without an effect": len(unmarked) if is_too_many else 0,
         "stuck": int(stuck),
     }

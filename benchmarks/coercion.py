@@ -65,7 +65,9 @@ def is_same(one: Any, other: Any) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(is_same(value, other[key]) for key, value in one.items())
+        return one.keys() == other.keys() and all(
+            is_same(value, other[key]) for key, value in one.items()
+        )
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(is_same, one, other))
     return bool(one == other)
@@ -76,14 +78,20 @@ def read_cases(path: Path) -> Iterator[Case]:
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.strip():
             record = json.loads(line)
-            yield Case(**{name: record[name] for name in Case.__slots__ if name in record})
+            yield Case(
+                **{name: record[name] for name in Case.__slots__ if name in record}
+            )
 
 
 def verdict(case: Case, result: Any) -> str:
     """Return what *result* is worth: repaired, mis_repaired, held, or lost (nothing, where a value was expected)."""
     if result is REFUSED:
         return "held" if case.expect == "refuse" else "lost"
-    return "repaired" if case.expect == "ok" and is_same(result, case.value) else "mis_repaired"
+    return (
+        "repaired"
+        if case.expect == "ok" and is_same(result, case.value)
+        else "mis_repaired"
+    )
 
 
 # The contenders: each takes what it prepared from a schema, and a text, and gives a value or REFUSED.
@@ -94,10 +102,14 @@ def _contract(schema: str) -> Contract:
     return Contract.from_dict({"input": json.loads(schema)})
 
 
-def skillruntime(schema: str, raw: str, policy: str = "safe", finish_reason: str | None = "stop") -> Any:
+def skillruntime(
+    schema: str, raw: str, policy: str = "safe", finish_reason: str | None = "stop"
+) -> Any:
     """Accept by contract, as a caller that hands on why the model stopped: of itself, in all of these cases."""
     try:
-        accepted = _contract(schema).accept(raw, fill_defaults=False, policy=policy, finish_reason=finish_reason)
+        accepted = _contract(schema).accept(
+            raw, fill_defaults=False, policy=policy, finish_reason=finish_reason
+        )
         return accepted.arguments
     except SkillInputError:
         return REFUSED
@@ -122,7 +134,9 @@ def pydantic_lax(schema: str, raw: str) -> Any:
 
     model, defaults = _pydantic_model(schema)
     try:
-        sent = model.model_validate_json(raw).model_dump(mode="json", by_alias=True, exclude_unset=True)
+        sent = model.model_validate_json(raw).model_dump(
+            mode="json", by_alias=True, exclude_unset=True
+        )
     except ValidationError:
         return REFUSED
     return defaults | sent
@@ -131,8 +145,12 @@ def pydantic_lax(schema: str, raw: str) -> Any:
 @cache
 def _pydantic_model(schema: str) -> tuple[Any, dict[str, Any]]:
     document = json.loads(schema)
-    declared = {name: document["properties"][name] for name in document.get("required", ())}
-    return _model(document, "Arguments"), {key: each["default"] for key, each in declared.items() if "default" in each}
+    declared = {
+        name: document["properties"][name] for name in document.get("required", ())
+    }
+    return _model(document, "Arguments"), {
+        key: each["default"] for key, each in declared.items() if "default" in each
+    }
 
 
 def _model(schema: Any, name: str) -> Any:
@@ -140,9 +158,16 @@ def _model(schema: Any, name: str) -> Any:
 
     fields: dict[str, Any] = {}
     for index, (key, member) in enumerate(schema.get("properties", {}).items()):
-        default = member.get("default", ...) if key in schema.get("required", ()) else None
-        fields[f"field_{index}"] = (_annotation(member, f"{name}_{index}"), Field(default, alias=key))
-    extra: Literal["forbid", "allow"] = "forbid" if schema.get("additionalProperties") is False else "allow"
+        default = (
+            member.get("default", ...) if key in schema.get("required", ()) else None
+        )
+        fields[f"field_{index}"] = (
+            _annotation(member, f"{name}_{index}"),
+            Field(default, alias=key),
+        )
+    extra: Literal["forbid", "allow"] = (
+        "forbid" if schema.get("additionalProperties") is False else "allow"
+    )
     return create_model(name, __config__=ConfigDict(extra=extra), **fields)
 
 
@@ -157,7 +182,12 @@ def _annotation(schema: Any, name: str) -> Any:
         case "array":
             return list[_annotation(schema.get("items", {}), name)]  # type: ignore[misc]  # made from data
         case str() as kind:
-            return {"string": str, "integer": int, "number": float, "boolean": bool}.get(kind, Any)
+            return {
+                "string": str,
+                "integer": int,
+                "number": float,
+                "boolean": bool,
+            }.get(kind, Any)
     return Any
 
 
@@ -171,10 +201,14 @@ def toolproxy(schema: str, raw: str) -> Any:
 
     model = _named_model(schema)
     try:
-        repaired = repair_arguments(model, json.loads(raw)) if model is not None else REFUSED
+        repaired = (
+            repair_arguments(model, json.loads(raw)) if model is not None else REFUSED
+        )
         if not isinstance(repaired, dict):
             return REFUSED
-        return model.model_validate(repaired).model_dump(mode="json", exclude_unset=True)
+        return model.model_validate(repaired).model_dump(
+            mode="json", exclude_unset=True
+        )
     except (ValueError, ValidationError):
         return REFUSED
 
@@ -185,18 +219,29 @@ def _named_model(schema: str) -> Any:
     from pydantic import ConfigDict, create_model
 
     fields = _annotated(schema)
-    return None if fields is None else create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    return (
+        None
+        if fields is None
+        else create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    )
 
 
 def _annotated(schema: str) -> dict[str, Any] | None:
     document = json.loads(schema)
     fields: dict[str, Any] = {}
     for name, member in document.get("properties", {}).items():
-        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_") or hasattr(object, name):
+        if (
+            not name.isidentifier()
+            or keyword.iskeyword(name)
+            or name.startswith("_")
+            or hasattr(object, name)
+        ):
             return None
         is_required = name in document.get("required", ())
         kind = _annotation(member, f"Arguments_{name}")
-        fields[name] = (kind, member.get("default", ...)) if is_required else (kind | None, None)
+        fields[name] = (
+            (kind, member.get("default", ...)) if is_required else (kind | None, None)
+        )
     return fields
 
 
@@ -217,7 +262,9 @@ def baml(schema: str, raw: str) -> Any:
 
     try:
         context = runtime.create_context_manager()
-        answer = runtime.parse_llm_response("Call", raw, module, module, module, False, context, None, None, {})
+        answer = runtime.parse_llm_response(
+            "Call", raw, module, module, module, False, context, None, None, {}
+        )
     except baml_py.baml_py.BamlError:
         return REFUSED
     return _plain(answer, names)
@@ -227,7 +274,11 @@ def _plain(value: Any, names: dict[str, dict[str, str]]) -> Any:
     """Return BAML's instances as objects with the schema's own names; what is null was absent."""
     if hasattr(value, "model_extra"):
         own = names[type(value).__name__]
-        members = {own[field]: member for field, member in value.model_extra.items() if member is not None}
+        members = {
+            own[field]: member
+            for field, member in value.model_extra.items()
+            if member is not None
+        }
         return {key: _plain(member, names) for key, member in members.items()}
     if isinstance(value, dict):
         return {key: _plain(member, names) for key, member in value.items()}
@@ -235,16 +286,22 @@ def _plain(value: Any, names: dict[str, dict[str, str]]) -> Any:
 
 
 @cache
-def _baml_function(schema: str) -> tuple[Any, types.ModuleType, dict[str, dict[str, str]]]:
+def _baml_function(
+    schema: str,
+) -> tuple[Any, types.ModuleType, dict[str, dict[str, str]]]:
     import baml_py
     from pydantic import BaseModel, ConfigDict, create_model
 
     classes: dict[str, dict[str, str]] = {}
-    lines = ["type Anything = int | float | bool | string | null | Anything[] | map<string, Anything>"]
+    lines = [
+        "type Anything = int | float | bool | string | null | Anything[] | map<string, Anything>"
+    ]
     root = _baml_class(json.loads(schema), "Arguments", classes, lines)
     prompt = 'client "openai/gpt-4o"\n  prompt #"{{ text }} {{ ctx.output_format }}"#'
     lines.append(f"function Call(text: string) -> {root} {{\n  {prompt}\n}}")
-    runtime = baml_py.BamlRuntime.from_files("/baml", {"call.baml": "\n".join(lines)}, {})
+    runtime = baml_py.BamlRuntime.from_files(
+        "/baml", {"call.baml": "\n".join(lines)}, {}
+    )
     module = types.ModuleType("answers")
     config = ConfigDict(extra="allow")
     for name in classes:
@@ -255,7 +312,9 @@ def _baml_function(schema: str) -> tuple[Any, types.ModuleType, dict[str, dict[s
     return runtime, module, classes
 
 
-def _baml_class(schema: Any, name: str, classes: dict[str, dict[str, str]], lines: list[str]) -> str:
+def _baml_class(
+    schema: Any, name: str, classes: dict[str, dict[str, str]], lines: list[str]
+) -> str:
     classes[name] = {}
     body: list[str] = []
     for index, (key, member) in enumerate(schema.get("properties", {}).items()):
@@ -267,7 +326,9 @@ def _baml_class(schema: Any, name: str, classes: dict[str, dict[str, str]], line
     return name
 
 
-def _baml_type(schema: Any, name: str, classes: dict[str, dict[str, str]], lines: list[str]) -> str:
+def _baml_type(
+    schema: Any, name: str, classes: dict[str, dict[str, str]], lines: list[str]
+) -> str:
     if "enum" in schema:
         return " | ".join(json.dumps(option) for option in schema["enum"])
     match schema.get("type"):
@@ -278,7 +339,12 @@ def _baml_type(schema: Any, name: str, classes: dict[str, dict[str, str]], lines
         case "array":
             return f"({_baml_type(schema.get('items', {}), name, classes, lines)})[]"
         case str() as kind:
-            return {"string": "string", "integer": "int", "number": "float", "boolean": "bool"}.get(kind, "Anything")
+            return {
+                "string": "string",
+                "integer": "int",
+                "number": "float",
+                "boolean": "bool",
+            }.get(kind, "Anything")
     return "Anything"
 
 
@@ -304,7 +370,9 @@ def contenders() -> dict[str, Contender]:
     return entrants
 
 
-def score(cases: list[Case], contender: Contender, *, show: bool = False) -> dict[str, Any]:
+def score(
+    cases: list[Case], contender: Contender, *, show: bool = False
+) -> dict[str, Any]:
     """Return the figures of one contender, in total and by category."""
     total: Counter[str] = Counter()
     by_category: dict[str, Counter[str]] = defaultdict(Counter)
@@ -319,7 +387,10 @@ def score(cases: list[Case], contender: Contender, *, show: bool = False) -> dic
         if case.is_valid:
             total["valid_kept" if found == "repaired" else "valid_changed"] += 1
         if show and found in ("lost", "mis_repaired"):
-            print(f"{found}: {case.id} {case.raw[:200]!r} -> {result if found != 'lost' else None}", file=sys.stderr)
+            print(
+                f"{found}: {case.id} {case.raw[:200]!r} -> {result if found != 'lost' else None}",
+                file=sys.stderr,
+            )
     valid = sum(case.is_valid for case in cases)
     refusable = sum(case.expect == "refuse" for case in cases)
     return {
@@ -331,7 +402,9 @@ def score(cases: list[Case], contender: Contender, *, show: bool = False) -> dic
         "held": total["held"],
         "valid": valid,
         "valid_changed": total["valid_changed"],
-        "by_category": {name: dict(counts) for name, counts in sorted(by_category.items())},
+        "by_category": {
+            name: dict(counts) for name, counts in sorted(by_category.items())
+        },
     }
 
 
@@ -355,12 +428,15 @@ def codes(cases: list[Case]) -> dict[str, int]:
             try:
                 _contract(json.dumps(case.schema)).accept(case.raw, fill_defaults=False)
             except TruncatedInputError:
-                found["truncated" if case.refusal == "truncated" else "wrongly_truncated"] += 1
+                found[
+                    "truncated" if case.refusal == "truncated" else "wrongly_truncated"
+                ] += 1
             except SkillInputError:
                 pass
-    return {"truncated": sum(case.refusal == "truncated" for case in cases), "recognized": found["truncated"]} | (
-        {"wrongly_recognized": found["wrongly_truncated"]}
-    )
+    return {
+        "truncated": sum(case.refusal == "truncated" for case in cases),
+        "recognized": found["truncated"],
+    } | ({"wrongly_recognized": found["wrongly_truncated"]})
 
 
 def rules_fired(paths: list[Path]) -> dict[str, dict[str, int]]:
@@ -376,7 +452,11 @@ def rules_fired(paths: list[Path]) -> dict[str, dict[str, int]]:
             contract = _contract(json.dumps(record["schema"]))
             sent = record["raw"] if "raw" in record else record["payload"]
             try:
-                accepted = contract.accept(sent, fill_defaults=False, finish_reason=record.get("finish_reason", "stop"))
+                accepted = contract.accept(
+                    sent,
+                    fill_defaults=False,
+                    finish_reason=record.get("finish_reason", "stop"),
+                )
             except SkillInputError:
                 fired["(refused)"] += 1
                 continue
@@ -388,10 +468,21 @@ def rules_fired(paths: list[Path]) -> dict[str, dict[str, int]]:
 def dropped(cases: list[Case]) -> dict[str, int]:
     """Return how the calls with an unknown key come out where the caller chose to drop such keys."""
     with_key = [case for case in cases if case.value_if_dropped is not REFUSED]
-    results = [(case, skillruntime(json.dumps(case.schema), case.raw, "lenient")) for case in with_key]
-    right = sum(result is not REFUSED and is_same(result, case.value_if_dropped) for case, result in results)
+    results = [
+        (case, skillruntime(json.dumps(case.schema), case.raw, "lenient"))
+        for case in with_key
+    ]
+    right = sum(
+        result is not REFUSED and is_same(result, case.value_if_dropped)
+        for case, result in results
+    )
     refused = sum(result is REFUSED for _, result in results)
-    return {"cases": len(with_key), "right": right, "refused": refused, "wrong": len(with_key) - right - refused}
+    return {
+        "cases": len(with_key),
+        "right": right,
+        "refused": refused,
+        "wrong": len(with_key) - right - refused,
+    }
 
 
 def table(figures: dict[str, dict[str, Any]]) -> str:
@@ -404,31 +495,55 @@ def table(figures: dict[str, dict[str, Any]]) -> str:
         ("refusals held", "held", "refusable"),
         ("valid changed", "valid_changed", "valid"),
     ):
-        cells = [f"{each[part]} / {each[whole]} ({each[part] / max(each[whole], 1):.1%})" for each in figures.values()]
+        cells = [
+            f"{each[part]} / {each[whole]} ({each[part] / max(each[whole], 1):.1%})"
+            for each in figures.values()
+        ]
         rows.append([f"**{label}**", *cells])
     for category in figures[names[0]]["by_category"]:
         cells = []
         for each in figures.values():
             counts = each["by_category"][category]
-            wrong = f", {counts['mis_repaired']} wrong" if "mis_repaired" in counts else ""
-            cells.append(f"{counts.get('repaired', 0) + counts.get('held', 0)} / {sum(counts.values())}{wrong}")
+            wrong = (
+                f", {counts['mis_repaired']} wrong" if "mis_repaired" in counts else ""
+            )
+            cells.append(
+                f"{counts.get('repaired', 0) + counts.get('held', 0)} / {sum(counts.values())}{wrong}"
+            )
         rows.append([category, *cells])
     widths = [max(len(row[column]) for row in rows) for column in range(len(names) + 1)]
     return "\n".join(
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+        "| "
+        + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        + " |"
+        for row in rows
     )
 
 
 def main() -> int:
     """Score every contender, print the table and the document; 1 if a target is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("path", type=Path, help="a JSON Lines file of cases")
-    parser.add_argument("--failures", action="store_true", help="show each case that we lose or mis-repair")
-    parser.add_argument("--rules", type=Path, nargs="*", default=[], help="more files to count the rules on")
+    parser.add_argument(
+        "--failures",
+        action="store_true",
+        help="show each case that we lose or mis-repair",
+    )
+    parser.add_argument(
+        "--rules",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="more files to count the rules on",
+    )
     options = parser.parse_args()
     cases = list(read_cases(options.path))
     figures = {
-        name: score(cases, contender, show=options.failures and contender is skillruntime)
+        name: score(
+            cases, contender, show=options.failures and contender is skillruntime
+        )
         for name, contender in contenders().items()
     }
     ours = figures["skillruntime"]
@@ -451,12 +566,25 @@ def main() -> int:
             file=sys.stderr,
         )
     truncated, drops = codes(cases), dropped(cases)
-    print(f"truncated recognized: {truncated}; unknown keys dropped on request: {drops}", file=sys.stderr)
+    print(
+        f"truncated recognized: {truncated}; unknown keys dropped on request: {drops}",
+        file=sys.stderr,
+    )
     fired = rules_fired([options.path, *options.rules])
     for path, counts in fired.items():
         print(f"calls in which each rule fires, {path}: {counts}", file=sys.stderr)
-    document = {"rules": fired, "contenders": figures, "targets": TARGETS, "measured": measured, "met": met}
-    print(json.dumps(document | {"truncated": truncated, "on_unknown_drop": drops}, indent=1))
+    document = {
+        "rules": fired,
+        "contenders": figures,
+        "targets": TARGETS,
+        "measured": measured,
+        "met": met,
+    }
+    print(
+        json.dumps(
+            document | {"truncated": truncated, "on_unknown_drop": drops}, indent=1
+        )
+    )
     return 0 if all(met.values()) else 1
 
 

@@ -43,9 +43,21 @@ PEERS = {
 # What the model writes, in words; its text; what the tool must receive, or None if it must not run.
 CASES: list[tuple[str, str, dict[str, Any] | None]] = [
     ("a valid call", '{"city": "Rome", "days": 5}', {"city": "Rome", "days": 5}),
-    ("an integer in quotes", '{"city": "Rome", "days": "5"}', {"city": "Rome", "days": 5}),
-    ("a Python list in a string", """{"city": "Rome", "stops": "['Pisa']"}""", {"city": "Rome", "stops": ["Pisa"]}),
-    ("null for a parameter with a default", '{"city": "Rome", "days": null}', {"city": "Rome"}),
+    (
+        "an integer in quotes",
+        '{"city": "Rome", "days": "5"}',
+        {"city": "Rome", "days": 5},
+    ),
+    (
+        "a Python list in a string",
+        """{"city": "Rome", "stops": "['Pisa']"}""",
+        {"city": "Rome", "stops": ["Pisa"]},
+    ),
+    (
+        "null for a parameter with a default",
+        '{"city": "Rome", "days": null}',
+        {"city": "Rome"},
+    ),
     ("another case of a name", '{"City": "Rome"}', {"city": "Rome"}),
     ("a comma too many", '{"city": "Rome", "days": 5,}', {"city": "Rome", "days": 5}),
     ("a Markdown fence", '```json\n{"city": "Rome"}\n```', {"city": "Rome"}),
@@ -68,7 +80,9 @@ def probe(module: str) -> dict[str, str]:
     return found | {"the tool raises": cell(peer, '{"city": "nowhere"}', None)}
 
 
-def cell(peer: Any, text: str, wanted: dict[str, Any] | None, *, everywhere: bool = False) -> str:
+def cell(
+    peer: Any, text: str, wanted: dict[str, Any] | None, *, everywhere: bool = False
+) -> str:
     """Return what became of one call; *everywhere*: the tool whose city has a default too."""
     received: list[dict[str, Any]] = []
 
@@ -83,7 +97,11 @@ def cell(peer: Any, text: str, wanted: dict[str, Any] | None, *, everywhere: boo
         """Forecast the weather of a city."""
         return record(city, days, stops)
 
-    def forecast_anywhere(city: str = "Rome", days: int = 3, stops: list[str] = []) -> str:  # noqa: B006
+    def forecast_anywhere(
+        city: str = "Rome",
+        days: int = 3,
+        stops: list[str] = [],  # noqa: B006
+    ) -> str:
         """Forecast the weather of a city."""
         return record(city, days, stops)
 
@@ -120,15 +138,28 @@ def listing_tokens(path: Path, environments: Path) -> None:
     from skillruntime.tokens import count
 
     with TemporaryDirectory() as folder:
-        catalog = discover(*skill_roots([path], Path(folder)), trusted=True, use_index=False)
-        entries = [(skill.name, skill.description, skill.path) for skill in catalog.values() if skill.model_invocable]
+        catalog = discover(
+            *skill_roots([path], Path(folder)), trusted=True, use_index=False
+        )
+        entries = [
+            (skill.name, skill.description, skill.path)
+            for skill in catalog.values()
+            if skill.model_invocable
+        ]
         sizes = (1, 100, len(entries))
         rows: dict[str, list[str]] = {}
-        for label, budget in (("skillruntime", 4_000), ("skillruntime, without a budget", None)):
+        for label, budget in (
+            ("skillruntime", 4_000),
+            ("skillruntime, without a budget", None),
+        ):
             for size in sizes:
                 names = {name for name, _, _ in entries[:size]}
-                view = catalog.select(where=lambda skill, names=names: skill.name in names)
-                tools = SkillTools(SkillRuntime(view), style="generic", catalog_tokens=budget)
+                view = catalog.select(
+                    where=lambda skill, names=names: skill.name in names
+                )
+                tools = SkillTools(
+                    SkillRuntime(view), style="generic", catalog_tokens=budget
+                )
                 rows.setdefault(label, []).append(tools.system_prompt)
         code = "import json, sys, token_budget_peers as peers\nmade = peers.PEERS[sys.argv[1]](json.load(sys.stdin))\n"
         code += "print(json.dumps([made.standing + made.listing, made.version]))"
@@ -149,16 +180,26 @@ def listing_tokens(path: Path, environments: Path) -> None:
                     sys.exit(f"{name}: {ran.stderr[-2000:]}")
                 text, version = json.loads(ran.stdout.splitlines()[-1])
                 rows.setdefault(f"{name} {version}", []).append(text)
-    print(f"| | {' | '.join(f'{size:,} skills' for size in sizes)} |\n|---|---|---|---|")
+    print(
+        f"| | {' | '.join(f'{size:,} skills' for size in sizes)} |\n|---|---|---|---|"
+    )
     for label, texts in rows.items():
-        print(f"| {label} | {' | '.join(f'{count(text).tokens:,}' for text in texts)} |")  # of gpt-4o by default
+        print(
+            f"| {label} | {' | '.join(f'{count(text).tokens:,}' for text in texts)} |"
+        )  # of gpt-4o by default
 
 
 def main() -> None:
     """Print the table as Markdown, with the versions that ran."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--environments", type=Path, help="the directory for the peers' virtual environments")
-    parser.add_argument("--skills", type=Path, help="count what a list of these skills costs instead")
+    parser.add_argument(
+        "--environments",
+        type=Path,
+        help="the directory for the peers' virtual environments",
+    )
+    parser.add_argument(
+        "--skills", type=Path, help="count what a list of these skills costs instead"
+    )
     parser.add_argument("--probe", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.probe:
@@ -169,20 +210,37 @@ def main() -> None:
         return
     columns, versions = {}, []
     for name, (module, package) in PEERS.items():
-        python = environment_of(package, options.environments.resolve()) if package else Path(sys.executable)
+        python = (
+            environment_of(package, options.environments.resolve())
+            if package
+            else Path(sys.executable)
+        )
         probed = [python, Path(__file__).resolve(), "--probe", module]
         with TemporaryDirectory() as directory:  # some peers write files where they run
-            ran = subprocess.run(probed, cwd=directory, capture_output=True, text=True, timeout=600, check=False)
+            ran = subprocess.run(
+                probed,
+                cwd=directory,
+                capture_output=True,
+                text=True,
+                timeout=600,
+                check=False,
+            )
         if ran.returncode:
             sys.exit(f"{name}: {ran.stderr[-2000:]}")
         columns[name] = json.loads(ran.stdout.splitlines()[-1])
         if package:
-            version = f"from importlib.metadata import version; print(version({package!r}))"
-            said = subprocess.run([python, "-c", version], capture_output=True, text=True, check=True).stdout.strip()
+            version = (
+                f"from importlib.metadata import version; print(version({package!r}))"
+            )
+            said = subprocess.run(
+                [python, "-c", version], capture_output=True, text=True, check=True
+            ).stdout.strip()
             versions.append(f"{package} {said}")
     print(f"| the model sends | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
     for title in next(iter(columns.values())):
-        print(f"| {title} | {' | '.join(column[title] for column in columns.values())} |")
+        print(
+            f"| {title} | {' | '.join(column[title] for column in columns.values())} |"
+        )
     print("\n" + ", ".join(versions))
 
 

@@ -26,8 +26,14 @@ ROUNDS = 5
 
 def pairs() -> list[tuple[str, str, Any, Any, str, str]]:
     """Return every row as (side, name, old contract, new contract, expected bump, expected by set theory)."""
-    rows = [("input", name, {"input": old}, {"input": new}, *expected) for name, old, new, *expected in INPUT]
-    rows += [("output", name, {"output": old}, {"output": new}, *expected) for name, old, new, *expected in OUTPUT]
+    rows = [
+        ("input", name, {"input": old}, {"input": new}, *expected)
+        for name, old, new, *expected in INPUT
+    ]
+    rows += [
+        ("output", name, {"output": old}, {"output": new}, *expected)
+        for name, old, new, *expected in OUTPUT
+    ]
     return rows + [("contract", *row) for row in CONTRACT]
 
 
@@ -47,9 +53,14 @@ def main() -> None:
         before, after = Contract.from_dict(old), Contract.from_dict(new)
         verdict = compare(before, after)
         if (str(verdict.bump), str(verdict.set_theory)) != (bump, set_theory):
-            wrong.append(f"{side}: {name}: {verdict.bump}/{verdict.set_theory}, not {bump}/{set_theory}")
+            wrong.append(
+                f"{side}: {name}: {verdict.bump}/{verdict.set_theory}, not {bump}/{set_theory}"
+            )
         for change in verdict.changes:
-            if change.side in ("input", "output") and Bump.MAJOR in (change.practical, change.set_theory):
+            if change.side in ("input", "output") and Bump.MAJOR in (
+                change.practical,
+                change.set_theory,
+            ):
                 breaking += 1
                 shown += change.counterexample is not NO_COUNTEREXAMPLE
         warm.append(best(lambda before=before, after=after: compare(before, after)))
@@ -72,8 +83,12 @@ def main() -> None:
         return
     print(f"verdicts right         {result['right']} of {result['pairs']}")
     print(f"breaking with counterexample  {shown} of {breaking}")
-    print(f"compare, median        {result['compare_us']['median']:8.1f} us (p95 {result['compare_us']['p95']} us)")
-    print(f"  with Contract.from_dict of both {result['with_reading_us']['median']:8.1f} us")
+    print(
+        f"compare, median        {result['compare_us']['median']:8.1f} us (p95 {result['compare_us']['p95']} us)"
+    )
+    print(
+        f"  with Contract.from_dict of both {result['with_reading_us']['median']:8.1f} us"
+    )
     for line in wrong:
         print("wrong:", line)
 

@@ -5,8 +5,6 @@ on the input side, ``OUTPUT`` rows on the output side, ``CONTRACT`` rows are who
 rules by name is marked with its clause.
 """
 
-# ruff: noqa: E501 - a table, one pair a line
-
 from __future__ import annotations
 
 from typing import Any
@@ -20,7 +18,11 @@ B: dict[str, Any] = {"type": "boolean"}
 DATE: dict[str, Any] = {"type": "string", "format": "date"}
 
 
-def obj(properties: dict[str, Any] | None = None, required: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+def obj(
+    properties: dict[str, Any] | None = None,
+    required: tuple[str, ...] = (),
+    **more: Any,
+) -> dict[str, Any]:
     """An object that says nothing of undeclared members."""
     found: dict[str, Any] = {"type": "object", "properties": properties or {}}
     if required:
@@ -28,7 +30,11 @@ def obj(properties: dict[str, Any] | None = None, required: tuple[str, ...] = ()
     return found | more
 
 
-def shut(properties: dict[str, Any] | None = None, required: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+def shut(
+    properties: dict[str, Any] | None = None,
+    required: tuple[str, ...] = (),
+    **more: Any,
+) -> dict[str, Any]:
     """An object with additionalProperties: false, as principle four of the contract document asks for."""
     return obj(properties, required, additionalProperties=False, **more)
 
@@ -59,17 +65,34 @@ def whole(**more: Any) -> dict[str, Any]:
     return x(type="integer", **more)
 
 
-TREE = {"$defs": {"T": obj({"v": I, "kids": arr({"$ref": "#/$defs/T"})})}, **obj({"tree": {"$ref": "#/$defs/T"}})}
-TREE_WIDE = {"$defs": {"T": obj({"v": N, "kids": arr({"$ref": "#/$defs/T"})})}, **obj({"tree": {"$ref": "#/$defs/T"}})}
+TREE = {
+    "$defs": {"T": obj({"v": I, "kids": arr({"$ref": "#/$defs/T"})})},
+    **obj({"tree": {"$ref": "#/$defs/T"}}),
+}
+TREE_WIDE = {
+    "$defs": {"T": obj({"v": N, "kids": arr({"$ref": "#/$defs/T"})})},
+    **obj({"tree": {"$ref": "#/$defs/T"}}),
+}
 TREE_TIGHT = {
     "$defs": {"T": obj({"v": {**I, "minimum": 0}, "kids": arr({"$ref": "#/$defs/T"})})},
     **obj({"tree": {"$ref": "#/$defs/T"}}),
 }
 NEWS = shut(
     {
-        "topics": arr({"type": "string", "minLength": 2, "maxLength": 100}, minItems=1, maxItems=5),
-        "time_range": {"type": "string", "enum": ["today", "24h", "this_week", "this_month"], "default": "today"},
-        "max_articles_per_topic": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
+        "topics": arr(
+            {"type": "string", "minLength": 2, "maxLength": 100}, minItems=1, maxItems=5
+        ),
+        "time_range": {
+            "type": "string",
+            "enum": ["today", "24h", "this_week", "this_month"],
+            "default": "today",
+        },
+        "max_articles_per_topic": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 10,
+            "default": 5,
+        },
         "output_language": {"type": "string", "default": "auto"},
     },
     ("topics",),

@@ -59,7 +59,9 @@ class Tally:
     causes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     times: list[tuple[float, int]] = field(default_factory=list)
 
-    def add(self, script: Script, found: Derivation | None, milliseconds: float, lines: int) -> None:
+    def add(
+        self, script: Script, found: Derivation | None, milliseconds: float, lines: int
+    ) -> None:
         """Count one script."""
         whole = found is not None and found.complete
         self.scripts += 1
@@ -68,7 +70,11 @@ class Tally:
         self.alone_whole += whole and script.stands_alone
         self.nothing += found is None
         self.times.append((milliseconds, lines))
-        for cause in {_cause(each.reason) for each in found.unread} if found else {"nothing is read"}:
+        for cause in (
+            {_cause(each.reason) for each in found.unread}
+            if found
+            else {"nothing is read"}
+        ):
             self.causes[cause].append(str(script.path))
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,7 +94,10 @@ class Tally:
             "unusable": len(self.unusable),
             "ms": _spread(times),
             "ms_by_lines": {
-                str(most): _spread([time_ for time_, lines in self.times if lines <= most]) for most in LINES
+                str(most): _spread(
+                    [time_ for time_, lines in self.times if lines <= most]
+                )
+                for most in LINES
             },
         }
 
@@ -111,7 +120,11 @@ def measure(paths: list[Path], *, asks: bool) -> dict[str, Tally]:
     derive("import argparse\nargparse.ArgumentParser().parse_args()", path="warm.py")
     for script in chain.from_iterable(map(scripts_under, paths)):
         text = script.path.read_text("utf-8", "replace")
-        found, milliseconds = timed(script, text, script.path.name if script.path.suffix else f"{script.path.name}.py")
+        found, milliseconds = timed(
+            script,
+            text,
+            script.path.name if script.path.suffix else f"{script.path.name}.py",
+        )
         tally = tallies[script.framework]
         tally.add(script, found, milliseconds, text.count("\n") + 1)
         if found is None:
@@ -125,7 +138,9 @@ def measure(paths: list[Path], *, asks: bool) -> dict[str, Tally]:
         if found.framework == script.framework == "argparse" and not is_list:
             read.append((script, found, sample_calls(found) if asks else []))
     with ThreadPoolExecutor(2) as threads:
-        for (script, found, calls), truth in zip(read, threads.map(_ask, read) if asks else (), strict=False):
+        for (script, found, calls), truth in zip(
+            read, threads.map(_ask, read) if asks else (), strict=False
+        ):
             if truth is None:
                 continue
             tally = tallies["argparse"]
@@ -134,7 +149,9 @@ def measure(paths: list[Path], *, asks: bool) -> dict[str, Tally]:
             missing, wrong = compare(truth, dict(found.document))
             if wrong or (missing and found.complete):
                 tally.wrong.append(f"{script.path}: {wrong or missing}")
-            if found.complete and (faults := call_faults(found, calls, truth["parsed"])):
+            if found.complete and (
+                faults := call_faults(found, calls, truth["parsed"])
+            ):
                 tally.read_otherwise.append(f"{script.path}: {faults[:3]}")
     return tallies
 
@@ -142,17 +159,40 @@ def measure(paths: list[Path], *, asks: bool) -> dict[str, Tally]:
 def main() -> int:
     """Read, compare, print a table or JSON; the exit code is 1 where anything is wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("paths", nargs="*", type=Path, metavar="path", help="a directory of skills, or one script")
-    parser.add_argument("--ask", action="store_true", help="run the argparse scripts up to where they parse")
-    parser.add_argument("--causes", action="store_true", help="print why scripts are not whole, most frequent first")
-    parser.add_argument("--speed", action="store_true", help="print ratios to the parser's own time, and nothing else")
-    parser.add_argument("--json", action="store_true", help="print figures only, as JSON")
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        metavar="path",
+        help="a directory of skills, or one script",
+    )
+    parser.add_argument(
+        "--ask",
+        action="store_true",
+        help="run the argparse scripts up to where they parse",
+    )
+    parser.add_argument(
+        "--causes",
+        action="store_true",
+        help="print why scripts are not whole, most frequent first",
+    )
+    parser.add_argument(
+        "--speed",
+        action="store_true",
+        help="print ratios to the parser's own time, and nothing else",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print figures only, as JSON"
+    )
     options = parser.parse_args()
     if options.speed:
         print_ratios(list(ratios(options.paths)))
         return 0
     tallies = measure(options.paths or [OWN], asks=options.ask or not options.paths)
-    figures = {name: tally.to_dict() for name, tally in sorted(tallies.items(), key=lambda pair: -pair[1].scripts)}
+    figures = {
+        name: tally.to_dict()
+        for name, tally in sorted(tallies.items(), key=lambda pair: -pair[1].scripts)
+    }
     if options.json:
         print(json.dumps(figures, indent=2))
     else:
@@ -162,8 +202,12 @@ def main() -> int:
                 print("!", line)
     if options.causes:
         for name, tally in tallies.items():
-            for cause, paths in sorted(tally.causes.items(), key=lambda pair: -len(pair[1])):
-                print(f"{name}: {len(paths)} {cause}: {', '.join(paths[:3])}{' ...' if paths[3:] else ''}")
+            for cause, paths in sorted(
+                tally.causes.items(), key=lambda pair: -len(pair[1])
+            ):
+                print(
+                    f"{name}: {len(paths)} {cause}: {', '.join(paths[:3])}{' ...' if paths[3:] else ''}"
+                )
     return int(any(tally.wrong or tally.unusable for tally in tallies.values()))
 
 
@@ -175,7 +219,8 @@ def print_table(figures: dict[str, dict[str, Any]]) -> None:
     )
     for name, each in figures.items():
         share, alone = (
-            f"{each[key]:.1%}" if each[key] is not None else "" for key in ("whole_share", "alone_whole_share")
+            f"{each[key]:.1%}" if each[key] is not None else ""
+            for key in ("whole_share", "alone_whole_share")
         )
         print(
             f"{name:12} {each['scripts']:7} {each['whole']:6} {share:>7} {each['alone']:6} {alone:>7} {each['asked']:6}"
@@ -183,10 +228,14 @@ def print_table(figures: dict[str, dict[str, Any]]) -> None:
         )
     for name, each in list(figures.items())[:1]:
         if each["calls"]:
-            print(f"{name}: {each['calls']} calls, {each['read_otherwise']} scripts that read one otherwise")
+            print(
+                f"{name}: {each['calls']} calls, {each['read_otherwise']} scripts that read one otherwise"
+            )
         for most, spread in each["ms_by_lines"].items():
             if spread["max"] is not None:
-                print(f"{name}, up to {most} lines: p95 {spread['p95']:.2f} ms, max {spread['max']:.2f} ms")
+                print(
+                    f"{name}, up to {most} lines: p95 {spread['p95']:.2f} ms, max {spread['max']:.2f} ms"
+                )
 
 
 def _ask(read: tuple[Script, Derivation, list[Call]]) -> dict[str, Any] | None:
@@ -195,7 +244,9 @@ def _ask(read: tuple[Script, Derivation, list[Call]]) -> dict[str, Any] | None:
 
 def _cause(reason: str) -> str:
     return re.sub(
-        r"\S+ may add some|a function that cannot be read may add some", "a foreign function may add some", reason
+        r"\S+ may add some|a function that cannot be read may add some",
+        "a foreign function may add some",
+        reason,
     )
 
 
@@ -208,7 +259,11 @@ def _spread(times: list[float]) -> dict[str, float | None]:
     if not ordered:
         return {"median": None, "p95": None, "max": None}
     p95 = ordered[int(len(ordered) * 0.95)]
-    return {"median": round(statistics.median(ordered), 2), "p95": round(p95, 2), "max": round(ordered[-1], 2)}
+    return {
+        "median": round(statistics.median(ordered), 2),
+        "p95": round(p95, 2),
+        "max": round(ordered[-1], 2),
+    }
 
 
 if __name__ == "__main__":

@@ -22,7 +22,11 @@ __all__ = ["Call", "call_faults", "minimal_arguments", "sample_calls", "some_arg
 MOST = 60
 """Calls of one script."""
 
-_TEXTS = {"path": "some.txt", "date": "2024-02-03", "uuid": "12345678-1234-5678-1234-567812345678"}
+_TEXTS = {
+    "path": "some.txt",
+    "date": "2024-02-03",
+    "uuid": "12345678-1234-5678-1234-567812345678",
+}
 
 _PATTERN_TEXTS = (
     "text",
@@ -71,7 +75,9 @@ def minimal_arguments(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [next(some_arguments(branch)) for branch in schema.get("oneOf", [schema])]
 
 
-def call_faults(derivation: Derivation, calls: list[Call], parsed: list[dict[str, Any]]) -> list[str]:
+def call_faults(
+    derivation: Derivation, calls: list[Call], parsed: list[dict[str, Any]]
+) -> list[str]:
     """Return what the real parser made otherwise of *calls*; *parsed* is its answer to each."""
     noted = {note.partition(":")[0].strip("-") for note in derivation.notes}
     faults: list[str] = []
@@ -85,7 +91,8 @@ def call_faults(derivation: Derivation, calls: list[Call], parsed: list[dict[str
         faults += [
             f"{name}: {call.arguments[name]!r} is read as {values[name]!r}"
             for name in call.arguments.keys() & values.keys()
-            if not _is_noted(name, noted) and not _agree(call.arguments[name], values[name])
+            if not _is_noted(name, noted)
+            and not _agree(call.arguments[name], values[name])
         ]
     return faults
 
@@ -94,7 +101,11 @@ def _agree(asked: Any, read: Any) -> bool:
     """Whether *read* is what was *asked*: a path may have been made absolute, a switch may store anything."""
     if isinstance(asked, bool) or not isinstance(asked, str | int | float):
         return True
-    return read == asked or str(read) == str(asked) or (asked == _TEXTS["path"] and str(read).endswith(f"/{asked}"))
+    return (
+        read == asked
+        or str(read) == str(asked)
+        or (asked == _TEXTS["path"] and str(read).endswith(f"/{asked}"))
+    )
 
 
 def _is_noted(name: str, noted: set[str]) -> bool:
@@ -112,8 +123,14 @@ def some_arguments(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             if "anyOf" in rule
         ]
         # Of each group one, but not two that exclude each other.
-        ways = [{name: _value(properties[name]) for name in names} for names in islice(product(*groups), 200)]
-        first = next((way for way in ways if jsonschema_rs.is_valid(dict(branch), needed | way)), ways[0])
+        ways = [
+            {name: _value(properties[name]) for name in names}
+            for names in islice(product(*groups), 200)
+        ]
+        first = next(
+            (way for way in ways if jsonschema_rs.is_valid(dict(branch), needed | way)),
+            ways[0],
+        )
         yield needed | first
         for name in properties:
             if name not in needed and name not in first:
@@ -137,9 +154,15 @@ def _value(schema: Mapping[str, Any]) -> Any:
         case {"type": "boolean"}:
             return True
         case {"type": "integer" | "number" as kind}:
-            return _number(schema, 3 if kind == "integer" else 0.5, 1 if kind == "integer" else 0.25)
+            return _number(
+                schema,
+                3 if kind == "integer" else 0.5,
+                1 if kind == "integer" else 0.25,
+            )
         case {"type": "string", "pattern": pattern}:
-            return next((text for text in _PATTERN_TEXTS if re.search(pattern, text)), "text")
+            return next(
+                (text for text in _PATTERN_TEXTS if re.search(pattern, text)), "text"
+            )
         case {"type": "string"}:
             return _TEXTS.get(schema.get("format", ""), "text")
         case {"type": "object"}:
@@ -150,4 +173,8 @@ def _value(schema: Mapping[str, Any]) -> Any:
 def _number(schema: Mapping[str, Any], usual: float, step: float) -> float:
     least = schema.get("minimum", schema.get("exclusiveMinimum", usual - step) + step)
     most = schema.get("maximum", schema.get("exclusiveMaximum", usual + step) - step)
-    return min(max(usual, least), most) if "maximum" in schema or "exclusiveMaximum" in schema else max(usual, least)
+    return (
+        min(max(usual, least), most)
+        if "maximum" in schema or "exclusiveMaximum" in schema
+        else max(usual, least)
+    )

@@ -31,7 +31,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.derive_calls import minimal_arguments, some_arguments
 from skillruntime.derive import CommandLine, Derivation, derive, to_argv
 from skillruntime.errors import SkillInputError
-from skillruntime.runtime import Limits, Sandbox, SandboxCommand, interpreter_paths, open_sandbox
+from skillruntime.runtime import (
+    Limits,
+    Sandbox,
+    SandboxCommand,
+    interpreter_paths,
+    open_sandbox,
+)
 
 WRITTEN = Path(__file__).with_name("derive_written_scripts.txt")
 SECONDS = 10
@@ -73,11 +79,17 @@ def scripts_of(path: Path) -> Iterator[Path]:
     """Yield the shell, Python and Node scripts below *path*: by suffix, or by the first line of a file without one."""
     for each in [path] if path.is_file() else sorted(path.rglob("*")):
         inside = each.relative_to(path).parts if each != path else ()
-        if not each.is_file() or each.is_symlink() or {"test", "tests", "__pycache__"} & set(inside):
+        if (
+            not each.is_file()
+            or each.is_symlink()
+            or {"test", "tests", "__pycache__"} & set(inside)
+        ):
             continue
         with each.open("rb") as file:
             first = file.readline(200)
-        named = first.startswith(b"#!") and re.search(rb"\b(?:python[\d.]*|bash|sh|zsh|node)\b", first)
+        named = first.startswith(b"#!") and re.search(
+            rb"\b(?:python[\d.]*|bash|sh|zsh|node)\b", first
+        )
         if each.suffix in (".sh", ".bash", ".js", ".mjs", ".cjs"):
             if named or "bin" in each.parts or "scripts" in each.parts:
                 yield each
@@ -95,7 +107,9 @@ def written_scripts(directory: Path) -> Iterator[Path]:
         yield path
 
 
-async def try_script(sandbox: Sandbox, path: Path, *, only_whole: bool, more: bool) -> list[Tried]:
+async def try_script(
+    sandbox: Sandbox, path: Path, *, only_whole: bool, more: bool
+) -> list[Tried]:
     """Run the minimal calls of the script at *path*; none where it has no contract."""
     source = path.read_text("utf-8", "replace")
     found = derive(source, path=path.name)
@@ -103,15 +117,24 @@ async def try_script(sandbox: Sandbox, path: Path, *, only_whole: bool, more: bo
         return []
     tried: list[Tried] = []
     schema = found.document["input"]
-    all_calls = minimal_arguments(schema)[:COMMANDS] if not more else list(some_arguments(schema))[:CALLS]
+    all_calls = (
+        minimal_arguments(schema)[:COMMANDS]
+        if not more
+        else list(some_arguments(schema))[:CALLS]
+    )
     for arguments in all_calls:
         stdin, words = b"", []
         if "command_line" in found.document["run"]:
             accepted = found.to_contract().accept(arguments, policy="strict").arguments
             try:
-                words = to_argv(CommandLine.from_dict(found.document["run"]["command_line"]), accepted)
+                words = to_argv(
+                    CommandLine.from_dict(found.document["run"]["command_line"]),
+                    accepted,
+                )
             except SkillInputError as error:
-                tried.append(Tried(path.name, found, (), "refused", f"no command line: {error}"))
+                tried.append(
+                    Tried(path.name, found, (), "refused", f"no command line: {error}")
+                )
                 continue
         else:
             stdin = json.dumps(arguments).encode()
@@ -119,7 +142,14 @@ async def try_script(sandbox: Sandbox, path: Path, *, only_whole: bool, more: bo
     return tried
 
 
-async def _run(sandbox: Sandbox, path: Path, source: str, found: Derivation, words: list[str], stdin: bytes) -> Tried:
+async def _run(
+    sandbox: Sandbox,
+    path: Path,
+    source: str,
+    found: Derivation,
+    words: list[str],
+    stdin: bytes,
+) -> Tried:
     interpreter = _interpreter(path, source.partition("\n")[0])
     with tempfile.TemporaryDirectory() as directory:
         # A value that names a file names one that is there: what is measured is the command line.
@@ -129,7 +159,11 @@ async def _run(sandbox: Sandbox, path: Path, source: str, found: Derivation, wor
             (interpreter, str(path), *words),
             Path(directory),
             stdin,
-            {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": directory, "LC_ALL": "C.UTF-8"},
+            {
+                "PATH": "/usr/local/bin:/usr/bin:/bin",
+                "HOME": directory,
+                "LC_ALL": "C.UTF-8",
+            },
             readable=(*interpreter_paths(interpreter), path.parent),
             writable=(Path(directory),),
             limits=Limits(file_size=10_000_000),
@@ -139,7 +173,11 @@ async def _run(sandbox: Sandbox, path: Path, source: str, found: Derivation, wor
             finished = await sandbox.run(command)
     if finished is None:
         return Tried(path.name, found, tuple(words), "stopped")
-    output = (finished.stderr[-3000:] + b"\n" + finished.stdout[-1500:]).decode("utf-8", "replace").strip()
+    output = (
+        (finished.stderr[-3000:] + b"\n" + finished.stdout[-1500:])
+        .decode("utf-8", "replace")
+        .strip()
+    )
     ended = "ran"
     if finished.exit_code != 0:
         if _NOT_STARTED.search(output):
@@ -158,7 +196,9 @@ def _interpreter(path: Path, first: str) -> str:
     return "/bin/sh" if re.match(r"#!\s*/bin/(?:sh|dash)", first) else "/bin/bash"
 
 
-async def measure(paths: list[Path], *, only_whole: bool, more: bool, verbose: bool) -> int:
+async def measure(
+    paths: list[Path], *, only_whole: bool, more: bool, verbose: bool
+) -> int:
     """Run all minimal calls, print the figures, and return the number refused."""
     sandbox = await open_sandbox("bubblewrap")
     results: list[Tried] = []
@@ -166,7 +206,9 @@ async def measure(paths: list[Path], *, only_whole: bool, more: bool, verbose: b
 
     async def one(path: Path) -> None:
         async with limiter:
-            results.extend(await try_script(sandbox, path, only_whole=only_whole, more=more))
+            results.extend(
+                await try_script(sandbox, path, only_whole=only_whole, more=more)
+            )
 
     async with anyio.create_task_group() as group:
         for path in paths:
@@ -174,22 +216,44 @@ async def measure(paths: list[Path], *, only_whole: bool, more: bool, verbose: b
     by_kind: dict[str, list[Tried]] = defaultdict(list)
     for each in sorted(results, key=lambda each: each.name):
         kind = each.derivation.framework
-        by_kind[kind if "args" not in each.derivation.document["input"].get("properties", {}) else f"{kind}, args"] += [
-            each
-        ]
-    print(f"{'kind':20} {'calls':>6} {'ran':>6} {'refused':>8} {'not started':>12} {'stopped':>8}")
+        by_kind[
+            kind
+            if "args" not in each.derivation.document["input"].get("properties", {})
+            else f"{kind}, args"
+        ] += [each]
+    print(
+        f"{'kind':20} {'calls':>6} {'ran':>6} {'refused':>8} {'not started':>12} {'stopped':>8}"
+    )
     whole_ones = [each for each in results if each.derivation.complete]
-    for kind, tried in [*sorted(by_kind.items()), ("all", results), ("read whole", whole_ones)]:
-        count = [sum(each.ended == ended for each in tried) for ended in ("ran", "refused", "not started", "stopped")]
-        print(f"{kind:20} {len(tried):6} {count[0]:6} {count[1]:8} {count[2]:12} {count[3]:8}")
+    for kind, tried in [
+        *sorted(by_kind.items()),
+        ("all", results),
+        ("read whole", whole_ones),
+    ]:
+        count = [
+            sum(each.ended == ended for each in tried)
+            for ended in ("ran", "refused", "not started", "stopped")
+        ]
+        print(
+            f"{kind:20} {len(tried):6} {count[0]:6} {count[1]:8} {count[2]:12} {count[3]:8}"
+        )
     refused = [each for each in results if each.ended == "refused"]
     came = sum(each.ended in ("ran", "refused") for each in results)
-    print(f"{len(refused)} of {came} calls that came to the command line were refused for usage: ", end="")
+    print(
+        f"{len(refused)} of {came} calls that came to the command line were refused for usage: ",
+        end="",
+    )
     print(f"{len(refused) / came:.1%}" if came else "none ran")
     for each in sorted(refused if not verbose else results, key=lambda each: each.name):
-        whole = "whole" if each.derivation.complete else "; ".join(map(str, each.derivation.unread))[:80]
+        whole = (
+            "whole"
+            if each.derivation.complete
+            else "; ".join(map(str, each.derivation.unread))[:80]
+        )
         last = each.output.splitlines()[-1][:160] if each.output else ""
-        print(f"! {each.ended} {each.name} {list(each.words)} ({each.derivation.framework}, {whole}): {last}")
+        print(
+            f"! {each.ended} {each.name} {list(each.words)} ({each.derivation.framework}, {whole}): {last}"
+        )
     return len(refused)
 
 
@@ -197,15 +261,30 @@ def main() -> int:
     """Run the minimal calls, and print what was refused."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("paths", nargs="*", type=Path)
-    parser.add_argument("--whole", action="store_true", help="only scripts that were read whole")
-    parser.add_argument("--more", action="store_true", help="one more argument in each call, and not only the least")
+    parser.add_argument(
+        "--whole", action="store_true", help="only scripts that were read whole"
+    )
+    parser.add_argument(
+        "--more",
+        action="store_true",
+        help="one more argument in each call, and not only the least",
+    )
     parser.add_argument("--verbose", action="store_true", help="print each call")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         # The sandbox runs as another user.
         Path(directory).chmod(0o755)
-        paths = [each for path in options.paths for each in scripts_of(path)] or list(written_scripts(Path(directory)))
-        anyio.run(lambda: measure(paths, only_whole=options.whole, more=options.more, verbose=options.verbose))
+        paths = [each for path in options.paths for each in scripts_of(path)] or list(
+            written_scripts(Path(directory))
+        )
+        anyio.run(
+            lambda: measure(
+                paths,
+                only_whole=options.whole,
+                more=options.more,
+                verbose=options.verbose,
+            )
+        )
     return 0
 
 

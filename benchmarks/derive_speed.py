@@ -45,7 +45,9 @@ class Ratio:
 
 def ratios(paths: list[Path]) -> Iterator[Ratio]:
     """Yield the ratio of each script below *paths*; without any, of installed packages and of the project's own."""
-    warnings.simplefilter("ignore")  # CPython warns of other people's escapes while it parses
+    warnings.simplefilter(
+        "ignore"
+    )  # CPython warns of other people's escapes while it parses
     with TemporaryDirectory() as directory:
         scripts = dict.fromkeys(_scripts(paths or _everywhere(Path(directory))))
         for path, _ in scripts:
@@ -54,7 +56,10 @@ def ratios(paths: list[Path]) -> Iterator[Ratio]:
             text = path.read_text("utf-8", "replace")
             parsing = min(_cpu(_parsed(path, text)) for _ in range(ROUNDS))
             # Each round is another source, with as many empty lines at its end: the same one is remembered.
-            took = min(_cpu(_derived(path, text + "\n" * number)) for number in range(1, ROUNDS + 1))
+            took = min(
+                _cpu(_derived(path, text + "\n" * number))
+                for number in range(1, ROUNDS + 1)
+            )
             yield Ratio(took / parsing, took, parsing, framework, path)
 
 
@@ -65,10 +70,14 @@ def print_ratios(found: list[Ratio]) -> None:
         groups[each.framework].append(each)
         if each.path.suffix in ("", ".py") and each.framework != "argparse":
             groups["Python, others"].append(each)
-    print(f"{'CPU time / parse':16} {'scripts':>7} {'median':>7} {'p75':>6} {'p95':>6} {'worst':>6} {'together':>8}")
+    print(
+        f"{'CPU time / parse':16} {'scripts':>7} {'median':>7} {'p75':>6} {'p95':>6} {'worst':>6} {'together':>8}"
+    )
     for name, group in sorted(groups.items(), key=lambda pair: -len(pair[1])):
         times = sorted(each.times for each in group)
-        together = sum(each.milliseconds for each in group) / sum(each.parsing for each in group)
+        together = sum(each.milliseconds for each in group) / sum(
+            each.parsing for each in group
+        )
         print(
             f"{name:16} {len(times):7} {statistics.median(times):7.1f} {times[int(len(times) * 0.75)]:6.1f}"
             f" {times[int(len(times) * 0.95)]:6.1f} {times[-1]:6.1f} {together:8.1f}"

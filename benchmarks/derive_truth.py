@@ -175,7 +175,9 @@ finally:
 """
 
 
-def ask(script: Path, *, words: Sequence[list[str]] = (), timeout: float = 20) -> dict[str, Any] | None:
+def ask(
+    script: Path, *, words: Sequence[list[str]] = (), timeout: float = 20
+) -> dict[str, Any] | None:
     """Return what the script's own argparse parser declares, or None where it never comes to parse.
 
     The script is run, up to where it would parse, in a scratch directory that is its home too: ask only scripts that
@@ -184,18 +186,45 @@ def ask(script: Path, *, words: Sequence[list[str]] = (), timeout: float = 20) -
     them. A script that only shows its help when it is called without a word is given one.
     ``parsed`` is what the parser makes of each of *words*.
     """
-    ways = [(imports, given) for given in ((), ("word",)) for imports in ("installed", "alone")]
-    return next((found for way in ways if (found := _ask(script, *way, words, timeout))), None)
+    ways = [
+        (imports, given)
+        for given in ((), ("word",))
+        for imports in ("installed", "alone")
+    ]
+    return next(
+        (found for way in ways if (found := _ask(script, *way, words, timeout))), None
+    )
 
 
 def _ask(
-    script: Path, imports: str, given: tuple[str, ...], words: Sequence[list[str]], timeout: float
+    script: Path,
+    imports: str,
+    given: tuple[str, ...],
+    words: Sequence[list[str]],
+    timeout: float,
 ) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "some.txt").touch()
-        command = [sys.executable, "-W", "ignore", "-c", _DUMP, str(script.resolve()), imports, *given]
-        environment = {name: os.environ[name] for name in ("PATH", "LANG", "SYSTEMROOT") if name in os.environ}
-        environment |= {"HOME": directory, "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-c",
+            _DUMP,
+            str(script.resolve()),
+            imports,
+            *given,
+        ]
+        environment = {
+            name: os.environ[name]
+            for name in ("PATH", "LANG", "SYSTEMROOT")
+            if name in os.environ
+        }
+        environment |= {
+            "HOME": directory,
+            "TMPDIR": directory,
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
         environment["WORDS"] = json.dumps(list(words))
         try:
             done = subprocess.run(
@@ -214,7 +243,9 @@ def _ask(
     return json.loads(done.stdout[start + 3 : end]) if 0 <= start < end else None
 
 
-def compare(truth: dict[str, Any], document: dict[str, Any]) -> tuple[list[str], list[str]]:
+def compare(
+    truth: dict[str, Any], document: dict[str, Any]
+) -> tuple[list[str], list[str]]:
     """Return what of *truth* the document leaves out, and what it says otherwise than the truth."""
     missing: list[str] = []
     wrong: list[str] = []
@@ -223,9 +254,14 @@ def compare(truth: dict[str, Any], document: dict[str, Any]) -> tuple[list[str],
     unread = document["derived"].get("unread", [])
     reported = [each.partition(":")[0] for each in unread]
     if any(each.startswith("arguments:") and "change" in each for each in unread):
-        return [*missing, *wrong], []  # it says itself that all of them may be otherwise
+        return [
+            *missing,
+            *wrong,
+        ], []  # it says itself that all of them may be otherwise
     missing += [fault for fault in wrong if fault.partition(":")[0] in reported]
-    return missing, [fault for fault in wrong if fault.partition(":")[0] not in reported]
+    return missing, [
+        fault for fault in wrong if fault.partition(":")[0] not in reported
+    ]
 
 
 def _compare_level(
@@ -248,21 +284,40 @@ def _compare_level(
         branch = _branch(schema, chosen)
         shown = (action["flags"] or [action["dest"]])[0]
         wrong += [f"{shown}: {fault}" for fault in _faults(action, found, branch)]
-    wrong += [f"{each['name']} is not an argument" for each in parameters if id(each) not in matched]
+    wrong += [
+        f"{each['name']} is not an argument"
+        for each in parameters
+        if id(each) not in matched
+    ]
     wrong += _group_faults(truth, parameters, _branch(schema, chosen))
     names = set(line.get("commands", {}))
     missing += [f"command {name}" for name in truth["commands"] if name not in names]
-    wrong += [f"command {name} is none" for name in names if name not in truth["commands"]]
+    wrong += [
+        f"command {name} is none" for name in names if name not in truth["commands"]
+    ]
     for name, below in truth["commands"].items():
         if name in names:
-            _compare_level(below, line["commands"][name], schema, (*chosen, (line["chooser"], name)), missing, wrong)
+            _compare_level(
+                below,
+                line["commands"][name],
+                schema,
+                (*chosen, (line["chooser"], name)),
+                missing,
+                wrong,
+            )
 
 
-def _group_faults(truth: dict[str, Any], parameters: list[dict[str, Any]], branch: dict[str, Any]) -> list[str]:
+def _group_faults(
+    truth: dict[str, Any], parameters: list[dict[str, Any]], branch: dict[str, Any]
+) -> list[str]:
     """What exclusive groups of the parser the schema does not keep apart, or does not ask one of."""
     rules = [branch, *branch.get("allOf", [])]
     apart = {frozenset(rule["not"]["required"]) for rule in rules if "not" in rule}
-    asked = [{each["required"][0] for each in rule["anyOf"]} for rule in rules if "anyOf" in rule]
+    asked = [
+        {each["required"][0] for each in rule["anyOf"]}
+        for rule in rules
+        if "anyOf" in rule
+    ]
     groups: dict[int, list[dict[str, Any]]] = {}
     required: set[int] = set()
     for action in truth["arguments"]:
@@ -274,8 +329,13 @@ def _group_faults(truth: dict[str, Any], parameters: list[dict[str, Any]], branc
     faults = []
     for number, members in groups.items():
         names = {each["name"] for each in members}
-        pairs = {frozenset((one, other)) for one in names for other in names if one != other}
-        faults += [f"{min(pair)}: it excludes {max(pair)}" for pair in sorted(pairs - apart, key=sorted)]
+        pairs = {
+            frozenset((one, other)) for one in names for other in names if one != other
+        }
+        faults += [
+            f"{min(pair)}: it excludes {max(pair)}"
+            for pair in sorted(pairs - apart, key=sorted)
+        ]
         if number in required and len(names) > 1 and names not in asked:
             faults.append(f"{min(names)}: one of {sorted(names)} is required")
     return faults
@@ -284,69 +344,126 @@ def _group_faults(truth: dict[str, Any], parameters: list[dict[str, Any]], branc
 def _can_be_given(action: dict[str, Any], actions: list[dict[str, Any]]) -> bool:
     """Whether any word can be given to it: not where none is a choice, nor behind a list that takes them all."""
     if action["choices"] and action["type"] in (None, "str"):
-        return action["required"] or any(isinstance(choice, str) for choice in action["choices"])
+        return action["required"] or any(
+            isinstance(choice, str) for choice in action["choices"]
+        )
     if action["flags"] or action["nargs"] not in ("*", "?"):
         return True
     before = actions[: actions.index(action)]
-    return not any(not each["flags"] and each["nargs"] in ("*", "+", "...") for each in before)
+    return not any(
+        not each["flags"] and each["nargs"] in ("*", "+", "...") for each in before
+    )
 
 
-def _branch(schema: dict[str, Any], chosen: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+def _branch(
+    schema: dict[str, Any], chosen: tuple[tuple[str, str], ...]
+) -> dict[str, Any]:
     """The branch of the schema in which *chosen* commands are chosen: the first one for a command with commands."""
     for branch in schema.get("oneOf", [schema]):
         properties = branch["properties"]
-        if all(properties.get(chooser, {}).get("const") == name for chooser, name in chosen):
+        if all(
+            properties.get(chooser, {}).get("const") == name for chooser, name in chosen
+        ):
             return branch
     raise LookupError(f"no branch for {chosen}")
 
 
 def _is_meant(action: dict[str, Any], parameter: dict[str, Any]) -> bool:
-    flags = [parameter.get("flag"), parameter.get("off_flag"), *(flag for _, flag in parameter.get("choices", []))]
+    flags = [
+        parameter.get("flag"),
+        parameter.get("off_flag"),
+        *(flag for _, flag in parameter.get("choices", [])),
+    ]
     if action["flags"]:
         return any(flag in action["flags"] for flag in flags if flag)
-    plain = "".join(c if c.isalnum() or c == "_" else "_" for c in action["dest"]).strip("_")
-    return not any(flags) and parameter["name"] in (plain, f"main_{plain}", f"{plain}_2")
+    plain = "".join(
+        c if c.isalnum() or c == "_" else "_" for c in action["dest"]
+    ).strip("_")
+    return not any(flags) and parameter["name"] in (
+        plain,
+        f"main_{plain}",
+        f"{plain}_2",
+    )
 
 
-def _faults(action: dict[str, Any], parameter: dict[str, Any], branch: dict[str, Any]) -> list[str]:
+def _faults(
+    action: dict[str, Any], parameter: dict[str, Any], branch: dict[str, Any]
+) -> list[str]:
     faults = []
     schema = branch["properties"][parameter["name"]]
     takes = parameter.get("takes", "value")
     kind = action["action"]
-    switches = ("_StoreTrueAction", "_StoreFalseAction", "_StoreConstAction", "_AppendConstAction")
+    switches = (
+        "_StoreTrueAction",
+        "_StoreFalseAction",
+        "_StoreConstAction",
+        "_AppendConstAction",
+    )
     if kind == "_CountAction":
         return [] if takes == "count" else [f"it is counted, read as {takes}"]
     if kind in switches or action["nargs"] == 0:
-        return [] if takes in ("nothing", "one_of") else [f"it is a switch, read as {takes}"]
+        return (
+            []
+            if takes in ("nothing", "one_of")
+            else [f"it is a switch, read as {takes}"]
+        )
     if kind == "BooleanOptionalAction":
-        return [] if takes == "nothing" and parameter.get("off_flag") in action["flags"] else ["it can be negated"]
+        return (
+            []
+            if takes == "nothing" and parameter.get("off_flag") in action["flags"]
+            else ["it can be negated"]
+        )
     nargs = action["nargs"]
-    expected = {None: "value", "?": "optional" if action["flags"] else "value", "*": "values", "+": "values"}
+    expected = {
+        None: "value",
+        "?": "optional" if action["flags"] else "value",
+        "*": "values",
+        "+": "values",
+    }
     expected |= {"...": "rest", "A...": "rest"}
-    if takes != expected.get(nargs, "values") or (isinstance(nargs, int) and parameter.get("length") != nargs):
+    if takes != expected.get(nargs, "values") or (
+        isinstance(nargs, int) and parameter.get("length") != nargs
+    ):
         faults.append(f"it takes {nargs!r}, read as {takes}")
     if parameter.get("repeat", False) != (kind == "_AppendAction"):
         faults.append("whether it repeats")
     in_group = action["group"] is not None
-    if action["required"] != (parameter["name"] in branch.get("required", [])) and not in_group:
+    if (
+        action["required"] != (parameter["name"] in branch.get("required", []))
+        and not in_group
+    ):
         optional_many = nargs in ("*", "...") and not action["flags"]
         if not optional_many:
             faults.append(f"required is {action['required']}")
     item = schema["items"] if parameter.get("repeat") else schema
     item = item["items"] if takes in ("values", "rest") else item
     item = item["anyOf"][0] if "anyOf" in item else item
-    types = {None: "string", "str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+    types = {
+        None: "string",
+        "str": "string",
+        "int": "integer",
+        "float": "number",
+        "bool": "boolean",
+    }
     if action["type"] in types and item.get("type") != types[action["type"]]:
         faults.append(f"its type is {action['type']}, read as {item.get('type')}")
     if action["type"] in ("Path", "FileType") and item.get("format") != "path":
         faults.append("it is a path")
-    if action["choices"] is not None and all(choice is not None for choice in action["choices"]):
+    if action["choices"] is not None and all(
+        choice is not None for choice in action["choices"]
+    ):
         known = item.get("enum")
         if known is None and "minimum" in item:
             known = list(range(item["minimum"], item["maximum"] + 1))
-        if known is None or sorted(map(str, known)) != sorted(map(str, action["choices"])):
+        if known is None or sorted(map(str, known)) != sorted(
+            map(str, action["choices"])
+        ):
             faults.append(f"its choices are {action['choices']}, read as {known}")
     default = schema.get("default")
-    if default is not None and action["type"] in (*types, "Path") and default != action["default"]:
+    if (
+        default is not None
+        and action["type"] in (*types, "Path")
+        and default != action["default"]
+    ):
         faults.append(f"its default is {action['default']!r}, read as {default!r}")
     return faults

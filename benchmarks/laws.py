@@ -21,12 +21,18 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-MODULES = ("contract/test_versions", "contract/test_migration", "compatibility/test_comparison")
+MODULES = (
+    "contract/test_versions",
+    "contract/test_migration",
+    "compatibility/test_comparison",
+)
 
 
 def load(name: str) -> ModuleType:
     """Return the test module *name*, a path below `tests`."""
-    spec = importlib.util.spec_from_file_location(name.replace("/", "."), ROOT / "tests" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(
+        name.replace("/", "."), ROOT / "tests" / f"{name}.py"
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -41,7 +47,9 @@ def hypothesis_laws() -> Iterator[tuple[str, Any]]:
                 yield key, test
 
 
-def run_accepting(wanted: int, seed: int, schemas: list[dict[str, Any]]) -> tuple[int, int]:
+def run_accepting(
+    wanted: int, seed: int, schemas: list[dict[str, Any]]
+) -> tuple[int, int]:
     """Run the laws of accepting until *wanted* calls were tried; return how many were, and how many broke a law."""
     from tests.contract.generated import Case
     from tests.contract.laws import LAWS
@@ -57,12 +65,17 @@ def run_accepting(wanted: int, seed: int, schemas: list[dict[str, Any]]) -> tupl
                 counts[law.__name__] += law(case)
             except Exception as error:
                 broken += 1
-                print(f"BROKEN: seed {seed}, {law.__name__}: {error!r:.300}", flush=True)
+                print(
+                    f"BROKEN: seed {seed}, {law.__name__}: {error!r:.300}", flush=True
+                )
         tried = sum(counts.values())
         seed += 1
     for name, count in counts.items():
         print(f"{count:7d} cases  {name}")
-    print(f"{tried} calls in {time.perf_counter() - start:.0f} s, seeds up to {seed - 1}, {broken} broken", flush=True)
+    print(
+        f"{tried} calls in {time.perf_counter() - start:.0f} s, seeds up to {seed - 1}, {broken} broken",
+        flush=True,
+    )
     return tried, broken
 
 
@@ -71,7 +84,11 @@ def run_hypothesis(share: int) -> tuple[int, int]:
     from hypothesis import HealthCheck, settings
 
     ran = broken = 0
-    options: dict[str, Any] = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
+    options: dict[str, Any] = {
+        "deadline": None,
+        "database": None,
+        "suppress_health_check": list(HealthCheck),
+    }
     for name, law in hypothesis_laws():
         count, inner = 0, law.hypothesis.inner_test
 
@@ -87,22 +104,51 @@ def run_hypothesis(share: int) -> tuple[int, int]:
         except BaseException as error:
             broken, verdict = broken + 1, f"BROKEN: {error!r:.300}"
         ran += count
-        print(f"{count:7d} cases  {time.perf_counter() - start:7.1f} s  {verdict:8s} {name}", flush=True)
+        print(
+            f"{count:7d} cases  {time.perf_counter() - start:7.1f} s  {verdict:8s} {name}",
+            flush=True,
+        )
     return ran, broken
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("cases", type=int, nargs="?", default=100_000)
-    parser.add_argument("--seed", type=int, default=100_000, help="the first seed of the laws of accepting")
-    parser.add_argument("--accepting", action="store_true", help="only the laws of accepting")
-    parser.add_argument("--schemas", type=Path, help="a JSON Lines file with schemas of real tools")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=100_000,
+        help="the first seed of the laws of accepting",
+    )
+    parser.add_argument(
+        "--accepting", action="store_true", help="only the laws of accepting"
+    )
+    parser.add_argument(
+        "--schemas", type=Path, help="a JSON Lines file with schemas of real tools"
+    )
     options = parser.parse_args()
-    lines = options.schemas.read_text(encoding="utf-8").splitlines() if options.schemas else []
-    schemas = list({json.dumps(json.loads(line)["schema"]): json.loads(line)["schema"] for line in lines}.values())
-    ran, broken = run_accepting(options.cases if options.accepting else options.cases // 2, options.seed, schemas)
+    lines = (
+        options.schemas.read_text(encoding="utf-8").splitlines()
+        if options.schemas
+        else []
+    )
+    schemas = list(
+        {
+            json.dumps(json.loads(line)["schema"]): json.loads(line)["schema"]
+            for line in lines
+        }.values()
+    )
+    ran, broken = run_accepting(
+        options.cases if options.accepting else options.cases // 2,
+        options.seed,
+        schemas,
+    )
     if not options.accepting:
-        more, failed = run_hypothesis(max(1, options.cases // 2 // max(1, sum(1 for _ in hypothesis_laws()))))
+        more, failed = run_hypothesis(
+            max(1, options.cases // 2 // max(1, sum(1 for _ in hypothesis_laws())))
+        )
         ran, broken = ran + more, broken + failed
     print(f"{ran} cases, {broken} laws broken")
     return 1 if broken else 0

@@ -72,7 +72,9 @@ def main() -> int:
     """Make the skills, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--skills", type=int, default=10_000)
-    parser.add_argument("--large", type=int, default=50_000, help="0 leaves the large directory out")
+    parser.add_argument(
+        "--large", type=int, default=50_000, help="0 leaves the large directory out"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--corpus", type=Path)
@@ -90,7 +92,9 @@ def main() -> int:
         mark = {True: "ok", False: "OVER", None: ""}[figure.ok]
         target = f"<= {figure.target:g}" if figure.target is not None else ""
         worst = f"(worst {figure.worst:.2f})" if figure.worst is not None else ""
-        print(f"{figure.what:58} {figure.measured:10.2f} {figure.unit:9} {target:>9} {mark:4} {worst}".rstrip())
+        print(
+            f"{figure.what:58} {figure.measured:10.2f} {figure.unit:9} {target:>9} {mark:4} {worst}".rstrip()
+        )
     if options.json:
         documents = [{**asdict(figure), "ok": figure.ok} for figure in figures]
         options.json.write_text(json.dumps(documents, indent=2), encoding="utf-8")
@@ -104,33 +108,87 @@ def measure(directory: Path, options: argparse.Namespace) -> Iterator[Figure]:
     for step in ("warm", "cold"):
         run(step, root, directory)  # writes the index, and the compiled modules
     times = [
-        {step: run(step, root, directory)["seconds"] for step in ("least-cold", "cold", "least-warm", "warm")}
+        {
+            step: run(step, root, directory)["seconds"]
+            for step in ("least-cold", "cold", "least-warm", "warm")
+        }
         for _ in range(rounds)
     ]
-    per_skill = {step: min(each[step] for each in times) / count * 1e6 for step in times[0]}
-    yield Figure("least work: scandir, first 4 KiB, PyYAML's C loader", per_skill["least-cold"], None, "us/skill")
-    yield Figure("least work: scandir, stat, one index blob", per_skill["least-warm"], None, "us/skill")
+    per_skill = {
+        step: min(each[step] for each in times) / count * 1e6 for step in times[0]
+    }
+    yield Figure(
+        "least work: scandir, first 4 KiB, PyYAML's C loader",
+        per_skill["least-cold"],
+        None,
+        "us/skill",
+    )
+    yield Figure(
+        "least work: scandir, stat, one index blob",
+        per_skill["least-warm"],
+        None,
+        "us/skill",
+    )
     yield Figure("discover, cold", per_skill["cold"], None, "us/skill")
     yield Figure("discover, warm", per_skill["warm"], None, "us/skill")
-    yield ratio_of("cold against its least work", times, "cold", 0.5 if count >= 10_000 else 0.75)
+    yield ratio_of(
+        "cold against its least work", times, "cold", 0.5 if count >= 10_000 else 0.75
+    )
     yield ratio_of("warm against the cold least work", times, "warm", 0.15)
-    yield Figure("least work, warm against cold", per_skill["least-warm"] / per_skill["least-cold"], None, "x")
+    yield Figure(
+        "least work, warm against cold",
+        per_skill["least-warm"] / per_skill["least-cold"],
+        None,
+        "x",
+    )
     if count > FEW:
         few = make_skills(directory / "few", FEW, options)
-        short = [{step: run(step, few, directory)["seconds"] for step in ("least-cold", "cold")} for _ in range(rounds)]
-        yield ratio_of(f"{FEW:,} skills: cold against its least work", short, "cold", 0.75)
+        short = [
+            {
+                step: run(step, few, directory)["seconds"]
+                for step in ("least-cold", "cold")
+            }
+            for _ in range(rounds)
+        ]
+        yield ratio_of(
+            f"{FEW:,} skills: cold against its least work", short, "cold", 0.75
+        )
     edit = run("edited", root, directory)
-    yield Figure("one edited skill, above a warm start", edit["median"] * 1e3, 100, "ms", edit["worst"] * 1e3)
+    yield Figure(
+        "one edited skill, above a warm start",
+        edit["median"] * 1e3,
+        100,
+        "ms",
+        edit["worst"] * 1e3,
+    )
     reads = run("cold-reads", root, directory)
     yield Figure("bytes read for a skill, cold", reads["bytes"] / count, 4096, "bytes")
-    yield Figure("SKILL.md files opened, warm", run("warm-opens", root, directory)["opened"], 0, "files")
-    least = min(run("least-memory", root, directory)["bytes"] for _ in range(3)) / count / 1024
-    yield Figure("least memory: name, description, path in a dict", least, None, "KiB/skill")
+    yield Figure(
+        "SKILL.md files opened, warm",
+        run("warm-opens", root, directory)["opened"],
+        0,
+        "files",
+    )
+    least = (
+        min(run("least-memory", root, directory)["bytes"] for _ in range(3))
+        / count
+        / 1024
+    )
+    yield Figure(
+        "least memory: name, description, path in a dict", least, None, "KiB/skill"
+    )
     for step in ("cold-memory", "warm-memory"):
-        grown = min(run(step, root, directory)["bytes"] for _ in range(3)) / count / 1024
-        yield Figure(f"memory growth, {step.removesuffix('-memory')}", grown, 0.8, "KiB/skill")
+        grown = (
+            min(run(step, root, directory)["bytes"] for _ in range(3)) / count / 1024
+        )
+        yield Figure(
+            f"memory growth, {step.removesuffix('-memory')}", grown, 0.8, "KiB/skill"
+        )
     activations = [run("activate", root, directory) for _ in range(3)]
-    for what, title in (("activate", "activate one skill"), ("body", "activate one skill and take its instructions")):
+    for what, title in (
+        ("activate", "activate one skill"),
+        ("body", "activate one skill and take its instructions"),
+    ):
         ratios = sorted(each[what] / each["read"] for each in activations)
         yield Figure(f"{title}, against open + read", ratios[1], 2, "x", ratios[-1])
     hostile = run("hostile", root, directory)
@@ -140,19 +198,46 @@ def measure(directory: Path, options: argparse.Namespace) -> Iterator[Figure]:
     yield Figure("the list for a model in 4,000 tokens", rendering["first"], 0.2, "s")
     yield Figure("the same again", rendering["again"], None, "s")
     packages = run("installed", root, directory)
-    yield Figure("skills in 300 distributions", packages["seconds"] * 1e3, 20, "ms", packages["worst"] * 1e3)
-    yield Figure("the same, against Python's scan of their names", packages["seconds"] / packages["names"], 2, "x")
+    yield Figure(
+        "skills in 300 distributions",
+        packages["seconds"] * 1e3,
+        20,
+        "ms",
+        packages["worst"] * 1e3,
+    )
+    yield Figure(
+        "the same, against Python's scan of their names",
+        packages["seconds"] / packages["names"],
+        2,
+        "x",
+    )
     search = run("search", root, directory)
-    yield Figure("the first search, by names and descriptions", search["first"], 0.3, "s")
-    yield Figure("index one skill for searching, in a thread", search["index"] / count * 1e6, 450, "us/skill")
+    yield Figure(
+        "the first search, by names and descriptions", search["first"], 0.3, "s"
+    )
+    yield Figure(
+        "index one skill for searching, in a thread",
+        search["index"] / count * 1e6,
+        450,
+        "us/skill",
+    )
     yield Figure("search, one query", search["query"] * 1e3, 2, "ms")
     yield from imports(rounds, directory)
     if options.large:
         large = make_skills(directory / "large", options.large, options)
         run("warm", large, directory)
-        cold = min(run("cold", large, directory)["seconds"] for _ in range(2)) / options.large * 1e6
+        cold = (
+            min(run("cold", large, directory)["seconds"] for _ in range(2))
+            / options.large
+            * 1e6
+        )
         warm = min(run("warm", large, directory)["seconds"] for _ in range(3))
-        yield Figure(f"{options.large:,}: cold, a skill, against {count:,}", cold / per_skill["cold"], 1.25, "x")
+        yield Figure(
+            f"{options.large:,}: cold, a skill, against {count:,}",
+            cold / per_skill["cold"],
+            1.25,
+            "x",
+        )
         yield Figure(f"{options.large:,}: warm, whole", warm, 1.0, "s")
         grown = run("warm-memory", large, directory)["bytes"] / 1024**2
         yield Figure(f"{options.large:,}: memory growth, warm", grown, 60, "MB")
@@ -179,14 +264,21 @@ def skills(options: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
             yield shaped(shapes[number % len(shapes)], name, rng)
         elif originals:
             original = originals[number % len(originals)]
-            yield name, re.sub(rb"(?m)^name:.*$", b"name: " + name.encode(), original, count=1)
+            yield (
+                name,
+                re.sub(rb"(?m)^name:.*$", b"name: " + name.encode(), original, count=1),
+            )
         else:
             yield name, made_up(name, rng).encode()
 
 
 def read_shapes(path: Path) -> list[dict[str, Any]]:
     """Return the frontmatters of *path*, in an order that mixes their sources."""
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+    with (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8") as file
+    ):
         shapes = [json.loads(line) for line in file]
     random.Random(5).shuffle(shapes)
     return shapes
@@ -196,10 +288,17 @@ def shaped(shape: dict[str, Any], name: str, rng: random.Random) -> tuple[str, b
     """Return a skill with this frontmatter in the directory *name*, which it states if the original stated its own."""
     text = shape["frontmatter"]
     if shape["name_is_directory"]:
-        text = re.sub(r"(?m)^(name: *[\"']?)[^\s\"'#]+", lambda start: start.group(1) + name, text, count=1)
+        text = re.sub(
+            r"(?m)^(name: *[\"']?)[^\s\"'#]+",
+            lambda start: start.group(1) + name,
+            text,
+            count=1,
+        )
     data = text.encode("utf-8", "surrogatepass") + b"\n\n"
     missing = max(0, shape["file_bytes"] - len(data))
-    body = " ".join(rng.choices(WORDS, cum_weights=CUMULATIVE, k=min(missing, 20_000) // 6))
+    body = " ".join(
+        rng.choices(WORDS, cum_weights=CUMULATIVE, k=min(missing, 20_000) // 6)
+    )
     return name, data + body.encode()[:missing]
 
 
@@ -207,23 +306,41 @@ def read_originals(corpus: Path) -> list[bytes]:
     """Return the SKILL.md files of *corpus*, a directory or an archive, that can be given another name."""
     with tempfile.TemporaryDirectory() as folder:
         roots = skill_roots([corpus], Path(folder))
-        files = [path.read_bytes() for root in roots for path in sorted(root.rglob("SKILL.md"))]
-    return [data for data in files if data.startswith(b"---\n") and b"\nname:" in data[:4096]]
+        files = [
+            path.read_bytes()
+            for root in roots
+            for path in sorted(root.rglob("SKILL.md"))
+        ]
+    return [
+        data
+        for data in files
+        if data.startswith(b"---\n") and b"\nname:" in data[:4096]
+    ]
 
 
 def made_up(name: str, rng: random.Random) -> str:
     """Return a SKILL.md that looks like the average real one."""
-    text = " ".join(rng.choices(WORDS, cum_weights=CUMULATIVE, k=43)).capitalize() + ". Use when asked."
+    text = (
+        " ".join(rng.choices(WORDS, cum_weights=CUMULATIVE, k=43)).capitalize()
+        + ". Use when asked."
+    )
     kind = rng.random()
     if kind < 0.5:
         description = f" {text}"
     elif kind < 0.71:
         description = f' "{text}"'
     else:
-        description = " >-\n  " + "\n  ".join(text[at : at + 100].strip() for at in range(0, len(text), 100))
-    metadata = '\nmetadata:\n  author: somebody\n  version: "1.0.0"' if rng.random() < 0.33 else ""
+        description = " >-\n  " + "\n  ".join(
+            text[at : at + 100].strip() for at in range(0, len(text), 100)
+        )
+    metadata = (
+        '\nmetadata:\n  author: somebody\n  version: "1.0.0"'
+        if rng.random() < 0.33
+        else ""
+    )
     body = "\n".join(
-        f"## Step {step}\n\n{' '.join(rng.choices(WORDS, cum_weights=CUMULATIVE, k=60))}\n" for step in range(12)
+        f"## Step {step}\n\n{' '.join(rng.choices(WORDS, cum_weights=CUMULATIVE, k=60))}\n"
+        for step in range(12)
     )
     return f"---\nname: {name}\ndescription:{description}{metadata}\n---\n\n# {name}\n\n{body}"
 
@@ -241,12 +358,21 @@ def run(step: str, root: Path, directory: Path) -> dict[str, float]:
 def environment_of(step: str, directory: Path) -> dict[str, str]:
     """Return the environment of a process: its index, and modules that are compiled, as those of a wheel are."""
     cache = "off" if step.startswith(("cold", "least")) else str(directory / "cache")
-    own = {"SKILLRUNTIME_CACHE": cache, "PYTHONPYCACHEPREFIX": str(directory / "compiled")}
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    own = {
+        "SKILLRUNTIME_CACHE": cache,
+        "PYTHONPYCACHEPREFIX": str(directory / "compiled"),
+    }
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "PYTHONDONTWRITEBYTECODE"
+    }
     return {**kept, **own}
 
 
-def ratio_of(what: str, times: list[dict[str, float]], step: str, target: float) -> Figure:
+def ratio_of(
+    what: str, times: list[dict[str, float]], step: str, target: float
+) -> Figure:
     """Return the median and the worst ratio of *step* to the least work of the same round."""
     ratios = [each[step] / each["least-cold"] for each in times]
     return Figure(what, statistics.median(ratios), target, "x", max(ratios))
@@ -264,11 +390,20 @@ def imports(rounds: int, directory: Path) -> Iterator[Figure]:
     found: dict[str, float] = {}
     toolkit = "from skillruntime.adapters.langchain import SkillToolkit"
     for _ in range(rounds * 2):  # in turns
-        for code in (base, langchain, toolkit, *(code for code, _, _ in codes.values())):
-            seconds = child_seconds([sys.executable, "-c", code], environment_of("warm", directory))
+        for code in (
+            base,
+            langchain,
+            toolkit,
+            *(code for code, _, _ in codes.values()),
+        ):
+            seconds = child_seconds(
+                [sys.executable, "-c", code], environment_of("warm", directory)
+            )
             found[code] = min(found.get(code, 1e9), seconds)
     for what, (code, other, target) in codes.items():
-        yield Figure(f"import {what}, against `{other}`", found[code] / found[other], target, "x")
+        yield Figure(
+            f"import {what}, against `{other}`", found[code] / found[other], target, "x"
+        )
     more = (found[toolkit] - found[langchain]) * 1e3
     yield Figure("import SkillToolkit, above LangChain's own tools", more, 100, "ms")
 
@@ -301,8 +436,14 @@ def least_cold(root: str) -> dict[str, float]:
             for child in children:
                 with open(f"{child.path}/SKILL.md", "rb") as file:  # noqa: PTH123
                     head = file.read(4096)
-                with contextlib.suppress(yaml.YAMLError, ValueError):  # real files hold broken YAML and dates
-                    found.append(yaml.load(head[4 : head.find(b"\n---", 3)], Loader=yaml.CSafeLoader))
+                with contextlib.suppress(
+                    yaml.YAMLError, ValueError
+                ):  # real files hold broken YAML and dates
+                    found.append(
+                        yaml.load(
+                            head[4 : head.find(b"\n---", 3)], Loader=yaml.CSafeLoader
+                        )
+                    )
         return found
 
     return timed(load)
@@ -386,7 +527,9 @@ def memory(root: str) -> dict[str, float]:
 
     # Imports do not count, and a skill that is simple to read does not need all of them.
     with tempfile.TemporaryDirectory() as broken:
-        Path(broken, "SKILL.md").write_text("---\nname: !!str broken\ndescription: Is not YAML: at all\n---\n")
+        Path(broken, "SKILL.md").write_text(
+            "---\nname: !!str broken\ndescription: Is not YAML: at all\n---\n"
+        )
         discover(broken, use_index=False)
     before = resident()
     catalog = discover(root)
@@ -432,12 +575,19 @@ def search(root: str) -> dict[str, float]:
     # Imports do not count, as in `memory`: they take 20 ms, whatever the number of skills.
     discover(next(os.scandir(root)).path, use_index=False).search("nothing")
     catalog = discover(root)
-    first = timed(lambda: catalog.search("nothing"))["seconds"]  # by names and descriptions
-    index = timed(lambda: catalog.search("nothing", wait=True))["seconds"]  # from here on it is kept
+    first = timed(lambda: catalog.search("nothing"))[
+        "seconds"
+    ]  # by names and descriptions
+    index = timed(lambda: catalog.search("nothing", wait=True))[
+        "seconds"
+    ]  # from here on it is kept
     rng = random.Random(8)
     words, frequencies = WORDS[STOP_WORDS:], FREQUENCIES[STOP_WORDS:]
     queries = [" ".join(rng.choices(words, frequencies, k=8)) for _ in range(40)]
-    times = [min(timed(partial(catalog.search, query))["seconds"] for _ in range(3)) for query in queries]
+    times = [
+        min(timed(partial(catalog.search, query))["seconds"] for _ in range(3))
+        for query in queries
+    ]
     return {"first": first, "index": index, "query": sum(times) / len(times)}
 
 

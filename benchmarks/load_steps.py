@@ -69,36 +69,59 @@ def installed(root: str) -> dict[str, float]:
             (site / name).mkdir(parents=True)
             info = site / f"{name}-1.{number}.dist-info"
             info.mkdir()
-            (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.{number}\n")
-            lines = [f"{name}/module{part}.py,sha256={'a' * 43},1000" for part in range(200)]
+            (info / "METADATA").write_text(
+                f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.{number}\n"
+            )
+            lines = [
+                f"{name}/module{part}.py,sha256={'a' * 43},1000" for part in range(200)
+            ]
             if number % 75 == 0:
                 (site / name / ".agents" / "skills" / name).mkdir(parents=True)
                 (site / name / ".agents" / "skills" / name / "SKILL.md").write_text(
                     "---\nname: x\ndescription: X\n---\n"
                 )
-                lines.append(f"{name}/.agents/skills/{name}/SKILL.md,sha256={'a' * 43},30")
+                lines.append(
+                    f"{name}/.agents/skills/{name}/SKILL.md,sha256={'a' * 43},30"
+                )
             (info / "RECORD").write_text("\n".join(lines))
         before, sys.path[:] = [*sys.path], [str(site)]
         ours = [cpu(installed_roots) for _ in range(9)]
         sys.path[:] = before
-        bare = [cpu(lambda: [each.name for each in distributions(path=[str(site)])]) for _ in range(9)]
+        bare = [
+            cpu(lambda: [each.name for each in distributions(path=[str(site)])])
+            for _ in range(9)
+        ]
         scan = [cpu(lambda: list(distributions(path=[str(site)]))) for _ in range(9)]
-    return {"seconds": statistics.median(ours), "worst": max(ours), "scan": min(scan), "names": min(bare)}
+    return {
+        "seconds": statistics.median(ours),
+        "worst": max(ours),
+        "scan": min(scan),
+        "names": min(bare),
+    }
 
 
 def hostile(root: str) -> dict[str, float]:
     """Measure `discover` and `load_skill` of hostile files of 100 KB, the worst of all shapes, the least of three."""
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # for what it shares with the tests
+    sys.path.insert(
+        0, str(Path(__file__).parents[1])
+    )  # for what it shares with the tests
     from skillruntime import SkillRuntime, discover
     from tests.linear_time import SHAPES
 
     head = "---\nname: pdf\ndescription: "
-    places = {"": "", head: "\n---\nRead.\n", f"{head}d\n": "\n---\nRead.\n", f"{head}d\n---\n": ""}
+    places = {
+        "": "",
+        head: "\n---\nRead.\n",
+        f"{head}d\n": "\n---\nRead.\n",
+        f"{head}d\n---\n": "",
+    }
     worst = {"discover": 0.0, "load": 0.0}
     with tempfile.TemporaryDirectory() as folder:
         for shape in SHAPES.values():
             for before, after in places.items():
-                data = f"{before}{shape(100_000)}".encode("utf-8", "surrogatepass")[: 100_000 - len(after)]
+                data = f"{before}{shape(100_000)}".encode("utf-8", "surrogatepass")[
+                    : 100_000 - len(after)
+                ]
                 Path(folder, "SKILL.md").write_bytes(data + after.encode())
                 discovered, loaded = [], []
                 for _ in range(3):
@@ -106,7 +129,7 @@ def hostile(root: str) -> dict[str, float]:
                     catalog = discover(folder, use_index=False)
                     session = SkillRuntime(catalog).session()
                     for name in catalog:
-                        loaded.append(cpu(partial(session.activate, name)))  # noqa: PERF401 - there is one or none
+                        loaded.append(cpu(partial(session.activate, name)))
                 worst["discover"] = max(worst["discover"], min(discovered))
                 worst["load"] = max(worst["load"], min(loaded, default=0))
     return worst

@@ -36,7 +36,12 @@ import jsonschema
 NPM = ["everything", "memory", "filesystem", "sequential-thinking", "sheet-music"]
 PYPI = {
     "modern": ["mcp-server-time", "mcp-server-git", "mcp-server-fetch"],
-    "handshake": ["mcp-server-sqlite", "mcp-text-editor", "mcp-server-calculator", "mcp<2"],
+    "handshake": [
+        "mcp-server-sqlite",
+        "mcp-text-editor",
+        "mcp-server-calculator",
+        "mcp<2",
+    ],
 }
 PROXY = [sys.executable, "-m", "skillruntime", "mcp-proxy"]
 ENVELOPE = {
@@ -47,7 +52,14 @@ ENVELOPE = {
 DEADLINE = 60.0
 COUNTERS = re.compile(r'(thoughtHistoryLength\\*": )\d+')
 """How many calls the server has had: what two equal calls answer differently."""
-OTHER = ["ping", "tools/list", "resources/list", "resources/templates/list", "prompts/list", "no/such/method"]
+OTHER = [
+    "ping",
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+    "no/such/method",
+]
 RECORDER = """
 import subprocess, sys, threading
 record = open(sys.argv[1], "wb", buffering=0)
@@ -90,7 +102,9 @@ class Connection:
     """A client in plain lines: what it sent and received is kept as bytes."""
 
     def __init__(self, command: list[str]) -> None:
-        self.process = subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL, bufsize=0)
+        self.process = subprocess.Popen(
+            command, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL, bufsize=0
+        )
         self.sent: list[bytes] = []
         self.received: list[bytes] = []
         self.modern = False
@@ -120,7 +134,9 @@ class Connection:
         self.send({"id": request_id, "method": method, "params": params})
         end = time.monotonic() + DEADLINE
         while line := self._lines.get(timeout=max(0.0, end - time.monotonic())):
-            answer: dict[str, Any] = json.loads(line) if line.lstrip()[:1] == b"{" else {}
+            answer: dict[str, Any] = (
+                json.loads(line) if line.lstrip()[:1] == b"{" else {}
+            )
             if answer.get("id") == request_id and "method" not in answer:
                 return answer
         raise EOFError(f"the server ended at {method}")
@@ -130,7 +146,11 @@ class Connection:
         self.modern = True
         self.modern = "result" in self.ask("server/discover")
         if not self.modern:
-            client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
+            client = {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "b", "version": "1"},
+            }
             self.ask("initialize", client)
             self.send({"method": "notifications/initialized"})
 
@@ -157,18 +177,28 @@ def outcome(answer: dict[str, Any], expected: Any) -> str:
         return "protocol error"
     result = answer["result"]
     if result.get("isError"):
-        return "refused" if "Not run:" in json.dumps(result.get("content")) else "tool error"
+        return (
+            "refused"
+            if "Not run:" in json.dumps(result.get("content"))
+            else "tool error"
+        )
     return "success" if content(answer) == expected else "wrong"
 
 
 def content(answer: dict[str, Any]) -> Any:
     """Return what a result says, without what differs between two equal calls."""
     result = answer.get("result", {})
-    kept = {key: value for key, value in result.items() if key not in ("_meta", "ttlMs", "resultType", "cacheScope")}
+    kept = {
+        key: value
+        for key, value in result.items()
+        if key not in ("_meta", "ttlMs", "resultType", "cacheScope")
+    }
     return json.loads(COUNTERS.sub(r"\g<1>0", json.dumps(kept)))
 
 
-def damaged(tool: str, arguments: dict[str, Any], schema: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def damaged(
+    tool: str, arguments: dict[str, Any], schema: dict[str, Any]
+) -> Iterator[tuple[str, str, Any]]:
     """Yield damaged forms of a call: what was done, the name and the arguments to send."""
     yield "arguments as text", tool, json.dumps(arguments)
     yield "wrapper object", tool, {"arguments": arguments}
@@ -183,7 +213,11 @@ def damaged(tool: str, arguments: dict[str, Any], schema: dict[str, Any]) -> Ite
             yield "key in other case", tool, {**rest, key.title(): value}
         if isinstance(value, bool) and "string" not in kinds:
             yield "boolean as text", tool, {**rest, key: str(value)}
-        elif isinstance(value, int | float) and not isinstance(value, bool) and "string" not in kinds:
+        elif (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and "string" not in kinds
+        ):
             yield "number as text", tool, {**rest, key: str(value)}
             yield "number with a word", tool, {**rest, key: f"{value} items"}
         elif isinstance(value, list | dict):
@@ -194,13 +228,21 @@ def damaged(tool: str, arguments: dict[str, Any], schema: dict[str, Any]) -> Ite
         elif isinstance(value, str) and value.isdigit() and str(int(value)) == value:
             yield "text as number", tool, {**rest, key: int(value)}
         if "enum" in properties.get(key, {}):
-            yield "enum in other case", tool, {**rest, key: value.lower().replace(" ", "-")}
+            yield (
+                "enum in other case",
+                tool,
+                {**rest, key: value.lower().replace(" ", "-")},
+            )
         if key in schema.get("required", ()):
             yield "missing", tool, rest
         else:
             yield "key with a dash", tool, {**rest, f"{key}-": value}
     for key, part in properties.items():
-        if key not in arguments and key not in schema.get("required", ()) and part.get("type") != "null":
+        if (
+            key not in arguments
+            and key not in schema.get("required", ())
+            and part.get("type") != "null"
+        ):
             yield "null for an optional", tool, {**arguments, key: None}
             if "integer" in str(part.get("type")) or "number" in str(part.get("type")):
                 yield "text for an optional number", tool, {**arguments, key: "null"}
@@ -209,7 +251,9 @@ def damaged(tool: str, arguments: dict[str, Any], schema: dict[str, Any]) -> Ite
 def fits(arguments: Any, schema: dict[str, Any]) -> bool:
     """Whether a call is valid by the reference implementation of JSON Schema."""
     return bool(
-        jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)(schema).is_valid(arguments)
+        jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)(
+            schema
+        ).is_valid(arguments)
     )
 
 
@@ -222,14 +266,21 @@ def measure(peer: Peer, directory: Path) -> Row:
     row = Row(peer)
     record = directory / f"{peer.name}.record"
     recorded = [sys.executable, "-c", RECORDER, str(record), *peer.command]
-    with connected(peer.command) as bare, connected([*PROXY, "--", *recorded]) as proxied:
+    with (
+        connected(peer.command) as bare,
+        connected([*PROXY, "--", *recorded]) as proxied,
+    ):
         row.era = "2026-07-28" if proxied.modern else "handshake"
         for method in OTHER:
             proxied.ask(method)
-        tools = {each["name"]: each for each in bare.ask("tools/list")["result"]["tools"]}
+        tools = {
+            each["name"]: each for each in bare.ask("tools/list")["result"]["tools"]
+        }
         still_valid: list[dict[str, Any]] = []
         for tool, arguments in peer.calls:
-            expected = content(bare.ask("tools/call", {"name": tool, "arguments": arguments}))
+            expected = content(
+                bare.ask("tools/call", {"name": tool, "arguments": arguments})
+            )
             through = proxied.ask("tools/call", {"name": tool, "arguments": arguments})
             assert not expected.get("isError"), (tool, expected)
             row.changed += outcome(through, expected) != "success"
@@ -237,7 +288,9 @@ def measure(peer: Peer, directory: Path) -> Row:
             for how, name, sent in damaged(tool, arguments, tools[tool]["inputSchema"]):
                 params = {"name": name, "arguments": sent}
                 if name == tool and fits(sent, tools[tool]["inputSchema"]):
-                    still_valid.append(params)  # the schema is open, and the server runs the call in its own way
+                    still_valid.append(
+                        params
+                    )  # the schema is open, and the server runs the call in its own way
                     continue
                 row.damaged += 1
                 alone = outcome(bare.ask("tools/call", params), expected)
@@ -247,9 +300,13 @@ def measure(peer: Peer, directory: Path) -> Row:
                 if how in CURES_NOTHING and behind == "success" and alone != "success":
                     row.lost.append(f"{tool}: {how} was invented")
                 if alone == "success" and behind != "success":
-                    row.lost.append(f"{tool}: {how} succeeds bare, {behind} behind the proxy")
+                    row.lost.append(
+                        f"{tool}: {how} succeeds bare, {behind} behind the proxy"
+                    )
                 if behind == "wrong":
-                    row.lost.append(f"{tool}: {how} gives another result ({alone} bare): {json.dumps(sent)[:80]}")
+                    row.lost.append(
+                        f"{tool}: {how} gives another result ({alone} bare): {json.dumps(sent)[:80]}"
+                    )
         for params in still_valid:
             proxied.ask("tools/call", params)
             row.changed += b"> " + proxied.sent[-1] not in record.read_bytes()
@@ -261,17 +318,31 @@ def unequal(client: Connection, record: list[bytes]) -> list[str]:
     """Return the messages other than calls and their answers that differ between the two sides of the proxy."""
 
     def others(lines: list[bytes], calls: set[Any]) -> list[bytes]:
-        return [line for line in lines if b'"tools/call"' not in line and json.loads(line).get("id") not in calls]
+        return [
+            line
+            for line in lines
+            if b'"tools/call"' not in line and json.loads(line).get("id") not in calls
+        ]
 
     calls = {json.loads(line)["id"] for line in client.sent if b'"tools/call"' in line}
     own = {
         json.loads(line[2:]).get("id")
         for line in record
-        if line.startswith(b"> ") and line[2:] not in client.sent and b'"tools/list"' in line
+        if line.startswith(b"> ")
+        and line[2:] not in client.sent
+        and b'"tools/list"' in line
     }
     sides = (
-        ("to the server", client.sent, [line[2:] for line in record if line.startswith(b"> ")]),
-        ("to the client", client.received, [line[2:] for line in record if line.startswith(b"< ")]),
+        (
+            "to the server",
+            client.sent,
+            [line[2:] for line in record if line.startswith(b"> ")],
+        ),
+        (
+            "to the client",
+            client.received,
+            [line[2:] for line in record if line.startswith(b"< ")],
+        ),
     )
     found = []
     for side, ours, theirs in sides:
@@ -286,19 +357,43 @@ def install(directory: Path) -> list[Peer]:
     npm, files = directory / "npm", directory / "files"
     names = [f"@modelcontextprotocol/server-{name}" for name in NPM]
     if not (npm / "node_modules").exists():
-        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", npm, *names], check=True)
+        subprocess.run(
+            [
+                "npm",
+                "install",
+                "--no-audit",
+                "--no-fund",
+                "--silent",
+                "--prefix",
+                npm,
+                *names,
+            ],
+            check=True,
+        )
     for environment, packages in PYPI.items():
         place = directory / environment
         if not (place / "ready").exists():
             subprocess.run([sys.executable, "-m", "venv", place], check=True)
-            subprocess.run([place / "bin/pip", "install", "--quiet", *packages], check=True, stderr=subprocess.DEVNULL)
+            subprocess.run(
+                [place / "bin/pip", "install", "--quiet", *packages],
+                check=True,
+                stderr=subprocess.DEVNULL,
+            )
             (place / "ready").touch()
     files.mkdir(exist_ok=True)
     (files / "a.txt").write_text("one\ntwo\nthree\n")
     (files / "b.txt").write_text("four\n")
     repository = files / "repository"
     if not repository.exists():
-        git = ["git", "-C", str(repository), "-c", "user.name=b", "-c", "user.email=b@example.org"]
+        git = [
+            "git",
+            "-C",
+            str(repository),
+            "-c",
+            "user.name=b",
+            "-c",
+            "user.email=b@example.org",
+        ]
         subprocess.run(["git", "init", "--quiet", repository], check=True)
         for number in range(3):
             (repository / "n").write_text(str(number))
@@ -312,8 +407,17 @@ def install(directory: Path) -> list[Peer]:
     def python(environment: str, name: str, *arguments: str) -> list[str]:
         return [str(directory / environment / "bin" / name), *arguments]
 
-    text, both, repo = str(files / "a.txt"), [str(files / "a.txt"), str(files / "b.txt")], str(repository)
-    thought = {"thought": "so", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
+    text, both, repo = (
+        str(files / "a.txt"),
+        [str(files / "a.txt"), str(files / "b.txt")],
+        str(repository),
+    )
+    thought = {
+        "thought": "so",
+        "nextThoughtNeeded": False,
+        "thoughtNumber": 1,
+        "totalThoughts": 1,
+    }
     zones = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
     peers = [
         Peer("everything", node("everything"), [
@@ -380,7 +484,11 @@ def version_of(peer: Peer, modules: Path) -> str:
     if manifest.exists():
         return str(json.loads(manifest.read_text())["version"])
     place = Path(peer.command[0]).parents[1]
-    found = sorted(place.glob(f"lib/*/site-packages/mcp_*{peer.name.replace('-', '_')}-*.dist-info"))
+    found = sorted(
+        place.glob(
+            f"lib/*/site-packages/mcp_*{peer.name.replace('-', '_')}-*.dist-info"
+        )
+    )
     return found[0].name.removesuffix(".dist-info").rpartition("-")[2] if found else "?"
 
 
@@ -400,11 +508,22 @@ def measure_costs() -> None:
     }
     session = Session(initialized=True)
     session.from_client(b'{"jsonrpc":"2.0","id":"l","method":"tools/list"}')
-    page = json.dumps({"jsonrpc": "2.0", "id": "l", "result": {"tools": [{"name": "t", "inputSchema": schema}]}})
+    page = json.dumps(
+        {
+            "jsonrpc": "2.0",
+            "id": "l",
+            "result": {"tools": [{"name": "t", "inputSchema": schema}]},
+        }
+    )
     session.from_server(page.encode())
     kinds = {
         "valid": {"path": "/tmp/a", "head": 5, "names": ["a", "b"], "dry": True},
-        "repaired": {"path": "/tmp/a", "head": "5", "names": "['a', 'b']", "dry": "true"},
+        "repaired": {
+            "path": "/tmp/a",
+            "head": "5",
+            "names": "['a', 'b']",
+            "dry": "true",
+        },
         "refused": {"head": "many", "names": 5},
     }
     print("CPU that the proxy adds to one call and its answer, in milliseconds\n")
@@ -413,21 +532,39 @@ def measure_costs() -> None:
         times = []
         for number in range(2000):
             params = {"name": "t", "arguments": arguments}
-            call = json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode()
-            answer = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"ok"}]}}' % number
+            call = json.dumps(
+                {
+                    "jsonrpc": "2.0",
+                    "id": number,
+                    "method": "tools/call",
+                    "params": params,
+                }
+            ).encode()
+            answer = (
+                b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"ok"}]}}'
+                % number
+            )
             start = time.thread_time()
             session.from_client(call)
             session.from_server(answer)
             times.append((time.thread_time() - start) * 1e3)
-        print(f"{kind:12}{statistics.median(times):8.3f}{statistics.quantiles(times, n=100)[98]:8.3f}")
+        print(
+            f"{kind:12}{statistics.median(times):8.3f}{statistics.quantiles(times, n=100)[98]:8.3f}"
+        )
     print("\nCPU a megabyte of one message, in milliseconds\n")
     rows = json.dumps([{"id": n, "name": f"row {n}"} for n in range(30_000)])
     for label, text in (("text", "x" * 1_000_000), ("escaped text", rows[:800_000])):
         size = len(json.dumps(text)) / 1e6
         params = {"name": "t", "arguments": {"path": text}}
-        call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+        call = json.dumps(
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        ).encode()
         answer = json.dumps(
-            {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": text}]}}
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "result": {"content": [{"type": "text", "text": text}]},
+            }
         ).encode()
         ours, theirs = [], []
         for _ in range(10):
@@ -437,7 +574,9 @@ def measure_costs() -> None:
             session.from_server(answer)
             ours.append((middle - start) * 1e3 / size)
             theirs.append((time.thread_time() - middle) * 1e3 / size)
-        print(f"{label:14} in a call {statistics.median(ours):.2f}, in an answer {statistics.median(theirs):.2f}")
+        print(
+            f"{label:14} in a call {statistics.median(ours):.2f}, in an answer {statistics.median(theirs):.2f}"
+        )
     starts: dict[str, list[float]] = {"package": [], "contract": [], "proxy": []}
     for _ in range(9):
         for name, statement in (
@@ -455,7 +594,9 @@ def measure_costs() -> None:
             process.stdout.readline()
             starts["proxy"].append(time.perf_counter() - start)
             process.stdin.close()
-    package, contract, proxy = (statistics.median(each) * 1e3 for each in starts.values())
+    package, contract, proxy = (
+        statistics.median(each) * 1e3 for each in starts.values()
+    )
     print(
         f"\nfrom the start to the first message through: {proxy:.0f} ms, {proxy / package:.1f} x "
         f"`import skillruntime.contract` ({package:.0f} ms), {proxy / contract:.1f} x importing Contract"
@@ -464,14 +605,20 @@ def measure_costs() -> None:
 
 def main() -> None:
     """Install, measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--peers", type=Path, help="where the servers are installed")
     parser.add_argument("--only", help="one server, by name")
     options = parser.parse_args()
     directory = (options.peers or Path(tempfile.mkdtemp(prefix="mcp-peers-"))).resolve()
     directory.mkdir(parents=True, exist_ok=True)
     os.environ["MEMORY_FILE_PATH"] = str(directory / "memory.jsonl")
-    rows = [measure(peer, directory) for peer in install(directory) if options.only in (None, peer.name)]
+    rows = [
+        measure(peer, directory)
+        for peer in install(directory)
+        if options.only in (None, peer.name)
+    ]
     print(
         f"{'server':22}{'version':>12}{'era':>12}{'damaged':>9}{'bare':>12}{'behind':>12}{'wrong':>14}{'refused':>9}\n"
     )
@@ -482,10 +629,17 @@ def main() -> None:
             f"{row.proxied['success']:>12}{wrong:>14}{row.proxied['refused']:>9}"
         )
     total = sum(row.damaged for row in rows)
-    bare, behind = sum(row.bare["success"] for row in rows), sum(row.proxied["success"] for row in rows)
-    print(f"\n{total} damaged calls: {bare / total:.0%} succeed bare, {behind / total:.0%} behind the proxy")
+    bare, behind = (
+        sum(row.bare["success"] for row in rows),
+        sum(row.proxied["success"] for row in rows),
+    )
+    print(
+        f"\n{total} damaged calls: {bare / total:.0%} succeed bare, {behind / total:.0%} behind the proxy"
+    )
     print(f"valid calls changed: {sum(row.changed for row in rows)}")
-    print(f"other traffic that differs: {[each for row in rows for each in row.unequal] or 'none'}")
+    print(
+        f"other traffic that differs: {[each for row in rows for each in row.unequal] or 'none'}"
+    )
     for row in rows:
         for each in row.lost:
             print(f"  {row.peer.name}: {each}")

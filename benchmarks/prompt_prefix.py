@@ -32,7 +32,9 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 RESULT = {
     "status": "success",
-    "rows": [{"n": number, "text": "about as long as a real result"} for number in range(12)],
+    "rows": [
+        {"n": number, "text": "about as long as a real result"} for number in range(12)
+    ],
 }
 
 
@@ -80,18 +82,29 @@ def measure(turns: int, mode: Any) -> dict[str, Any]:
     """Return the bytes of one conversation: all, cached, and in full."""
     runtime = SkillRuntime(discover(SKILLS, trusted=True))
     for name in runtime.callable_names():
-        promised = {key: value for key, value in runtime.contract(name).to_dict().items() if key != "output"}
+        promised = {
+            key: value
+            for key, value in runtime.contract(name).to_dict().items()
+            if key != "output"
+        }
         runtime.implements(name, contract=promised)(lambda arguments: RESULT)
     model = Recording(replies=script(turns, mode), requests=[])
-    agent = create_agent(model, middleware=[SkillMiddleware(runtime, tools=mode, refresh=False)], system_prompt="Help.")
+    agent = create_agent(
+        model,
+        middleware=[SkillMiddleware(runtime, tools=mode, refresh=False)],
+        system_prompt="Help.",
+    )
     agent.invoke(
-        {"messages": [HumanMessage("Read the report, then the sales, then the news.")]}, {"recursion_limit": 99}
+        {"messages": [HumanMessage("Read the report, then the sales, then the news.")]},
+        {"recursion_limit": 99},
     )
     sent = sum(map(len, model.requests))
     pairs = [*zip(model.requests, model.requests[1:], strict=False)]
     same = [unchanged(before, after) for before, after in pairs]
     cached = sum(same)
-    broken = sum(length < len(before) for length, (before, _) in zip(same, pairs, strict=True))
+    broken = sum(
+        length < len(before) for length, (before, _) in zip(same, pairs, strict=True)
+    )
     return {
         "tools": mode,
         "requests": len(model.requests),
@@ -116,7 +129,9 @@ def malformed_call(mode: Any) -> dict[str, int]:
     """Return what one malformed call adds to a conversation: the refused call, its answer, and the next request."""
     row = measure(20, mode)
     runtime = SkillRuntime(discover(SKILLS, trusted=True))
-    answer = runtime.call_sync("pdf-processing/extract", {"file": "report.pdf"}).to_json()
+    answer = runtime.call_sync(
+        "pdf-processing/extract", {"file": "report.pdf"}
+    ).to_json()
     call = json.dumps(CALLS[0])
     full = len(answer) + len(call)
     return {"in_full": full, "weighted": round(full + CACHED * row["last_request"] / 2)}
@@ -125,14 +140,21 @@ def malformed_call(mode: Any) -> dict[str, int]:
 def main() -> None:
     """Print a row for each tool list."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--turns", type=int, default=20, help="model calls of the conversation")
+    parser.add_argument(
+        "--turns", type=int, default=20, help="model calls of the conversation"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rows = [measure(options.turns, mode) for mode in ("fixed", "typed")]
     malformed = malformed_call("fixed")
     saved = rows[1]["weighted"] - rows[0]["weighted"]
     if options.json:
-        print(json.dumps({"rows": rows, "malformed_call": malformed, "saved_weighted": saved}, indent=2))
+        print(
+            json.dumps(
+                {"rows": rows, "malformed_call": malformed, "saved_weighted": saved},
+                indent=2,
+            )
+        )
         return
     print(
         f"{'tools':<7} {'requests':>8} {'sent':>10} {'cached':>10} {'in full':>10} {'weighted':>10} "
@@ -143,8 +165,12 @@ def main() -> None:
             f"{row['tools']:<7} {row['requests']:>8} {row['sent']:>10,} {row['cached']:>10,} {row['in_full']:>10,} "
             f"{row['weighted']:>10,} {row['broken_prefixes']:>14}"
         )
-    print(f"one malformed call: {malformed['in_full']:,} bytes in full, {malformed['weighted']:,} weighted")
-    print(f"the fixed list is cheaper up to {saved // malformed['weighted']} more malformed calls a conversation")
+    print(
+        f"one malformed call: {malformed['in_full']:,} bytes in full, {malformed['weighted']:,} weighted"
+    )
+    print(
+        f"the fixed list is cheaper up to {saved // malformed['weighted']} more malformed calls a conversation"
+    )
 
 
 if __name__ == "__main__":

@@ -38,7 +38,12 @@ TARGETS = {
 }
 """CPU seconds and MB."""
 
-FLAGS = ("type=int, default=3", "choices=['a', 'b']", "action='store_true'", "nargs='*', default=[]")
+FLAGS = (
+    "type=int, default=3",
+    "choices=['a', 'b']",
+    "action='store_true'",
+    "nargs='*', default=[]",
+)
 
 
 def main() -> None:
@@ -63,7 +68,9 @@ def main() -> None:
         for size in options.skills if options.shapes.is_file() else ():
             root = make_tree(Path(directory) / str(size), size, options.shapes)
             rows += measure(root, size, options)
-    print(f"{'skills':>7} {'what':<16} {'CPU s':>7} {'worst':>7} {'MB':>6} {'worst':>7} {'tools':>6}  target")
+    print(
+        f"{'skills':>7} {'what':<16} {'CPU s':>7} {'worst':>7} {'MB':>6} {'worst':>7} {'tools':>6}  target"
+    )
     for row in rows:
         limit = TARGETS.get((row["what"], row["skills"], row["start"]))
         target = "" if limit is None else f"<= {limit[0]} s, {limit[1]} MB"
@@ -80,13 +87,22 @@ def measure(root: Path, size: int, options: argparse.Namespace) -> list[dict[str
     cache = root.parent / f"cache-{size}"
     found: dict[tuple[str, str], list[dict[str, float]]] = {}
     for _ in range(options.rounds):
-        for step in ("toolkit", "typed", "schemas", "bare tools", "middleware", "deepagents"):
+        for step in (
+            "toolkit",
+            "typed",
+            "schemas",
+            "bare tools",
+            "middleware",
+            "deepagents",
+        ):
             python = options.peer if step == "deepagents" else sys.executable
             if python is None:
                 continue
             shutil.rmtree(cache, ignore_errors=True)
             for start in ("cold", "warm"):
-                found.setdefault((step, start), []).append(run(step, root, cache, python))
+                found.setdefault((step, start), []).append(
+                    run(step, root, cache, python)
+                )
     return [
         {
             "skills": size,
@@ -105,8 +121,18 @@ def measure(root: Path, size: int, options: argparse.Namespace) -> list[dict[str
 def run(step: str, root: Path, cache: Path, python: str) -> dict[str, float]:
     """Return what *step* measured, in a process of its own."""
     command = [python, __file__, str(root), "--step", step]
-    environment = {**os.environ, "SKILLRUNTIME_CACHE": str(cache), "PYTHONWARNINGS": "ignore"}
-    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+    environment = {
+        **os.environ,
+        "SKILLRUNTIME_CACHE": str(cache),
+        "PYTHONWARNINGS": "ignore",
+    }
+    answer = subprocess.run(
+        command,
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    )
     found: dict[str, float] = json.loads(answer.stdout)
     return found
 
@@ -119,14 +145,18 @@ def make_tree(root: Path, size: int, shapes: Path) -> Path:
     load.make_skills(root, size, options)
     for file in root.glob("*/SKILL.md"):
         # Some of the dates have a thirteenth month, at which deepagents' reader raises for all skills.
-        file.write_bytes(re.sub(rb"\d{4}-\d{1,2}-\d{1,2}[^\n]*", b"2026-01-31", file.read_bytes()))
+        file.write_bytes(
+            re.sub(rb"\d{4}-\d{1,2}-\d{1,2}[^\n]*", b"2026-01-31", file.read_bytes())
+        )
     rng = random.Random(9)
     for directory in sorted(root.iterdir()):
         if rng.random() < 0.25:
             (directory / "scripts").mkdir()
             for number in range(rng.choice([1, 1, 2, 3, 4])):
                 name = f"{rng.choice(load.WORDS)}{number}.py"
-                (directory / "scripts" / name).write_text(script(rng, load.WORDS), encoding="utf-8")
+                (directory / "scripts" / name).write_text(
+                    script(rng, load.WORDS), encoding="utf-8"
+                )
     return root
 
 
@@ -137,19 +167,37 @@ def script(rng: random.Random, words: list[str]) -> str:
         for word in rng.choices(words, k=8)
     ]
     flags = [
-        f"    parser.add_argument('--{word}', {rng.choice(FLAGS)}, help='{word} it')" for word in rng.sample(words, 6)
+        f"    parser.add_argument('--{word}', {rng.choice(FLAGS)}, help='{word} it')"
+        for word in rng.sample(words, 6)
     ]
     head = ["import argparse", "import json", "", *helpers, "", "def main():"]
     description = " ".join(rng.choices(words, k=8))
-    parser = [f"    parser = argparse.ArgumentParser(description='{description}')", "    parser.add_argument('path')"]
-    return "\n".join([*head, *parser, *flags, "    print(json.dumps(vars(parser.parse_args())))", "", "main()", ""])
+    parser = [
+        f"    parser = argparse.ArgumentParser(description='{description}')",
+        "    parser.add_argument('path')",
+    ]
+    return "\n".join(
+        [
+            *head,
+            *parser,
+            *flags,
+            "    print(json.dumps(vars(parser.parse_args())))",
+            "",
+            "main()",
+            "",
+        ]
+    )
 
 
 def measured(work: Callable[[], int]) -> dict[str, float]:
     """Return what *work* took; it returns the number of tools."""
     before, started = resident(), time.process_time()
     tools = work()
-    return {"seconds": time.process_time() - started, "mb": (resident() - before) / 2**20, "tools": tools}
+    return {
+        "seconds": time.process_time() - started,
+        "mb": (resident() - before) / 2**20,
+        "tools": tools,
+    }
 
 
 def resident() -> int:
@@ -161,7 +209,12 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def toolkit(root: str, style: Literal["typed", "generic"] | None = None, *, with_schemas: bool = False) -> Any:
+def toolkit(
+    root: str,
+    style: Literal["typed", "generic"] | None = None,
+    *,
+    with_schemas: bool = False,
+) -> Any:
     """Measure `SkillToolkit`: discovery, the tools and the system prompt; with the schemas all contracts are read."""
     from skillruntime import SkillRuntime, discover
     from skillruntime.adapters.langchain import SkillToolkit
@@ -185,10 +238,16 @@ def bare_tools(root: str) -> dict[str, float]:
     class Bare(BaseTool):
         def _run(self) -> None: ...
 
-    names = [f"{path.parent.parent.name}__{path.stem}"[:64] for path in Path(root).glob("*/scripts/*.py")]
+    names = [
+        f"{path.parent.parent.name}__{path.stem}"[:64]
+        for path in Path(root).glob("*/scripts/*.py")
+    ]
 
     def made() -> int:
-        kept.extend(Bare(name=name, description="Does it.", args_schema={"type": "object"}) for name in names)
+        kept.extend(
+            Bare(name=name, description="Does it.", args_schema={"type": "object"})
+            for name in names
+        )
         return len(kept)
 
     kept: list[Any] = []
@@ -223,7 +282,9 @@ def first_answer(make: Callable[[], Any]) -> dict[str, float]:
             return self
 
     def answered(*middlewares: Any) -> int:
-        agent = create_agent(Model(messages=iter([AIMessage("Done.")])), middleware=middlewares)
+        agent = create_agent(
+            Model(messages=iter([AIMessage("Done.")])), middleware=middlewares
+        )
         agent.invoke({"messages": [HumanMessage("Go.")]})
         return sum(len(getattr(each, "tools", ())) for each in middlewares)
 

@@ -45,7 +45,10 @@ from tests.server.processes import read_port
 
 TICK = os.sysconf("SC_CLK_TCK")
 ROWS = "CREATE TABLE IF NOT EXISTS e (id TEXT PRIMARY KEY, state TEXT, request TEXT, output TEXT)"
-INSERT, UPDATE = "INSERT INTO e VALUES (?, 'running', ?, NULL)", "UPDATE e SET state = 'ended', output = ? WHERE id = ?"
+INSERT, UPDATE = (
+    "INSERT INTO e VALUES (?, 'running', ?, NULL)",
+    "UPDATE e SET state = 'ended', output = ? WHERE id = ?",
+)
 
 
 async def serve_base(listening: socket.socket, database: str) -> None:
@@ -82,10 +85,14 @@ async def serve_base(listening: socket.socket, database: str) -> None:
         await anyio.to_thread.run_sync(write, insert, name, json.dumps(document))
         output = document["inputs"]
         await anyio.to_thread.run_sync(write, update, json.dumps(output), name)
-        return JSONResponse({"execution_id": name, "status": "completed", "output": output})
+        return JSONResponse(
+            {"execution_id": name, "status": "completed", "output": output}
+        )
 
     app = Starlette(routes=[Route("/skills/echo/invoke", invoke, methods=["POST"])])
-    await uvicorn.Server(uvicorn.Config(app, log_config=None, http="h11")).serve([listening])
+    await uvicorn.Server(uvicorn.Config(app, log_config=None, http="h11")).serve(
+        [listening]
+    )
 
 
 async def serve_engine(listening: socket.socket, database: str) -> None:
@@ -99,7 +106,11 @@ async def serve_engine(listening: socket.socket, database: str) -> None:
     from starlette.routing import Route
 
     is_postgres = "://" in database
-    url = database.replace("postgresql:", "postgresql+psycopg:") if is_postgres else f"sqlite:///{database}"
+    url = (
+        database.replace("postgresql:", "postgresql+psycopg:")
+        if is_postgres
+        else f"sqlite:///{database}"
+    )
     engine = sqlalchemy.create_engine(url)
 
     if not is_postgres:
@@ -127,14 +138,28 @@ async def serve_engine(listening: socket.socket, database: str) -> None:
         document = json.loads(await request.body())
         handle = await DBOS.start_workflow_async(nothing, document["inputs"])
         output = await handle.get_result()
-        return JSONResponse({"execution_id": handle.workflow_id, "status": "completed", "output": output})
+        return JSONResponse(
+            {
+                "execution_id": handle.workflow_id,
+                "status": "completed",
+                "output": output,
+            }
+        )
 
     DBOS.launch()
     app = Starlette(routes=[Route("/skills/echo/invoke", invoke, methods=["POST"])])
-    await uvicorn.Server(uvicorn.Config(app, log_config=None, http="h11")).serve([listening])
+    await uvicorn.Server(uvicorn.Config(app, log_config=None, http="h11")).serve(
+        [listening]
+    )
 
 
-async def serve_skills(listening: socket.socket, database: str, seconds: float, capacity: int, repeats: bool) -> None:
+async def serve_skills(
+    listening: socket.socket,
+    database: str,
+    seconds: float,
+    capacity: int,
+    repeats: bool,
+) -> None:
     """Serve one skill that returns its arguments, after so many seconds; whether it may be repeated is *repeats*."""
     from skillruntime import SkillRuntime
     from skillruntime.contract import Contract
@@ -150,8 +175,16 @@ async def serve_skills(listening: socket.socket, database: str, seconds: float, 
     )
 
     runtime = SkillRuntime()
-    schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-    document = {"version": "1.0.0", "input": schema, "annotations": {"idempotent": repeats}}
+    schema = {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+    }
+    document = {
+        "version": "1.0.0",
+        "input": schema,
+        "annotations": {"idempotent": repeats},
+    }
     contract = Contract.from_dict(document, name="echo")
 
     async def echo(arguments: dict[str, Any]) -> Any:
@@ -161,8 +194,12 @@ async def serve_skills(listening: socket.socket, database: str, seconds: float, 
 
     runtime.implements("echo", contract=contract)(echo)
     base_url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    published = [PublishedSkill(describe("echo", contract, base_url=base_url), "echo", contract)]
-    async with durable_executions(SkillWork(runtime, published), database, capacity=capacity) as executions:
+    published = [
+        PublishedSkill(describe("echo", contract, base_url=base_url), "echo", contract)
+    ]
+    async with durable_executions(
+        SkillWork(runtime, published), database, capacity=capacity
+    ) as executions:
         limits = Limits(math.inf, math.inf, unfinished_per_caller=10**9)
         service = SkillService(published, executions, limits=limits)
         await Server(create_app(service), service).serve([listening])
@@ -171,8 +208,18 @@ async def serve_skills(listening: socket.socket, database: str, seconds: float, 
 class Measured:
     """A server in a process of its own."""
 
-    def __init__(self, kind: str, database: str, seconds: float = 0.0, capacity: int = 128) -> None:
-        program = [sys.executable, __file__, "--serve", kind, database, seconds, capacity]
+    def __init__(
+        self, kind: str, database: str, seconds: float = 0.0, capacity: int = 128
+    ) -> None:
+        program = [
+            sys.executable,
+            __file__,
+            "--serve",
+            kind,
+            database,
+            seconds,
+            capacity,
+        ]
         self.process = subprocess.Popen([*map(str, program)], stdout=subprocess.PIPE)
         self.port = read_port(self.process)
         deadline = time.monotonic() + 120
@@ -186,7 +233,12 @@ class Measured:
 
     def cpu(self) -> float:
         """Return the seconds of CPU that it has used."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        fields = (
+            Path(f"/proc/{self.process.pid}/stat")
+            .read_text()
+            .rpartition(")")[2]
+            .split()
+        )
         return (int(fields[11]) + int(fields[12])) / TICK
 
     def memory(self) -> float:
@@ -201,13 +253,21 @@ class Measured:
 
 
 async def drive(
-    ports: list[int], calls: int, clients: int, path: str = "/skills/echo/invoke", method: str = "POST"
+    ports: list[int],
+    calls: int,
+    clients: int,
+    path: str = "/skills/echo/invoke",
+    method: str = "POST",
 ) -> tuple[float, list[float], str]:
     """Send so many calls; return how long all took, how long each took, and the id of the last execution."""
     times: list[float] = []
     last = ""
     limits = httpx2.Limits(max_connections=clients, max_keepalive_connections=clients)
-    body = {"caller": {"id": "b", "type": "service"}, "skill_id": "echo", "inputs": {"text": "hello"}}
+    body = {
+        "caller": {"id": "b", "type": "service"},
+        "skill_id": "echo",
+        "inputs": {"text": "hello"},
+    }
     async with httpx2.AsyncClient(timeout=120, trust_env=False, limits=limits) as http:
 
         async def client(number: int) -> None:
@@ -215,8 +275,14 @@ async def drive(
             port = ports[number % len(ports)]
             for _ in range(max(1, calls // clients)):
                 started = time.perf_counter()
-                options: dict[str, Any] = {"json": body, "headers": {"prefer": "wait=60"}} if method == "POST" else {}
-                response = await http.request(method, f"http://127.0.0.1:{port}{path}", **options)
+                options: dict[str, Any] = (
+                    {"json": body, "headers": {"prefer": "wait=60"}}
+                    if method == "POST"
+                    else {}
+                )
+                response = await http.request(
+                    method, f"http://127.0.0.1:{port}{path}", **options
+                )
                 times.append(time.perf_counter() - started)
                 shown = response.json()
                 assert shown["status"] == "completed", shown
@@ -235,7 +301,11 @@ def line(name: str, cpu: float, times: list[float], base: float | None = None) -
     ratio = "" if base is None else f"{cpu / base:6.2f} x"
     # The mean too: where a server answers a few clients first and others late, its median is low, and its mean is not.
     shown = (quantiles[49], statistics.mean(times), quantiles[98])
-    print(f"{name:34} {cpu * 1e3:8.2f} ms {ratio:>9}" + "".join(f" {each * 1e3:8.1f}" for each in shown), flush=True)
+    print(
+        f"{name:34} {cpu * 1e3:8.2f} ms {ratio:>9}"
+        + "".join(f" {each * 1e3:8.1f}" for each in shown),
+        flush=True,
+    )
 
 
 @contextmanager
@@ -253,10 +323,13 @@ def place(kind: str) -> Iterator[Callable[[], str]]:
 
 async def compare(kind: str, calls: int, clients: list[int], with_engine: bool) -> None:
     """Compare the bases and a server on one kind of database."""
-    print(f"\n{kind}: CPU of the server for each execution, beside that of the bare base, and p50, mean and p99 in ms")
+    print(
+        f"\n{kind}: CPU of the server for each execution, beside that of the bare base, and p50, mean and p99 in ms"
+    )
     with place(kind) as create, ExitStack() as stack:
         servers = {
-            name: Measured(name, create()) for name in ("base", *(["engine"] if with_engine else []), "skills", "once")
+            name: Measured(name, create())
+            for name in ("base", *(["engine"] if with_engine else []), "skills", "once")
         }
         for each in servers.values():
             stack.callback(each.close)
@@ -265,7 +338,9 @@ async def compare(kind: str, calls: int, clients: list[int], with_engine: bool) 
         for number in clients:
             costs: dict[str, list[float]] = {name: [] for name in servers}
             seen: dict[str, list[float]] = {name: [] for name in servers}
-            for _ in range(5):  # in turns, so that what else the machine does touches all
+            for _ in range(
+                5
+            ):  # in turns, so that what else the machine does touches all
                 for name, each in servers.items():
                     before = each.cpu()
                     _, times, ended = await drive([each.port], calls, number)
@@ -273,14 +348,25 @@ async def compare(kind: str, calls: int, clients: list[int], with_engine: bool) 
                     seen[name] += times
             of_base = statistics.median(costs["base"])
             for name in servers:
-                line(f"{name}, {number} clients", statistics.median(costs[name]), seen[name], of_base)
+                line(
+                    f"{name}, {number} clients",
+                    statistics.median(costs[name]),
+                    seen[name],
+                    of_base,
+                )
             if with_engine:
                 for name in ("skills", "once"):
-                    ratio = statistics.median(costs[name]) / statistics.median(costs["engine"])
-                    print(f"{name} beside a workflow that does nothing, {number} clients: {ratio:.2f} x")
+                    ratio = statistics.median(costs[name]) / statistics.median(
+                        costs["engine"]
+                    )
+                    print(
+                        f"{name} beside a workflow that does nothing, {number} clients: {ratio:.2f} x"
+                    )
         server = servers["once"]  # whose execution was the last
         before = server.cpu()
-        _, times, _ = await drive([server.port], calls, 1, f"/executions/{ended}", "GET")
+        _, times, _ = await drive(
+            [server.port], calls, 1, f"/executions/{ended}", "GET"
+        )
         line("poll of an ended execution", (server.cpu() - before) / len(times), times)
         before = server.cpu()
         await anyio.sleep(20)
@@ -329,7 +415,9 @@ async def measure_ended(number: int) -> None:
                 shown.append((statistics.median(costs), statistics.median(waits)))
             (cpu, wait), (more_cpu, more_wait) = shown
             cpu, wait = more_cpu / cpu, more_wait / wait
-            print(f"{kind}, with {number:,} ended executions: {cpu:.2f} x the CPU, {wait:.2f} x the wait")
+            print(
+                f"{kind}, with {number:,} ended executions: {cpu:.2f} x the CPU, {wait:.2f} x the wait"
+            )
 
 
 def add_ended(database: str, number: int) -> None:
@@ -337,8 +425,14 @@ def add_ended(database: str, number: int) -> None:
     if "://" in database:
         import psycopg
 
-        tables = [(f"skillruntime.{each}", "workflow_uuid") for each in ("workflow_status", "workflow_input")]
-        tables += [(f"skillruntime.{each}", "workflow_uuid") for each in ("workflow_output", "operation_outputs")]
+        tables = [
+            (f"skillruntime.{each}", "workflow_uuid")
+            for each in ("workflow_status", "workflow_input")
+        ]
+        tables += [
+            (f"skillruntime.{each}", "workflow_uuid")
+            for each in ("workflow_output", "operation_outputs")
+        ]
         connection: Any = psycopg.connect(database, autocommit=True)
         numbers, text = f"generate_series(1, {number}) AS n(value)", "value::text"
         ended = "SELECT workflow_uuid FROM skillruntime.workflow_status WHERE status = 'SUCCESS' LIMIT 1"
@@ -348,7 +442,9 @@ def add_ended(database: str, number: int) -> None:
         connection = sqlite3.connect(database, isolation_level=None, timeout=60)
         count = f"WITH RECURSIVE n(value) AS (VALUES (1) UNION ALL SELECT value + 1 FROM n LIMIT {number})"
         numbers, text = f"({count} SELECT value FROM n)", "CAST(value AS TEXT)"
-        ended_id = connection.execute("SELECT id FROM executions WHERE ended_at IS NOT NULL LIMIT 1").fetchone()[0]
+        ended_id = connection.execute(
+            "SELECT id FROM executions WHERE ended_at IS NOT NULL LIMIT 1"
+        ).fetchone()[0]
     for table, key in tables:
         shown = connection.execute(f"SELECT * FROM {table} LIMIT 0").description
         columns = ", ".join(each[0] for each in shown)
@@ -373,7 +469,9 @@ async def measure_memory(most: int) -> None:
     print()
 
 
-async def main(calls: int, clients: list[int], with_postgres: bool, with_engine: bool) -> None:
+async def main(
+    calls: int, clients: list[int], with_postgres: bool, with_engine: bool
+) -> None:
     """Measure and print."""
     print(f"load {os.getloadavg()[0]:.1f}")
     await compare("SQLite", calls, clients, with_engine)
@@ -393,19 +491,40 @@ if __name__ == "__main__":
         elif kind_ == "engine":
             anyio.run(serve_engine, listening_, database_)
         else:
-            anyio.run(serve_skills, listening_, database_, float(sys.argv[4]), int(sys.argv[5]), kind_ == "skills")
+            anyio.run(
+                serve_skills,
+                listening_,
+                database_,
+                float(sys.argv[4]),
+                int(sys.argv[5]),
+                kind_ == "skills",
+            )
         sys.exit(0)
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--calls", type=int, default=300)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 16, 128])
     parser.add_argument("--postgres", action="store_true", help="PostgreSQL too")
     parser.add_argument("--engine", action="store_true", help="a workflow of DBOS too")
-    parser.add_argument("--memory", type=int, metavar="NUMBER", help="memory after so many executions, nothing else")
-    parser.add_argument("--ended", type=int, metavar="NUMBER", help="cost after so many ended rows, nothing else")
+    parser.add_argument(
+        "--memory",
+        type=int,
+        metavar="NUMBER",
+        help="memory after so many executions, nothing else",
+    )
+    parser.add_argument(
+        "--ended",
+        type=int,
+        metavar="NUMBER",
+        help="cost after so many ended rows, nothing else",
+    )
     options = parser.parse_args()
     if options.ended:
         anyio.run(measure_ended, options.ended)
     elif options.memory:
         anyio.run(measure_memory, options.memory)
     else:
-        anyio.run(main, options.calls, options.clients, options.postgres, options.engine)
+        anyio.run(
+            main, options.calls, options.clients, options.postgres, options.engine
+        )

@@ -16,14 +16,24 @@ from pathlib import Path
 
 import anyio
 
-from skillruntime.runtime import Sandbox, SandboxCommand, interpreter_paths, open_sandbox, sandbox_report
+from skillruntime.runtime import (
+    Sandbox,
+    SandboxCommand,
+    interpreter_paths,
+    open_sandbox,
+    sandbox_report,
+)
 
 ROUNDS = 60
 
 
 async def main() -> None:
     reasons = await sandbox_report()
-    sandboxes = {name: await open_sandbox(name) for name, reason in reasons.items() if reason is None}
+    sandboxes = {
+        name: await open_sandbox(name)
+        for name, reason in reasons.items()
+        if reason is None
+    }
     times: dict[str, list[float]] = {name: [] for name in ("plain", *sandboxes)}
     cpu: dict[str, list[float]] = {name: [] for name in times}
     with tempfile.TemporaryDirectory() as workspace:
@@ -38,7 +48,12 @@ async def main() -> None:
             # What the launcher does between two commands must not slow the start that they are compared with.
             await anyio.sleep(0.02)
             started, before = time.perf_counter(), _children()
-            subprocess.run(command.argv, capture_output=True, check=True, env=dict(command.environment))
+            subprocess.run(
+                command.argv,
+                capture_output=True,
+                check=True,
+                env=dict(command.environment),
+            )
             times["plain"].append(time.perf_counter() - started)
             cpu["plain"].append(_children() - before)
             for name, sandbox in sandboxes.items():
@@ -52,7 +67,9 @@ async def main() -> None:
         )
 
 
-async def _measure(sandbox: Sandbox, command: SandboxCommand, times: list[float], cpu: list[float]) -> None:
+async def _measure(
+    sandbox: Sandbox, command: SandboxCommand, times: list[float], cpu: list[float]
+) -> None:
     started = time.perf_counter()
     finished = await sandbox.run(command)
     times.append(time.perf_counter() - started)

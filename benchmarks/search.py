@@ -44,7 +44,10 @@ from skillruntime.catalog import SearchIndex, SkillMetadata, discover
 Search = Callable[[str], list[str]]
 Task = dict[str, Any]
 HERE = Path(__file__).parent
-TASKS = [HERE / f"search_{name}.jsonl" for name in ("terminal_tasks", "other_tasks", "queries", "tasks", "more_tasks")]
+TASKS = [
+    HERE / f"search_{name}.jsonl"
+    for name in ("terminal_tasks", "other_tasks", "queries", "tasks", "more_tasks")
+]
 
 # The English stop words of NLTK, which bm25s has as "en_plus".
 NLTK_STOP_WORDS = frozenset(
@@ -64,35 +67,63 @@ NLTK_STOP_WORDS = frozenset(
 
 def main() -> None:
     """Measure each way to search, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("path", type=Path)
-    parser.add_argument("--pool", type=int, default=30_000, help="how many skills there are, with generated ones")
+    parser.add_argument(
+        "--pool",
+        type=int,
+        default=30_000,
+        help="how many skills there are, with generated ones",
+    )
     parser.add_argument("--tasks", type=Path, nargs="+", default=TASKS)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--misses", action="store_true", help="print the tasks for which catalog.search is not first")
+    parser.add_argument(
+        "--misses",
+        action="store_true",
+        help="print the tasks for which catalog.search is not first",
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        measure(skill_roots([options.path], Path(folder, "real")), Path(folder), options)
+        measure(
+            skill_roots([options.path], Path(folder, "real")), Path(folder), options
+        )
 
 
 def measure(roots: list[Path], folder: Path, options: argparse.Namespace) -> None:
     """Measure each way to search over the skills of *roots* and the generated ones."""
-    real = [skill for skill in discover(*roots, use_index=False).values() if "malformed" not in skill.path]
-    chinese = [json.loads(line) for line in _lines(HERE / "search_chinese_skills.jsonl")]
+    real = [
+        skill
+        for skill in discover(*roots, use_index=False).values()
+        if "malformed" not in skill.path
+    ]
+    chinese = [
+        json.loads(line) for line in _lines(HERE / "search_chinese_skills.jsonl")
+    ]
     for row in chinese:
         (folder / "chinese" / row["name"]).mkdir(parents=True)
         text = f"---\nname: {row['name']}\ndescription: {row['description']}\n---\n{row['body']}\n"
-        (folder / "chinese" / row["name"] / "SKILL.md").write_text(text, encoding="utf-8")
-    documents = [(skill.name, skill.description, body_of(skill, 8_000)) for skill in real]
+        (folder / "chinese" / row["name"] / "SKILL.md").write_text(
+            text, encoding="utf-8"
+        )
+    documents = [
+        (skill.name, skill.description, body_of(skill, 8_000)) for skill in real
+    ]
     (folder / "pool").mkdir()
-    write_pool(documents, folder / "pool", max(0, options.pool - len(real) - len(chinese)))
+    write_pool(
+        documents, folder / "pool", max(0, options.pool - len(real) - len(chinese))
+    )
     crowd = discover(folder / "chinese", folder / "pool", use_index=False)
     skills = [*real, *crowd.values()]
     tasks = tasks_about({skill.name for skill in skills}, options.tasks)
     print(f"{len(skills)} skills, {len(real)} of them real; {len(tasks)} tasks")
 
     described = {skill.name: f"{skill.name} {skill.description}" for skill in skills}
-    begun = {skill.name: f"{described[skill.name]} {body_of(skill, 2_500)}" for skill in skills}
+    begun = {
+        skill.name: f"{described[skill.name]} {body_of(skill, 2_500)}"
+        for skill in skills
+    }
     ways: dict[str, Callable[[], Search]] = {
         "BM25, name + description": lambda: BM25(described, NLTK_STOP_WORDS).search,
         "BM25, and 2,500 characters": lambda: BM25(begun, NLTK_STOP_WORDS).search,
@@ -109,7 +140,11 @@ def measure(roots: list[Path], folder: Path, options: argparse.Namespace) -> Non
             continue
         built = time.process_time() - started
         rows.append(
-            {"search": what, "build_s": built, **measured(search, tasks, show=options.misses and "cat" in what)}
+            {
+                "search": what,
+                "build_s": built,
+                **measured(search, tasks, show=options.misses and "cat" in what),
+            }
         )
     show(rows, tasks)
     if options.json:
@@ -120,13 +155,24 @@ def tasks_about(known: set[str], files: Sequence[Path]) -> list[Task]:
     """Return the tasks that have a right skill among the *known* ones, each with its half."""
     tasks: list[Task] = []
     for task in (json.loads(line) for path in files for line in _lines(path)):
-        right = [name for name in task.get("skills") or [task["skill"]] if name in known]
+        right = [
+            name for name in task.get("skills") or [task["skill"]] if name in known
+        ]
         odd = int(hashlib.sha256(task["query"].encode()).hexdigest(), 16) % 2
         if right:
             half = "unseen" if odd else "tuned"
-            tasks.append({"kind": task.get("kind", "short"), "half": half, "skills": right, "query": task["query"]})
+            tasks.append(
+                {
+                    "kind": task.get("kind", "short"),
+                    "half": half,
+                    "skills": right,
+                    "query": task["query"],
+                }
+            )
     if not tasks:
-        raise SystemExit(f"no task is about one of these {len(known)} skills; write your own, and give --tasks")
+        raise SystemExit(
+            f"no task is about one of these {len(known)} skills; write your own, and give --tasks"
+        )
     return tasks
 
 
@@ -140,16 +186,26 @@ def measured(search: Search, tasks: Sequence[Task], *, show: bool) -> dict[str, 
         spent[task["kind"]] += time.process_time() - started
         right = set(task["skills"])
         found[task["kind"], task["half"]].append(
-            (names[:1] != [] and names[0] in right, len(right & set(names)) / len(right))
+            (
+                names[:1] != [] and names[0] in right,
+                len(right & set(names)) / len(right),
+            )
         )
         if show and names[:1] and names[0] not in right:
-            print(f"  {task['kind']}: {', '.join(names[:3])} - not {', '.join(right)}: {task['query'][:80]}")
+            print(
+                f"  {task['kind']}: {', '.join(names[:3])} - not {', '.join(right)}: {task['query'][:80]}"
+            )
     scores = {
-        f"{kind}, {half}": [100 * sum(column) / len(pairs) for column in zip(*pairs, strict=True)]
+        f"{kind}, {half}": [
+            100 * sum(column) / len(pairs) for column in zip(*pairs, strict=True)
+        ]
         for (kind, half), pairs in found.items()
     }
     counts = Counter(task["kind"] for task in tasks)
-    return {"scores": scores, "ms": {kind: 1e3 * spent[kind] / counts[kind] for kind in counts}}
+    return {
+        "scores": scores,
+        "ms": {kind: 1e3 * spent[kind] / counts[kind] for kind in counts},
+    }
 
 
 def show(rows: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> None:
@@ -157,13 +213,27 @@ def show(rows: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> None:
     kinds = list(dict.fromkeys(task["kind"] for task in tasks))
     for half in ("tuned", "unseen"):
         sizes = Counter(task["kind"] for task in tasks if task["half"] == half)
-        print(f"\n{f'Hit@1 / Recall@10 in %, {half} half':30}" + "".join(f"{f'{k} ({sizes[k]})':>17}" for k in kinds))
+        print(
+            f"\n{f'Hit@1 / Recall@10 in %, {half} half':30}"
+            + "".join(f"{f'{k} ({sizes[k]})':>17}" for k in kinds)
+        )
         for row in rows:
             cells = [row["scores"].get(f"{kind}, {half}", (0, 0)) for kind in kinds]
-            print(f"{row['search']:30}" + "".join(f"{f'{hit:.1f} / {recall:.1f}':>17}" for hit, recall in cells))
-    print(f"\n{'CPU ms a query':30}" + "".join(f"{kind:>17}" for kind in kinds) + "     s to build")
+            print(
+                f"{row['search']:30}"
+                + "".join(f"{f'{hit:.1f} / {recall:.1f}':>17}" for hit, recall in cells)
+            )
+    print(
+        f"\n{'CPU ms a query':30}"
+        + "".join(f"{kind:>17}" for kind in kinds)
+        + "     s to build"
+    )
     for row in rows:
-        print(f"{row['search']:30}" + "".join(f"{row['ms'][k]:17.2f}" for k in kinds) + f"{row['build_s']:15.2f}")
+        print(
+            f"{row['search']:30}"
+            + "".join(f"{row['ms'][k]:17.2f}" for k in kinds)
+            + f"{row['build_s']:15.2f}"
+        )
 
 
 def ours(skills: Sequence[SkillMetadata]) -> Search:
@@ -179,16 +249,29 @@ def library(texts: dict[str, str]) -> Search:
     import Stemmer  # type: ignore[import-not-found]
 
     stemmer = Stemmer.Stemmer("english")
-    tokens = bm25s.tokenize([*texts.values()], stopwords="en_plus", stemmer=stemmer, show_progress=False)
+    tokens = bm25s.tokenize(
+        [*texts.values()], stopwords="en_plus", stemmer=stemmer, show_progress=False
+    )
     retriever = bm25s.BM25()
     retriever.index(tokens, show_progress=False)
     names = list(texts)
 
     def search(query: str) -> list[str]:
-        options = {"stopwords": "en_plus", "stemmer": stemmer, "show_progress": False, "return_ids": False}
+        options = {
+            "stopwords": "en_plus",
+            "stemmer": stemmer,
+            "show_progress": False,
+            "return_ids": False,
+        }
         words = bm25s.tokenize([query], **options)
-        numbers, scores = retriever.retrieve(words, k=10, show_progress=False, n_threads=0)
-        return [names[number] for number, score in zip(numbers[0], scores[0], strict=True) if score > 0]
+        numbers, scores = retriever.retrieve(
+            words, k=10, show_progress=False, n_threads=0
+        )
+        return [
+            names[number]
+            for number, score in zip(numbers[0], scores[0], strict=True)
+            if score > 0
+        ]
 
     return search
 
@@ -198,7 +281,13 @@ class BM25:
 
     stems: ClassVar[dict[str, str]] = {}
 
-    def __init__(self, texts: dict[str, str], stop_words: frozenset[str], k1: float = 1.5, b: float = 0.75) -> None:
+    def __init__(
+        self,
+        texts: dict[str, str],
+        stop_words: frozenset[str],
+        k1: float = 1.5,
+        b: float = 0.75,
+    ) -> None:
         self.names, self.stop_words = list(texts), stop_words
         counts = [Counter(self.words(text)) for text in texts.values()]
         lengths = [count.total() for count in counts]
@@ -211,18 +300,28 @@ class BM25:
         self.postings: dict[str, tuple[array[int], array[float]]] = {}
         for word, pairs in found.items():
             idf = math.log(1 + (len(counts) - len(pairs) + 0.5) / (len(pairs) + 0.5))
-            scores = array("f", [idf * times / (times + norms[number]) for number, times in pairs])
+            scores = array(
+                "f", [idf * times / (times + norms[number]) for number, times in pairs]
+            )
             self.postings[word] = array("I", [number for number, _ in pairs]), scores
 
     def words(self, text: str) -> list[str]:
-        words = [word for word in re.findall(r"\b\w\w+\b", text.lower()) if word not in self.stop_words]
+        words = [
+            word
+            for word in re.findall(r"\b\w\w+\b", text.lower())
+            if word not in self.stop_words
+        ]
         try:
             return [self.stems[word] for word in words]
         except KeyError:
             from snowballstemmer import stemmer as stemmer_of  # type: ignore[import-untyped]
 
             stemmer = stemmer_of("english")
-            self.stems.update((word, stemmer.stemWord(word)) for word in words if word not in self.stems)
+            self.stems.update(
+                (word, stemmer.stemWord(word))
+                for word in words
+                if word not in self.stems
+            )
             return [self.stems[word] for word in words]
 
     def search(self, query: str) -> list[str]:
@@ -231,7 +330,10 @@ class BM25:
             numbers, values = self.postings.get(word, ((), ()))
             for number, value in zip(numbers, values, strict=True):
                 scores[number] += times * value
-        return [self.names[number] for number, _ in nlargest(10, scores.items(), key=itemgetter(1))]
+        return [
+            self.names[number]
+            for number, _ in nlargest(10, scores.items(), key=itemgetter(1))
+        ]
 
 
 def body_of(skill: SkillMetadata, characters: int) -> str:

@@ -29,7 +29,11 @@ def _unpacked(path: Path, folder: Path) -> list[Path]:
     import tarfile  # an archive is one way of two
 
     with tarfile.open(path) as archive:
-        members = [member for member in archive if member.isfile() and "malformed" not in Path(member.name).parts]
+        members = [
+            member
+            for member in archive
+            if member.isfile() and "malformed" not in Path(member.name).parts
+        ]
         archive.extractall(folder, members=members, filter="data")
     parts = [Path(member.name).parts for member in members]
     return sorted({folder / names[0] / names[1] for names in parts if len(names) > 2})

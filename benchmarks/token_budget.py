@@ -44,8 +44,18 @@ DIGEST = {
         "required": ["topics"],
         "additionalProperties": False,
         "properties": {
-            "topics": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "What to look for."},
-            "max_articles": {"type": "integer", "minimum": 1, "maximum": 20, "description": "How many for each topic."},
+            "topics": {
+                "type": "array",
+                "items": {"type": "string"},
+                "minItems": 1,
+                "description": "What to look for.",
+            },
+            "max_articles": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 20,
+                "description": "How many for each topic.",
+            },
         },
     },
 }
@@ -53,7 +63,13 @@ MALFORMED = {"topics": ["AI regulation"], "max_articles": "a few"}
 CORRECTED = {"topics": ["AI regulation"], "max_articles": 5}
 QUESTION = "Please prepare this week's summary of news about AI regulation and send me the key points."
 RESULT = {
-    "articles": [{"title": f"Article number {n} about AI regulation", "source": "The Example Times"} for n in range(5)]
+    "articles": [
+        {
+            "title": f"Article number {n} about AI regulation",
+            "source": "The Example Times",
+        }
+        for n in range(5)
+    ]
 }
 
 
@@ -111,7 +127,9 @@ class Bench:
         with tempfile.TemporaryDirectory() as folder:
             result["styles"] = self.styles(Path(folder))
         say("scripted conversations")
-        result["conversations"] = [self.conversation(self.catalog, report, number) for number in ACTIVATIONS]
+        result["conversations"] = [
+            self.conversation(self.catalog, report, number) for number in ACTIVATIONS
+        ]
         say("growth")
         with tempfile.TemporaryDirectory() as folder:
             result["growth"] = list(self.growth(report, Path(folder)))
@@ -119,14 +137,21 @@ class Bench:
             say("errors")
             result["errors"] = self.errors(self.calls)
         result["targets"] = targets(result)
-        result["skills"] = [{"name": skill.name, "metadata": skill.metadata, "body": skill.body} for skill in skills]
+        result["skills"] = [
+            {"name": skill.name, "metadata": skill.metadata, "body": skill.body}
+            for skill in skills
+        ]
         return result
 
     def distribution(self, report: TokenReport) -> dict[str, Any]:
         document: dict[str, Any] = {}
         for tier in ("metadata", "body"):
             values = sorted(getattr(skill, tier) for skill in report.skills)
-            cuts = statistics.quantiles(values, n=100, method="inclusive") if len(values) > 1 else values * 99
+            cuts = (
+                statistics.quantiles(values, n=100, method="inclusive")
+                if len(values) > 1
+                else values * 99
+            )
             document[tier] = {
                 "min": values[0],
                 "median": round(cuts[49]),
@@ -136,7 +161,9 @@ class Bench:
                 "max": values[-1],
                 "largest": [
                     {"name": skill.name, "tokens": getattr(skill, tier)}
-                    for skill in sorted(report.skills, key=lambda skill: -getattr(skill, tier))[:8]
+                    for skill in sorted(
+                        report.skills, key=lambda skill: -getattr(skill, tier)
+                    )[:8]
                 ],
             }
         document["bodies_over_5000"] = sum(skill.body > 5000 for skill in report.skills)
@@ -147,17 +174,32 @@ class Bench:
         for name in self.catalog:
             stage(folder / "skills", self.catalog, name, 0)
         catalog = discover(folder / "skills")
-        entries = [(meta.name, meta.description, str(meta.path)) for meta in catalog.values()]
-        bare = sum(self.tokens(name) + self.tokens(description) for name, description, _ in entries)
+        entries = [
+            (meta.name, meta.description, str(meta.path)) for meta in catalog.values()
+        ]
+        bare = sum(
+            self.tokens(name) + self.tokens(description)
+            for name, description, _ in entries
+        )
         toolkit = SkillToolkit(SkillRuntime(catalog), style="generic")
-        standing = self.tokens(toolkit.system_prompt()) - self.tokens(catalog.to_prompt())
-        here, there = str(folder.resolve()), "/home/user/.agents"  # a path of the same length on every machine
+        standing = self.tokens(toolkit.system_prompt()) - self.tokens(
+            catalog.to_prompt()
+        )
+        here, there = (
+            str(folder.resolve()),
+            "/home/user/.agents",
+        )  # a path of the same length on every machine
 
         def at_home(text: str) -> int:
             return self.tokens(text.replace(str(folder), there).replace(here, there))
 
         rows: list[dict[str, Any]] = [
-            {"name": style, "ours": True, "tokens": at_home(catalog.to_prompt(style)), "standing": standing}
+            {
+                "name": style,
+                "ours": True,
+                "tokens": at_home(catalog.to_prompt(style)),
+                "standing": standing,
+            }
             for style in STYLES
         ]
         for name, render in PEERS.items():
@@ -166,29 +208,48 @@ class Bench:
             except ImportError:
                 continue
             tokens, said = at_home(rendered.listing), self.tokens(rendered.standing)
-            label = name if name.startswith("skills-ref") else f"{name} {rendered.version}"
-            rows.append({"name": label, "ours": False, "tokens": tokens, "standing": said, "version": rendered.version})
+            label = (
+                name if name.startswith("skills-ref") else f"{name} {rendered.version}"
+            )
+            rows.append(
+                {
+                    "name": label,
+                    "ours": False,
+                    "tokens": tokens,
+                    "standing": said,
+                    "version": rendered.version,
+                }
+            )
         for row in rows:
             row["above_per_skill"] = round((row["tokens"] - bare) / len(entries), 2)
         return rows
 
-    def conversation(self, catalog: SkillCatalog, report: TokenReport, activations: int) -> dict[str, Any]:
+    def conversation(
+        self, catalog: SkillCatalog, report: TokenReport, activations: int
+    ) -> dict[str, Any]:
         """Play one conversation under each strategy: so many skills, a repeat and a refusal for every three."""
         by_size = sorted(report.skills, key=lambda skill: (skill.body, skill.name))
         activations = min(activations, len(by_size))
         step = len(by_size) / activations
-        chosen = [by_size[int((number + 0.5) * step)].name for number in range(activations)]
+        chosen = [
+            by_size[int((number + 0.5) * step)].name for number in range(activations)
+        ]
         metadata = report.total("metadata")
         played = {
             "progressive": self.progressive(catalog, chosen, metadata),
-            "budgeted": self.progressive(catalog, chosen, metadata, DEFAULT_CATALOG_TOKENS),
+            "budgeted": self.progressive(
+                catalog, chosen, metadata, DEFAULT_CATALOG_TOKENS
+            ),
             "tool_per_skill": self.tool_per_skill(catalog, report, chosen, metadata),
             "eager": self.eager(report, chosen),
         }
         ours = played["progressive"]["tiers"]
         base = ours["names and descriptions"] + ours["bodies"]
         session = digest_runtime(catalog).session()
-        repeats = [(session.activate(name), self.tokens(session.activate(name)))[1] for name in chosen]
+        repeats = [
+            (session.activate(name), self.tokens(session.activate(name)))[1]
+            for name in chosen
+        ]
         session.close()
         return {
             "activations": activations,
@@ -200,12 +261,18 @@ class Bench:
         }
 
     def progressive(
-        self, catalog: SkillCatalog, chosen: list[str], metadata: int, budget: int | None = None
+        self,
+        catalog: SkillCatalog,
+        chosen: list[str],
+        metadata: int,
+        budget: int | None = None,
     ) -> dict[str, Any]:
         """Load what is needed; with a *budget* for the catalog, a skill that it leaves out is searched for first."""
         runtime = digest_runtime(catalog)
         session = runtime.session()
-        toolkit = SkillToolkit(runtime, session=session, style="generic", catalog_tokens=budget)
+        toolkit = SkillToolkit(
+            runtime, session=session, style="generic", catalog_tokens=budget
+        )
         rendered = session.fit_catalog(budget)
         listed = metadata if fits(rendered) else self.tokens(rendered.text)
         context = Context()
@@ -230,17 +297,33 @@ class Bench:
         return context.to_dict()
 
     def tool_per_skill(
-        self, catalog: SkillCatalog, report: TokenReport, chosen: list[str], metadata: int
+        self,
+        catalog: SkillCatalog,
+        report: TokenReport,
+        chosen: list[str],
+        metadata: int,
     ) -> dict[str, Any]:
         """Every skill is a tool; one without a contract gets the digest's schema, so that each has a full one."""
         context = Context()
         definitions = []
         for name, meta in catalog.items():
             contracts = catalog.activate(name).contracts
-            schema = next((contract.input.document for contract in contracts.values()), DIGEST["input"])
-            definitions.append({"name": name, "description": meta.description, "parameters": for_model(schema)})
+            schema = next(
+                (contract.input.document for contract in contracts.values()),
+                DIGEST["input"],
+            )
+            definitions.append(
+                {
+                    "name": name,
+                    "description": meta.description,
+                    "parameters": for_model(schema),
+                }
+            )
         context.add("names and descriptions", metadata)
-        context.add("frame, tools and notices", count_tools(definitions, model=self.model).tokens - metadata)
+        context.add(
+            "frame, tools and notices",
+            count_tools(definitions, model=self.model).tokens - metadata,
+        )
         context.add("question, calls and answers", self.tokens(QUESTION))
         bodies = {skill.name: skill.body for skill in report.skills}
         for number, name in enumerate(chosen):
@@ -267,26 +350,47 @@ class Bench:
         for arguments in (MALFORMED, CORRECTED) if refused else (CORRECTED,):
             context.request()
             answer = runtime.call_sync("digest", arguments).to_json()
-            tier = "errors and retries" if arguments is MALFORMED else "question, calls and answers"
-            context.add(tier, self.call("call_skill", {"name": "digest", "arguments": arguments}) + self.tokens(answer))
+            tier = (
+                "errors and retries"
+                if arguments is MALFORMED
+                else "question, calls and answers"
+            )
+            context.add(
+                tier,
+                self.call("call_skill", {"name": "digest", "arguments": arguments})
+                + self.tokens(answer),
+            )
 
     def searching(self, toolkit: SkillToolkit, name: str) -> int:
         """The tokens of one search for a skill that the catalog does not list, and of its answer."""
-        search = next(tool for tool in toolkit.get_tools() if tool.name == "search_skills")
+        search = next(
+            tool for tool in toolkit.get_tools() if tool.name == "search_skills"
+        )
         query = {"query": name.replace("-", " ")}
-        return self.call("search_skills", query) + self.tokens(str(search.invoke(query)))
+        return self.call("search_skills", query) + self.tokens(
+            str(search.invoke(query))
+        )
 
     def call(self, tool: str, arguments: dict[str, Any]) -> int:
         """The tokens of a call and of the frame around it and its answer, as the OpenAI Cookbook frames messages."""
         roles = self.tokens("assistant") + self.tokens("tool")
         priming, two_messages, call_id = 3, 2 * 3, 3
-        return self.tokens(json.dumps(arguments)) + self.tokens(tool) + roles + priming + two_messages + call_id
+        return (
+            self.tokens(json.dumps(arguments))
+            + self.tokens(tool)
+            + roles
+            + priming
+            + two_messages
+            + call_id
+        )
 
     def definitions(self, toolkit: SkillToolkit | None) -> int:
         """The tokens of the toolkit's tools; without one, of the one tool that any strategy needs to call a skill."""
         from langchain_core.utils.function_calling import convert_to_openai_tool
 
-        tools = (toolkit or SkillToolkit(digest_runtime(None), style="generic")).get_tools()
+        tools = (
+            toolkit or SkillToolkit(digest_runtime(None), style="generic")
+        ).get_tools()
         sent = [convert_to_openai_tool(tool) for tool in tools]
         if toolkit is None:
             sent = [tool for tool in sent if tool["function"]["name"] == "call_skill"]
@@ -297,16 +401,31 @@ class Bench:
         skills = sorted(report.skills, key=lambda skill: skill.name)
         for size in SIZES:
             root = folder / str(size)
-            picked = [skills[int(number * len(skills) / size) % len(skills)] for number in range(size)]
+            picked = [
+                skills[int(number * len(skills) / size) % len(skills)]
+                for number in range(size)
+            ]
             if size > len(skills):
                 picked = [skills[number % len(skills)] for number in range(size)]
             for number, skill in enumerate(picked):
-                stage(root, self.catalog, skill.name, number // len(skills) if size > len(skills) else 0)
+                stage(
+                    root,
+                    self.catalog,
+                    skill.name,
+                    number // len(skills) if size > len(skills) else 0,
+                )
             catalog = discover(root)
-            metadata = sum(self.tokens(meta.name) + self.tokens(meta.description) for meta in catalog.values())
+            metadata = sum(
+                self.tokens(meta.name) + self.tokens(meta.description)
+                for meta in catalog.values()
+            )
             bodies = sum(skill.body for skill in picked)
             tools = [
-                {"name": meta.name, "description": meta.description, "parameters": DIGEST["input"]}
+                {
+                    "name": meta.name,
+                    "description": meta.description,
+                    "parameters": DIGEST["input"],
+                }
                 for meta in catalog.values()
             ]
             yield {
@@ -323,7 +442,9 @@ class Bench:
         render = getattr(catalog, "render", None)
         if render is None:
             return None
-        rendered = render(budget_tokens=CATALOG_BUDGET, style="compact", count=self.tokens)
+        rendered = render(
+            budget_tokens=CATALOG_BUDGET, style="compact", count=self.tokens
+        )
         return self.tokens(rendered.text if hasattr(rendered, "text") else rendered[0])
 
     def errors(self, path: Path) -> dict[str, Any]:
@@ -342,7 +463,9 @@ class Bench:
             for case in map(json.loads, lines):
                 if case["expect"] != "ok" or case["category"].startswith("valid"):
                     continue
-                contract = Contract.from_dict({"input": case["schema"]}, name=case["function"])
+                contract = Contract.from_dict(
+                    {"input": case["schema"]}, name=case["function"]
+                )
                 refusal = self.refusal(contract, case["raw"], "strict")
                 if refusal is None:
                     continue
@@ -352,15 +475,26 @@ class Bench:
                 totals["retry"] += retry
                 left = self.refusal(contract, case["raw"], "safe")
                 if left is None:
-                    accepted = contract.accept(case["raw"], policy="safe", fill_defaults=False)
+                    accepted = contract.accept(
+                        case["raw"], policy="safe", fill_defaults=False
+                    )
                     repairs = accepted.repairs
                     totals["wrong"] += accepted.arguments != case["value"]
                     repairs = [
-                        {"path": one.path, "rule": one.rule, "before": one.before, "after": one.after}
+                        {
+                            "path": one.path,
+                            "rule": one.rule,
+                            "before": one.before,
+                            "after": one.after,
+                        }
                         for one in repairs
                     ]
                     totals["repaired"] += 1
-                    totals["note"] += self.tokens(json.dumps({"repairs": repairs}, ensure_ascii=False, default=str))
+                    totals["note"] += self.tokens(
+                        json.dumps(
+                            {"repairs": repairs}, ensure_ascii=False, default=str
+                        )
+                    )
                 else:
                     totals["error_left"] += left
                     totals["retry_left"] += retry
@@ -407,7 +541,13 @@ def targets(result: dict[str, Any]) -> list[dict[str, Any]]:
             5.0,
             "tokens a skill",
         ),
-        ("added over catalog and activated bodies, all requests", "at most 5 %", round(added * 100, 2), 5.0, "%"),
+        (
+            "added over catalog and activated bodies, all requests",
+            "at most 5 %",
+            round(added * 100, 2),
+            5.0,
+            "%",
+        ),
         (
             "a repeated activation",
             "at most 25 tokens",
@@ -417,7 +557,13 @@ def targets(result: dict[str, Any]) -> list[dict[str, Any]]:
         ),
     ]
     return [
-        {"name": name, "target": target, "measured": measured, "unit": unit, "met": measured <= limit}
+        {
+            "name": name,
+            "target": target,
+            "measured": measured,
+            "unit": unit,
+            "met": measured <= limit,
+        }
         for name, target, measured, limit, unit in rows
     ]
 
@@ -427,25 +573,35 @@ def say(text: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument(
-        "--calls", type=Path, help="recorded calls with schema, raw text and expected value, as JSON lines"
+        "--calls",
+        type=Path,
+        help="recorded calls with schema, raw text and expected value, as JSON lines",
     )
     parser.add_argument("--model", default="gpt-4o")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--html", type=Path)
     parser.add_argument("--png", type=Path)
     options = parser.parse_args()
-    os.environ.setdefault("SKILLRUNTIME_CACHE", "off")  # temporary directories are not worth an index
+    os.environ.setdefault(
+        "SKILLRUNTIME_CACHE", "off"
+    )  # temporary directories are not worth an index
     with tempfile.TemporaryDirectory() as folder:
         catalog = discover(*skill_roots(options.paths, Path(folder))).for_model()
         result = Bench(catalog, options.model, options.calls).run()
     for row in result["targets"]:
         verdict = "met" if row["met"] else "NOT MET"
-        print(f"{row['name']}: {row['measured']} {row['unit']} (target: {row['target']}): {verdict}")
+        print(
+            f"{row['name']}: {row['measured']} {row['unit']} (target: {row['target']}): {verdict}"
+        )
     if options.json:
-        options.json.write_text(json.dumps(result, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        options.json.write_text(
+            json.dumps(result, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
+        )
     if options.html:
         from token_budget_page import page
 

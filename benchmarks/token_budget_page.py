@@ -1,6 +1,5 @@
 """The results of ``token_budget.py`` as one HTML page: no script, nothing fetched, light and dark, and for paper."""
 
-# ruff: noqa: E501  templates of HTML and SVG read better whole
 from __future__ import annotations
 
 import itertools
@@ -42,7 +41,9 @@ def page(result: dict[str, Any]) -> str:
     """Return the whole page."""
     corpus, method = result["corpus"], result["method"]
     three = result["conversations"][1]
-    ours, eager = (three["strategies"][key]["last_request"] for key in ("progressive", "eager"))
+    ours, eager = (
+        three["strategies"][key]["last_request"] for key in ("progressive", "eager")
+    )
     start = corpus["catalog"]
     sure = "exact" if result["exact"] else "an estimate"
     figures = [
@@ -79,7 +80,10 @@ def page(result: dict[str, Any]) -> str:
             f"Half of the bodies are under {result['distribution']['body']['median']:,} tokens; "
             f"{result['distribution']['bodies_over_5000']} are over the 5,000 that the format recommends",
             "Number of skills by the tokens of their body (logarithmic axis), and the largest by name.",
-            histogram([skill["body"] for skill in result["skills"]], result["distribution"]["body"])
+            histogram(
+                [skill["body"] for skill in result["skills"]],
+                result["distribution"]["body"],
+            )
             + largest(result["distribution"]["body"]["largest"]),
         ),
     ]
@@ -94,7 +98,10 @@ def page(result: dict[str, Any]) -> str:
                 f"{errors['wrong']:,} were repaired to something else than was meant. A retry is also one more "
                 f"request, which carries the context again: {carried['total'] // carried['requests']:,} tokens on average in "
                 f"the conversation with {three['activations']} activations; that is not in the bars.",
-                legend(["error", "repeated call", "note on the repair"], classes=["t4", "t3", "t2"])
+                legend(
+                    ["error", "repeated call", "note on the repair"],
+                    classes=["t4", "t3", "t2"],
+                )
                 + error_costs(errors),
             )
         )
@@ -131,7 +138,9 @@ so that part is an estimate.</li>
 
 def extra_requests(conversation: dict[str, Any]) -> str:
     """Say it where progressive disclosure sends more in all, because loading a skill is a request of its own."""
-    ours, tools = (conversation["strategies"][key] for key in ("progressive", "tool_per_skill"))
+    ours, tools = (
+        conversation["strategies"][key] for key in ("progressive", "tool_per_skill")
+    )
     if tools["total"] >= ours["total"]:
         return ""
     larger = tools["last_request"] / ours["last_request"] - 1
@@ -143,11 +152,19 @@ def extra_requests(conversation: dict[str, Any]) -> str:
 
 
 def style() -> str:
-    light = "".join(f"--t{number}:{colour};" for number, (_, colour, _) in enumerate(TIERS))
-    dark = "".join(f"--t{number}:{colour};" for number, (_, _, colour) in enumerate(TIERS))
-    fills = "".join(f".t{number}{{fill:var(--t{number});background:var(--t{number})}}" for number in range(len(TIERS)))
+    light = "".join(
+        f"--t{number}:{colour};" for number, (_, colour, _) in enumerate(TIERS)
+    )
+    dark = "".join(
+        f"--t{number}:{colour};" for number, (_, _, colour) in enumerate(TIERS)
+    )
+    fills = "".join(
+        f".t{number}{{fill:var(--t{number});background:var(--t{number})}}"
+        for number in range(len(TIERS))
+    )
     strokes = "".join(
-        f".l{number}{{stroke:var(--t{number})}}.n{number}{{fill:var(--t{number})}}" for number in range(len(TIERS))
+        f".l{number}{{stroke:var(--t{number})}}.n{number}{{fill:var(--t{number})}}"
+        for number in range(len(TIERS))
     )
     return f"""
 :root{{--ground:#fff;--ink:#1b1f24;--soft:#57606a;--rule:#d8dee4;{light}}}
@@ -192,7 +209,9 @@ def targets(rows: Sequence[dict[str, Any]]) -> str:
         f"<td>{escape(row['target'])}</td><td class='nowrap'>{'✓ met' if row['met'] else '✗ not met'}</td></tr>"
         for row in rows
     )
-    return table(f'<tr><th>what</th><th class="n">measured</th><th>target</th><th></th></tr>{cells}')
+    return table(
+        f'<tr><th>what</th><th class="n">measured</th><th>target</th><th></th></tr>{cells}'
+    )
 
 
 def table(rows: str) -> str:
@@ -201,7 +220,10 @@ def table(rows: str) -> str:
 
 def legend(names: Sequence[str], classes: Sequence[str] | None = None) -> str:
     keys = classes or [f"t{number}" for number in range(len(names))]
-    items = "".join(f'<li><i class="{key}"></i>{escape(name)}</li>' for name, key in zip(names, keys, strict=True))
+    items = "".join(
+        f'<li><i class="{key}"></i>{escape(name)}</li>'
+        for name, key in zip(names, keys, strict=True)
+    )
     return f'<ul class="legend">{items}</ul>'
 
 
@@ -209,12 +231,18 @@ def svg(height: float, content: str, label: str) -> str:
     return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(label)}">{content}</svg>'
 
 
-def text(x: float, y: float, words: str, *, anchor: str = "start", kind: str = "") -> str:
+def text(
+    x: float, y: float, words: str, *, anchor: str = "start", kind: str = ""
+) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{escape(words)}</text>'
 
 
 def bars(
-    rows: Sequence[tuple[str, Sequence[tuple[str, float]], str]], *, left: int = 190, right: int = 150, most: float = 0
+    rows: Sequence[tuple[str, Sequence[tuple[str, float]], str]],
+    *,
+    left: int = 190,
+    right: int = 150,
+    most: float = 0,
 ) -> str:
     """Return horizontal bars: each row a name, its parts (class and value) and the text at its end."""
     most = most or max(sum(value for _, value in parts) for _, parts, _ in rows)
@@ -226,12 +254,24 @@ def bars(
         x = float(left)
         for key, value in parts:
             width = value * scale
-            drawn.append(f'<rect x="{x:.2f}" y="{y}" width="{max(width, 0):.2f}" height="21" class="{key}"/>')
+            drawn.append(
+                f'<rect x="{x:.2f}" y="{y}" width="{max(width, 0):.2f}" height="21" class="{key}"/>'
+            )
             if len(parts) > 1 and width > 44:
-                drawn.append(text(x + width / 2, y + 15, short(value), anchor="middle", kind=f"on-{key}"))
+                drawn.append(
+                    text(
+                        x + width / 2,
+                        y + 15,
+                        short(value),
+                        anchor="middle",
+                        kind=f"on-{key}",
+                    )
+                )
             x += width
         drawn.append(text(x + 8, y + 15, label, kind="strong"))
-    drawn.append(f'<line x1="{left}" x2="{left}" y1="0" y2="{len(rows) * 30}" class="axis"/>')
+    drawn.append(
+        f'<line x1="{left}" x2="{left}" y1="0" y2="{len(rows) * 30}" class="axis"/>'
+    )
     return "".join(drawn)
 
 
@@ -240,8 +280,23 @@ def totals(conversation: dict[str, Any]) -> str:
     for key, name in STRATEGIES.items():
         one = conversation["strategies"][key]
         label = f"{short(one['last_request'])} tokens; {short(one['total'])} in {one['requests']} requests"
-        rows.append((name, [("t0" if key in ("progressive", "budgeted") else "t3", one["last_request"])], label))
-    return svg(30 * len(rows) + 4, bars(rows, left=200, right=270), "tokens in the last request, by strategy")
+        rows.append(
+            (
+                name,
+                [
+                    (
+                        "t0" if key in ("progressive", "budgeted") else "t3",
+                        one["last_request"],
+                    )
+                ],
+                label,
+            )
+        )
+    return svg(
+        30 * len(rows) + 4,
+        bars(rows, left=200, right=270),
+        "tokens in the last request, by strategy",
+    )
 
 
 def tiers(conversations: Sequence[dict[str, Any]]) -> str:
@@ -249,20 +304,36 @@ def tiers(conversations: Sequence[dict[str, Any]]) -> str:
     for key in ("progressive", "tool_per_skill"):
         for conversation in conversations:
             one = conversation["strategies"][key]
-            parts = [(f"t{number}", one["tiers"].get(tier, 0)) for number, (tier, _, _) in enumerate(TIERS)]
+            parts = [
+                (f"t{number}", one["tiers"].get(tier, 0))
+                for number, (tier, _, _) in enumerate(TIERS)
+            ]
             number = conversation["activations"]
             name = f"{'progressive' if key == 'progressive' else 'tool per skill'}, {number} skill{'s' * (number != 1)}"
-            rows.append((name, parts, f"{short(one['total'])} tokens, {one['requests']} requests"))
+            rows.append(
+                (
+                    name,
+                    parts,
+                    f"{short(one['total'])} tokens, {one['requests']} requests",
+                )
+            )
     details = "".join(
         f'<tr><td>{escape(STRATEGIES[key])}</td><td class="n">{one["activations"]}</td>'
-        + "".join(f'<td class="n">{one["strategies"][key]["tiers"].get(tier, 0):,}</td>' for tier, _, _ in TIERS)
+        + "".join(
+            f'<td class="n">{one["strategies"][key]["tiers"].get(tier, 0):,}</td>'
+            for tier, _, _ in TIERS
+        )
         + "</tr>"
         for key in STRATEGIES
         for one in conversations
     )
     heads = "".join(f'<th class="n">{escape(tier)}</th>' for tier, _, _ in TIERS)
-    rows_of_table = f'<tr><th>tokens sent</th><th class="n">activations</th>{heads}</tr>{details}'
-    return svg(len(rows) * 30 + 6, bars(rows, left=168, right=214), "tokens sent by tier") + table(rows_of_table)
+    rows_of_table = (
+        f'<tr><th>tokens sent</th><th class="n">activations</th>{heads}</tr>{details}'
+    )
+    return svg(
+        len(rows) * 30 + 6, bars(rows, left=168, right=214), "tokens sent by tier"
+    ) + table(rows_of_table)
 
 
 def growth(rows: Sequence[dict[str, Any]]) -> str:
@@ -279,7 +350,9 @@ def growth(rows: Sequence[dict[str, Any]]) -> str:
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
 
     def x(number: float) -> float:
-        return left + (math.log10(number) - math.log10(xs[0])) / math.log10(xs[-1] / xs[0]) * (WIDTH - left - right)
+        return left + (math.log10(number) - math.log10(xs[0])) / math.log10(
+            xs[-1] / xs[0]
+        ) * (WIDTH - left - right)
 
     def y(number: float) -> float:
         return top + (high - math.log10(number)) / (high - low) * height
@@ -289,9 +362,24 @@ def growth(rows: Sequence[dict[str, Any]]) -> str:
         drawn.append(
             f'<line x1="{left}" x2="{WIDTH - right}" y1="{y(10**power):.1f}" y2="{y(10**power):.1f}" class="axis"/>'
         )
-        drawn.append(text(left - 8, y(10**power) + 4, short(10**power), anchor="end", kind="soft"))
-    drawn += [text(x(number), top + height + 20, f"{number:,}", anchor="middle", kind="soft") for number in xs]
-    drawn.append(text((left + WIDTH - right) / 2, top + height + 42, "skills", anchor="middle", kind="soft"))
+        drawn.append(
+            text(
+                left - 8, y(10**power) + 4, short(10**power), anchor="end", kind="soft"
+            )
+        )
+    drawn += [
+        text(x(number), top + height + 20, f"{number:,}", anchor="middle", kind="soft")
+        for number in xs
+    ]
+    drawn.append(
+        text(
+            (left + WIDTH - right) / 2,
+            top + height + 42,
+            "skills",
+            anchor="middle",
+            kind="soft",
+        )
+    )
     drawn.append(text(left - 8, top - 14, "tokens", anchor="end", kind="soft"))
     ends = []
     for key, name, colour in series:
@@ -300,8 +388,13 @@ def growth(rows: Sequence[dict[str, Any]]) -> str:
             continue
         path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
         drawn.append(f'<polyline points="{path}" class="line l{colour}"/>')
-        drawn += [f'<circle cx="{px:.1f}" cy="{py:.1f}" r="2.6" class="n{colour}"/>' for px, py in points]
-        ends.append([points[-1][1], f"{name} {short(rows[-1][key])}", points[-1][1], colour])
+        drawn += [
+            f'<circle cx="{px:.1f}" cy="{py:.1f}" r="2.6" class="n{colour}"/>'
+            for px, py in points
+        ]
+        ends.append(
+            [points[-1][1], f"{name} {short(rows[-1][key])}", points[-1][1], colour]
+        )
     ends.sort(key=lambda end: end[0])
     for above, below in itertools.pairwise(ends):
         below[0] = max(below[0], above[0] + 17)
@@ -314,14 +407,19 @@ def growth(rows: Sequence[dict[str, Any]]) -> str:
     heads = "".join(f'<th class="n">{escape(name)}</th>' for _, name, _ in series)
     cells = "".join(
         f'<tr><td class="n">{row["skills"]:,}</td>'
-        + "".join(f'<td class="n">{row[key]:,}</td>' if row.get(key) else "<td></td>" for key, _, _ in series)
+        + "".join(
+            f'<td class="n">{row[key]:,}</td>' if row.get(key) else "<td></td>"
+            for key, _, _ in series
+        )
         + "</tr>"
         for row in rows
     )
     rows_of_table = f'<tr><th class="n">skills</th>{heads}</tr>{cells}'
-    return svg(top + height + 68, inner, "tokens before anything is activated, by number of skills") + table(
-        rows_of_table
-    )
+    return svg(
+        top + height + 68,
+        inner,
+        "tokens before anything is activated, by number of skills",
+    ) + table(rows_of_table)
 
 
 def styles(rows: Sequence[dict[str, Any]]) -> str:
@@ -344,7 +442,9 @@ def styles(rows: Sequence[dict[str, Any]]) -> str:
     at = left + 5 / most * (WIDTH - left - right)
     bottom = len(ordered) * 30
     mark = f'<line x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="{bottom + 4}" class="mark"/>'
-    drawn = mark + drawn + text(at, bottom + 18, "target 5", anchor="middle", kind="soft")
+    drawn = (
+        mark + drawn + text(at, bottom + 18, "target 5", anchor="middle", kind="soft")
+    )
     return legend(["ours", "other libraries"], classes=["t0", "t3"]) + svg(
         bottom + 26, drawn, "tokens a skill above name and description"
     )
@@ -368,7 +468,12 @@ def histogram(values: Sequence[int], summary: dict[str, Any]) -> str:
     number = 28
     bins = [0] * number
     for value in values:
-        bins[min(int((math.log10(max(value, 10)) - low) / (high - low) * number), number - 1)] += 1
+        bins[
+            min(
+                int((math.log10(max(value, 10)) - low) / (high - low) * number),
+                number - 1,
+            )
+        ] += 1
     most = max(bins)
     width = (WIDTH - left - right) / number
 
@@ -381,13 +486,30 @@ def histogram(values: Sequence[int], summary: dict[str, Any]) -> str:
         drawn.append(
             f'<rect x="{left + at * width + 0.7:.1f}" y="{top + height - tall:.1f}" width="{width - 1.4:.1f}" height="{tall:.1f}" class="t1"/>'
         )
-    drawn.append(f'<line x1="{left}" x2="{WIDTH - right}" y1="{top + height}" y2="{top + height}" class="axis"/>')
+    drawn.append(
+        f'<line x1="{left}" x2="{WIDTH - right}" y1="{top + height}" y2="{top + height}" class="axis"/>'
+    )
     drawn.append(text(left - 6, top + 5, str(most), anchor="end", kind="soft"))
     drawn.append(text(left - 6, top + height, "0", anchor="end", kind="soft"))
     drawn.append(text(left - 6, top - 14, "skills", anchor="end", kind="soft"))
-    ticks = [tick for tick in (30, 100, 300, 1_000, 3_000, 10_000, 30_000) if low <= math.log10(tick) <= high]
-    drawn += [text(x(tick), top + height + 18, f"{tick:,}", anchor="middle", kind="soft") for tick in ticks]
-    drawn.append(text(WIDTH - right, top + height + 38, "tokens of the body", anchor="end", kind="soft"))
+    ticks = [
+        tick
+        for tick in (30, 100, 300, 1_000, 3_000, 10_000, 30_000)
+        if low <= math.log10(tick) <= high
+    ]
+    drawn += [
+        text(x(tick), top + height + 18, f"{tick:,}", anchor="middle", kind="soft")
+        for tick in ticks
+    ]
+    drawn.append(
+        text(
+            WIDTH - right,
+            top + height + 38,
+            "tokens of the body",
+            anchor="end",
+            kind="soft",
+        )
+    )
     marks = [
         (summary["median"], f"median {summary['median']:,}", "end", 0),
         (summary["p90"], f"90 % under {summary['p90']:,}", "end", 18),
@@ -399,15 +521,32 @@ def histogram(values: Sequence[int], summary: dict[str, Any]) -> str:
             drawn.append(
                 f'<line x1="{x(value):.1f}" x2="{x(value):.1f}" y1="{top - 38 + lower}" y2="{top + height}" class="mark"/>'
             )
-            drawn.append(text(x(value) + shift, top - 28 + lower, words, anchor=anchor, kind="strong"))
-    return svg(top + height + 46, "".join(drawn), "number of skills by tokens of the body")
+            drawn.append(
+                text(
+                    x(value) + shift,
+                    top - 28 + lower,
+                    words,
+                    anchor=anchor,
+                    kind="strong",
+                )
+            )
+    return svg(
+        top + height + 46, "".join(drawn), "number of skills by tokens of the body"
+    )
 
 
 def largest(rows: Sequence[dict[str, Any]]) -> str:
     drawn = bars(
-        [(row["name"], [("t1", row["tokens"])], f"{row['tokens']:,} tokens") for row in rows], left=270, right=120
+        [
+            (row["name"], [("t1", row["tokens"])], f"{row['tokens']:,} tokens")
+            for row in rows
+        ],
+        left=270,
+        right=120,
     )
-    return '<p class="sub">The largest bodies</p>' + svg(len(rows) * 30 + 4, drawn, "the largest bodies, in tokens")
+    return '<p class="sub">The largest bodies</p>' + svg(
+        len(rows) * 30 + 4, drawn, "the largest bodies, in tokens"
+    )
 
 
 def error_costs(errors: dict[str, Any]) -> str:
@@ -418,5 +557,7 @@ def error_costs(errors: dict[str, Any]) -> str:
         ("with repair", errors["error_left"], errors["retry_left"], errors["note"]),
     ):
         parts = [("t4", error / calls), ("t3", retry / calls), ("t2", note / calls)]
-        rows.append((name, parts, f"{(error + retry + note) / calls:.0f} tokens a call"))
+        rows.append(
+            (name, parts, f"{(error + retry + note) / calls:.0f} tokens a call")
+        )
     return svg(64, bars(rows, left=130, right=160), "tokens for each invalid call")

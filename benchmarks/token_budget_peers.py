@@ -31,16 +31,32 @@ class Listing:
 def skills_ref(entries: Entries) -> Listing:
     """The reference library of the format, with the location of each skill."""
     module = importlib.import_module("skills_ref")
-    return Listing(module.to_prompt([Path(path).parent for _, _, path in entries]), "", version("skills-ref"))
+    return Listing(
+        module.to_prompt([Path(path).parent for _, _, path in entries]),
+        "",
+        version("skills-ref"),
+    )
 
 
 def deepagents(entries: Entries) -> Listing:
     """deepagents' SkillsMiddleware: a list with the path of each skill."""
     module = importlib.import_module("deepagents.middleware.skills")
-    plain = {"allowed_tools": [], "license": None, "compatibility": None, "metadata": {}}
-    skills = [{"name": name, "description": description, "path": path, **plain} for name, description, path in entries]
-    listing = module.SkillsMiddleware._format_skills_list(SimpleNamespace(sources=[]), skills)
-    standing = module.SKILLS_SYSTEM_PROMPT.format(skills_locations="", skills_load_warnings="", skills_list="")
+    plain = {
+        "allowed_tools": [],
+        "license": None,
+        "compatibility": None,
+        "metadata": {},
+    }
+    skills = [
+        {"name": name, "description": description, "path": path, **plain}
+        for name, description, path in entries
+    ]
+    listing = module.SkillsMiddleware._format_skills_list(
+        SimpleNamespace(sources=[]), skills
+    )
+    standing = module.SKILLS_SYSTEM_PROMPT.format(
+        skills_locations="", skills_load_warnings="", skills_list=""
+    )
     return Listing(listing, standing, version("deepagents"))
 
 
@@ -48,8 +64,15 @@ def google_adk(entries: Entries) -> Listing:
     """google-adk's skill toolset: XML, names and descriptions."""
     prompt = importlib.import_module("google.adk.skills.prompt")
     toolset = importlib.import_module("google.adk.tools.skill_toolset")
-    skills = [SimpleNamespace(name=name, description=description) for name, description, _ in entries]
-    return Listing(prompt.format_skills_as_xml(skills), toolset.DEFAULT_SKILL_SYSTEM_INSTRUCTION, version("google-adk"))
+    skills = [
+        SimpleNamespace(name=name, description=description)
+        for name, description, _ in entries
+    ]
+    return Listing(
+        prompt.format_skills_as_xml(skills),
+        toolset.DEFAULT_SKILL_SYSTEM_INSTRUCTION,
+        version("google-adk"),
+    )
 
 
 def agent_framework(entries: Entries) -> Listing:
@@ -60,17 +83,28 @@ def agent_framework(entries: Entries) -> Listing:
         for name, description, _ in entries
     ]
     create = module.SkillsProvider._create_instructions
-    before, opening, rest = create(prompt_template=None, skills=skills).partition("<available_skills>")
+    before, opening, rest = create(prompt_template=None, skills=skills).partition(
+        "<available_skills>"
+    )
     listing, closing, after = rest.partition("</available_skills>")
-    return Listing(opening + listing + closing, before + after, version("agent-framework-core"))
+    return Listing(
+        opening + listing + closing, before + after, version("agent-framework-core")
+    )
 
 
 def agno(entries: Entries) -> Listing:
     """agno's Skills: XML in a system prompt, names and descriptions, without scripts and references here."""
     module = importlib.import_module("agno.skills")
-    skills = [module.Skill(name=name, description=text, instructions="", source_path="") for name, text, _ in entries]
+    skills = [
+        module.Skill(name=name, description=text, instructions="", source_path="")
+        for name, text, _ in entries
+    ]
     return Listing(
-        module.Skills([SimpleNamespace(load=lambda: skills)]).get_system_prompt_snippet(), "", version("agno")
+        module.Skills(
+            [SimpleNamespace(load=lambda: skills)]
+        ).get_system_prompt_snippet(),
+        "",
+        version("agno"),
     )
 
 
@@ -78,9 +112,14 @@ def strands(entries: Entries) -> Listing:
     """strands' plugin: XML, with the path of each skill."""
     module = importlib.import_module("strands.vended_plugins.skills")
     skills = [
-        module.Skill(name=name, description=description, path=Path(path).parent) for name, description, path in entries
+        module.Skill(name=name, description=description, path=Path(path).parent)
+        for name, description, path in entries
     ]
-    return Listing(module.AgentSkills(skills=skills)._generate_skills_xml(), "", version("strands-agents"))
+    return Listing(
+        module.AgentSkills(skills=skills)._generate_skills_xml(),
+        "",
+        version("strands-agents"),
+    )
 
 
 def pydantic_ai(entries: Entries) -> Listing:
@@ -101,7 +140,10 @@ def pydantic_ai(entries: Entries) -> Listing:
             folder.mkdir()
             document = f"---\nname: {json.dumps(name)}\ndescription: {json.dumps(description)}\n---\n\n# {name}\n"
             (folder / "SKILL.md").write_text(document, encoding="utf-8")
-        agent(model(answer), capabilities=[package.SkillsCapability(directories=[directory])]).run_sync("go")
+        agent(
+            model(answer),
+            capabilities=[package.SkillsCapability(directories=[directory])],
+        ).run_sync("go")
     return Listing(sent[0], "", version("pydantic-ai-skills"))
 
 

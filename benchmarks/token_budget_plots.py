@@ -11,7 +11,10 @@ from token_budget_page import STRATEGIES, TIERS, short
 
 __all__ = ["plots"]
 
-GROUNDS = {"": ("#ffffff", "#1b1f24", "#57606a", "#d8dee4"), "-dark": ("#14181d", "#e8ebee", "#a3adb8", "#363d45")}
+GROUNDS = {
+    "": ("#ffffff", "#1b1f24", "#57606a", "#d8dee4"),
+    "-dark": ("#14181d", "#e8ebee", "#a3adb8", "#363d45"),
+}
 
 
 def plots(result: dict[str, Any], folder: Path) -> None:
@@ -55,17 +58,33 @@ def tiers(result: dict[str, Any], path: Path, *, dark: bool) -> None:
         for number, (tier, _, _) in enumerate(TIERS):
             width = one["held"].get(tier, 0)
             shown = tier if row == 0 else None
-            axes.barh(row, width, left=left, height=0.6, color=colour(number, dark=dark), label=shown)
+            axes.barh(
+                row,
+                width,
+                left=left,
+                height=0.6,
+                color=colour(number, dark=dark),
+                label=shown,
+            )
             left += width
         words = f"{short(one['last_request'])} tokens"
-        axes.annotate(words, (left, row), xytext=(6, 0), textcoords="offset points", va="center", fontweight="bold")
+        axes.annotate(
+            words,
+            (left, row),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            fontweight="bold",
+        )
     axes.set_yticks(range(len(names)), [STRATEGIES[key] for key in names])
     axes.tick_params(axis="y", length=0, labelcolor=axes.title.get_color())
     axes.margins(x=0.18)
     axes.spines["bottom"].set_visible(False)
     axes.set_xticks([])
     eager = short(conversation["strategies"]["eager"]["last_request"])
-    in_use = f"{conversation['activations']} of {result['corpus']['skills']:,} skills in use"
+    in_use = (
+        f"{conversation['activations']} of {result['corpus']['skills']:,} skills in use"
+    )
     axes.set_title(
         f"A request, {in_use} (everything loaded: {eager})",
         loc="left",
@@ -73,7 +92,14 @@ def tiers(result: dict[str, Any], path: Path, *, dark: bool) -> None:
         fontsize=12,
     )
     handles = axes.get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower left", ncols=5, frameon=False, fontsize=9, handlelength=1)
+    figure.legend(
+        *handles,
+        loc="outside lower left",
+        ncols=5,
+        frameon=False,
+        fontsize=9,
+        handlelength=1,
+    )
     figure.savefig(path, dpi=160)
     pyplot.close(figure)
 
@@ -94,10 +120,20 @@ def growth(result: dict[str, Any], path: Path, *, dark: bool) -> None:
         points = [(row["skills"], row[key]) for row in rows if row.get(key)]
         if not points:
             continue
-        axes.plot(*zip(*points, strict=True), color=colour(number, dark=dark), linewidth=2, marker="o", markersize=3.5)
+        axes.plot(
+            *zip(*points, strict=True),
+            color=colour(number, dark=dark),
+            linewidth=2,
+            marker="o",
+            markersize=3.5,
+        )
         ends.append((points[-1][1], f"{name}: {short(points[-1][1])}", number))
-    axes.set(xscale="log", yscale="log", xlabel="skills", ylabel="tokens in every request")
-    axes.set_xticks([row["skills"] for row in rows], [f"{row['skills']:,}" for row in rows])
+    axes.set(
+        xscale="log", yscale="log", xlabel="skills", ylabel="tokens in every request"
+    )
+    axes.set_xticks(
+        [row["skills"] for row in rows], [f"{row['skills']:,}" for row in rows]
+    )
     axes.minorticks_off()
     axes.yaxis.set_major_formatter(lambda value, _: short(value))
     axes.grid(axis="y", linewidth=0.7)
@@ -113,6 +149,11 @@ def growth(result: dict[str, Any], path: Path, *, dark: bool) -> None:
             annotation_clip=False,
             fontsize=10,
         )
-    axes.set_title("Tokens before anything is activated", loc="left", fontweight="bold", fontsize=12)
+    axes.set_title(
+        "Tokens before anything is activated",
+        loc="left",
+        fontweight="bold",
+        fontsize=12,
+    )
     figure.savefig(path, dpi=160, bbox_inches="tight", pad_inches=0.15)
     pyplot.close(figure)

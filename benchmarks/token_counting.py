@@ -19,10 +19,16 @@ from skillruntime.tokens import count, load
 
 def texts(path: Path) -> list[str]:
     if path.is_dir():
-        return [file.read_text("utf-8", "replace") for file in sorted(path.rglob("SKILL.md")) if file.is_file()]
+        return [
+            file.read_text("utf-8", "replace")
+            for file in sorted(path.rglob("SKILL.md"))
+            if file.is_file()
+        ]
     with tarfile.open(path) as archive:
         files = [
-            archive.extractfile(member) for member in archive if member.name.endswith("SKILL.md") and member.isfile()
+            archive.extractfile(member)
+            for member in archive
+            if member.name.endswith("SKILL.md") and member.isfile()
         ]
         return [file.read().decode("utf-8", "replace") for file in files if file]
 
@@ -40,12 +46,19 @@ def main() -> None:
     files = texts(Path(sys.argv[1]))
     lines = [line for text in files for line in text.splitlines() if line][:20_000]
     encode = load("o200k_base").encode_ordinary
-    for name, many in (("whole files", files), ("single lines", lines), ("all files as one text", ["".join(files)])):
+    for name, many in (
+        ("whole files", files),
+        ("single lines", lines),
+        ("all files as one text", ["".join(files)]),
+    ):
         bare = best(lambda many=many: [len(encode(text)) for text in many])  # type: ignore[misc]
         cold = min(once(many) for _ in range(5))
         warm = best(lambda many=many[-4000:]: [count(text) for text in many])  # type: ignore[misc]
         size = sum(map(len, many)) / 1e6
-        print(f"{name} ({len(many):,}, {size:.1f} M characters): bare {bare:.3f} s, ", end="")
+        print(
+            f"{name} ({len(many):,}, {size:.1f} M characters): bare {bare:.3f} s, ",
+            end="",
+        )
         print(f"ours {cold / bare:.2f} x, seen before {warm / bare:.3f} x")
 
 

@@ -23,11 +23,33 @@ for module in ("agents", "mcp"):
 FIRST = {
     "catalog": ("discover", "SkillCatalog", "SkillMetadata", "Skill"),
     "compatibility": ("compare", "Verdict", "Change", "suggest_migration"),
-    "contract": ("Contract", "Accepted", "Repair", "SkillResponse", "repair", "Repairer", "Schema", "Policy"),
+    "contract": (
+        "Contract",
+        "Accepted",
+        "Repair",
+        "SkillResponse",
+        "repair",
+        "Repairer",
+        "Schema",
+        "Policy",
+    ),
     "derive": ("derive", "Derivation"),
     "remote": ("attach_remote_skills", "RemoteClient", "SkillDescriptor"),
-    "runtime": ("SkillRuntime", "skill", "SkillSession", "CallContext", "Approval", "Grants"),
-    "server": ("serve_catalog", "SkillService", "create_app", "Server", "durable_executions"),
+    "runtime": (
+        "SkillRuntime",
+        "skill",
+        "SkillSession",
+        "CallContext",
+        "Approval",
+        "Grants",
+    ),
+    "server": (
+        "serve_catalog",
+        "SkillService",
+        "create_app",
+        "Server",
+        "durable_executions",
+    ),
     "tokens": ("count", "Count", "TokenLimits", "TokenLedger"),
 }
 for package, names in FIRST.items():
@@ -40,7 +62,12 @@ release = __version__
 html_title = f"skillruntime {release}"
 
 extensions = [
-    *("myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"),
+    *(
+        "myst_parser",
+        "sphinx.ext.autodoc",
+        "sphinx.ext.napoleon",
+        "sphinx.ext.viewcode",
+    ),
     *("sphinx_copybutton", "sphinx_design"),
 ]
 exclude_patterns = ["_build"]
@@ -72,7 +99,12 @@ html_theme_options = {
     "source_branch": "main",
     "source_directory": "docs/",
     "footer_icons": [
-        {"name": "GitHub", "url": "https://github.com/skillruntime/skillruntime", "html": "Repository", "class": ""},
+        {
+            "name": "GitHub",
+            "url": "https://github.com/skillruntime/skillruntime",
+            "html": "Repository",
+            "class": "",
+        }
     ],
 }
 html_static_path = ["_static"]
@@ -84,11 +116,19 @@ html_show_copyright = False
 
 
 def _readable_signature(
-    app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, result: Any
+    app: Any,
+    what: str,
+    name: str,
+    obj: Any,
+    options: Any,
+    signature: str | None,
+    result: Any,
 ) -> Any:
     """Write defaults as Python: with ``<factory>`` in it Sphinx cannot parse a signature, and prints it as it is."""
     if signature is not None:
-        signature = re.sub(r"<class '([\w.]+)'>", r"\1", signature).replace("<factory>", "...")
+        signature = re.sub(r"<class '([\w.]+)'>", r"\1", signature).replace(
+            "<factory>", "..."
+        )
         signature = re.sub(r"<function [^>]*>+|<lambda>", "...", signature)
     return signature, result
 
@@ -104,16 +144,33 @@ GoogleDocstring._parse_attribute_docstring = _attribute_text  # type: ignore[met
 
 def _write_llms_txt(app: Any, error: Exception | None) -> None:
     """Write llms.txt (llmstxt.org): each page's address, title and first sentence, for models that read the site."""
-    lines = [f"# {project}", "", "> Validate, repair and run the tool calls of Agent Skills.", "", "## Docs", ""]
+    lines = [
+        f"# {project}",
+        "",
+        "> Validate, repair and run the tool calls of Agent Skills.",
+        "",
+        "## Docs",
+        "",
+    ]
     for page in sorted(Path(app.srcdir).glob("*.md")):
         if page.stem == "changelog":
             continue
         title, _, text = page.read_text(encoding="utf-8").partition("\n")
-        prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL).splitlines()
-        sentences = (line for line in prose if re.match(r"[A-Z`\[]", line) and not line.endswith(":"))
-        lines.append(f"- [{title.removeprefix('# ')}]({page.stem}.html): {next(sentences, '')}")
+        prose = re.sub(
+            r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL
+        ).splitlines()
+        sentences = (
+            line
+            for line in prose
+            if re.match(r"[A-Z`\[]", line) and not line.endswith(":")
+        )
+        lines.append(
+            f"- [{title.removeprefix('# ')}]({page.stem}.html): {next(sentences, '')}"
+        )
     if error is None and app.builder.name == "html":
-        Path(app.outdir, "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        Path(app.outdir, "llms.txt").write_text(
+            "\n".join(lines) + "\n", encoding="utf-8"
+        )
 
 
 def _without_last_blank(app: Any, page: str, source: list[str]) -> None:

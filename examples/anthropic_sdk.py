@@ -31,8 +31,16 @@ def scripted(messages: list[Any], **request: Any) -> Message:
     else:
         block = {"type": "tool_use", "id": "toolu_1", "name": said[0], "input": said[1]}
     usage = {"input_tokens": 0, "output_tokens": 0}
-    answer = {"id": "1", "type": "message", "role": "assistant", "model": "scripted", "content": [block]}
-    return Message.model_validate({**answer, "stop_reason": "tool_use", "stop_sequence": None, "usage": usage})
+    answer = {
+        "id": "1",
+        "type": "message",
+        "role": "assistant",
+        "model": "scripted",
+        "content": [block],
+    }
+    return Message.model_validate(
+        {**answer, "stop_reason": "tool_use", "stop_sequence": None, "usage": usage}
+    )
 
 
 def main() -> None:
@@ -43,17 +51,30 @@ def main() -> None:
         from anthropic import Anthropic
 
         create, model = Anthropic().messages.create, sys.argv[2]
-    messages: list[Any] = [{"role": "user", "content": "How many kilometres is a marathon of 26.2 miles?"}]
+    messages: list[Any] = [
+        {"role": "user", "content": "How many kilometres is a marathon of 26.2 miles?"}
+    ]
 
     while True:
         reply = create(
-            model=model, max_tokens=1024, system=tools.system_prompt, messages=messages, tools=tools.to_anthropic()
+            model=model,
+            max_tokens=1024,
+            system=tools.system_prompt,
+            messages=messages,
+            tools=tools.to_anthropic(),
         )
-        messages.append({"role": "assistant", "content": [block.model_dump() for block in reply.content]})
+        messages.append(
+            {
+                "role": "assistant",
+                "content": [block.model_dump() for block in reply.content],
+            }
+        )
         results = []
         for block in reply.content:
             if block.type == "tool_use":
-                response = tools.call_sync(block.name, block.input, finish_reason=reply.stop_reason)
+                response = tools.call_sync(
+                    block.name, block.input, finish_reason=reply.stop_reason
+                )
                 results.append(to_anthropic_result(response, block.id))
                 print(f"{block.name}({block.input})\n  {results[-1]['content']}\n")
         if not results:

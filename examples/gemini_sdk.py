@@ -23,10 +23,16 @@ SCRIPT: list[Any] = [
 ]
 
 
-def scripted(contents: list[types.Content], **request: Any) -> types.GenerateContentResponse:
+def scripted(
+    contents: list[types.Content], **request: Any
+) -> types.GenerateContentResponse:
     """Answer as the script says: a function call, or the last words."""
     said = SCRIPT[sum(content.role == "model" for content in contents)]
-    part = {"text": said} if isinstance(said, str) else {"function_call": {"name": said[0], "args": said[1]}}
+    part = (
+        {"text": said}
+        if isinstance(said, str)
+        else {"function_call": {"name": said[0], "args": said[1]}}
+    )
     candidate = {"content": {"role": "model", "parts": [part]}, "finish_reason": "STOP"}
     return types.GenerateContentResponse.model_validate({"candidates": [candidate]})
 
@@ -47,12 +53,22 @@ def main() -> None:
     contents = [types.Content(role="user", parts=[types.Part(text=question)])]
 
     while True:
-        candidate = generate(model=model, contents=contents, config=config).candidates[0]
+        candidate = generate(model=model, contents=contents, config=config).candidates[
+            0
+        ]
         contents.append(candidate.content)
         results = []
-        for call in [part.function_call for part in candidate.content.parts if part.function_call]:
-            response = tools.call_sync(call.name, call.args, finish_reason=candidate.finish_reason.value)
-            results.append(types.Part.model_validate(to_gemini_result(response, call.name, call_id=call.id)))
+        for call in [
+            part.function_call for part in candidate.content.parts if part.function_call
+        ]:
+            response = tools.call_sync(
+                call.name, call.args, finish_reason=candidate.finish_reason.value
+            )
+            results.append(
+                types.Part.model_validate(
+                    to_gemini_result(response, call.name, call_id=call.id)
+                )
+            )
             print(f"{call.name}({call.args})\n  {response.to_json()}\n")
         if not results:
             break

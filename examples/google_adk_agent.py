@@ -36,7 +36,9 @@ class Scripted(BaseLlm):
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         """Answer as the script says."""
-        yield LlmResponse(content=types.Content(role="model", parts=[self.turns.pop(0)]))
+        yield LlmResponse(
+            content=types.Content(role="model", parts=[self.turns.pop(0)])
+        )
 
 
 async def main() -> None:
@@ -46,7 +48,11 @@ async def main() -> None:
         call("unit-converter", value="26.2", **{"from": "mi", "to": "KM"}),
         types.Part(text="A marathon is about 42.16 km."),
     ]
-    model: Any = sys.argv[2] if sys.argv[1:2] == ["--model"] else Scripted(model="scripted", turns=turns)
+    model: Any = (
+        sys.argv[2]
+        if sys.argv[1:2] == ["--model"]
+        else Scripted(model="scripted", turns=turns)
+    )
     skills = SkillToolset(runtime)
     agent = Agent(
         name="helper",
@@ -56,10 +62,17 @@ async def main() -> None:
         after_model_callback=skills.put_names_right,
     )
     runner = InMemoryRunner(agent=agent, app_name="example")
-    session = await runner.session_service.create_session(app_name="example", user_id="me")
-    question = types.Content(role="user", parts=[types.Part(text="How many kilometres is a marathon of 26.2 miles?")])
+    session = await runner.session_service.create_session(
+        app_name="example", user_id="me"
+    )
+    question = types.Content(
+        role="user",
+        parts=[types.Part(text="How many kilometres is a marathon of 26.2 miles?")],
+    )
 
-    async for event in runner.run_async(user_id="me", session_id=session.id, new_message=question):
+    async for event in runner.run_async(
+        user_id="me", session_id=session.id, new_message=question
+    ):
         for part in (event.content.parts if event.content else None) or []:
             print(part.text or part.function_call or part.function_response)
 

@@ -26,9 +26,23 @@ def scripted_model() -> ScriptedChatModel:
     return ScriptedChatModel(
         replies=[
             call_message(("load_skill", {"name": "unit-converter"})),
-            call_message(("call_skill", {"name": "unit-converter", "arguments": {"value": "26.2", "from": "mi"}})),
             call_message(
-                ("call_skill", {"name": "unit-converter", "arguments": {"value": "26.2", "from": "mi", "to": "KM"}}),
+                (
+                    "call_skill",
+                    {
+                        "name": "unit-converter",
+                        "arguments": {"value": "26.2", "from": "mi"},
+                    },
+                )
+            ),
+            call_message(
+                (
+                    "call_skill",
+                    {
+                        "name": "unit-converter",
+                        "arguments": {"value": "26.2", "from": "mi", "to": "KM"},
+                    },
+                )
             ),
             AIMessage("A marathon is about 42.16 km."),
         ]
@@ -41,7 +55,14 @@ def main() -> None:
     agent = create_agent(model, middleware=[SkillMiddleware(runtime)])
 
     result = agent.invoke(
-        {"messages": [{"role": "user", "content": "How many kilometres is a marathon of 26.2 miles?"}]}
+        {
+            "messages": [
+                {
+                    "role": "user",
+                    "content": "How many kilometres is a marathon of 26.2 miles?",
+                }
+            ]
+        }
     )
 
     for message in result["messages"]:

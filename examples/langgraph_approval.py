@@ -27,7 +27,9 @@ HERE = Path(__file__).parent
 
 def approve(request: Approval) -> str:
     """Ask a person, and wait for as long as it takes; the answer is the digest of what they approved."""
-    question = f"May {request.name} run {request.script} with {dict(request.arguments)}?"
+    question = (
+        f"May {request.name} run {request.script} with {dict(request.arguments)}?"
+    )
     return str(interrupt({"question": question, "digest": request.digest}))
 
 
@@ -36,12 +38,20 @@ def main() -> None:
     toolkit = SkillToolkit(runtime)
     tools = toolkit.get_tools()
     call = call_message(("unit-converter", {"value": 5, "from": "mi", "to": "km"}))
-    scripted = ScriptedChatModel(replies=[call, AIMessage("Five miles are about 8.05 km.")])
-    chosen: Any = init_chat_model(sys.argv[2]) if sys.argv[1:2] == ["--model"] else scripted
+    scripted = ScriptedChatModel(
+        replies=[call, AIMessage("Five miles are about 8.05 km.")]
+    )
+    chosen: Any = (
+        init_chat_model(sys.argv[2]) if sys.argv[1:2] == ["--model"] else scripted
+    )
     model = chosen.bind_tools(tools) | toolkit.put_names_right
 
     def answer(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [model.invoke([("system", toolkit.system_prompt()), *state["messages"]])]}
+        return {
+            "messages": [
+                model.invoke([("system", toolkit.system_prompt()), *state["messages"]])
+            ]
+        }
 
     graph = StateGraph(MessagesState)
     graph.add_node("model", answer)

@@ -22,18 +22,33 @@ HERE = Path(__file__).parent
 
 def model(*replies: AIMessage) -> Any:
     """Return the model that was asked for, or one that replays *replies*."""
-    return sys.argv[2] if sys.argv[1:2] == ["--model"] else ScriptedChatModel(replies=list(replies))
+    return (
+        sys.argv[2]
+        if sys.argv[1:2] == ["--model"]
+        else ScriptedChatModel(replies=list(replies))
+    )
 
 
 def main() -> None:
     catalog = discover(HERE / "skills", HERE.parent / "skills", trusted=True)
-    converting = SkillMiddleware(SkillRuntime(catalog.select(include=["unit-converter"])))
-    leading = SkillMiddleware(SkillRuntime(catalog.select(include=["code-review", "daily-*"])), catch_errors=True)
+    converting = SkillMiddleware(
+        SkillRuntime(catalog.select(include=["unit-converter"]))
+    )
+    leading = SkillMiddleware(
+        SkillRuntime(catalog.select(include=["code-review", "daily-*"])),
+        catch_errors=True,
+    )
     specialist = create_agent(
         model(
             call_message(("load_skill", {"name": "unit-converter"})),
             call_message(
-                ("call_skill", {"name": "unit-converter", "arguments": {"value": 3, "from": "ft", "to": "m"}})
+                (
+                    "call_skill",
+                    {
+                        "name": "unit-converter",
+                        "arguments": {"value": 3, "from": "ft", "to": "m"},
+                    },
+                )
             ),
             AIMessage("3 ft are 0.9144 m."),
         ),
@@ -43,19 +58,27 @@ def main() -> None:
     @tool
     def ask_the_converter(question: str) -> str:
         """Ask a second agent that converts units."""
-        return str(specialist.invoke({"messages": [("user", question)]})["messages"][-1].content)
+        return str(
+            specialist.invoke({"messages": [("user", question)]})["messages"][
+                -1
+            ].content
+        )
 
     lead = create_agent(
         model(
             call_message(("unit-converter", {"value": 3, "from": "ft", "to": "m"})),
-            call_message(("ask_the_converter", {"question": "How many metres are 3 feet?"})),
+            call_message(
+                ("ask_the_converter", {"question": "How many metres are 3 feet?"})
+            ),
             AIMessage("My colleague says: 0.9144 m."),
         ),
         [ask_the_converter],
         middleware=[leading],
     )
 
-    for message in lead.invoke({"messages": [("user", "How many metres are 3 feet?")]})["messages"]:
+    for message in lead.invoke({"messages": [("user", "How many metres are 3 feet?")]})[
+        "messages"
+    ]:
         message.pretty_print()
 
 

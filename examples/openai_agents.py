@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from agents import Agent, Model, ModelResponse, Runner, Usage, set_tracing_disabled
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
 
 from skillruntime import SkillRuntime, discover
 from skillruntime.adapters.openai_agents import SkillToolset
@@ -21,13 +25,17 @@ HERE = Path(__file__).parent
 
 def call(name: str, arguments: str) -> ResponseFunctionToolCall:
     """Return a model's call, its arguments as text."""
-    return ResponseFunctionToolCall(name=name, arguments=arguments, call_id=f"call_{name}", type="function_call")
+    return ResponseFunctionToolCall(
+        name=name, arguments=arguments, call_id=f"call_{name}", type="function_call"
+    )
 
 
 def say(text: str) -> ResponseOutputMessage:
     """Return a model's last words."""
     part = ResponseOutputText(text=text, type="output_text", annotations=[])
-    return ResponseOutputMessage(id="1", content=[part], role="assistant", status="completed", type="message")
+    return ResponseOutputMessage(
+        id="1", content=[part], role="assistant", status="completed", type="message"
+    )
 
 
 class Scripted(Model):
@@ -42,7 +50,9 @@ class Scripted(Model):
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Answer as the script says."""
-        return ModelResponse(output=[self.turns.pop(0)], usage=Usage(), response_id=None)
+        return ModelResponse(
+            output=[self.turns.pop(0)], usage=Usage(), response_id=None
+        )
 
     def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Stream nothing: the script is played whole."""
@@ -53,7 +63,12 @@ def main() -> None:
     set_tracing_disabled(True)
     skills = SkillToolset(SkillRuntime(discover(HERE / "skills", trusted=True)))
     model: Any = sys.argv[2] if sys.argv[1:2] == ["--model"] else Scripted()
-    agent: Any = Agent(name="Helper", instructions=skills.instructions, model=skills.model(model), tools=skills.tools)
+    agent: Any = Agent(
+        name="Helper",
+        instructions=skills.instructions,
+        model=skills.model(model),
+        tools=skills.tools,
+    )
 
     result = Runner.run_sync(agent, "How many kilometres is a marathon of 26.2 miles?")
 

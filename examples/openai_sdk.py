@@ -25,12 +25,23 @@ SCRIPT: list[Any] = [
 def scripted(messages: list[Any], **request: Any) -> ChatCompletion:
     """Answer as the script says: a call, or the last words."""
     said = SCRIPT[sum(message["role"] == "assistant" for message in messages)]
-    message: dict[str, Any] = {"role": "assistant", "content": said if isinstance(said, str) else None}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": said if isinstance(said, str) else None,
+    }
     if not isinstance(said, str):
         function = {"name": said[0], "arguments": said[1]}
-        message["tool_calls"] = [{"id": "call_1", "type": "function", "function": function}]
+        message["tool_calls"] = [
+            {"id": "call_1", "type": "function", "function": function}
+        ]
     choice = {"index": 0, "finish_reason": "tool_calls", "message": message}
-    completion = {"id": "1", "object": "chat.completion", "created": 0, "model": "scripted", "choices": [choice]}
+    completion = {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "scripted",
+        "choices": [choice],
+    }
     return ChatCompletion.model_validate(completion)
 
 
@@ -48,14 +59,22 @@ def main() -> None:
     ]
 
     while True:
-        choice = create(model=model, messages=messages, tools=tools.to_openai()).choices[0]
+        choice = create(
+            model=model, messages=messages, tools=tools.to_openai()
+        ).choices[0]
         messages.append(choice.message.model_dump(exclude_none=True))
         if not choice.message.tool_calls:
             break
         for call in choice.message.tool_calls:
-            response = tools.call_sync(call.function.name, call.function.arguments, finish_reason=choice.finish_reason)
+            response = tools.call_sync(
+                call.function.name,
+                call.function.arguments,
+                finish_reason=choice.finish_reason,
+            )
             messages.append(to_openai_result(response, call.id))
-            print(f"{call.function.name}({call.function.arguments})\n  {messages[-1]['content']}\n")
+            print(
+                f"{call.function.name}({call.function.arguments})\n  {messages[-1]['content']}\n"
+            )
     print(choice.message.content)
 
 

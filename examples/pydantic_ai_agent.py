@@ -26,12 +26,16 @@ SCRIPT: list[Any] = [
 
 def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     """Answer as the script says."""
-    return ModelResponse([SCRIPT[sum(isinstance(message, ModelResponse) for message in messages)]])
+    return ModelResponse(
+        [SCRIPT[sum(isinstance(message, ModelResponse) for message in messages)]]
+    )
 
 
 def main() -> None:
     runtime = SkillRuntime(discover(HERE / "skills", trusted=True))
-    model: Any = sys.argv[2] if sys.argv[1:2] == ["--model"] else FunctionModel(scripted)
+    model: Any = (
+        sys.argv[2] if sys.argv[1:2] == ["--model"] else FunctionModel(scripted)
+    )
     skills = SkillToolset(runtime)
     agent = Agent(model, toolsets=[skills], capabilities=[skills.names])
 
@@ -39,7 +43,9 @@ def main() -> None:
 
     for message in result.all_messages():
         for part in message.parts:
-            print(f"{part.part_kind}: {getattr(part, 'content', '') or getattr(part, 'args', '')}")
+            print(
+                f"{part.part_kind}: {getattr(part, 'content', '') or getattr(part, 'args', '')}"
+            )
 
 
 if __name__ == "__main__":

@@ -24,13 +24,22 @@ def main() -> None:
         "A number as text, a unit in capitals:",
         runtime.call_sync("unit-converter", '{"value": "5", "from": "MI", "to": "km"}'),
     )
-    show("The shape of version 1:", runtime.call_sync("unit-converter", {"kilometres": 42.195}))
+    show(
+        "The shape of version 1:",
+        runtime.call_sync("unit-converter", {"kilometres": 42.195}),
+    )
     show(
         "An unknown unit:",
         runtime.call_sync("unit-converter", {"value": 5, "from": "mile", "to": "km"}),
     )
-    show("Cut off in the middle:", runtime.call_sync("unit-converter", '{"value": 5, "from": "m'))
-    show("The skill itself refuses:", runtime.call_sync("unit-converter", {"value": 5, "from": "kg", "to": "km"}))
+    show(
+        "Cut off in the middle:",
+        runtime.call_sync("unit-converter", '{"value": 5, "from": "m'),
+    )
+    show(
+        "The skill itself refuses:",
+        runtime.call_sync("unit-converter", {"value": 5, "from": "kg", "to": "km"}),
+    )
 
     contract = Contract.from_dict(
         {
@@ -39,7 +48,13 @@ def main() -> None:
                 "type": "object",
                 "required": ["words"],
                 "additionalProperties": False,
-                "properties": {"words": {"type": "array", "items": {"type": "string"}, "minItems": 1}},
+                "properties": {
+                    "words": {
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "minItems": 1,
+                    }
+                },
             },
         }
     )

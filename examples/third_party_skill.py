@@ -21,7 +21,9 @@ POEM = "The fog comes\non little cat feet.\n\nIt sits looking\nover harbor and c
 
 def approve(request: Approval) -> bool:
     """Act as a user who reviews what would run, and allows the two scripts that only read."""
-    print(f"[host] run {request.script} of {request.skill.name} with {dict(request.arguments)}?")
+    print(
+        f"[host] run {request.script} of {request.skill.name} with {dict(request.arguments)}?"
+    )
     return request.name in ("text-tools/count", "text-tools/find")
 
 
@@ -33,15 +35,37 @@ def main() -> None:
         model = ScriptedChatModel(
             replies=[
                 call_message(("load_skill", {"name": "text-tools"})),
-                call_message(("text-tools__count", {"file": "poem.txt", "at_least": "5"})),
-                call_message(("text-tools__find", {"word": "it", "file": "poem.txt", "ignore_case": "True"})),
-                call_message(("text-tools__count", {"file": "poem.txt", "unit": "pages"})),
+                call_message(
+                    ("text-tools__count", {"file": "poem.txt", "at_least": "5"})
+                ),
+                call_message(
+                    (
+                        "text-tools__find",
+                        {"word": "it", "file": "poem.txt", "ignore_case": "True"},
+                    )
+                ),
+                call_message(
+                    ("text-tools__count", {"file": "poem.txt", "unit": "pages"})
+                ),
                 call_message(("text-tools__number", {"file": "poem.txt"})),
-                AIMessage("Five of its words have five letters or more, and 'it' is in three of its lines."),
+                AIMessage(
+                    "Five of its words have five letters or more, and 'it' is in three of its lines."
+                ),
             ]
         )
-        agent = create_agent(model, toolkit.get_tools(), system_prompt=toolkit.system_prompt())
-        result = agent.invoke({"messages": [{"role": "user", "content": "How long is poem.txt, and where is 'it'?"}]})
+        agent = create_agent(
+            model, toolkit.get_tools(), system_prompt=toolkit.system_prompt()
+        )
+        result = agent.invoke(
+            {
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": "How long is poem.txt, and where is 'it'?",
+                    }
+                ]
+            }
+        )
     for message in result["messages"]:
         message.pretty_print()
 

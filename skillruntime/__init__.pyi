@@ -10,7 +10,9 @@ from skillruntime.contract.coercion.coercion import Policy as Policy
 from skillruntime.contract.coercion.coercion import Repair as Repair
 from skillruntime.contract.contract import Accepted as Accepted
 from skillruntime.contract.contract import Contract as Contract
-from skillruntime.contract.input_validator import SkillInputValidator as SkillInputValidator
+from skillruntime.contract.input_validator import (
+    SkillInputValidator as SkillInputValidator,
+)
 from skillruntime.contract.migration.migration import Migration as Migration
 from skillruntime.contract.repairing import Repairer as Repairer
 from skillruntime.contract.repairing import repair as repair
@@ -19,7 +21,9 @@ from skillruntime.contract.response import handle_skill_error as handle_skill_er
 from skillruntime.contract.schema import Schema as Schema
 from skillruntime.contract.versions import Version as Version
 from skillruntime.contract.versions import VersionRange as VersionRange
-from skillruntime.contract.versions import check_skill_compatibility as check_skill_compatibility
+from skillruntime.contract.versions import (
+    check_skill_compatibility as check_skill_compatibility,
+)
 from skillruntime.diagnostic import Diagnostic as Diagnostic
 from skillruntime.diagnostic import Severity as Severity
 from skillruntime.errors import AccessDeniedError as AccessDeniedError

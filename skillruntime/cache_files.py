@@ -15,9 +15,21 @@ import time
 import zlib
 from collections.abc import Iterable
 
-__all__ = ["cache_directory", "open_own", "prune_cached", "read_cached", "replace_file", "write_cached"]
+__all__ = [
+    "cache_directory",
+    "open_own",
+    "prune_cached",
+    "read_cached",
+    "replace_file",
+    "write_cached",
+]
 
-_READ_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_READ_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
 
 
 def cache_directory() -> str | None:
@@ -45,12 +57,18 @@ def read_cached(name: str, most_bytes: int) -> bytes | None:
     if directory is None:
         return None
     try:
-        with open(open_own(f"{directory}/{name}", most_bytes), "rb", buffering=0) as file:
+        with open(
+            open_own(f"{directory}/{name}", most_bytes), "rb", buffering=0
+        ) as file:
             data = file.readall()
     except OSError:
         return None
     # Detects damage, not attacks: whoever can write this file can also write the skills.
-    return data[4:] if len(data) >= 4 and zlib.crc32(data[4:]).to_bytes(4, "little") == data[:4] else None
+    return (
+        data[4:]
+        if len(data) >= 4 and zlib.crc32(data[4:]).to_bytes(4, "little") == data[:4]
+        else None
+    )
 
 
 def write_cached(name: str, data: bytes) -> None:
@@ -80,7 +98,9 @@ def open_own(path: str, most_bytes: int, flags: int = 0) -> int:
         os.close(descriptor)
         raise
     os.close(descriptor)
-    raise OSError(errno.EINVAL, "not a regular file of this user within the limit", path)
+    raise OSError(
+        errno.EINVAL, "not a regular file of this user within the limit", path
+    )
 
 
 def replace_file(path: str, parts: Iterable[bytes | memoryview]) -> bool:
@@ -105,7 +125,9 @@ def _replaced(path: str, parts: Iterable[bytes | memoryview]) -> bool:
     try:
         try:
             descriptor = _created(temporary)
-        except FileNotFoundError:  # once, not before each of the thousands of files that a first start writes
+        except (
+            FileNotFoundError
+        ):  # once, not before each of the thousands of files that a first start writes
             directory = os.path.dirname(path)  # noqa: PTH120
             for each in (os.path.dirname(directory), directory):  # noqa: PTH120 - makedirs gives its mode to the last one only
                 os.makedirs(each, mode=0o700, exist_ok=True)  # noqa: PTH103
@@ -127,7 +149,9 @@ def _replaced(path: str, parts: Iterable[bytes | memoryview]) -> bool:
 
 def _created(path: str) -> int:
     # 0600: what is known of private skills is private too.
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    return os.open(
+        path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
+    )
 
 
 def prune_cached(name: str, most_files: int) -> None:
@@ -160,7 +184,11 @@ def _remove_abandoned(directory: str, prefix: str) -> None:
         with os.scandir(directory) as entries:
             for entry in entries:
                 _, process, mark = f"..{entry.name}".rsplit(".", 2)
-                is_temporary = process.isdigit() and len(mark) == 8 and entry.name.startswith(prefix)
+                is_temporary = (
+                    process.isdigit()
+                    and len(mark) == 8
+                    and entry.name.startswith(prefix)
+                )
                 if is_temporary and entry.stat(follow_symlinks=False).st_mtime < oldest:
                     os.unlink(entry.path)  # noqa: PTH108
     except OSError:

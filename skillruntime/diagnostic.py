@@ -38,7 +38,11 @@ class Diagnostic:
     related: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        where = ":".join(str(part) for part in (self.path, self.line, self.column) if part is not None)
+        where = ":".join(
+            str(part)
+            for part in (self.path, self.line, self.column)
+            if part is not None
+        )
         # path:line:column is what editors and terminals turn into a link.
         hint = f"; {self.hint}" if self.hint else ""
         return f"{where}: {self.severity.value}: {self.message}{hint} [{self.rule}]"

@@ -142,7 +142,15 @@ class SkillRuntimeError(Exception):
 
     def to_errors(self) -> tuple[SkillError, ...]:
         """Return what the envelope says of this failure: one error, or one per offending parameter."""
-        return (SkillError(self.code, str(self), self.recoverable, self.details, self.suggested_action),)
+        return (
+            SkillError(
+                self.code,
+                str(self),
+                self.recoverable,
+                self.details,
+                self.suggested_action,
+            ),
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what pickling and copying need; an exception's own way calls the class with ``args`` alone.
@@ -177,7 +185,11 @@ class SkillInputError(SkillRuntimeError):
         super().__init__(message, details=details, suggested_action=suggested_action)
         self.skill_errors = tuple(skill_errors)
         # 31.3 passes sentences, as its examples do; the library itself passes structured errors.
-        self.errors: list[str] = list(errors) if errors is not None else [error.message for error in self.skill_errors]
+        self.errors: list[str] = (
+            list(errors)
+            if errors is not None
+            else [error.message for error in self.skill_errors]
+        )
 
     def __str__(self) -> str:
         """Return the message and the faults, so that a traceback states them."""
@@ -190,12 +202,25 @@ class SkillInputError(SkillRuntimeError):
         if self.skill_errors:
             return self.skill_errors
         # The envelope of 31.3's example: one error whose details list the sentences.
-        details = self.details or ({"validation_errors": self.errors} if self.errors else None)
-        return (SkillError(self.code, str(self.args[0]), self.recoverable, details, self.suggested_action),)
+        details = self.details or (
+            {"validation_errors": self.errors} if self.errors else None
+        )
+        return (
+            SkillError(
+                self.code,
+                str(self.args[0]),
+                self.recoverable,
+                details,
+                self.suggested_action,
+            ),
+        )
 
     def to_response(self) -> dict[str, Any]:
         """Return the envelope of 31.4 as a dictionary."""
-        return {"status": "failed", "errors": [error.to_dict() for error in self.to_errors()]}
+        return {
+            "status": "failed",
+            "errors": [error.to_dict() for error in self.to_errors()],
+        }
 
 
 class TruncatedInputError(SkillInputError):
@@ -286,7 +311,9 @@ class RateLimitError(SkillRuntimeError):
     code = ErrorCode.RATE_LIMIT_EXCEEDED
     recoverable = True
 
-    def __init__(self, message: str = "Rate limit exceeded", *, retry_after: float) -> None:
+    def __init__(
+        self, message: str = "Rate limit exceeded", *, retry_after: float
+    ) -> None:
         super().__init__(
             message,
             details={"retry_after_seconds": retry_after},
@@ -295,7 +322,9 @@ class RateLimitError(SkillRuntimeError):
         self.retry_after = retry_after
 
 
-def _restored(kind: type[SkillRuntimeError], args: tuple[Any, ...]) -> SkillRuntimeError:
+def _restored(
+    kind: type[SkillRuntimeError], args: tuple[Any, ...]
+) -> SkillRuntimeError:
     error = kind.__new__(kind)
     error.args = args  # `OSError.__new__` leaves them to `__init__`
     return error

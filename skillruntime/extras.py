@@ -7,21 +7,41 @@ from importlib.util import find_spec
 __all__ = ["installed_extras", "missing_extra"]
 
 _EXTRAS = {
-    "standard": ("click", "httpx2", "langchain_core", "markdown_it", "pydantic", "rich", "tiktoken"),
+    "standard": (
+        "click",
+        "httpx2",
+        "langchain_core",
+        "markdown_it",
+        "pydantic",
+        "rich",
+        "tiktoken",
+    ),
     "agents": ("langchain", "langgraph"),
     "mcp": ("mcp", "mcp_types"),
     "serve": ("h11", "prometheus_client", "starlette", "uvicorn"),
     "oauth": ("authlib", "joserfc"),
     "dbos": ("dbos", "psycopg"),
     "otel": ("opentelemetry",),
-    "skills": ("cryptography", "duckdb", "feedparser", "matplotlib", "pdfplumber", "pypdf", "python_calamine"),
+    "skills": (
+        "cryptography",
+        "duckdb",
+        "feedparser",
+        "matplotlib",
+        "pdfplumber",
+        "pypdf",
+        "python_calamine",
+    ),
     "adk": ("google.adk",),
     "openai-agents": ("agents",),
     "pydantic-ai": ("pydantic_ai",),
     "agent-framework": ("agent_framework",),
     "fastmcp": ("fastmcp",),
 }
-_EXTRA_OF = {package.partition(".")[0]: extra for extra, packages in _EXTRAS.items() for package in packages}
+_EXTRA_OF = {
+    package.partition(".")[0]: extra
+    for extra, packages in _EXTRAS.items()
+    for package in packages
+}
 _STANDARD = "standard"
 
 
@@ -37,12 +57,17 @@ def missing_extra(error: ModuleNotFoundError) -> ModuleNotFoundError:
     if package in ("", "skillruntime") or "pip install" in str(error):
         return error
     extra = _EXTRA_OF.get(package, _STANDARD)
-    return ModuleNotFoundError(f"{error}; install it with: pip install 'skillruntime[{extra}]'", name=error.name)
+    return ModuleNotFoundError(
+        f"{error}; install it with: pip install 'skillruntime[{extra}]'",
+        name=error.name,
+    )
 
 
 def installed_extras() -> dict[str, bool]:
     """Return for each extra whether its packages are installed."""
-    return {extra: all(map(_is_installed, packages)) for extra, packages in _EXTRAS.items()}
+    return {
+        extra: all(map(_is_installed, packages)) for extra, packages in _EXTRAS.items()
+    }
 
 
 def _is_installed(package: str) -> bool:

@@ -31,12 +31,16 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
         module = sys.modules[package]
         path = f"{module.__path__[0]}/__init__.pyi"
         stub = module.__spec__.loader.get_data(path).decode("utf-8")  # type: ignore[union-attr]  # every loader of files
-        imports = (line.split() for line in stub.splitlines() if line.startswith("from "))
+        imports = (
+            line.split() for line in stub.splitlines() if line.startswith("from ")
+        )
         return {words[-1]: words[1] for words in imports if words[-2:-1] == ["as"]}
 
     def resolve(name: str) -> Any:
         if name == "__all__":
-            return [public for public in sorted(modules()) if _is_installed(package, public)]
+            return [
+                public for public in sorted(modules()) if _is_installed(package, public)
+            ]
         module = None if name.startswith("_") else modules().get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")

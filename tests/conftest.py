@@ -56,7 +56,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)  # a test leaves little to collect: look after 20,000 new objects, not 700
+    gc.set_threshold(
+        20_000, 20, 50
+    )  # a test leaves little to collect: look after 20,000 new objects, not 700
     gc.enable()
 
 
@@ -74,7 +76,11 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     try:
         return (yield)
     except ModuleNotFoundError as error:
-        if IS_BASE and error.name is not None and not error.name.startswith("skillruntime"):
+        if (
+            IS_BASE
+            and error.name is not None
+            and not error.name.startswith("skillruntime")
+        ):
             pytest.skip(f"needs {error.name}")
         raise
 
@@ -83,7 +89,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     """Return half as many processes again as xdist would start: a third of the time, a test waits."""
     workers = yield
-    return workers if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else workers * 3 // 2
+    return (
+        workers if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else workers * 3 // 2
+    )
 
 
 @pytest.fixture
@@ -91,7 +99,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-LEVELS = ("bubblewrap", "landlock") if shutil.which("bwrap") else ("landlock", "bubblewrap")
+LEVELS = (
+    ("bubblewrap", "landlock") if shutil.which("bwrap") else ("landlock", "bubblewrap")
+)
 """The levels of the sandbox, first the one that every test of it is run at; at the other one they are slow."""
 
 
@@ -122,12 +132,16 @@ _unmarked: str | None = None
 
 def _is_script(event: str, arguments: tuple[Any, ...]) -> bool:
     # A script is started by the launcher, which gets its descriptors in a message of this kind of socket.
-    return event == "socket.sendmsg" and arguments[0].type == getattr(socket, "SOCK_SEQPACKET", None)
+    return event == "socket.sendmsg" and arguments[0].type == getattr(
+        socket, "SOCK_SEQPACKET", None
+    )
 
 
 def _refuse_processes(event: str, arguments: tuple[Any, ...]) -> None:
     if _unmarked is not None and (event in STARTS or _is_script(event, arguments)):
-        pytest.fail(f"{_unmarked} starts a process: mark it with @pytest.mark.processes")
+        pytest.fail(
+            f"{_unmarked} starts a process: mark it with @pytest.mark.processes"
+        )
 
 
 sys.addaudithook(_refuse_processes)
@@ -137,7 +151,11 @@ sys.addaudithook(_refuse_processes)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Let only tests that are marked start processes, so that those which are not are quick."""
     global _unmarked
-    _unmarked = None if item.get_closest_marker("processes") or item.get_closest_marker("slow") else item.nodeid
+    _unmarked = (
+        None
+        if item.get_closest_marker("processes") or item.get_closest_marker("slow")
+        else item.nodeid
+    )
     try:
         return (yield)
     finally:

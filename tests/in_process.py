@@ -37,16 +37,27 @@ class Ran:
     """What a command printed on both, in its order."""
 
 
-def run_command(*arguments: str, stdin: str | None = None, charset: str = "utf-8", **environment: str) -> Ran:
+def run_command(
+    *arguments: str,
+    stdin: str | None = None,
+    charset: str = "utf-8",
+    **environment: str,
+) -> Ran:
     """Run ``skillruntime ARGUMENTS`` to its end, with *environment* beside what is set already.
 
     *charset* is that of the streams, as the locale says it to a process; what is printed is UTF-8 or escaped.
     """
-    with CliRunner(env=environment, charset=charset).isolation(stdin) as (stdout, stderr, output):
+    with CliRunner(env=environment, charset=charset).isolation(stdin) as (
+        stdout,
+        stderr,
+        output,
+    ):
         code = _exit_code_of(arguments)
         sys.stdout.flush()
         sys.stderr.flush()
-    return Ran(code, *(stream.getvalue().decode() for stream in (stdout, stderr, output)))
+    return Ran(
+        code, *(stream.getvalue().decode() for stream in (stdout, stderr, output))
+    )
 
 
 def run_on_terminal(*arguments: str, **environment: str) -> str:
@@ -85,13 +96,17 @@ def run_script(
     """Run ``python PATH ARGUMENTS`` in *directory*; *environment* takes the place of what is set."""
     given, code = io.TextIOWrapper(io.BytesIO(stdin.encode()), "utf-8"), 0
     with (
-        TemporaryFile("w+", encoding="utf-8", newline="") as stdout,  # real files: it may hand them to a process
+        TemporaryFile(
+            "w+", encoding="utf-8", newline=""
+        ) as stdout,  # real files: it may hand them to a process
         TemporaryFile("w+", encoding="utf-8", newline="") as stderr,
         _own_event_loop(),
         _streams(given, stdout, stderr),
         mock.patch.object(sys, "argv", [str(path), *arguments]),
         mock.patch.object(sys, "path", [str(path.parent), *sys.path]),
-        mock.patch.dict(os.environ, os.environ if environment is None else environment, clear=True),
+        mock.patch.dict(
+            os.environ, os.environ if environment is None else environment, clear=True
+        ),
         contextlib.chdir(directory),
         warnings.catch_warnings(),
     ):
@@ -104,8 +119,12 @@ def run_script(
             traceback.print_exc()
             code = 1
         finally:
-            for name, module in [*sys.modules.items()]:  # another script may have modules of the same names
-                if str(getattr(module, "__file__", "")).startswith(f"{path.parent}{os.sep}"):
+            for name, module in [
+                *sys.modules.items()
+            ]:  # another script may have modules of the same names
+                if str(getattr(module, "__file__", "")).startswith(
+                    f"{path.parent}{os.sep}"
+                ):
                     del sys.modules[name]
         return Ran(code, _read(stdout), _read(stderr))
 

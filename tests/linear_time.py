@@ -36,11 +36,15 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "unclosed quotes": lambda n: "\"a'" * (n // 3),
     "backslashes": lambda n: "\\" * n + '"',
     "escaped quotes": lambda n: '"' + '\\"' * (n // 2),
-    "keys": lambda n: "".join(f"k{number}: v\n" for number in range(n // 7)) + "x: &a y\n",
+    "keys": lambda n: (
+        "".join(f"k{number}: v\n" for number in range(n // 7)) + "x: &a y\n"
+    ),
     "keys in one line": lambda n: "a: " * (n // 3),
     "list items": lambda n: "- " * (n // 2),
     "list lines": lambda n: "- a\n" * (n // 4),
-    "anchors": lambda n: "".join(f"a{number}: &a [*a,*a]\n" for number in range(n // 16)),
+    "anchors": lambda n: "".join(
+        f"a{number}: &a [*a,*a]\n" for number in range(n // 16)
+    ),
     "tags": lambda n: "<a " * (n // 3),
     "opened tag": lambda n: "<" + " " * n + "x",
     "comments": lambda n: "<!--" * (n // 4),
@@ -67,8 +71,26 @@ SHAPES: dict[str, Callable[[int], str]] = {
 """Texts of about *n* characters, in which a reader could look at the same place again and again."""
 
 COMMON_SHAPES = (
-    *("one letter", "one digit", "spaces", "tabs", "blank lines", "words", "opening brackets", "unclosed quotes"),
-    *("backslashes", "escaped quotes", "keys", "dashes", "opened tag", "comments", "commas", "zero-width characters"),
+    *(
+        "one letter",
+        "one digit",
+        "spaces",
+        "tabs",
+        "blank lines",
+        "words",
+        "opening brackets",
+        "unclosed quotes",
+    ),
+    *(
+        "backslashes",
+        "escaped quotes",
+        "keys",
+        "dashes",
+        "opened tag",
+        "comments",
+        "commas",
+        "zero-width characters",
+    ),
 )
 """Those that every expression is tried with, beside the texts made from it."""
 
@@ -167,7 +189,11 @@ _OF_CATEGORY = {
     sre.CATEGORY_NOT_WORD: "-",
     sre.CATEGORY_NOT_DIGIT: "a",
 }
-_CATEGORIES = {sre.CATEGORY_DIGIT: r"\d", sre.CATEGORY_SPACE: r"\s", sre.CATEGORY_WORD: r"\w"}
+_CATEGORIES = {
+    sre.CATEGORY_DIGIT: r"\d",
+    sre.CATEGORY_SPACE: r"\s",
+    sre.CATEGORY_WORD: r"\w",
+}
 
 
 def _class_of(members: list[Any]) -> str:
@@ -177,7 +203,9 @@ def _class_of(members: list[Any]) -> str:
         if kind is sre.RANGE:
             written += f"{re.escape(chr(what[0]))}-{re.escape(chr(what[1]))}"
         elif kind is sre.CATEGORY:
-            written += _CATEGORIES.get(what, str(what).rpartition("_")[2].lower() and r"\W")
+            written += _CATEGORIES.get(
+                what, str(what).rpartition("_")[2].lower() and r"\W"
+            )
         else:
             written += re.escape(chr(what))
     return f"[{written}]"
@@ -198,7 +226,9 @@ class Expression:
         if "fullmatch" in self.methods:
             self.pattern.fullmatch(text)
         if self.methods - {"match", "fullmatch"}:
-            self.pattern.sub(text[:0], text)  # searches from every place, as all others do
+            self.pattern.sub(
+                text[:0], text
+            )  # searches from every place, as all others do
 
 
 def expressions() -> tuple[list[Expression], list[str]]:
@@ -207,7 +237,11 @@ def expressions() -> tuple[list[Expression], list[str]]:
     Those are: each compiled pattern in the globals of a module, and each expression that a function gives to `re`, if
     it is a constant or made of the module's globals. A module whose extra is not installed is left out.
     """
-    sources = {name: path.read_text("utf-8") for name, path in modules().items() if path.name != "__main__.py"}
+    sources = {
+        name: path.read_text("utf-8")
+        for name, path in modules().items()
+        if path.name != "__main__.py"
+    }
     uses: dict[str, set[str]] = {}
     for owner, method in _USE.findall("\n".join(sources.values())):
         uses.setdefault(owner, set()).add(method)
@@ -222,18 +256,37 @@ def expressions() -> tuple[list[Expression], list[str]]:
             continue
         for own, value in vars(module).items():
             methods = frozenset(uses.get(own, {"match"}))
-            found += [Expression(f"{name}.{own}", each, methods) for each in _patterns_in([value])]
+            found += [
+                Expression(f"{name}.{own}", each, methods)
+                for each in _patterns_in([value])
+            ]
         for place, method, pattern in _used_in_functions(module, ast.parse(source)):
             if pattern is None:
                 unknown.append(f"{name}.{place}")
             else:
-                found.append(Expression(f"{name}.{place}", pattern, frozenset({method})))
+                found.append(
+                    Expression(f"{name}.{place}", pattern, frozenset({method}))
+                )
     # A pattern is in the globals of each module that imports it.
-    return list({(each.pattern, each.methods): each for each in found}.values()), unknown
+    return list(
+        {(each.pattern, each.methods): each for each in found}.values()
+    ), unknown
 
 
-_FUNCTIONS = {"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
-_USE = re.compile(rf"\b(\w+)\.({'|'.join(sorted(_FUNCTIONS))})\b")  # `_NAME.sub(...)`, and `map(_NAME.sub, ...)`
+_FUNCTIONS = {
+    "compile",
+    "search",
+    "match",
+    "fullmatch",
+    "sub",
+    "subn",
+    "split",
+    "findall",
+    "finditer",
+}
+_USE = re.compile(
+    rf"\b(\w+)\.({'|'.join(sorted(_FUNCTIONS))})\b"
+)  # `_NAME.sub(...)`, and `map(_NAME.sub, ...)`
 
 
 def _patterns_in(values: Iterable[Any]) -> list[re.Pattern[Any]]:
@@ -250,21 +303,37 @@ def _patterns_in(values: Iterable[Any]) -> list[re.Pattern[Any]]:
     return found
 
 
-def _used_in_functions(module: ModuleType, tree: ast.Module) -> Iterator[tuple[str, str, re.Pattern[Any] | None]]:
+def _used_in_functions(
+    module: ModuleType, tree: ast.Module
+) -> Iterator[tuple[str, str, re.Pattern[Any] | None]]:
     """Yield each expression that a function of *module* gives to `re`; ``None`` if only a call shows it."""
     for definition in tree.body:
-        if not isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if not isinstance(
+            definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        ):
             continue  # what a module compiles is in its globals
         for call in ast.walk(definition):
-            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args):
+            if not (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and call.args
+            ):
                 continue
             owner, method = call.func.value, call.func.attr
-            if isinstance(owner, ast.Name) and owner.id == "re" and method in _FUNCTIONS:
-                flags = next((each.value for each in call.keywords if each.arg == "flags"), None)
+            if (
+                isinstance(owner, ast.Name)
+                and owner.id == "re"
+                and method in _FUNCTIONS
+            ):
+                flags = next(
+                    (each.value for each in call.keywords if each.arg == "flags"), None
+                )
                 yield definition.name, method, _evaluated(call.args[0], flags, module)
 
 
-def _evaluated(expression: ast.expr, flags: ast.expr | None, module: ModuleType) -> re.Pattern[Any] | None:
+def _evaluated(
+    expression: ast.expr, flags: ast.expr | None, module: ModuleType
+) -> re.Pattern[Any] | None:
     try:
         text = eval(ast.unparse(expression), vars(module))  # noqa: S307 - our own source
         return re.compile(text, eval(ast.unparse(flags), vars(module)) if flags else 0)  # noqa: S307
@@ -292,7 +361,13 @@ def at_most(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def growth(read: Callable[[Any], object], text: Callable[[int], Any], *, size: int, quick: float) -> str | None:
+def growth(
+    read: Callable[[Any], object],
+    text: Callable[[int], Any],
+    *,
+    size: int,
+    quick: float,
+) -> str | None:
     """Return how the work of *read* grows too fast with its *text*, ``None`` if it does not.
 
     Work is CPU time. *size* characters within *quick* seconds are as good as linear; shorter texts are tried before,
@@ -304,14 +379,19 @@ def growth(read: Callable[[Any], object], text: Callable[[int], Any], *, size: i
         written = text(length)
         try:
             with at_most(_NEVER):
-                shortest = min(_seconds(read, written), _seconds(read, written) if length == size else _NEVER)
+                shortest = min(
+                    _seconds(read, written),
+                    _seconds(read, written) if length == size else _NEVER,
+                )
         except TooSlowError:
             return f"more than {_NEVER} s for {length} characters"
     if shortest < quick:
         return None
     ratios: list[float] = []
     for _ in range(_TRIES):
-        times = [_average(read, text(length)) for length in (size // 4, size // 2, size)]
+        times = [
+            _average(read, text(length)) for length in (size // 4, size // 2, size)
+        ]
         ratios = [times[1] / times[0], times[2] / times[1]]
         if max(ratios) < 3:
             return None

@@ -17,14 +17,25 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "skillruntime"
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-_BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.IfExp, ast.Assert, ast.match_case)
+_BRANCHES = (
+    ast.If,
+    ast.For,
+    ast.AsyncFor,
+    ast.While,
+    ast.ExceptHandler,
+    ast.IfExp,
+    ast.Assert,
+    ast.match_case,
+)
 
 
 @cache
 def modules() -> dict[str, Path]:
     """Return every module of the package by its dotted name."""
     return {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): path
         for path in sorted(PACKAGE.rglob("*.py"))
         if "bundled" not in path.parts
     }
@@ -33,18 +44,29 @@ def modules() -> dict[str, Path]:
 @cache
 def sources() -> dict[Path, ast.Module]:
     """Return the syntax tree of every module of the package."""
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in modules().values()}
+    return {
+        path: ast.parse(path.read_text(encoding="utf-8")) for path in modules().values()
+    }
 
 
 def code_lines(path: Path) -> int:
     """Return the lines of *path* that are neither blank nor comments nor of a docstring."""
     docstrings: set[int] = set()
     for node in ast.walk(sources()[path]):
-        if isinstance(node, ast.Module | ast.ClassDef | _Function) and ast.get_docstring(node, clean=False) is not None:
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | _Function)
+            and ast.get_docstring(node, clean=False) is not None
+        ):
             first = node.body[0]
-            docstrings |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+            docstrings |= set(
+                range(first.lineno, (first.end_lineno or first.lineno) + 1)
+            )
     lines = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
-    return sum(1 for number, line in lines if number not in docstrings and line.strip() and line.strip()[0] != "#")
+    return sum(
+        1
+        for number, line in lines
+        if number not in docstrings and line.strip() and line.strip()[0] != "#"
+    )
 
 
 @cache
@@ -91,7 +113,9 @@ def directions() -> str:
     """Return the measures that are wanted lower and not tested, in one line."""
     lines = sum(lines_of_packages().values())
     decisions = sum(complexity(function) for _, function in functions())
-    nested = sum(_is_nested(node) for tree in sources().values() for node in ast.walk(tree))
+    nested = sum(
+        _is_nested(node) for tree in sources().values() for node in ast.walk(tree)
+    )
     return (
         f"{lines:,} code lines in {len(sources())} files, {decisions / lines:.2f} decisions a line, "
         f"{nested} nested conditional expressions, {_with_one_importer()} modules with one importer"
@@ -125,7 +149,9 @@ def _with_one_importer() -> int:
     importers: dict[str, set[Path]] = {}
     for path, tree in sources().items():
         for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skillruntime"):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                "skillruntime"
+            ):
                 importers.setdefault(node.module or "", set()).add(path)
     return sum(len(paths) == 1 for paths in importers.values())
 

@@ -8,7 +8,9 @@ from pathlib import Path
 __all__ = ["write_skill_files"]
 
 
-def write_skill_files(root: Path, name: str, description: str, files: Mapping[str, str]) -> Path:
+def write_skill_files(
+    root: Path, name: str, description: str, files: Mapping[str, str]
+) -> Path:
     """Write the skill *name* with *files*, by their paths in it, below *root*; return its directory."""
     directory = root / name
     text = f"---\nname: {name}\ndescription: {description}\n---\nBody\n"

@@ -32,12 +32,45 @@ PURE = [
     *(f"catalog/{name}.py" for name in ("autofix", "frontmatter", "rendering")),
     "catalog/skill_lint.py",
     *("catalog/summary.py", "catalog/yaml_reader.py"),
-    *(f"remote/{name}.py" for name in ("descriptor", "wire_errors", "protocol", "http_message", "invocation_flow")),
-    *("remote/tracing.py", "server/executions.py", "server/http_responses.py", "server/openapi.py"),
+    *(
+        f"remote/{name}.py"
+        for name in (
+            "descriptor",
+            "wire_errors",
+            "protocol",
+            "http_message",
+            "invocation_flow",
+        )
+    ),
+    *(
+        "remote/tracing.py",
+        "server/executions.py",
+        "server/http_responses.py",
+        "server/openapi.py",
+    ),
     *("server/access.py", "server/rate_limits.py", "server/metrics.py"),
 ]
-IMPURE = {"anyio", "asyncio", "socket", "subprocess", "httpx2", "langchain_core", "requests", "urllib.request"}
-HEAVY = ["langchain_core", "langchain", "tiktoken", "httpx2", "click", "rich", "jsonschema", "yaml", "anyio"]
+IMPURE = {
+    "anyio",
+    "asyncio",
+    "socket",
+    "subprocess",
+    "httpx2",
+    "langchain_core",
+    "requests",
+    "urllib.request",
+}
+HEAVY = [
+    "langchain_core",
+    "langchain",
+    "tiktoken",
+    "httpx2",
+    "click",
+    "rich",
+    "jsonschema",
+    "yaml",
+    "anyio",
+]
 
 
 @cache
@@ -58,13 +91,24 @@ def _imports(path: Path) -> Iterator[str]:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         # No import stands inside an expression.
-        pending += (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
+        pending += (
+            child
+            for child in ast.iter_child_nodes(node)
+            if not isinstance(child, ast.expr)
+        )
 
 
 def layer(module: str) -> int | None:
     """Return the layer of *module*: 0 is the lowest."""
     parts = module.split(".")
-    return next((level for level, names in enumerate(LAYERS) if len(parts) > 1 and parts[1] in names), None)
+    return next(
+        (
+            level
+            for level, names in enumerate(LAYERS)
+            if len(parts) > 1 and parts[1] in names
+        ),
+        None,
+    )
 
 
 def test_every_package_has_a_layer() -> None:
@@ -81,8 +125,15 @@ def test_imports_point_down() -> None:
         own, package = layer(module), module.split(".")[1:2]
         for target in imports(path):
             other = layer(target) if target.startswith("skillruntime.") else None
-            if other is not None and own is not None and target.split(".")[1:2] != package and other >= own:
-                upwards.append(f"{module} imports {target}, which is not in a lower layer")
+            if (
+                other is not None
+                and own is not None
+                and target.split(".")[1:2] != package
+                and other >= own
+            ):
+                upwards.append(
+                    f"{module} imports {target}, which is not in a lower layer"
+                )
 
     assert upwards == []
 
@@ -91,7 +142,8 @@ def test_no_module_imports_itself_in_a_circle() -> None:
     """There is no cycle among modules, not even through imports inside functions."""
     known = modules()
     edges = {
-        name: {target for target in imports(path) if target in known and target != name} for name, path in known.items()
+        name: {target for target in imports(path) if target in known and target != name}
+        for name, path in known.items()
     }
     done: set[str] = set()
 
@@ -109,7 +161,11 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 @pytest.mark.parametrize("place", PURE)
 def test_pure_modules_do_no_io(place: str) -> None:
     """A module of pure functions imports nothing that waits, uses the network or starts a process."""
-    paths = [PACKAGE / place] if place.endswith(".py") else sorted((PACKAGE / place).rglob("*.py"))
+    paths = (
+        [PACKAGE / place]
+        if place.endswith(".py")
+        else sorted((PACKAGE / place).rglob("*.py"))
+    )
 
     for path in paths:
         assert not IMPURE & set(imports(path)), path
@@ -121,9 +177,11 @@ def test_nothing_imports_another_files_underscore() -> None:
         for target in imports(path):
             if target.startswith("skillruntime."):
                 last = target.rsplit(".", 1)[1]
-                assert not last.startswith("_") or last.startswith("__") or last == "_version", (
-                    f"{name} imports {target}"
-                )
+                assert (
+                    not last.startswith("_")
+                    or last.startswith("__")
+                    or last == "_version"
+                ), f"{name} imports {target}"
 
 
 @pytest.mark.processes
@@ -131,7 +189,9 @@ def test_importing_the_package_loads_no_heavy_library() -> None:
     """``import skillruntime`` imports no LangChain, tiktoken, HTTP, CLI, schema or YAML library."""
     code = f"import sys, skillruntime; print([name for name in {HEAVY!r} if name in sys.modules])"
 
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
 
     assert result.stdout.strip() == "[]"
 

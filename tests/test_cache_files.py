@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.cache_files import cache_directory, prune_cached, read_cached, replace_file, write_cached
+from skillruntime.cache_files import (
+    cache_directory,
+    prune_cached,
+    read_cached,
+    replace_file,
+    write_cached,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +41,9 @@ def test_what_cannot_be_used_is_not_there(cache: Path) -> None:
     (cache / "directory").mkdir()
 
     assert read_cached("file", 5) is None
-    assert [read_cached(name, 100) for name in ("absent", "damaged", "fifo", "directory")] == [None] * 4
+    assert [
+        read_cached(name, 100) for name in ("absent", "damaged", "fifo", "directory")
+    ] == [None] * 4
 
 
 def test_the_cache_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +55,9 @@ def test_the_cache_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_cached("file", 100) is None
 
 
-def test_a_directory_that_cannot_be_written_is_not_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_cannot_be_written_is_not_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The value is computed again each time."""
     (tmp_path / "occupied").write_text("a file")
     monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path / "occupied"))
@@ -95,14 +105,19 @@ cache_files.replace_file(path, (b"new ", b"content"))
 
 @pytest.mark.processes
 @pytest.mark.parametrize(
-    ("step", "content"), [("write", b"old content"), ("before", b"old content"), ("after", b"new content")]
+    ("step", "content"),
+    [("write", b"old content"), ("before", b"old content"), ("after", b"new content")],
 )
-def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path: Path, step: str, content: bytes) -> None:
+def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(
+    tmp_path: Path, step: str, content: bytes
+) -> None:
     """In the middle of writing, and before and after the file takes its name; the next writer is not disturbed."""
     path = tmp_path / "file"
     assert replace_file(str(path), [b"old content"])
 
-    ended = subprocess.run([sys.executable, "-c", KILLED, step, str(path)], check=False, timeout=300)
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, step, str(path)], check=False, timeout=300
+    )
 
     assert ended.returncode == 9
     assert path.read_bytes() == content
@@ -120,7 +135,10 @@ def test_a_file_that_cannot_take_its_name_leaves_nothing(tmp_path: Path) -> None
 
 def test_what_a_killed_writer_left_is_removed_by_a_later_write(tmp_path: Path) -> None:
     """Only its temporary files, and only after an hour: another process may be writing."""
-    left, fresh, others = (tmp_path / name for name in ("index.12.0a1b2c3d", "index.13.0a1b2c3d", "notes.14.20261122"))
+    left, fresh, others = (
+        tmp_path / name
+        for name in ("index.12.0a1b2c3d", "index.13.0a1b2c3d", "notes.14.20261122")
+    )
     for path in (left, fresh, others):
         path.write_bytes(b"half")
     for path in (left, others):
@@ -128,7 +146,11 @@ def test_what_a_killed_writer_left_is_removed_by_a_later_write(tmp_path: Path) -
 
     assert replace_file(f"{tmp_path}/index", [b"whole"])
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "index.13.0a1b2c3d", "notes.14.20261122"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "index",
+        "index.13.0a1b2c3d",
+        "notes.14.20261122",
+    ]
 
 
 def test_a_directory_of_many_files_is_cleaned_when_it_is_pruned(

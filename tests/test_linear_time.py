@@ -14,11 +14,23 @@ from skillruntime.adapters.mcp_proxy.client_files import ClientFileError, wrappe
 from skillruntime.adapters.mcp_proxy.messages import quick_response, read_messages
 from skillruntime.adapters.mcp_proxy.remote import encode_value
 from skillruntime.catalog.lockfile import read_lock
-from skillruntime.catalog.visibility import escaped, framed, hidden_characters, visible_line
+from skillruntime.catalog.visibility import (
+    escaped,
+    framed,
+    hidden_characters,
+    visible_line,
+)
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.runtime.script_result import parse_text_output, reported_failure
-from tests.linear_time import COMMON_SHAPES, SHAPES, Expression, expressions, growth, texts_for
+from tests.linear_time import (
+    COMMON_SHAPES,
+    SHAPES,
+    Expression,
+    expressions,
+    growth,
+    texts_for,
+)
 from tests.mcp_proxy.messages import DIGEST, call, known
 
 SHORT_TEXT = {
@@ -53,17 +65,27 @@ def found() -> dict[str, list[Expression]]:
 
 @pytest.mark.parametrize("package", PACKAGES)
 @pytest.mark.one_in(3)
-def test_every_expression_takes_linear_time(package: str, found: dict[str, list[Expression]]) -> None:
+def test_every_expression_takes_linear_time(
+    package: str, found: dict[str, list[Expression]]
+) -> None:
     """On texts that repeat one thing, and for each repetition in it on a text that repeats what it repeats."""
     slow = []
     for expression in found[package]:
         shapes = {name: SHAPES[name] for name in COMMON_SHAPES}
-        shapes |= {f"its own {number}": shape for number, shape in enumerate(texts_for(expression.pattern))}
+        shapes |= {
+            f"its own {number}": shape
+            for number, shape in enumerate(texts_for(expression.pattern))
+        }
         for name, shape in shapes.items():
             if expression.place in SHORT_TEXT:
                 continue
             encode = encoded if isinstance(expression.pattern.pattern, bytes) else str
-            if excess := growth(expression.use, lambda n: encode(shape(n)), size=4096, quick=0.008):  # noqa: B023
+            if excess := growth(
+                expression.use,
+                lambda n: encode(shape(n)),  # noqa: B023
+                size=4096,
+                quick=0.008,
+            ):
                 slow.append(f"{expression.place}, {name} ({shape(20)!r}): {excess}")
                 break
 
@@ -135,16 +157,30 @@ def in_script(directory: Path, name: str, before: str, after: str) -> Reader:
     directory.joinpath("scripts").mkdir()
 
     def read(text: str) -> None:
-        directory.joinpath("scripts", name).write_bytes(encoded(f"{before}{text}{after}"))
-        assert discover(directory, use_index=False).activate("pdf").contracts is not None
+        directory.joinpath("scripts", name).write_bytes(
+            encoded(f"{before}{text}{after}")
+        )
+        assert (
+            discover(directory, use_index=False).activate("pdf").contracts is not None
+        )
 
     return read
 
 
 def contract_with(text: str) -> str:
-    words = {"type": "string", "description": text, "default": text, "enum": [text], "pattern": "^a$"}
+    words = {
+        "type": "string",
+        "description": text,
+        "default": text,
+        "enum": [text],
+        "pattern": "^a$",
+    }
     return json.dumps(
-        {"version": "1.0.0", "description": text, "input": {"type": "object", "properties": {"a": words}}}
+        {
+            "version": "1.0.0",
+            "description": text,
+            "input": {"type": "object", "properties": {"a": words}},
+        }
     )
 
 
@@ -157,7 +193,10 @@ def result(text: str) -> None:
 
 
 def message(text: str) -> None:
-    for frame in (encoded(text), json.dumps({"jsonrpc": "2.0", "id": text, "result": {text: [text]}}).encode()):
+    for frame in (
+        encoded(text),
+        json.dumps({"jsonrpc": "2.0", "id": text, "result": {text: [text]}}).encode(),
+    ):
         quick_response(frame)
         with contextlib.suppress(ValueError):
             read_messages(frame)
@@ -170,7 +209,9 @@ def call_through_the_proxy(text: str) -> None:
     session.from_client(call("{}", name=json.dumps(text)[1:-1]))
     session.from_client(call('{"topic": "a"}', id="8"))
     error = {"code": -32602, "message": text}
-    session.from_server(json.dumps({"jsonrpc": "2.0", "id": 8, "error": error}).encode())
+    session.from_server(
+        json.dumps({"jsonrpc": "2.0", "id": 8, "error": error}).encode()
+    )
 
 
 def in_client_file(text: str) -> None:
@@ -184,20 +225,34 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     "frontmatter": lambda at: in_skill_file(at, f"{HEAD}d\n", "\n---\nRead.\n"),
     "description": lambda at: in_skill_file(at, HEAD, "\n---\nRead.\n"),
     "quoted description": lambda at: in_skill_file(at, f'{HEAD}"', '"\n---\nRead.\n'),
-    "metadata": lambda at: in_skill_file(at, f"{HEAD}d\nmetadata:\n  version: ", "\n---\nRead.\n"),
+    "metadata": lambda at: in_skill_file(
+        at, f"{HEAD}d\nmetadata:\n  version: ", "\n---\nRead.\n"
+    ),
     "instructions": lambda at: in_skill_file(at, f"{HEAD}d\n---\n", ""),
     "contract.json": lambda at: in_file_of_skill(at, "contract.json", str),
-    "words of a contract": lambda at: in_file_of_skill(at, "contract.json", contract_with),
+    "words of a contract": lambda at: in_file_of_skill(
+        at, "contract.json", contract_with
+    ),
     "contract.yaml": lambda at: in_file_of_skill(
         at, "contract.yaml", lambda text: f"version: 1.0.0\ninput:\n  {text}\n"
     ),
-    "descriptor.json": lambda at: in_file_of_skill(at, "descriptor.json", contract_with),
+    "descriptor.json": lambda at: in_file_of_skill(
+        at, "descriptor.json", contract_with
+    ),
     "skills-lock.json": lambda at: in_lockfile(at / "skills-lock.json"),
-    "Python script": lambda at: in_script(at, "run.py", '"""Usage: ', '"""\nimport sys\nprint(sys.argv[1])\n'),
-    "shell script": lambda at: in_script(at, "run.sh", "#!/bin/sh\n# Usage: ", '\necho "$1"\n'),
-    "Node script": lambda at: in_script(at, "run.js", "// Usage: ", "\nconsole.log(process.argv[2]);\n"),
+    "Python script": lambda at: in_script(
+        at, "run.py", '"""Usage: ', '"""\nimport sys\nprint(sys.argv[1])\n'
+    ),
+    "shell script": lambda at: in_script(
+        at, "run.sh", "#!/bin/sh\n# Usage: ", '\necho "$1"\n'
+    ),
+    "Node script": lambda at: in_script(
+        at, "run.js", "// Usage: ", "\nconsole.log(process.argv[2]);\n"
+    ),
     "shell code": lambda at: in_script(at, "run.sh", "#!/bin/sh\n", '\necho "$1"\n'),
-    "Node code": lambda at: in_script(at, "run.js", "", "\nconsole.log(process.argv[2]);\n"),
+    "Node code": lambda at: in_script(
+        at, "run.js", "", "\nconsole.log(process.argv[2]);\n"
+    ),
     "result": lambda at: result,
     "MCP frame": lambda at: message,
     "MCP call": lambda at: call_through_the_proxy,
@@ -212,6 +267,10 @@ def test_every_reader_takes_linear_time(name: str, tmp_path: Path) -> None:
     """Each of the hostile shapes, at each place where a third party's text can stand."""
     read = READERS[name](tmp_path)
 
-    slow = {shape: excess for shape, text in SHAPES.items() if (excess := growth(read, text, size=4096, quick=0.02))}
+    slow = {
+        shape: excess
+        for shape, text in SHAPES.items()
+        if (excess := growth(read, text, size=4096, quick=0.02))
+    }
 
     assert slow == {}

@@ -34,7 +34,21 @@ WORDS = {
 }
 """Each private word with its forms. A name such as ``is_as_told`` counts as the words that it is made of."""
 
-SUFFIXES = {".py", ".pyi", ".md", ".toml", ".html", ".css", ".js", ".json", ".jsonl", ".txt", ".sh", ".yaml", ".yml"}
+SUFFIXES = {
+    ".py",
+    ".pyi",
+    ".md",
+    ".toml",
+    ".html",
+    ".css",
+    ".js",
+    ".json",
+    ".jsonl",
+    ".txt",
+    ".sh",
+    ".yaml",
+    ".yml",
+}
 TEXTS = (
     *("skillruntime", "docs", "examples", "tests", "benchmarks", "skills"),
     *("README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"),
@@ -49,12 +63,18 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         r"math\.floor|import ceil, floor|\bfloor\(": "the function of Python's math module",
         r"NO_COUNTEREXAMPLE": "a name that stands after the operator 'is'",
     },
-    "examples/translator/skills/translate/scripts/translate.py": {r"house: Haus": "a word of its dictionary"},
-    "tests/compatibility": {
-        r"NO_COUNTEREXAMPLE": "a name that stands after the operator 'is'",
+    "examples/translator/skills/translate/scripts/translate.py": {
+        r"house: Haus": "a word of its dictionary"
     },
-    "skillruntime/catalog/search_words.py": {r"\bnobody\b": "one of the English stop words"},
-    "benchmarks/search_tasks.jsonl": {r"\b(?:nobody|room)\b": "a word of a task: the tasks are data"},
+    "tests/compatibility": {
+        r"NO_COUNTEREXAMPLE": "a name that stands after the operator 'is'"
+    },
+    "skillruntime/catalog/search_words.py": {
+        r"\bnobody\b": "one of the English stop words"
+    },
+    "benchmarks/search_tasks.jsonl": {
+        r"\b(?:nobody|room)\b": "a word of a task: the tasks are data"
+    },
     "skills/data-analysis/scripts/expressions.py": {r"floor\(": "the function of SQL"},
     "skillruntime/derive": {r"FloorDiv|floordiv": "the node of Python's syntax tree"},
 }
@@ -63,7 +83,9 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
 PENDING: set[str] = set()
 """Files and directories that are not clean yet; the list only shrinks."""
 
-_ANY = "|".join(f"(?P<w{number}>{forms})" for number, forms in enumerate(WORDS.values()))
+_ANY = "|".join(
+    f"(?P<w{number}>{forms})" for number, forms in enumerate(WORDS.values())
+)
 # \b would not do: beside letters only, so that "floor2" and "x2told" are found too.
 _FOUND = re.compile(rf"(?<![A-Za-z])(?:{_ANY})(?![A-Za-z])", re.IGNORECASE)
 # In a name, "_" and a change of case divide words as blanks do.
@@ -83,7 +105,10 @@ def test_no_private_word_is_used() -> None:
         ("The arguments are no JSON", ["is no"]),
         ("There is no skill named 'x'", []),
         ("It is no longer read", []),
-        ("def is_as_told(): NO_WITNESS = rehearsedCall", ["told", "witness", "rehearse"]),
+        (
+            "def is_as_told(): NO_WITNESS = rehearsedCall",
+            ["told", "witness", "rehearse"],
+        ),
         ("recommended, slipstream, warehouse, desktop, mushroom, outdoors", []),
         ("Mended by nobody", ["mend", "nobody"]),
     ],
@@ -95,8 +120,14 @@ def test_the_words_are_found_as_whole_words(text: str, words: list[str]) -> None
 
 def _texts() -> Iterator[Path]:
     for name in TEXTS:
-        paths = sorted((ROOT / name).rglob("*")) if (ROOT / name).is_dir() else [ROOT / name]
-        yield from (path for path in paths if path.suffix in SUFFIXES and path.is_file())
+        paths = (
+            sorted((ROOT / name).rglob("*"))
+            if (ROOT / name).is_dir()
+            else [ROOT / name]
+        )
+        yield from (
+            path for path in paths if path.suffix in SUFFIXES and path.is_file()
+        )
 
 
 def _is_in(path: Path, entry: str) -> bool:
@@ -114,10 +145,20 @@ def _hits(path: Path) -> list[str]:
     for entry, allowed in EXCEPTIONS.items():
         if _is_in(path, entry):
             # Line ends stay, so that the numbers of the lines below stay right.
-            text = re.sub("|".join(allowed), lambda match: "\n" * match.group().count("\n"), text)
+            text = re.sub(
+                "|".join(allowed), lambda match: "\n" * match.group().count("\n"), text
+            )
     lines = enumerate(text.splitlines() if any(_words(text)) else (), start=1)
-    hits = [f"{relative}:{number}: {word!r} in {line.strip()[:120]}" for number, line in lines for word in _words(line)]
-    return hits + [f"{relative}: {word!r} in the file's name" for word in _words(path.name) if text.strip()]
+    hits = [
+        f"{relative}:{number}: {word!r} in {line.strip()[:120]}"
+        for number, line in lines
+        for word in _words(line)
+    ]
+    return hits + [
+        f"{relative}: {word!r} in the file's name"
+        for word in _words(path.name)
+        if text.strip()
+    ]
 
 
 def _words(text: str) -> Iterator[str]:

@@ -14,7 +14,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("", ".contract", ".compatibility", ".derive", ".catalog", ".tokens", ".runtime", ".remote", ".server")
+PACKAGES = (
+    "",
+    ".contract",
+    ".compatibility",
+    ".derive",
+    ".catalog",
+    ".tokens",
+    ".runtime",
+    ".remote",
+    ".server",
+)
 PACKAGES = (*PACKAGES, ".testing")
 INTRODUCTION = """\
 # Public names
@@ -27,7 +37,9 @@ The rule ids of repairs ([list](repairs.md)) and of diagnostics, the error codes
 public too: they change only with the version, by Semantic Versioning.
 Before 1.0.0 a MINOR version may change any of this; the changelog says what.
 """
-_IMPORT = re.compile(r"^\s*(?:>>> |\.\.\. )?from (skillruntime(?:\.\w+)*) import", re.MULTILINE)
+_IMPORT = re.compile(
+    r"^\s*(?:>>> |\.\.\. )?from (skillruntime(?:\.\w+)*) import", re.MULTILINE
+)
 
 
 def names_of(package: str) -> dict[str, str]:
@@ -47,10 +59,16 @@ def page() -> str:
         names = names_of(package)
         if not names:
             continue
-        parts.append(f"\n## `skillruntime{package}`\n\n| name | what it is |\n|---|---|")
+        parts.append(
+            f"\n## `skillruntime{package}`\n\n| name | what it is |\n|---|---|"
+        )
         for name in sorted(names, key=str.casefold):
             value = getattr(import_module(names[name]), name)
-            text = inspect.getdoc(value) if callable(value) or inspect.isclass(value) else ""
+            text = (
+                inspect.getdoc(value)
+                if callable(value) or inspect.isclass(value)
+                else ""
+            )
             first = (text or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
             parts.append(f"| `{name}` | {first} |")
     return "\n".join(parts) + "\n"
@@ -66,10 +84,16 @@ def test_the_page_lists_every_public_name() -> None:
 def sources() -> list[Path]:
     """Return the files that show users how to use the library."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    return [*found, *sorted((ROOT / "examples").rglob("*.py")), *sorted((ROOT / "benchmarks").glob("*.py"))]
+    return [
+        *found,
+        *sorted((ROOT / "examples").rglob("*.py")),
+        *sorted((ROOT / "benchmarks").glob("*.py")),
+    ]
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path", sources(), ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_users_are_shown_public_names_only(path: Path) -> None:
     """Nothing outside the package imports from a module that is not public, so that files can move."""
     for module in _IMPORT.findall(path.read_text(encoding="utf-8")):

@@ -19,7 +19,9 @@ CLAIMS = {
     "Every call is answered exactly once": (
         "tests/adapters/test_hostile_threads.py::test_each_call_of_a_thread_with_checkpoints_is_answered_once"
     ),
-    "a malformed one never ends the run": ("tests/adapters/test_hostile_loop.py::test_the_run_never_ends_by_exception"),
+    "a malformed one never ends the run": (
+        "tests/adapters/test_hostile_loop.py::test_the_run_never_ends_by_exception"
+    ),
     "have pages of their own: LangChain, OpenAI, Anthropic, Gemini, MCP, pydantic-ai": (
         "tests/adapters/test_every_adapter.py::test_every_kind_of_skill_is_offered_and_called"
     ),
@@ -80,8 +82,16 @@ WITHOUT_JSON = {"serve", "mcp-proxy"}
 
 def test_every_command_that_answers_takes_json() -> None:
     """A program reads the answer of every command in the same way."""
-    commands = {name: group.get_command(None, name) for name in group.list_commands(None)}  # type: ignore[arg-type]
+    commands = {
+        name: group.get_command(None, name) for name in group.list_commands(None)
+    }  # type: ignore[arg-type]
 
-    without = {name for name, command in commands.items() if not any("--json" in each.opts for each in command.params)}
+    without = {
+        name
+        for name, command in commands.items()
+        if not any("--json" in each.opts for each in command.params)
+    }
 
-    assert without <= WITHOUT_JSON | {name for name, command in commands.items() if hasattr(command, "commands")}
+    assert without <= WITHOUT_JSON | {
+        name for name, command in commands.items() if hasattr(command, "commands")
+    }

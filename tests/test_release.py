@@ -22,30 +22,50 @@ UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).pare
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(UV is None, reason="uv, which builds the distributions, is not installed")
+@pytest.mark.skipif(
+    UV is None, reason="uv, which builds the distributions, is not installed"
+)
 def test_wheel_and_sdist_install_in_empty_environments(tmp_path: Path) -> None:
     """Both are built and pass `twine check`, and a call works where either is installed."""
     assert UV is not None
-    built = subprocess.run([UV, "build", "-q", "-o", tmp_path / "dist", ROOT], capture_output=True, text=True)
+    built = subprocess.run(
+        [UV, "build", "-q", "-o", tmp_path / "dist", ROOT],
+        capture_output=True,
+        text=True,
+    )
     if built.returncode != 0 and "network" in built.stderr.lower():
         pytest.skip("the build backend cannot be had here")
     assert built.returncode == 0, built.stderr
-    distributions = [path for path in (tmp_path / "dist").iterdir() if path.suffix in (".whl", ".gz")]
+    distributions = [
+        path for path in (tmp_path / "dist").iterdir() if path.suffix in (".whl", ".gz")
+    ]
     assert sorted(path.suffix for path in distributions) == [".gz", ".whl"]
-    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *distributions], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *distributions], check=True
+    )
 
     for distribution in distributions:
         python = tmp_path / distribution.suffix / "bin" / "python"
-        subprocess.run([UV, "venv", "-q", "--python", sys.executable, python.parents[1]], check=True)
-        subprocess.run([UV, "pip", "install", "-q", "--python", python, distribution], check=True)
+        subprocess.run(
+            [UV, "venv", "-q", "--python", sys.executable, python.parents[1]],
+            check=True,
+        )
+        subprocess.run(
+            [UV, "pip", "install", "-q", "--python", python, distribution], check=True
+        )
         code = "from skillruntime import repair; print(repair({'n': '5'}, {'properties': {'n': {'type': 'integer'}}}))"
-        ran = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=True)
+        ran = subprocess.run(
+            [python, "-I", "-c", code], capture_output=True, text=True, check=True
+        )
         assert "'n': 5" in ran.stdout
 
 
 def test_the_schema_for_editors_is_that_of_the_library() -> None:
     """`docs/contract.schema.json`, at one path of the repository and of the site."""
-    assert json.loads((ROOT / "docs" / "contract.schema.json").read_text("utf-8")) == CONTRACT_SCHEMA
+    assert (
+        json.loads((ROOT / "docs" / "contract.schema.json").read_text("utf-8"))
+        == CONTRACT_SCHEMA
+    )
 
 
 def test_the_action_and_the_hooks_call_commands_that_exist() -> None:
@@ -55,11 +75,19 @@ def test_the_action_and_the_hooks_call_commands_that_exist() -> None:
     called = [[*hook["entry"].split(), *hook["args"]] for hook in hooks]
     for step in action["runs"]["steps"]:
         lines = step.get("run", "").splitlines()
-        called += [line.partition(">")[0].split() for line in lines if line.startswith("skillruntime ")]
+        called += [
+            line.partition(">")[0].split()
+            for line in lines
+            if line.startswith("skillruntime ")
+        ]
 
     assert {words[1] for words in called} == {"validate", "diff", "lock"}
     for _, name, *words in called:
-        options = {option for parameter in group.get_command(Context(group), name).params for option in parameter.opts}
+        options = {
+            option
+            for parameter in group.get_command(Context(group), name).params
+            for option in parameter.opts
+        }
         assert {word for word in words if word.startswith("--")} <= options
 
 
@@ -78,32 +106,61 @@ def test_the_action_checks_skills_and_writes_sarif(tmp_path: Path) -> None:
 
     def bash(script: str, **more: str) -> subprocess.CompletedProcess[str]:
         command = ["bash", "-e", "-c", script]
-        return subprocess.run(command, cwd=tmp_path, env={**environment, **more}, capture_output=True, text=True)
+        return subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**environment, **more},
+            capture_output=True,
+            text=True,
+        )
 
     assert step["env"].keys() == inputs.keys()
     commit = "git add skills && git -c user.name=a -c user.email=a@b commit -qm 1"
-    begun = bash(f"git init -q . && skillruntime new word-count --in skills && skillruntime lock skills && {commit}")
+    begun = bash(
+        f"git init -q . && skillruntime new word-count --in skills && skillruntime lock skills && {commit}"
+    )
     assert begun.returncode == 0, begun.stderr
     passed = bash(step["run"], **inputs)
     shallow = bash(step["run"], **{**inputs, "BASE": "origin/main"})
-    contract.write_text(contract.read_text("utf-8").replace('"min_length"', '"shortest"'), "utf-8")
+    contract.write_text(
+        contract.read_text("utf-8").replace('"min_length"', '"shortest"'), "utf-8"
+    )
     failed = bash(step["run"], **inputs)
 
-    assert (passed.returncode, shallow.returncode, failed.returncode) == (0, 1, 1), passed.stderr
+    assert (passed.returncode, shallow.returncode, failed.returncode) == (0, 1, 1), (
+        passed.stderr
+    )
     assert "fetch-depth: 0" in shallow.stdout
     assert "version too low" in failed.stdout and "lock-changed" in failed.stdout
-    sarif = Path((tmp_path / "output").read_text("utf-8").splitlines()[0].removeprefix("sarif="))
-    found = {each.stem: json.loads(each.read_text("utf-8"))["runs"][0]["results"] for each in sarif.iterdir()}
-    assert [name for name, results in sorted(found.items()) if results] == ["diff", "lock"]
+    sarif = Path(
+        (tmp_path / "output").read_text("utf-8").splitlines()[0].removeprefix("sarif=")
+    )
+    found = {
+        each.stem: json.loads(each.read_text("utf-8"))["runs"][0]["results"]
+        for each in sarif.iterdir()
+    }
+    assert [name for name, results in sorted(found.items()) if results] == [
+        "diff",
+        "lock",
+    ]
 
 
 def test_a_repr_says_what_a_thing_is() -> None:
     """Short, and without an address in memory."""
-    document = {"name": "sum", "version": "1.0.0", "input": {"properties": {"a": {}, "b": {}}}}
+    document = {
+        "name": "sum",
+        "version": "1.0.0",
+        "input": {"properties": {"a": {}, "b": {}}},
+    }
     runtime = SkillRuntime()
 
     assert repr(Contract.from_dict(document)) == "<Contract 'sum' 1.0.0: a, b>"
     assert repr(runtime) == "<SkillRuntime of 0 skills>"
-    assert repr(SkillToolkit(runtime)) == "<SkillToolkit style=None of <SkillRuntime of 0 skills>>"
+    assert (
+        repr(SkillToolkit(runtime))
+        == "<SkillToolkit style=None of <SkillRuntime of 0 skills>>"
+    )
     assert repr(SkillResponse("success", data=[1])) == "<SkillResponse success: [1]>"
-    assert repr(runtime.call_sync("x", {})) == ("<SkillResponse failed: SKILL_NOT_FOUND There is no skill named 'x'>")
+    assert repr(runtime.call_sync("x", {})) == (
+        "<SkillResponse failed: SKILL_NOT_FOUND There is no skill named 'x'>"
+    )

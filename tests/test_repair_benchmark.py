@@ -39,7 +39,11 @@ def test_an_answer_is_an_answer(case: dict[str, Any]) -> None:
     is_valid = jsonschema_rs.validator_for(case["schema"]).is_valid
 
     assert case["answer"] == REFUSE or is_valid(case["answer"])
-    if isinstance(case["payload"], dict) and is_valid(case["payload"]) and case["payload"] != case["answer"]:
+    if (
+        isinstance(case["payload"], dict)
+        and is_valid(case["payload"])
+        and case["payload"] != case["answer"]
+    ):
         assert "<parameter" in str(case["payload"])
 
 
@@ -48,11 +52,21 @@ def test_no_payload_gets_a_wrong_value(case: dict[str, Any]) -> None:
     """The arguments that were meant, with declared defaults, or a refusal; and a refusal where that is the answer."""
     try:
         found = repair(
-            case["payload"], case["schema"], name=case.get("tool"), finish_reason=case.get("finish_reason")
+            case["payload"],
+            case["schema"],
+            name=case.get("tool"),
+            finish_reason=case.get("finish_reason"),
         ).arguments
     except SkillInputError:
         return
 
     assert case["answer"] != REFUSE
-    declared = {name: each["default"] for name, each in case["schema"]["properties"].items() if "default" in each}
-    assert found == {**{name: found[name] for name in declared.keys() & found.keys()}, **case["answer"]}
+    declared = {
+        name: each["default"]
+        for name, each in case["schema"]["properties"].items()
+        if "default" in each
+    }
+    assert found == {
+        **{name: found[name] for name in declared.keys() & found.keys()},
+        **case["answer"],
+    }

@@ -21,9 +21,15 @@ class Scripted(BaseLlm):
     async def generate_content_async(
         self, request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
-        answered = any(part.function_response for content in request.contents for part in content.parts or [])
+        answered = any(
+            part.function_response
+            for content in request.contents
+            for part in content.parts or []
+        )
         part = (
-            types.Part(text="done") if answered else types.Part.from_function_call(name="forecast", args=self.arguments)
+            types.Part(text="done")
+            if answered
+            else types.Part.from_function_call(name="forecast", args=self.arguments)
         )
         yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
@@ -34,14 +40,22 @@ def answer(tool: Callable[..., Any], text: str) -> str | None:
         arguments = json.loads(text)
     except ValueError:
         return None
-    agent = Agent(name="probe", model=Scripted(model="scripted", arguments=arguments), tools=[tool])
+    agent = Agent(
+        name="probe",
+        model=Scripted(model="scripted", arguments=arguments),
+        tools=[tool],
+    )
 
     async def run() -> str:
         runner = InMemoryRunner(agent=agent, app_name="probe")
-        session = await runner.session_service.create_session(app_name="probe", user_id="u")
+        session = await runner.session_service.create_session(
+            app_name="probe", user_id="u"
+        )
         replies = []
         message = types.Content(role="user", parts=[types.Part(text="go")])
-        async for event in runner.run_async(user_id="u", session_id=session.id, new_message=message):
+        async for event in runner.run_async(
+            user_id="u", session_id=session.id, new_message=message
+        ):
             replies += [str(reply.response) for reply in event.get_function_responses()]
         return "\n".join(replies)
 

@@ -6,7 +6,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agent_framework import BaseChatClient, ChatResponse, Content, FunctionInvocationLayer, Message
+from agent_framework import (
+    BaseChatClient,
+    ChatResponse,
+    Content,
+    FunctionInvocationLayer,
+    Message,
+)
 from agent_framework import tool as as_tool
 
 
@@ -18,12 +24,19 @@ class Scripted(FunctionInvocationLayer, BaseChatClient):
         self.text, self.seen = text, []
 
     async def _answer(self, messages: Sequence[Message]) -> ChatResponse:
-        answered = [part for message in messages for part in message.contents if part.type == "function_result"]
+        answered = [
+            part
+            for message in messages
+            for part in message.contents
+            if part.type == "function_result"
+        ]
         self.seen = [str(part.result or part.exception) for part in answered]
         content = (
             Content.from_text("done")
             if answered
-            else Content.from_function_call(call_id="1", name="forecast", arguments=self.text)
+            else Content.from_function_call(
+                call_id="1", name="forecast", arguments=self.text
+            )
         )
         return ChatResponse(messages=[Message(role="assistant", contents=[content])])
 
@@ -35,5 +48,9 @@ def answer(tool: Callable[..., Any], text: str) -> str:
     """Return what the model reads after a call of *tool* with *text*; an exception means that the run ended."""
     client = Scripted(text)
     function = as_tool(tool, approval_mode="never_require")
-    asyncio.run(client.get_response([Message(role="user", contents=["go"])], options={"tools": [function]}))
+    asyncio.run(
+        client.get_response(
+            [Message(role="user", contents=["go"])], options={"tools": [function]}
+        )
+    )
     return "\n".join(client.seen)

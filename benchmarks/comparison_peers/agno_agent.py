@@ -13,7 +13,9 @@ def answer(tool: Callable[..., Any], text: str) -> str:
     """Return what the model reads after a call of *tool* with *text*; an exception means that the run ended."""
     function = Function.from_callable(tool)
     function.process_entrypoint()
-    call = get_function_call(name="forecast", arguments=text, call_id="1", functions={"forecast": function})
+    call = get_function_call(
+        name="forecast", arguments=text, call_id="1", functions={"forecast": function}
+    )
     if call is None:
         return "not found"
     if call.error:

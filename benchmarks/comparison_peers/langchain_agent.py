@@ -24,18 +24,36 @@ class Scripted(BaseChatModel):
     def bind_tools(self, tools: Sequence[Any], **_: Any) -> Any:
         return self
 
-    def _generate(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **_: Any) -> ChatResult:
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: Any = None,
+        run_manager: Any = None,
+        **_: Any,
+    ) -> ChatResult:
         if messages[-1].type == "tool" or len(messages) > 2:
             return ChatResult(generations=[ChatGeneration(message=AIMessage("done"))])
         # As LangChain's OpenAI adapter does: what json reads is a call, anything else an invalid one.
         try:
-            calls = {"tool_calls": [{"name": "forecast", "args": json.loads(self.text), "id": "1"}]}
+            calls = {
+                "tool_calls": [
+                    {"name": "forecast", "args": json.loads(self.text), "id": "1"}
+                ]
+            }
         except ValueError:
-            calls = {"invalid_tool_calls": [{"name": "forecast", "args": self.text, "id": "1", "error": None}]}
+            calls = {
+                "invalid_tool_calls": [
+                    {"name": "forecast", "args": self.text, "id": "1", "error": None}
+                ]
+            }
         return ChatResult(generations=[ChatGeneration(message=AIMessage("", **calls))])
 
 
 def answer(tool: Callable[..., Any], text: str) -> str:
     """Return what the model reads after a call of *tool* with *text*; an exception means that the run ended."""
-    messages = create_agent(Scripted(text=text), tools=[tool]).invoke({"messages": [("user", "go")]})["messages"]
-    return "\n".join(str(message.content) for message in messages if message.type == "tool")
+    messages = create_agent(Scripted(text=text), tools=[tool]).invoke(
+        {"messages": [("user", "go")]}
+    )["messages"]
+    return "\n".join(
+        str(message.content) for message in messages if message.type == "tool"
+    )

@@ -17,8 +17,14 @@ def answer(tool: Callable[..., Any], text: str) -> str:
     def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         nonlocal turns
         turns += 1
-        return ModelResponse(parts=[ToolCallPart("forecast", text) if turns == 1 else TextPart("done")])
+        return ModelResponse(
+            parts=[ToolCallPart("forecast", text) if turns == 1 else TextPart("done")]
+        )
 
     result = Agent(FunctionModel(model), tools=[tool]).run_sync("go")
     replies = [part for message in result.all_messages() for part in message.parts]
-    return "\n".join(str(part.content) for part in replies if part.part_kind in ("tool-return", "retry-prompt"))
+    return "\n".join(
+        str(part.content)
+        for part in replies
+        if part.part_kind in ("tool-return", "retry-prompt")
+    )

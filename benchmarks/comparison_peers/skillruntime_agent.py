@@ -16,4 +16,6 @@ def answer(tool: Callable[..., Any], text: str) -> str:
     middleware = SkillMiddleware(SkillRuntime(functions=[tool]), tools="typed")
     agent = create_agent(Scripted(text=text), middleware=[middleware])
     messages = agent.invoke({"messages": [("user", "go")]})["messages"]
-    return "\n".join(str(message.content) for message in messages if message.type == "tool")
+    return "\n".join(
+        str(message.content) for message in messages if message.type == "tool"
+    )

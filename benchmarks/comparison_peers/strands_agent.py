@@ -28,13 +28,19 @@ class Scripted(Model):
         self.turns += 1
         yield {"messageStart": {"role": "assistant"}}
         if self.turns == 1:
-            yield {"contentBlockStart": {"start": {"toolUse": {"name": "forecast", "toolUseId": "1"}}}}
+            yield {
+                "contentBlockStart": {
+                    "start": {"toolUse": {"name": "forecast", "toolUseId": "1"}}
+                }
+            }
             yield {"contentBlockDelta": {"delta": {"toolUse": {"input": self.text}}}}
         else:
             yield {"contentBlockStart": {"start": {}}}
             yield {"contentBlockDelta": {"delta": {"text": "done"}}}
         yield {"contentBlockStop": {}}
-        yield {"messageStop": {"stopReason": "tool_use" if self.turns == 1 else "end_turn"}}
+        yield {
+            "messageStop": {"stopReason": "tool_use" if self.turns == 1 else "end_turn"}
+        }
 
 
 def answer(tool: Callable[..., Any], text: str) -> str:
@@ -42,6 +48,9 @@ def answer(tool: Callable[..., Any], text: str) -> str:
     agent = Agent(model=Scripted(text), tools=[as_tool(tool)], callback_handler=None)
     agent("go")
     results = [
-        block["toolResult"] for message in agent.messages for block in message["content"] if "toolResult" in block
+        block["toolResult"]
+        for message in agent.messages
+        for block in message["content"]
+        if "toolResult" in block
     ]
     return "\n".join(str(result["content"]) for result in results)

@@ -40,9 +40,16 @@ def fetched(directory: Path) -> list[dict[str, Any]]:
             for tool in tools:
                 schema = without_references(tool["inputSchema"], tool["inputSchema"])
                 if schema is not None:
-                    row = {"server": peer.name, "version": peer.version, "tool": tool["name"], "schema": schema}
+                    row = {
+                        "server": peer.name,
+                        "version": peer.version,
+                        "tool": tool["name"],
+                        "schema": schema,
+                    }
                     rows.append(row)
-        place.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        place.write_text(
+            "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+        )
     return [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines()]
 
 

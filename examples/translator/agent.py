@@ -20,7 +20,10 @@ from skillruntime import SkillRuntime, SkillToolkit, discover
 from skillruntime.remote import AddressGuard, attach_remote_skills
 from skillruntime.testing import ScriptedChatModel, call_message
 
-TEXT = "Hello, world! I have a cat and a small dog. Today we drink tea and read a new book. " * 4
+TEXT = (
+    "Hello, world! I have a cat and a small dog. Today we drink tea and read a new book. "
+    * 4
+)
 
 
 async def main(skills: Path) -> None:
@@ -36,10 +39,19 @@ async def main(skills: Path) -> None:
         ]
     )
     agent = create_agent(model, SkillToolkit(runtime).get_tools())
-    result = await agent.ainvoke({"messages": [{"role": "user", "content": f"Into German, please: {TEXT}"}]})
-    answer = next(message for message in result["messages"] if isinstance(message, ToolMessage))
+    result = await agent.ainvoke(
+        {"messages": [{"role": "user", "content": f"Into German, please: {TEXT}"}]}
+    )
+    answer = next(
+        message for message in result["messages"] if isinstance(message, ToolMessage)
+    )
     envelope = json.loads(str(answer.content))
-    print(json.dumps({"envelope": envelope, "said": result["messages"][-1].content}, ensure_ascii=False))
+    print(
+        json.dumps(
+            {"envelope": envelope, "said": result["messages"][-1].content},
+            ensure_ascii=False,
+        )
+    )
 
 
 if __name__ == "__main__":

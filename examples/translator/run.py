@@ -43,9 +43,15 @@ def play(directory: Path) -> int:
     try:
         print(f"serving {SKILL} at {url}")
         describe(directory / "skills" / "translate", ask(url, f"/skills/{SKILL}"))
-        environment = {**os.environ, variable_for(url): key, "PYTHONPATH": str(HERE.parents[1])}
+        environment = {
+            **os.environ,
+            variable_for(url): key,
+            "PYTHONPATH": str(HERE.parents[1]),
+        }
         agent = subprocess.Popen(
-            [sys.executable, str(HERE / "agent.py"), str(directory / "skills")], stdout=subprocess.PIPE, env=environment
+            [sys.executable, str(HERE / "agent.py"), str(directory / "skills")],
+            stdout=subprocess.PIPE,
+            env=environment,
         )
         execution = wait_until_running(url, key)
         server.send_signal(signal.SIGKILL)
@@ -62,17 +68,31 @@ def play(directory: Path) -> int:
                 process.kill()
                 process.wait()
     envelope = received["envelope"]
-    print(f"the agent received: {envelope['status']}, {envelope['data']['translated_text'][:60]}...")
+    print(
+        f"the agent received: {envelope['status']}, {envelope['data']['translated_text'][:60]}..."
+    )
     print(f"the word list knew {envelope['data']['confidence']:.0%} of the words")
-    print(f"executions on the server: {[(each['execution_id'], each['status']) for each in listed]}")
-    is_well = envelope["status"] == "success" and [each["execution_id"] for each in listed] == [execution]
+    print(
+        f"executions on the server: {[(each['execution_id'], each['status']) for each in listed]}"
+    )
+    is_well = envelope["status"] == "success" and [
+        each["execution_id"] for each in listed
+    ] == [execution]
     return 0 if is_well else 1
 
 
 def start_server(port: int, directory: Path) -> subprocess.Popen[bytes]:
     """Start the server and wait until it listens."""
     command = cli(
-        "serve", "-s", str(HERE / "skills"), "--trust", "--port", str(port), "--data", str(directory), "translate"
+        "serve",
+        "-s",
+        str(HERE / "skills"),
+        "--trust",
+        "--port",
+        str(port),
+        "--data",
+        str(directory),
+        "translate",
     )
     server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 300
@@ -90,7 +110,9 @@ def describe(skill: Path, descriptor: dict[str, Any]) -> None:
     """Write the skill as an agent has it: its SKILL.md, and the descriptor that the server publishes."""
     skill.mkdir(parents=True)
     shutil.copy(HERE / "skills" / "translate" / "SKILL.md", skill)
-    (skill / "descriptor.json").write_text(json.dumps(descriptor, ensure_ascii=False), encoding="utf-8")
+    (skill / "descriptor.json").write_text(
+        json.dumps(descriptor, ensure_ascii=False), encoding="utf-8"
+    )
 
 
 def wait_until_running(url: str, key: str) -> str:
@@ -106,7 +128,9 @@ def wait_until_running(url: str, key: str) -> str:
 
 def ask(url: str, path: str, key: str = "") -> Any:
     """GET a JSON document."""
-    request = urllib.request.Request(url + path, headers={"X-API-Key": key} if key else {})
+    request = urllib.request.Request(
+        url + path, headers={"X-API-Key": key} if key else {}
+    )
     with urllib.request.urlopen(request, timeout=60) as response:
         return json.load(response)
 
@@ -118,7 +142,9 @@ def cli(*arguments: str) -> list[str]:
 
 def run_cli(*arguments: str) -> str:
     """Run a command and return what it printed."""
-    return subprocess.run(cli(*arguments), capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        cli(*arguments), capture_output=True, text=True, check=True
+    ).stdout
 
 
 def free_port() -> int:

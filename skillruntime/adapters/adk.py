@@ -61,7 +61,9 @@ class SkillToolset(BaseToolset):
         """Return the tools."""
         declarations = self._template.to_gemini()[0]["function_declarations"]
         tools = [_SkillTool(self, declaration) for declaration in declarations]
-        return [tool for tool in tools if self._is_tool_selected(tool, readonly_context)]
+        return [
+            tool for tool in tools if self._is_tool_selected(tool, readonly_context)
+        ]
 
     async def process_llm_request(self, *, tool_context: Any, llm_request: Any) -> None:
         """Add the list of skills to the request's instructions."""
@@ -75,9 +77,13 @@ class SkillToolset(BaseToolset):
         """
         request = self._requests.get(_agent_run(callback_context))
         others = () if request is None else request.tools_dict
-        for part in (llm_response.content.parts if llm_response.content else None) or []:
+        for part in (
+            llm_response.content.parts if llm_response.content else None
+        ) or []:
             if (call := part.function_call) is not None and call.name:
-                call.name, call.args = self._template.put_right(call.name, call.args or {}, others)
+                call.name, call.args = self._template.put_right(
+                    call.name, call.args or {}, others
+                )
 
     async def close(self) -> None:
         """Close every conversation."""
@@ -99,14 +105,21 @@ class SkillToolset(BaseToolset):
 
     def _made(self, key: str | None = None) -> SkillTools:
         session = self._runtime.session(key=key)
-        return SkillTools(self._runtime, session=session, style=self._style, catalog_tokens=self._catalog_tokens)
+        return SkillTools(
+            self._runtime,
+            session=session,
+            style=self._style,
+            catalog_tokens=self._catalog_tokens,
+        )
 
 
 class _SkillTool(BaseTool):
     """One tool of the skills."""
 
     def __init__(self, toolset: SkillToolset, declaration: dict[str, Any]) -> None:
-        super().__init__(name=declaration["name"], description=declaration["description"])
+        super().__init__(
+            name=declaration["name"], description=declaration["description"]
+        )
         self._toolset = toolset
         self._skill_tool = declaration["name"]  # `name` may get the toolset's prefix
         self._own_declaration = types.FunctionDeclaration(**declaration)
@@ -119,7 +132,11 @@ class _SkillTool(BaseTool):
         skills = self._toolset.conversation(tool_context)
         call_id = tool_context.function_call_id
         # The last one: a model may use the same ids in several messages.
-        made = (each for each in reversed(tool_context.session.events) if _has_call(each, call_id))
+        made = (
+            each
+            for each in reversed(tool_context.session.events)
+            if _has_call(each, call_id)
+        )
         event = next(made, None)
         reason = getattr(event, "finish_reason", None)
         response = await skills.call(
@@ -132,7 +149,10 @@ class _SkillTool(BaseTool):
         answer = to_object(response)
         if self._toolset.takes_images and (images := skills.session.images(response)):
             # The kit takes parts out of the answer, and puts them beside it.
-            answer["images"] = [types.Part.from_bytes(data=each.data, mime_type=each.media_type) for each in images]
+            answer["images"] = [
+                types.Part.from_bytes(data=each.data, mime_type=each.media_type)
+                for each in images
+            ]
         return answer
 
 
@@ -144,7 +164,9 @@ def _has_call(event: Any, call_id: str) -> bool:
     return any(call.id == call_id for call in event.get_function_calls())
 
 
-def enforce(tool: BaseTool, args: dict[str, Any], tool_context: Any) -> dict[str, Any] | None:
+def enforce(
+    tool: BaseTool, args: dict[str, Any], tool_context: Any
+) -> dict[str, Any] | None:
     """Repair malformed arguments by the tool's schema, or answer with what to send instead.
 
     Give it to an agent: ``Agent(model=model, tools=tools, before_tool_callback=enforce)``. A tool without a declaration

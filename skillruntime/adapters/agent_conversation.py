@@ -38,7 +38,9 @@ _KEPT = 256  # conversations; beyond that the least recently used one is closed
 class Prompting:
     """How the catalog is rendered (token budget, style, pinned skills); one text serves all conversations."""
 
-    def __init__(self, tool_list: ToolList, tokens: int | None, style: str, pins: tuple[str, ...]) -> None:
+    def __init__(
+        self, tool_list: ToolList, tokens: int | None, style: str, pins: tuple[str, ...]
+    ) -> None:
         self.tool_list = tool_list
         self._how = (tokens, style, pins)
         self._last: tuple[SkillCatalog, Rendered] | None = None
@@ -59,7 +61,9 @@ class Prompting:
 class Conversation:
     """What one conversation needs in addition to the agent's state; all of it can be rebuilt from that state."""
 
-    def __init__(self, runtime: SkillRuntime, session: SkillSession, prompting: Prompting) -> None:
+    def __init__(
+        self, runtime: SkillRuntime, session: SkillSession, prompting: Prompting
+    ) -> None:
         self.session = session
         self.takes_images = False
         self._needs_search = False
@@ -94,9 +98,15 @@ class Conversation:
                 text = ""
                 shape = self._tool_list
                 with suppress(SkillRuntimeError):
-                    text = self.session.render_again(name, to_tool_name=shape.to_shown_name, to_schema=shape.to_schema)
+                    text = self.session.render_again(
+                        name,
+                        to_tool_name=shape.to_shown_name,
+                        to_schema=shape.to_schema,
+                    )
                 # One edition a skill is kept: the text of an older one is never shown again.
-                self._repeated = {key: old for key, old in self._repeated.items() if key[0] != name}
+                self._repeated = {
+                    key: old for key, old in self._repeated.items() if key[0] != name
+                }
                 self._repeated[name, edition] = text
             return self._repeated[name, edition]
 
@@ -108,7 +118,10 @@ class Conversation:
         # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
         if self._tool_list is not TYPED:
             return {*OWN_TOOLS}
-        optional = {"search_skills": self._needs_search, "call_skill": self._is_any_left_out}
+        optional = {
+            "search_skills": self._needs_search,
+            "call_skill": self._is_any_left_out,
+        }
         return {name for name in OWN_TOOLS if optional.get(name, True)}
 
     def typed_tools(self, name: str) -> list[SkillTool]:
@@ -130,15 +143,22 @@ class Conversation:
         self._update()
         with self._lock:
             # A model may call a tool whose schema it was never sent, by a name that it read in the instructions.
-            if tool_name not in self._skill_by_tool and (skill := self.skill_of(tool_name)) is not None:
+            if (
+                tool_name not in self._skill_by_tool
+                and (skill := self.skill_of(tool_name)) is not None
+            ):
                 self.typed_tools(skill)
             return self._skill_by_tool.get(tool_name)
 
-    def put_right(self, sent: str, arguments: Any, others: Iterable[str], offered: Collection[str]) -> tuple[str, Any]:
+    def put_right(
+        self, sent: str, arguments: Any, others: Iterable[str], offered: Collection[str]
+    ) -> tuple[str, Any]:
         """Return a call with its names put right; *others* are the host's own tools, some of them *offered* now."""
         if self.typed_tool(sent) is not None:
             return sent, arguments
-        name, right = put_right(self._runtime, sent, arguments, {name: name for name in others})
+        name, right = put_right(
+            self._runtime, sent, arguments, {name: name for name in others}
+        )
         if name in others and name not in offered:
             return sent, arguments
         return name, right
@@ -147,8 +167,14 @@ class Conversation:
         """Return the skill that a tool of this name belongs to, as far as the name shows it."""
         names = {*self._runtime.function_skills()}
         # "pdf__extract" is the tool of "pdf/extract"; a skill of one tool has the skill's own name.
-        for name in (tool_name, tool_name.partition("__")[0], tool_name.replace("__", "/").partition("/")[0]):
-            if name in names or (name in self._runtime.catalog and not is_hidden(self._runtime, name)):
+        for name in (
+            tool_name,
+            tool_name.partition("__")[0],
+            tool_name.replace("__", "/").partition("/")[0],
+        ):
+            if name in names or (
+                name in self._runtime.catalog and not is_hidden(self._runtime, name)
+            ):
                 return name
         return None
 
@@ -159,7 +185,9 @@ class Conversation:
         except SkillRuntimeError:
             return None
         shape = self._tool_list
-        return fingerprint(active), digest_of(render_activation(active, shape.to_shown_name, shape.to_schema))
+        return fingerprint(active), digest_of(
+            render_activation(active, shape.to_shown_name, shape.to_schema)
+        )
 
     def forget(self, names: Iterable[str]) -> None:
         """Drop the tools of these skills, which have changed; they are rebuilt at the next use."""
@@ -167,7 +195,9 @@ class Conversation:
             for name in names:
                 self._typed.pop(name, None)
                 known = self._skill_by_tool.items()
-                self._skill_by_tool = {tool: found for tool, found in known if found[0] != name}
+                self._skill_by_tool = {
+                    tool: found for tool, found in known if found[0] != name
+                }
 
     def _content(self, response: SkillResponse) -> Content:
         return to_blocks(response, self.session if self.takes_images else None)
@@ -179,12 +209,22 @@ class Conversation:
         defined = definable(self._runtime, callables)
         offered = []
         for callable_name in callables:
-            tool = SkillTool(self._runtime, callable_name, session=self.session, to_content=self._content)
+            tool = SkillTool(
+                self._runtime,
+                callable_name,
+                session=self.session,
+                to_content=self._content,
+            )
             self._skill_by_tool[tool.name] = (name, tool)
             if callable_name not in defined:
                 self._is_any_left_out = True
             # Not offered at all: a schema that is cut is not a schema.
-            elif self.session.admit_schema(tool.name, json.dumps(tool.args_schema, default=str)) is None:
+            elif (
+                self.session.admit_schema(
+                    tool.name, json.dumps(tool.args_schema, default=str)
+                )
+                is None
+            ):
                 offered.append(tool)
             else:
                 del self._skill_by_tool[tool.name]
@@ -193,22 +233,40 @@ class Conversation:
     def _update(self) -> None:
         """Rebuild prompt and tools if the runtime has another catalog or other functions by now."""
         # Compared at every use, because a host may set another catalog at any time.
-        catalog, functions = self._runtime.catalog, tuple(self._runtime.function_skills())
+        catalog, functions = (
+            self._runtime.catalog,
+            tuple(self._runtime.function_skills()),
+        )
         with self._lock:
-            if self._basis is not None and self._basis[0] is catalog and self._basis[1] == functions:
+            if (
+                self._basis is not None
+                and self._basis[0] is catalog
+                and self._basis[1] == functions
+            ):
                 return
             rendered = self._prompting.render(catalog, self.session)
             # With the whole catalog in the prompt, searching would only cost a call.
             self._needs_search = not fits(rendered)
             own = conversation_runtime(
-                self._runtime, self.session, tool_list=self._tool_list, rendered=rendered, let_through=is_control_flow
+                self._runtime,
+                self.session,
+                tool_list=self._tool_list,
+                rendered=rendered,
+                let_through=is_control_flow,
             )
-            self._own = {name: SkillTool(own, name, to_content=self._content) for name in OWN_TOOLS}
+            self._own = {
+                name: SkillTool(own, name, to_content=self._content)
+                for name in OWN_TOOLS
+            }
             self._typed.clear()
             self._is_any_left_out = False
             self._skill_by_tool.clear()
             has_skills = bool(catalog or functions)
-            self._prompt = skills_prompt(self._runtime, rendered, self._tool_list) if has_skills else ""
+            self._prompt = (
+                skills_prompt(self._runtime, rendered, self._tool_list)
+                if has_skills
+                else ""
+            )
             self._basis = (catalog, functions)
 
 
@@ -216,7 +274,11 @@ class Conversations:
     """The conversations of one agent, by the key that each has in its state; the latest 256 are kept."""
 
     def __init__(
-        self, runtime: SkillRuntime, prompting: Prompting, workspace: Workspaces | None, **options: Any
+        self,
+        runtime: SkillRuntime,
+        prompting: Prompting,
+        workspace: Workspaces | None,
+        **options: Any,
     ) -> None:
         """*workspace* is each conversation's, or gives it by its key; *options* are those of `SkillRuntime.session`."""
         self._runtime = runtime
@@ -233,9 +295,17 @@ class Conversations:
             found = self._kept.get(key)
             if found is None:
                 # The key is in the state, so a resumed thread gets the same directory in another process.
-                workspace = self._workspace(key) if callable(self._workspace) else self._workspace
-                session = self._runtime.session(workspace=workspace, key=key, **self._options)
-                found = self._kept[key] = Conversation(self._runtime, session, self._prompting)
+                workspace = (
+                    self._workspace(key)
+                    if callable(self._workspace)
+                    else self._workspace
+                )
+                session = self._runtime.session(
+                    workspace=workspace, key=key, **self._options
+                )
+                found = self._kept[key] = Conversation(
+                    self._runtime, session, self._prompting
+                )
                 # A service sees any number of conversations; a closed one is rebuilt from its state.
                 if len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)[1].session.close()

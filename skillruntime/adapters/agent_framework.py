@@ -18,15 +18,23 @@ __all__ = ["enforce"]
 
 
 @function_middleware
-async def enforce(context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
+async def enforce(
+    context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
+) -> None:
     """Repair malformed arguments by the tool's schema, or answer with what to send instead.
 
     Give it to an agent: ``Agent(client=client, tools=tools, middleware=[enforce])``.
     """
     arguments = context.arguments
-    sent = arguments.model_dump(exclude_unset=True) if hasattr(arguments, "model_dump") else arguments
+    sent = (
+        arguments.model_dump(exclude_unset=True)
+        if hasattr(arguments, "model_dump")
+        else arguments
+    )
     try:
-        context.arguments = repair(sent, context.function.parameters(), name=context.function.name).arguments
+        context.arguments = repair(
+            sent, context.function.parameters(), name=context.function.name
+        ).arguments
     except SkillInputError as error:
         context.result = refusal_text(error)
     else:

@@ -32,7 +32,8 @@ class LoadedSkill(TypedDict):
 
 
 def merge_loaded(
-    before: Mapping[str, LoadedSkill | None] | None, update: Mapping[str, LoadedSkill | None] | None
+    before: Mapping[str, LoadedSkill | None] | None,
+    update: Mapping[str, LoadedSkill | None] | None,
 ) -> dict[str, LoadedSkill | None]:
     """Return the state after *update*: the reducer. None instead of a skill unloads it.
 
@@ -47,7 +48,9 @@ def merge_loaded(
 class SkillState(AgentState[Any]):
     """What the middleware keeps in an agent's state."""
 
-    loaded_skills: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, merge_loaded]]
+    loaded_skills: NotRequired[
+        Annotated[dict[str, Any], PrivateStateAttr, merge_loaded]
+    ]
     skill_session: NotRequired[Annotated[str, PrivateStateAttr]]
     skill_turn: NotRequired[Annotated[str, PrivateStateAttr]]
     """Names the last message of the model, within the conversation: see `first_turn`."""
@@ -60,13 +63,22 @@ def first_turn(state: Mapping[str, Any], parent: str) -> str:
     has other ids. *parent* names the task of the graph around this one, so that two agents of one thread differ.
     """
     messages = state.get("messages") or []
-    people = [number for number, message in enumerate(messages, start=1) if message.type == "human"]
+    people = [
+        number
+        for number, message in enumerate(messages, start=1)
+        if message.type == "human"
+    ]
     begun = people[-1] if people else 0
-    said = [(message.type, message.content, getattr(message, "tool_calls", None)) for message in messages[:begun]]
+    said = [
+        (message.type, message.content, getattr(message, "tool_calls", None))
+        for message in messages[:begun]
+    ]
     turn = digest_of(as_text([state.get("skill_turn"), parent, said]))
     for message in messages[begun:]:
         if isinstance(message, AIMessage):
-            turn = digest_of(turn)  # as `SkillMiddleware` names the turn after each message of the model
+            turn = digest_of(
+                turn
+            )  # as `SkillMiddleware` names the turn after each message of the model
     return turn
 
 
@@ -96,7 +108,11 @@ def loading_answers(messages: Sequence[Any]) -> dict[int, str]:
     for index, message in enumerate(messages):
         if isinstance(message, AIMessage):
             # Only of this message: a model may use the same ids in its next one.
-            calls = {str(call["id"]) for call in message.tool_calls if call["name"] == "load_skill"}
+            calls = {
+                str(call["id"])
+                for call in message.tool_calls
+                if call["name"] == "load_skill"
+            }
         is_answer = isinstance(message, ToolMessage) and message.tool_call_id in calls
         if is_answer and (opening := _OPENING.match(message.text)):
             found[index] = opening["name"]
@@ -114,10 +130,14 @@ def with_text(message: SystemMessage | None, text: str) -> SystemMessage | None:
     # Content blocks keep the cache marks that a host may have put on them.
     if isinstance(message.content, str):
         return message.model_copy(update={"content": f"{message.content}\n\n{text}"})
-    return message.model_copy(update={"content": [*message.content, {"type": "text", "text": text}]})
+    return message.model_copy(
+        update={"content": [*message.content, {"type": "text", "text": text}]}
+    )
 
 
-def with_each_once(messages: list[Any], texts: Mapping[str, str]) -> tuple[list[Any], set[str]]:
+def with_each_once(
+    messages: list[Any], texts: Mapping[str, str]
+) -> tuple[list[Any], set[str]]:
     """Return *messages* with each active skill's instructions at most once, and the names of those shown."""
     shown: set[str] = set()
     changed = messages
@@ -142,9 +162,15 @@ def without_images(messages: list[Any]) -> list[Any]:
     """Return *messages* with the answers of skills as texts alone: an earlier model of the conversation took images."""
     found = []
     for message in messages:
-        is_skills = isinstance(message, ToolMessage) and isinstance(message.artifact, SkillResponse)
+        is_skills = isinstance(message, ToolMessage) and isinstance(
+            message.artifact, SkillResponse
+        )
         has_blocks = is_skills and not isinstance(message.content, str)
-        found.append(message.model_copy(update={"content": message.text}) if has_blocks else message)
+        found.append(
+            message.model_copy(update={"content": message.text})
+            if has_blocks
+            else message
+        )
     return found
 
 
@@ -169,9 +195,19 @@ def second_answers(messages: Sequence[Any]) -> list[ToolMessage]:
 def is_loading(skill: str, state: Mapping[str, Any]) -> bool:
     """Whether the model's last message calls ``load_skill`` for *skill*."""
     # Only the last message: an earlier load is in the state already.
-    last = next((each for each in reversed(state.get("messages") or []) if isinstance(each, AIMessage)), None)
+    last = next(
+        (
+            each
+            for each in reversed(state.get("messages") or [])
+            if isinstance(each, AIMessage)
+        ),
+        None,
+    )
     calls = last.tool_calls if last is not None else []
-    return any(call["name"] == "load_skill" and skill in map(str, call["args"].values()) for call in calls)
+    return any(
+        call["name"] == "load_skill" and skill in map(str, call["args"].values())
+        for call in calls
+    )
 
 
 _SUPERSEDED = "The instructions of {!r} were loaded here; they are now elsewhere in this conversation."
@@ -182,23 +218,35 @@ _UNLOADED = "{!r} was loaded here and is no longer active; load it again to use 
 _UNKNOWN = "is not a valid tool, try one of"
 
 
-def refused(request: ToolCallRequest, code: ErrorCode, message: str, action: str) -> ToolMessage:
+def refused(
+    request: ToolCallRequest, code: ErrorCode, message: str, action: str
+) -> ToolMessage:
     """Return the answer to a call that the middleware does not make, and that the model can correct."""
     call = request.tool_call
-    return refused_call(call["name"], call["id"], SkillError(code, message, True, None, action))
+    return refused_call(
+        call["name"], call["id"], SkillError(code, message, True, None, action)
+    )
 
 
 def in_place_of_framework_text(
-    request: ToolCallRequest, result: ToolMessage, nearest: Callable[[ToolCallRequest], Sequence[str]]
+    request: ToolCallRequest,
+    result: ToolMessage,
+    nearest: Callable[[ToolCallRequest], Sequence[str]],
 ) -> ToolMessage | None:
     """Return the envelope for an unknown tool.
 
     LangGraph's text about it lists every tool of the agent, also those that are not offered at the moment.
     """
-    if result.status != "error" or request.tool is not None or _UNKNOWN not in result.text:
+    if (
+        result.status != "error"
+        or request.tool is not None
+        or _UNKNOWN not in result.text
+    ):
         return None
     call = request.tool_call
-    return refused_call(call["name"], call["id"], unknown_tool(call["name"], nearest(request)))
+    return refused_call(
+        call["name"], call["id"], unknown_tool(call["name"], nearest(request))
+    )
 
 
 def make_storable(answer: ToolMessage) -> None:

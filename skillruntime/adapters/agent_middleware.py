@@ -18,17 +18,39 @@ from langchain_core.tools import BaseTool
 from skillruntime.extras import missing_extra
 
 try:
-    from langchain.agents.middleware.types import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
+    from langchain.agents.middleware.types import (
+        AgentMiddleware,
+        ExtendedModelResponse,
+        ModelRequest,
+        ModelResponse,
+    )
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
 except ModuleNotFoundError as error:
     raise missing_extra(error) from None
 
 from skillruntime.adapters import agent_messages
-from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting, Workspaces
-from skillruntime.adapters.agent_messages import SkillState, active_skills, first_turn, loading_answers, next_use
+from skillruntime.adapters.agent_conversation import (
+    Conversation,
+    Conversations,
+    Prompting,
+    Workspaces,
+)
+from skillruntime.adapters.agent_messages import (
+    SkillState,
+    active_skills,
+    first_turn,
+    loading_answers,
+    next_use,
+)
 from skillruntime.adapters.checkpoints import register_checkpoint_types
-from skillruntime.adapters.conversation_tools import FIXED, TYPED, ToolListName, require_free_names, unknown_tool
+from skillruntime.adapters.conversation_tools import (
+    FIXED,
+    TYPED,
+    ToolListName,
+    require_free_names,
+    unknown_tool,
+)
 from skillruntime.adapters.known_names import is_hidden, meant_tool
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
@@ -84,19 +106,25 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             raise TypeError(f"pins takes a list of names; got {pins!r}")
         if not isinstance(max_active, int) or max_active < 1:
             raise ValueError(f"max_active must be at least 1; got {max_active!r:.80}")
-        if tools not in tuple(_TOOL_LISTS):  # a list of tools cannot be looked up in a dict
+        if tools not in tuple(
+            _TOOL_LISTS
+        ):  # a list of tools cannot be looked up in a dict
             raise ValueError(
                 f"tools must be 'fixed' or 'typed', and the agent's other tools go to create_agent; got {tools!r:.80}"
             )
         self._tool_list = _TOOL_LISTS[tools]
         register_checkpoint_types()
         prompting = Prompting(self._tool_list, catalog_tokens, style, tuple(pins))
-        self._conversations = Conversations(runtime, prompting, workspace, limits=limits, model=model)
+        self._conversations = Conversations(
+            runtime, prompting, workspace, limits=limits, model=model
+        )
         self._runtime = runtime
         self._max_active = max_active
         self._catches = catch_errors
         self._seen: set[str] = set()  # the host's tools
-        self._own = tuple(dict.fromkeys((*self._tool_list.own, "search_skills", "call_skill")))
+        self._own = tuple(
+            dict.fromkeys((*self._tool_list.own, "search_skills", "call_skill"))
+        )
         # LangChain reads `tools` once, at create_agent; each request then gets those of its own conversation.
         template = Conversation(runtime, runtime.session(limits=limits), prompting)
         self.tools = [template.own_tool(name) for name in self._own]
@@ -122,7 +150,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def before_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
         """Begin or resume the conversation."""
         config = var_child_runnable_config.get() or {}
-        parent = str(config.get("configurable", {}).get("checkpoint_ns", "")).rpartition("|")[0]
+        parent = str(
+            config.get("configurable", {}).get("checkpoint_ns", "")
+        ).rpartition("|")[0]
         update: dict[str, Any] = {"skill_turn": first_turn(state, parent)}
         if "skill_session" not in state:
             update["skill_session"] = uuid.uuid4().hex
@@ -133,31 +163,41 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             self._runtime.catalog = fresh
         conversation = self._conversations.of(state)
         if changed := self._changed(state, conversation):
-            self._runtime.catalog = fresh  # drops the contracts that were read from the files as they were
+            self._runtime.catalog = (
+                fresh  # drops the contracts that were read from the files as they were
+            )
             conversation.forget(changed)
             update["loaded_skills"] = changed
         if resumed := self._resumed(state):
             update["loaded_skills"] = resumed
         return update
 
-    async def abefore_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
+    async def abefore_agent(
+        self, state: SkillState, runtime: Any
+    ) -> dict[str, Any] | None:
         """Begin or resume the conversation; files are read in a worker thread."""
         return await anyio.to_thread.run_sync(self.before_agent, state, runtime)
 
     def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Add the skills to the request, and repair or answer broken tool calls in the reply."""
         return self._settled(request, handler(self._prepared(request)))
 
     async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Add the skills to the request, and repair or answer broken tool calls in the reply."""
         return self._settled(request, await handler(self._prepared(request)))
 
     def wrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
     ) -> ToolMessage | Command[Any]:
         """Run a skill's tool, or another tool."""
         routed = self._routed(request)
@@ -170,7 +210,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return self._answered(routed, result)
 
     async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
     ) -> ToolMessage | Command[Any]:
         """Run a skill's tool, or another tool."""
         routed = self._routed(request)
@@ -193,13 +235,18 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         conversation = self._conversations.of(state)
         found: dict[str, Any] = {}
         for name in loading_answers(state.get("messages") or []).values():
-            if is_hidden(self._runtime, name) or (now := conversation.edition_of(name)) is None:
+            if (
+                is_hidden(self._runtime, name)
+                or (now := conversation.edition_of(name)) is None
+            ):
                 continue
             edition, text = now
             found[name] = {"edition": edition, "text": text, "used": len(found) + 1}
         return found
 
-    def _changed(self, state: Mapping[str, Any], conversation: Conversation) -> dict[str, Any]:
+    def _changed(
+        self, state: Mapping[str, Any], conversation: Conversation
+    ) -> dict[str, Any]:
         """Return the active skills that have changed, as the state shall have them, and None for one that is gone."""
         changed: dict[str, Any] = {}
         for name, loaded in active_skills(state, self._max_active).items():
@@ -215,11 +262,15 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         conversation = self._conversations.of(state)
         active = active_skills(state, self._max_active)
         # A session that was rebuilt in this process knows nothing of what the state says was loaded.
-        conversation.session.resume({name: loaded["edition"] for name, loaded in active.items()})
+        conversation.session.resume(
+            {name: loaded["edition"] for name, loaded in active.items()}
+        )
         texts = {name: loaded["text"] for name, loaded in active.items()}
         conversation.session.note_request()
         # By identity: a message compares by its fields, and two answers may be the same text.
-        second = {id(message) for message in agent_messages.second_answers(request.messages)}
+        second = {
+            id(message) for message in agent_messages.second_answers(request.messages)
+        }
         once = [message for message in request.messages if id(message) not in second]
         messages, shown = agent_messages.with_each_once(once, texts)
         conversation.takes_images = agent_messages.takes_images(request.model)
@@ -227,30 +278,51 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             messages = agent_messages.without_images(messages)
         # Summarised or trimmed away, or changed on disk since: the law of this module.
         gone = (name for name in active if name not in shown)
-        restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]
+        restored = [
+            conversation.instructions(name, active[name]["edition"]) for name in gone
+        ]
         skills_text = "\n\n".join([conversation.prompt(), *filter(None, restored)])
         _require_distinct(request.tools, self._own)
         others = [tool for tool in request.tools if _name_of(tool) not in self._own]
         # Providers reject two tools of one name; that of the host is kept.
         taken = {_name_of(tool) for tool in others}
-        typed = [tool for tool in self._typed_tools(conversation, active) if tool.name not in taken]
+        typed = [
+            tool
+            for tool in self._typed_tools(conversation, active)
+            if tool.name not in taken
+        ]
         needed = conversation.needed_tools()
-        own = [conversation.own_tool(name) for name in map(_name_of, request.tools) if name in needed]
+        own = [
+            conversation.own_tool(name)
+            for name in map(_name_of, request.tools)
+            if name in needed
+        ]
         return request.override(
-            system_message=agent_messages.with_text(request.system_message, skills_text),
+            system_message=agent_messages.with_text(
+                request.system_message, skills_text
+            ),
             messages=messages,
             tools=[*others, *own, *typed],
         )
 
-    def _typed_tools(self, conversation: Conversation, active: Mapping[str, Any]) -> list[SkillTool]:
+    def _typed_tools(
+        self, conversation: Conversation, active: Mapping[str, Any]
+    ) -> list[SkillTool]:
         if self._tool_list is not TYPED:
             return []
         functions = conversation.function_tools()
         names = {tool.name for tool in functions}
-        loaded = [tool for name in active for tool in conversation.typed_tools(name) if tool.name not in names]
+        loaded = [
+            tool
+            for name in active
+            for tool in conversation.typed_tools(name)
+            if tool.name not in names
+        ]
         return [*functions, *loaded]
 
-    def _settled(self, request: ModelRequest[Any], response: Any) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+    def _settled(
+        self, request: ModelRequest[Any], response: Any
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         if isinstance(response, AIMessage):
             response = ModelResponse(result=[response])
         # An ExtendedModelResponse of another middleware wraps the ModelResponse.
@@ -261,20 +333,30 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._seen |= offered
 
         def is_ours(name: str) -> bool:
-            return name in self._own or self._catches or conversation.typed_tool(name) is not None
+            return (
+                name in self._own
+                or self._catches
+                or conversation.typed_tool(name) is not None
+            )
 
         def put_right(name: str, arguments: Any) -> tuple[str, Any]:
             return conversation.put_right(name, arguments, self._seen, offered)
 
         result: list[BaseMessage] = []
         for message in inner.result:
-            result += with_calls_settled(message, is_ours, put_right) if isinstance(message, AIMessage) else [message]
+            result += (
+                with_calls_settled(message, is_ours, put_right)
+                if isinstance(message, AIMessage)
+                else [message]
+            )
         inner.result = result
         if inner is not response:
             extended: ExtendedModelResponse[Any] = response
             return extended
         # Here, without a node of the graph for it: a call of this message can start only after the state has its turn.
-        update: dict[str, Any] = {"skill_turn": digest_of(str(request.state.get("skill_turn")))}
+        update: dict[str, Any] = {
+            "skill_turn": digest_of(str(request.state.get("skill_turn")))
+        }
         # The request left them out; so they leave the state too.
         second = agent_messages.second_answers(request.state.get("messages") or [])
         if gone := [RemoveMessage(str(message.id)) for message in second if message.id]:
@@ -286,14 +368,22 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         name = request.tool_call["name"]
         conversation = self._conversations.of(request.state)
         if request.tool is not None:
-            return request.override(tool=conversation.own_tool(name)) if name in self._own else request
-        if (found := conversation.typed_tool(name)) is not None and self._may_call(found[0], request.state):
+            return (
+                request.override(tool=conversation.own_tool(name))
+                if name in self._own
+                else request
+            )
+        if (found := conversation.typed_tool(name)) is not None and self._may_call(
+            found[0], request.state
+        ):
             return request.override(tool=found[1])
         if (skill_name := conversation.skill_of(name)) is not None:
             return self._not_offered(request, conversation, skill_name)
         return request  # a middleware inside this one may know the tool; if none does, `_answered` says so
 
-    def _not_offered(self, request: ToolCallRequest, conversation: Conversation, skill: str) -> ToolMessage:
+    def _not_offered(
+        self, request: ToolCallRequest, conversation: Conversation, skill: str
+    ) -> ToolMessage:
         """Return the answer to a call of a tool that *skill* does not have, or not yet."""
         name = request.tool_call["name"]
         if not self._may_call(skill, request.state):
@@ -303,8 +393,14 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             # To load it again would not help.
             tools = [tool.name for tool in conversation.typed_tools(skill)]
             wrong = f"The skill {skill!r} is loaded and offers no tool {name!r}"
-            action = f"Use one of its tools: {', '.join(map(repr, tools))}" if tools else "Follow its instructions"
-        return agent_messages.refused(request, ErrorCode.TOOL_NOT_AVAILABLE, wrong, action)
+            action = (
+                f"Use one of its tools: {', '.join(map(repr, tools))}"
+                if tools
+                else "Follow its instructions"
+            )
+        return agent_messages.refused(
+            request, ErrorCode.TOOL_NOT_AVAILABLE, wrong, action
+        )
 
     def _may_call(self, skill: str, state: Mapping[str, Any]) -> bool:
         """Whether a tool of *skill* may run: it is loaded, or needs no loading.
@@ -312,15 +408,23 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         Behind a fixed tool list a model that calls a skill's tool by its own name is understood. Models also load a
         skill and call it in one message: both calls run in parallel, so the load is not in the state yet.
         """
-        if self._tool_list is not TYPED or skill in active_skills(state, self._max_active):
+        if self._tool_list is not TYPED or skill in active_skills(
+            state, self._max_active
+        ):
             return True
         # A function of the host alone needs no loading.
-        return skill in self._runtime.function_skills() or agent_messages.is_loading(skill, state)
+        return skill in self._runtime.function_skills() or agent_messages.is_loading(
+            skill, state
+        )
 
-    def _answered(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
+    def _answered(
+        self, request: ToolCallRequest, result: ToolMessage | Command[Any]
+    ) -> ToolMessage | Command[Any]:
         """Return *result*, or the envelope in place of LangGraph's own text about a call that it refused."""
         if isinstance(result, ToolMessage):
-            own = agent_messages.in_place_of_framework_text(request, result, self._nearest)
+            own = agent_messages.in_place_of_framework_text(
+                request, result, self._nearest
+            )
             if own is not None:
                 return own
             agent_messages.make_storable(result)
@@ -328,28 +432,40 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
     def _is_skills(self, request: ToolCallRequest) -> bool:
         """Whether the tool is one of the conversation's own or a skill's."""
-        return request.tool_call["name"] in self._own or isinstance(request.tool, SkillTool)
+        return request.tool_call["name"] in self._own or isinstance(
+            request.tool, SkillTool
+        )
 
     def _nearest(self, request: ToolCallRequest) -> tuple[str, ...]:
         """Return the names of tools that are most like that of a call which nothing answers."""
-        return meant_tool(self._runtime, request.tool_call["name"], {name: name for name in self._own}).nearest
+        return meant_tool(
+            self._runtime, request.tool_call["name"], {name: name for name in self._own}
+        ).nearest
 
     def _caught(self, request: ToolCallRequest, error: Exception) -> ToolMessage:
         error = unwrapped(error)
         name = request.tool_call["name"]
         if request.tool is None and not is_control_flow(error):
-            return refused_call(name, request.tool_call["id"], unknown_tool(name, self._nearest(request)))
+            return refused_call(
+                name,
+                request.tool_call["id"],
+                unknown_tool(name, self._nearest(request)),
+            )
         # A host that has its own error handling keeps it, unless it asked for envelopes.
         if is_control_flow(error) or not (self._catches or self._is_skills(request)):
             raise error
         return refused_call(name, request.tool_call["id"], *to_errors(error, name))
 
-    def _noted(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
+    def _noted(
+        self, request: ToolCallRequest, result: ToolMessage | Command[Any]
+    ) -> ToolMessage | Command[Any]:
         """Return *result*, with an update of the state: which skill was loaded or used."""
         if not isinstance(result, ToolMessage):
             return result
         response = result.artifact
-        metadata = (response.metadata or {}) if isinstance(response, SkillResponse) else {}
+        metadata = (
+            (response.metadata or {}) if isinstance(response, SkillResponse) else {}
+        )
         loaded = metadata.get("loaded")
         before = active_skills(request.state, self._max_active)
         used = next_use(request.state)
@@ -363,10 +479,18 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             else:
                 result.additional_kwargs["skillruntime"] = {"loaded": name}
         else:
-            tool = self._conversations.of(request.state).typed_tool(request.tool_call["name"])
+            tool = self._conversations.of(request.state).typed_tool(
+                request.tool_call["name"]
+            )
             # The use counts for the skill, whichever way it was called: the least recently used one is dropped.
-            called = str(request.tool_call["args"].get("name", ""))  # of call_skill: "pdf-processing/extract"
-            name = tool[0] if tool is not None else called.replace("__", "/").partition("/")[0]
+            called = str(
+                request.tool_call["args"].get("name", "")
+            )  # of call_skill: "pdf-processing/extract"
+            name = (
+                tool[0]
+                if tool is not None
+                else called.replace("__", "/").partition("/")[0]
+            )
             if name not in before or not self._is_skills(request):
                 return result
             entry = {**before[name], "used": used}
@@ -377,7 +501,9 @@ def _name_of(tool: BaseTool | dict[str, Any]) -> str:
     return tool.name if isinstance(tool, BaseTool) else str(tool.get("name", ""))
 
 
-def _require_distinct(tools: Sequence[BaseTool | dict[str, Any]], own: Sequence[str]) -> None:
+def _require_distinct(
+    tools: Sequence[BaseTool | dict[str, Any]], own: Sequence[str]
+) -> None:
     """Refuse a tool of the host that has the name of one of ours: a call could reach only one of the two.
 
     `create_agent` keeps one of two tools of a name without a word, and a middleware sees the host's tools only here.

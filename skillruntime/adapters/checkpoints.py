@@ -47,11 +47,19 @@ def storable(value: Any, depth: int = 0) -> Any:
         if depth > 100:
             raise ValueError("nested too deep")
         parts = value.items() if isinstance(value, dict) else enumerate(value)
-        changed = {key: new for key, part in parts if (new := storable(part, depth + 1)) is not part}
+        changed = {
+            key: new
+            for key, part in parts
+            if (new := storable(part, depth + 1)) is not part
+        }
         if isinstance(value, dict):
             storable("".join(map(str, value)))
             return {**value, **changed} if changed else value
-        return [changed.get(number, part) for number, part in enumerate(value)] if changed else value
+        return (
+            [changed.get(number, part) for number, part in enumerate(value)]
+            if changed
+            else value
+        )
     return value
 
 
@@ -59,8 +67,12 @@ def _keep_in_python_dumps() -> None:
     """Let ``model_dump()`` return a response as it is, and ``model_dump(mode="json")`` its JSON object."""
     # A serializer for JSON only falls back to that of the inner schema; "to-string" for JSON only returns the value
     # itself in Python mode. Without the inner one pydantic would ask the class for its serializer again, endlessly.
-    as_it_is = core_schema.any_schema(serialization=core_schema.to_string_ser_schema(when_used="json"))
-    to_json = core_schema.plain_serializer_function_ser_schema(SkillResponse.to_dict, when_used="json")
+    as_it_is = core_schema.any_schema(
+        serialization=core_schema.to_string_ser_schema(when_used="json")
+    )
+    to_json = core_schema.plain_serializer_function_ser_schema(
+        SkillResponse.to_dict, when_used="json"
+    )
     schema = core_schema.chain_schema([as_it_is], serialization=to_json)
     SkillResponse.__pydantic_serializer__ = SchemaSerializer(schema)  # type: ignore[attr-defined]  # the hook that pydantic reads
 

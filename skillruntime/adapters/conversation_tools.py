@@ -14,16 +14,31 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
-from skillruntime.adapters.known_names import OWN_TOOLS, is_hidden, meant_callable, meant_skill
+from skillruntime.adapters.known_names import (
+    OWN_TOOLS,
+    is_hidden,
+    meant_callable,
+    meant_skill,
+)
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.closest_names import nearest_names
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.catalog.resources import media_type
-from skillruntime.catalog.visibility import escaped, visible_json, visible_line, visible_text
+from skillruntime.catalog.visibility import (
+    escaped,
+    visible_json,
+    visible_line,
+    visible_text,
+)
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode, SkillError, SkillNotFoundError, SkillRuntimeError
+from skillruntime.errors import (
+    ErrorCode,
+    SkillError,
+    SkillNotFoundError,
+    SkillRuntimeError,
+)
 from skillruntime.runtime.activation import fingerprint, within_tokens
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
@@ -55,7 +70,9 @@ class ToolList:
     to_schema: Callable[[Contract], Mapping[str, Any]] | None
 
 
-_ON_FAILURE = "Answers are envelopes: on failure, read errors[].suggested_action and act on it."
+_ON_FAILURE = (
+    "Answers are envelopes: on failure, read errors[].suggested_action and act on it."
+)
 
 TYPED = ToolList(
     ("load_skill", "read_skill_resource"),
@@ -85,7 +102,11 @@ def to_text(response: SkillResponse) -> str:
     if "page" in metadata:
         return escaped(visible_text(metadata["page"]))
     # In JSON every line end and quote of a long text would cost a token more.
-    if isinstance(response.data, str) and response.status == "success" and metadata.get("skill") in OWN_TOOLS:
+    if (
+        isinstance(response.data, str)
+        and response.status == "success"
+        and metadata.get("skill") in OWN_TOOLS
+    ):
         return escaped(response.data)
     return escaped(visible_json(response.to_json()))
 
@@ -101,7 +122,9 @@ def to_object(response: SkillResponse) -> dict[str, Any]:
     if "page" in metadata:
         response = replace(response, data=metadata.pop("page"), metadata=metadata)
     # Half of a surrogate pair is hidden too: Google's SDK could not encode it, and the whole request would fail.
-    envelope: dict[str, Any] = json.loads(escaped(visible_json(response.to_json(), escape=r"\\u")))
+    envelope: dict[str, Any] = json.loads(
+        escaped(visible_json(response.to_json(), escape=r"\\u"))
+    )
     return envelope
 
 
@@ -109,7 +132,11 @@ def visible_callables(runtime: SkillRuntime) -> list[str]:
     """Return what a model may call: scripts, functions, remote skills and tools of MCP servers alike."""
     require_free_names(runtime)
     # A third-party skill that is called as one of our tools is left out: it must not end the host's program.
-    return [name for name in runtime.callable_names() if not is_hidden(runtime, name) and name not in OWN_TOOLS]
+    return [
+        name
+        for name in runtime.callable_names()
+        if not is_hidden(runtime, name) and name not in OWN_TOOLS
+    ]
 
 
 def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
@@ -128,7 +155,9 @@ def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract
             text = f"{name} {contract.description} {json.dumps(to_tool_schema(contract), ensure_ascii=False)}"
             limited.setdefault(metadata.name, {})[name] = text
     for definitions in limited.values():
-        for name in definitions.keys() - within_tokens(definitions, runtime.definition_tokens):
+        for name in definitions.keys() - within_tokens(
+            definitions, runtime.definition_tokens
+        ):
             del contracts[name]
     return contracts
 
@@ -147,7 +176,11 @@ def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
         raise ValueError(f"style must be 'typed' or 'generic'; got {style!r}")
     if not runtime.catalog.surely_has_tools(MOST_TOOLS + 1):
         # Not a list: at ten thousand skills reading every contract takes minutes.
-        visible = (name for name in runtime.iter_callable_names() if not is_hidden(runtime, name))
+        visible = (
+            name
+            for name in runtime.iter_callable_names()
+            if not is_hidden(runtime, name)
+        )
         if len(list(islice(visible, MOST_TOOLS + 1))) <= MOST_TOOLS:
             return "typed"
     warnings.warn(
@@ -166,7 +199,9 @@ def require_runtime(value: Any) -> None:
         TypeError: *value* is not a `SkillRuntime`.
     """
     if not isinstance(value, SkillRuntime):
-        raise TypeError(f"expected a runtime, as SkillRuntime(discover('skills')) makes it; got {value!r:.80}")
+        raise TypeError(
+            f"expected a runtime, as SkillRuntime(discover('skills')) makes it; got {value!r:.80}"
+        )
 
 
 def require_free_names(runtime: Any) -> None:
@@ -189,13 +224,20 @@ def tool_list_of(style: ToolStyle) -> ToolList:
     return TYPED if style == "typed" else FIXED
 
 
-def skills_prompt(runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList) -> str:
+def skills_prompt(
+    runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList
+) -> str:
     """Return the system message's part about skills: how to use them, the catalog, and the host's functions."""
     parts = [tool_list.how_to, rendered.text]
     # Typed tools describe functions already; behind call_skill a model would not know that they exist.
     if tool_list.to_schema is not None and (names := runtime.function_skills()):
-        lines = [f"- {name}: {_description(runtime, name)}" for name in names[:MAX_OFFERED_NAMES]]
-        parts.append("\n".join(["Functions (load one by name for its arguments):", *lines]))
+        lines = [
+            f"- {name}: {_description(runtime, name)}"
+            for name in names[:MAX_OFFERED_NAMES]
+        ]
+        parts.append(
+            "\n".join(["Functions (load one by name for its arguments):", *lines])
+        )
     return "\n\n".join(filter(None, parts))
 
 
@@ -205,7 +247,9 @@ def unknown_tool(name: Any, nearest: Sequence[str] = ()) -> SkillError:
         ErrorCode.TOOL_NOT_AVAILABLE,
         f"Unknown tool {str(name)[:80]!r}",
         recoverable=True,
-        suggested_action=_did_you_mean(nearest) if nearest else "Use one of the tools that are offered",
+        suggested_action=_did_you_mean(nearest)
+        if nearest
+        else "Use one of the tools that are offered",
     )
 
 
@@ -231,14 +275,20 @@ def conversation_runtime(
     """
     own = SkillRuntime()
 
-    @own.implements("load_skill", contract=_load_skill(_offered_names(runtime, rendered)))
+    @own.implements(
+        "load_skill", contract=_load_skill(_offered_names(runtime, rendered))
+    )
     def load_skill(arguments: dict[str, Any]) -> SkillResponse:
         # Before anything else, so that no other error reveals that it exists.
         name = _skill_name(runtime, arguments["name"])
         if load is not None:
             return SkillResponse("success", load(name))
-        text = session.activate(name, to_tool_name=tool_list.to_shown_name, to_schema=tool_list.to_schema)
-        active = session.active[runtime.catalog[name].name if name in runtime.catalog else name]
+        text = session.activate(
+            name, to_tool_name=tool_list.to_shown_name, to_schema=tool_list.to_schema
+        )
+        active = session.active[
+            runtime.catalog[name].name if name in runtime.catalog else name
+        ]
         # The middleware keeps both in the agent's state.
         loaded = {"name": active.name, "digest": fingerprint(active)}
         return SkillResponse("success", text, metadata={"loaded": loaded})
@@ -253,7 +303,9 @@ def conversation_runtime(
         # For `SkillSession.images`, which looks whether it is one.
         is_image = media_type(path).startswith("image/")
         return SkillResponse(
-            "success", text, metadata={"resource": {"skill": name, "path": path}} if is_image else None
+            "success",
+            text,
+            metadata={"resource": {"skill": name, "path": path}} if is_image else None,
         )
 
     @own.implements("search_skills", contract=_SEARCH)
@@ -263,15 +315,26 @@ def conversation_runtime(
         hits = runtime.catalog.search(query, limit)
         later = "" if hits.bodies_searched else f"\n{_NOT_INDEXED}"
         found = [f"- {hit.name}: {visible_line(hit.description)}" for hit in hits]
-        found += [f"- {name}: {_description(runtime, name)}" for name in runtime.function_skills(query)]
+        found += [
+            f"- {name}: {_description(runtime, name)}"
+            for name in runtime.function_skills(query)
+        ]
         if found:
             return "\n".join(found[:limit]) + later
-        guess = nearest_names(query, (*runtime.catalog.for_model(), *runtime.function_skills()), 3)
-        nearest = f" The nearest names, which is a guess: {', '.join(guess)}." if guess else ""
+        guess = nearest_names(
+            query, (*runtime.catalog.for_model(), *runtime.function_skills()), 3
+        )
+        nearest = (
+            f" The nearest names, which is a guess: {', '.join(guess)}."
+            if guess
+            else ""
+        )
         return f"No skill matches these words.{nearest} Try other words, or load a skill that may fit.{later}"
 
     @own.implements("call_skill", contract=CALL_SKILL)
-    async def call_skill(arguments: dict[str, Any], context: CallContext) -> SkillResponse:
+    async def call_skill(
+        arguments: dict[str, Any], context: CallContext
+    ) -> SkillResponse:
         name = _callable_name(runtime, arguments["name"])
         # One call id for both: a trace shows the skill under the tool call of the model.
         return await runtime.call(
@@ -302,13 +365,21 @@ def tools_of_conversation(
         ValueError: two callables would share a tool name.
     """
     tool_list = tool_list_of(style)
-    own = conversation_runtime(runtime, session, tool_list=tool_list, rendered=rendered, let_through=let_through)
+    own = conversation_runtime(
+        runtime,
+        session,
+        tool_list=tool_list,
+        rendered=rendered,
+        let_through=let_through,
+    )
     callables = [] if style == "generic" else visible_callables(runtime)
     tool_names([*callables, *OWN_TOOLS])
     contracts = definable(runtime, callables)
     names = ["load_skill", "read_skill_resource"]
     names += [] if fits(rendered) else ["search_skills"]
-    names += ["call_skill"] if style == "generic" or len(contracts) < len(callables) else []
+    names += (
+        ["call_skill"] if style == "generic" or len(contracts) < len(callables) else []
+    )
     return own, names, contracts
 
 
@@ -351,7 +422,8 @@ def _callable_name(runtime: SkillRuntime, sent: str) -> str:
     _require_visible(runtime, sent)
     if meant.nearest and meant_skill(runtime, sent) is None:
         raise SkillNotFoundError(
-            f"There is no skill or tool named {sent[:80]!r}", suggested_action=_did_you_mean(meant.nearest)
+            f"There is no skill or tool named {sent[:80]!r}",
+            suggested_action=_did_you_mean(meant.nearest),
         )
     return sent
 
@@ -363,17 +435,31 @@ def _require_visible(runtime: SkillRuntime, name: str) -> None:
         runtime.catalog.for_model().activate(name.partition("/")[0])
 
 
-def _contract(name: str, description: str, required: list[str], /, **properties: Mapping[str, Any]) -> Contract:
+def _contract(
+    name: str, description: str, required: list[str], /, **properties: Mapping[str, Any]
+) -> Contract:
     # Hosts run read-only tools without asking; what call_skill does, the skill decides.
     read_only = {} if name == "call_skill" else {"annotations": {"read_only": True}}
-    schema = {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
-    return Contract.from_dict({"name": name, "description": description, **read_only, "input": schema})
+    schema = {
+        "type": "object",
+        "required": required,
+        "additionalProperties": False,
+        "properties": properties,
+    }
+    return Contract.from_dict(
+        {"name": name, "description": description, **read_only, "input": schema}
+    )
 
 
 def _load_skill(names: tuple[str, ...]) -> Contract:
     if not names:
         return LOAD_SKILL
-    return _contract("load_skill", LOAD_SKILL.description, ["name"], name={"type": "string", "enum": [*names]})
+    return _contract(
+        "load_skill",
+        LOAD_SKILL.description,
+        ["name"],
+        name={"type": "string", "enum": [*names]},
+    )
 
 
 _NAME = {"type": "string", "minLength": 1, "description": "The skill's name, as listed"}
@@ -388,20 +474,39 @@ READ_RESOURCE = _contract(
     "Read one text file of a skill, by the path that load_skill listed, or the rest of a text that was cut.",
     ["name", "path"],
     name=_NAME,
-    path={"type": "string", "minLength": 1, "description": "Such as 'references/FORMS.md'"},
+    path={
+        "type": "string",
+        "minLength": 1,
+        "description": "Such as 'references/FORMS.md'",
+    },
 )
 _SEARCH = _contract(
     "search_skills",
     "Find skills by what they do; not all may be listed.",
     ["query"],
-    query={"type": "string", "minLength": 1, "description": "What the task is about, in a few words"},
-    limit={"type": "integer", "minimum": 1, "maximum": 50, "description": "How many at most; 10 if not given"},
+    query={
+        "type": "string",
+        "minLength": 1,
+        "description": "What the task is about, in a few words",
+    },
+    limit={
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 50,
+        "description": "How many at most; 10 if not given",
+    },
 )
 CALL_SKILL = _contract(
     "call_skill",
     "Call a skill's tool with arguments, as its instructions say; returns an envelope.",
     ["name"],
     name={**_NAME, "description": "What to call, such as 'pdf-processing/extract'"},
-    arguments={"type": "object", "description": "The arguments, as the skill's contract says"},
-    version={"type": "string", "description": "The version the arguments are written for, if known"},
+    arguments={
+        "type": "object",
+        "description": "The arguments, as the skill's contract says",
+    },
+    version={
+        "type": "string",
+        "description": "The version the arguments are written for, if known",
+    },
 )

@@ -23,7 +23,13 @@ from pydantic import BaseModel, PrivateAttr, ValidationError
 from typing_extensions import Unpack
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
-from skillruntime.adapters.tool_call import PROOF, ainvoke, invoke, is_control_flow, to_tool_result
+from skillruntime.adapters.tool_call import (
+    PROOF,
+    ainvoke,
+    invoke,
+    is_control_flow,
+    to_tool_result,
+)
 from skillruntime.contract.annotation_schema import SchemaWriter
 from skillruntime.contract.coercion.state import Policy, Repair, policy_named
 from skillruntime.contract.contract import Accepted, Contract, Formats
@@ -36,7 +42,9 @@ from skillruntime.runtime.error_responses import to_errors, unwrapped
 Aliases = Mapping[str, Sequence[str]]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_refusal: ContextVar[SkillResponse | None] = ContextVar("skillruntime_refusal", default=None)
+_refusal: ContextVar[SkillResponse | None] = ContextVar(
+    "skillruntime_refusal", default=None
+)
 
 
 class EnforceOptions(TypedDict, total=False):
@@ -53,7 +61,9 @@ def enforce(tool: BaseTool, **options: Unpack[EnforceOptions]) -> EnforcedTool: 
 def enforce(tool: _Function, **options: Unpack[EnforceOptions]) -> _Function: ...
 @overload
 def enforce(**options: Unpack[EnforceOptions]) -> Callable[[_Function], _Function]: ...
-def enforce(tool: Any = inspect.Parameter.empty, **options: Unpack[EnforceOptions]) -> Any:
+def enforce(
+    tool: Any = inspect.Parameter.empty, **options: Unpack[EnforceOptions]
+) -> Any:
     """Return *tool* with its argument schema enforced as a contract; a malformed call of a LangChain tool never raises.
 
     A plain function stays one, sync or async: its arguments are checked and repaired by its signature, and a malformed
@@ -79,39 +89,65 @@ def enforce(tool: Any = inspect.Parameter.empty, **options: Unpack[EnforceOption
     if inspect.isroutine(tool):
         return _enforced_function(tool, **options)
     if not isinstance(tool, BaseTool):
-        raise TypeError(f"enforce takes one tool of LangChain or one function; got {tool!r:.80}")
+        raise TypeError(
+            f"enforce takes one tool of LangChain or one function; got {tool!r:.80}"
+        )
     return EnforcedTool(tool, **options)
 
 
 def _enforced_function(
-    function: _Function, policy: str | None = None, formats: Formats = "annotate", aliases: Aliases | None = None
+    function: _Function,
+    policy: str | None = None,
+    formats: Formats = "annotate",
+    aliases: Aliases | None = None,
 ) -> Callable[..., Any]:
     typed = TypedFunction.of(function)
-    contract = Contract.from_dict(_with_aliases(typed.document(), aliases), formats=formats)
+    contract = Contract.from_dict(
+        _with_aliases(typed.document(), aliases), formats=formats
+    )
     known = None if policy is None else policy_named(policy)
 
     def call(*args: Any, **named: Any) -> Any:
         positional = typed.signature.bind_partial(*args).arguments
         if twice := positional.keys() & named.keys():
             raise TypeError(f"{contract.name}() got several values for {min(twice)!r}")
-        own = {name: positional.pop(name) for name in positional.keys() - typed.adapters.keys()}  # `self`, say
-        bound = typed.bind(contract.accept({**positional, **named}, policy=known).arguments, None)
+        own = {
+            name: positional.pop(name)
+            for name in positional.keys() - typed.adapters.keys()
+        }  # `self`, say
+        bound = typed.bind(
+            contract.accept({**positional, **named}, policy=known).arguments, None
+        )
         bound.arguments.update(own)
         return function(*bound.args, **bound.kwargs)
 
     async def acall(*args: Any, **named: Any) -> Any:
         return await call(*args, **named)
 
-    return functools.wraps(function)(acall if inspect.iscoroutinefunction(function) else call)
+    return functools.wraps(function)(
+        acall if inspect.iscoroutinefunction(function) else call
+    )
 
 
 def _with_aliases(document: dict[str, Any], aliases: Aliases | None) -> dict[str, Any]:
-    listed = {name: [own] if isinstance(own, str) else list(own) for name, own in (aliases or {}).items()}
+    listed = {
+        name: [own] if isinstance(own, str) else list(own)
+        for name, own in (aliases or {}).items()
+    }
     return {**document, "aliases": listed}
 
 
 _COPIED = (
-    *("name", "description", "response_format", "return_direct", "verbose", "callbacks", "tags", "metadata"),
+    *(
+        "name",
+        "description",
+        "response_format",
+        "return_direct",
+        "verbose",
+        "callbacks",
+        "tags",
+        "metadata",
+    ),
     "extras",
 )
 
@@ -135,12 +171,16 @@ class EnforcedTool(BaseTool):
         register_checkpoint_types()
         contract = _contract_of(tool, formats, aliases)
         super().__init__(
-            args_schema=tool.args_schema if tool.args_schema is not None else contract.to_dict()["input"],
+            args_schema=tool.args_schema
+            if tool.args_schema is not None
+            else contract.to_dict()["input"],
             **{name: getattr(tool, name) for name in _COPIED},
         )
         self._inner = tool
         self._contract = contract
-        self._policy = None if policy is None else policy_named(policy)  # an unknown name is refused here
+        self._policy = (
+            None if policy is None else policy_named(policy)
+        )  # an unknown name is refused here
         self._injected = _injected_names(tool, contract)
 
     @property
@@ -217,8 +257,16 @@ class EnforcedTool(BaseTool):
         is_from_host = tool_node is not None and any(
             isinstance(value, tool_node.ToolRuntime) for value in tool_input.values()
         )
-        injected = {key: value for key, value in tool_input.items() if is_from_host and key in self._injected}
-        return {key: value for key, value in tool_input.items() if key not in injected and key != PROOF}, injected
+        injected = {
+            key: value
+            for key, value in tool_input.items()
+            if is_from_host and key in self._injected
+        }
+        return {
+            key: value
+            for key, value in tool_input.items()
+            if key not in injected and key != PROOF
+        }, injected
 
     def _accepted(self, given: Any) -> Accepted:
         accepted = self._contract.accept(given, policy=self._policy)
@@ -226,32 +274,53 @@ class EnforcedTool(BaseTool):
         if not forged:
             return accepted
         # The schema takes any key, so it does not refuse those that only the host may set.
-        arguments = {key: value for key, value in accepted.arguments.items() if key not in forged}
-        left_out = (Repair(format_pointer((key,)), "unknown-key", accepted.arguments[key], None) for key in forged)
-        return dataclasses.replace(accepted, arguments=arguments, repairs=(*accepted.repairs, *left_out))
+        arguments = {
+            key: value for key, value in accepted.arguments.items() if key not in forged
+        }
+        left_out = (
+            Repair(format_pointer((key,)), "unknown-key", accepted.arguments[key], None)
+            for key in forged
+        )
+        return dataclasses.replace(
+            accepted, arguments=arguments, repairs=(*accepted.repairs, *left_out)
+        )
 
     # Only a refused call reaches the methods below: callbacks see its run like any other.
 
-    def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _to_args_and_kwargs(
+        self, tool_input: Any, tool_call_id: str | None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (tool_call_id,), {}
 
     def _run(self, tool_call_id: Any) -> Any:
         response = _refusal.get()
         assert response is not None
-        content_and_artifact = to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)
-        return content_and_artifact if self.response_format == "content_and_artifact" else content_and_artifact[0]
+        content_and_artifact = to_tool_result(
+            response, SkillResponse.to_json, self.name, tool_call_id
+        )
+        return (
+            content_and_artifact
+            if self.response_format == "content_and_artifact"
+            else content_and_artifact[0]
+        )
 
     async def _arun(self, tool_call_id: Any) -> Any:
         return self._run(tool_call_id)
 
-    def _failed(self, error: Exception, arguments: dict[str, Any], tool_call_id: str | None) -> Any:
+    def _failed(
+        self, error: Exception, arguments: dict[str, Any], tool_call_id: str | None
+    ) -> Any:
         """Return the envelope of a tool that raised although its arguments fit."""
         error = unwrapped(error)
         if is_control_flow(error):
             raise error
-        errors = _own_words(error, self._inner, self._injected, arguments) or to_errors(error, self.name)
+        errors = _own_words(error, self._inner, self._injected, arguments) or to_errors(
+            error, self.name
+        )
         response = SkillResponse.failed(*errors)
-        return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)[0]
+        return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)[
+            0
+        ]
 
 
 @contextmanager
@@ -266,11 +335,19 @@ def _refused(error: SkillInputError) -> Iterator[None]:
 
 
 # The schema that LangChain sends for `Tool`, its oldest kind of tool, which takes one text and has no schema.
-_ONE_TEXT = {"type": "object", "required": ["__arg1"], "properties": {"__arg1": {"title": "__arg1", "type": "string"}}}
+_ONE_TEXT = {
+    "type": "object",
+    "required": ["__arg1"],
+    "properties": {"__arg1": {"title": "__arg1", "type": "string"}},
+}
 
 
 def _contract_of(tool: BaseTool, formats: Formats, aliases: Aliases | None) -> Contract:
-    visible = _ONE_TEXT if isinstance(tool, Tool) and tool.args_schema is None else tool.tool_call_schema
+    visible = (
+        _ONE_TEXT
+        if isinstance(tool, Tool) and tool.args_schema is None
+        else tool.tool_call_schema
+    )
     if isinstance(visible, dict):
         schema = visible
     else:
@@ -278,12 +355,19 @@ def _contract_of(tool: BaseTool, formats: Formats, aliases: Aliases | None) -> C
             schema = visible.model_json_schema(schema_generator=SchemaWriter)
         else:  # a model of pydantic's first version
             schema = visible.schema()
-        allows_extra = getattr(tool.args_schema, "model_config", {}).get("extra") == "allow"  # unseen in *visible*
+        allows_extra = (
+            getattr(tool.args_schema, "model_config", {}).get("extra") == "allow"
+        )  # unseen in *visible*
         if "additionalProperties" not in schema and not allows_extra:
             # pydantic ignores what it does not know, which would hide a misspelt argument
             schema = {**schema, "additionalProperties": False}
-    document = {"description": tool.description or "", "input": {"type": "object", "properties": {}, **schema}}
-    return Contract.from_dict(_with_aliases(document, aliases), name=tool.name, formats=formats)
+    document = {
+        "description": tool.description or "",
+        "input": {"type": "object", "properties": {}, **schema},
+    }
+    return Contract.from_dict(
+        _with_aliases(document, aliases), name=tool.name, formats=formats
+    )
 
 
 def _with_config(tool: BaseTool, arguments: dict[str, Any]) -> BaseTool:
@@ -297,7 +381,11 @@ def _with_config(tool: BaseTool, arguments: dict[str, Any]) -> BaseTool:
     if isinstance(schema, type) and issubclass(schema, BaseModel):
         value = getattr(schema.model_validate(arguments), "config", value)
     functions = {"func": tool.func, "coroutine": tool.coroutine}
-    given = {name: functools.partial(each, config=value) for name, each in functions.items() if each is not None}
+    given = {
+        name: functools.partial(each, config=value)
+        for name, each in functions.items()
+        if each is not None
+    }
     return tool.model_copy(update=given)
 
 
@@ -316,23 +404,42 @@ def _injected_names(tool: BaseTool, contract: Contract) -> frozenset[str]:
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
     if function is not None:
         parameters = inspect.signature(function).parameters.values()
-        names |= {item.name for item in parameters if item.kind not in (item.VAR_POSITIONAL, item.VAR_KEYWORD)}
+        names |= {
+            item.name
+            for item in parameters
+            if item.kind not in (item.VAR_POSITIONAL, item.VAR_KEYWORD)
+        }
     return frozenset(names - set(_declared(contract)))
 
 
 def _own_words(
-    error: Exception, tool: BaseTool, injected: frozenset[str], arguments: dict[str, Any]
+    error: Exception,
+    tool: BaseTool,
+    injected: frozenset[str],
+    arguments: dict[str, Any],
 ) -> list[SkillError]:
     """Return what a ``ToolException`` says, or what the pydantic argument model refuses beyond its JSON Schema."""
     # ToolException is LangChain's way to show a message to the model; other exceptions' text may hold secrets.
     if isinstance(error, ToolException):
-        return [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, str(error) or "The tool failed", recoverable=False)]
+        return [
+            SkillError(
+                ErrorCode.TOOL_EXECUTION_FAILED,
+                str(error) or "The tool failed",
+                recoverable=False,
+            )
+        ]
     model = tool.args_schema
     # Only the tool's own argument model: a ValidationError from inside the function is a bug of the tool.
-    if not (isinstance(error, ValidationError) and isinstance(model, type) and error.title == model.__name__):
+    if not (
+        isinstance(error, ValidationError)
+        and isinstance(model, type)
+        and error.title == model.__name__
+    ):
         return []
     # What LangChain should have set, and the host did not, is not the model's to send.
-    is_hosts = any(item["loc"] and item["loc"][0] in injected for item in error.errors())
+    is_hosts = any(
+        item["loc"] and item["loc"][0] in injected for item in error.errors()
+    )
     return [] if is_hosts else to_skill_errors(error, arguments)
 
 
@@ -344,5 +451,7 @@ def _shown(given: Any) -> Any:
 def _noted(result: Any, accepted: Accepted) -> Any:
     """Return *result*, with the repairs noted if it is a message."""
     if accepted.repairs and isinstance(result, ToolMessage):
-        result.additional_kwargs["skillruntime"] = {"repairs": [repair.to_dict() for repair in accepted.repairs]}
+        result.additional_kwargs["skillruntime"] = {
+            "repairs": [repair.to_dict() for repair in accepted.repairs]
+        }
     return result

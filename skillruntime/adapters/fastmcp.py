@@ -24,14 +24,22 @@ class Enforce(Middleware):
     Give it to a server, or to one that `create_proxy` made of another: ``server.add_middleware(Enforce())``.
     """
 
-    async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+    async def on_call_tool(
+        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
+    ) -> Any:
         """Call the tool with the arguments as its schema takes them."""
         message, served = context.message, context.fastmcp_context
         tool = None if served is None else await served.fastmcp.get_tool(message.name)
         if tool is None:
             return await call_next(context)
         try:
-            accepted = repair(message.arguments or {}, tool.parameters, name=message.name)
+            accepted = repair(
+                message.arguments or {}, tool.parameters, name=message.name
+            )
         except SkillInputError as error:
             raise ToolError(refusal_text(error)) from None
-        return await call_next(context.copy(message=message.model_copy(update={"arguments": accepted.arguments})))
+        return await call_next(
+            context.copy(
+                message=message.model_copy(update={"arguments": accepted.arguments})
+            )
+        )

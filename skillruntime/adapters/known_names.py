@@ -31,7 +31,9 @@ def is_hidden(runtime: SkillRuntime, name: str) -> bool:
     return metadata is not None and not metadata.model_invocable
 
 
-def meant_tool(runtime: SkillRuntime, sent: str, offered: Mapping[str, str]) -> MeantName:
+def meant_tool(
+    runtime: SkillRuntime, sent: str, offered: Mapping[str, str]
+) -> MeantName:
     """Return which tool a model means; *offered* are the tools of the moment, each with its callable.
 
     The tool may be one that is not offered now: then a call of it is refused under its own name.
@@ -40,11 +42,18 @@ def meant_tool(runtime: SkillRuntime, sent: str, offered: Mapping[str, str]) -> 
         return MeantName(sent)
     shown = set(offered.values())
     known = _callables_in(runtime, sent)
-    tools = {to_tool_name(name): name for name in known if name not in shown} | dict(offered)
+    tools = {to_tool_name(name): name for name in known if name not in shown} | dict(
+        offered
+    )
     name = _meant(sent, tools | {own: own for own in OWN_TOOLS}, known)
     if name in OWN_TOOLS or (name is not None and not is_hidden(runtime, tools[name])):
         return MeantName(name)
-    return MeantName(None, _nearest(sent, (tool for tool, own in tools.items() if not is_hidden(runtime, own))))
+    return MeantName(
+        None,
+        _nearest(
+            sent, (tool for tool, own in tools.items() if not is_hidden(runtime, own))
+        ),
+    )
 
 
 def meant_callable(runtime: SkillRuntime, sent: str) -> MeantName:
@@ -55,11 +64,18 @@ def meant_callable(runtime: SkillRuntime, sent: str) -> MeantName:
             return MeantName(sent)
     known = _callables_in(runtime, sent)
     by_tool_name = {to_tool_name(name): name for name in known}
-    name = sent if sent in known else by_tool_name.get(sent) or _meant(sent, {name: name for name in known}, known)
+    name = (
+        sent
+        if sent in known
+        else by_tool_name.get(sent)
+        or _meant(sent, {name: name for name in known}, known)
+    )
     if name is not None and not is_hidden(runtime, name):
         return MeantName(name)
     visible = {*known, *runtime.catalog, *runtime.function_skills()}
-    return MeantName(None, _nearest(sent, (name for name in visible if not is_hidden(runtime, name))))
+    return MeantName(
+        None, _nearest(sent, (name for name in visible if not is_hidden(runtime, name)))
+    )
 
 
 def meant_skill(runtime: SkillRuntime, sent: str) -> str | None:
@@ -72,7 +88,9 @@ def meant_skill(runtime: SkillRuntime, sent: str) -> str | None:
     return name if is_known and not is_hidden(runtime, name) else None
 
 
-def put_right(runtime: SkillRuntime, sent: str, arguments: Any, offered: Mapping[str, str]) -> tuple[str, Any]:
+def put_right(
+    runtime: SkillRuntime, sent: str, arguments: Any, offered: Mapping[str, str]
+) -> tuple[str, Any]:
     """Return a call with its tool's name put right, and with the skill's name in its arguments.
 
     *arguments* are a mapping or the model's text, and come back as such; what is not certain stays as it was written.
@@ -90,7 +108,9 @@ def put_right(runtime: SkillRuntime, sent: str, arguments: Any, offered: Mapping
     if meant is None or meant == written:
         return name, arguments
     changed = {**given, "name": meant}
-    return name, json.dumps(changed, ensure_ascii=False) if isinstance(arguments, str) else changed
+    return name, json.dumps(changed, ensure_ascii=False) if isinstance(
+        arguments, str
+    ) else changed
 
 
 _NAMED: Mapping[str, Callable[[SkillRuntime, str], str | None]] = {
@@ -114,7 +134,9 @@ def _callables_in(runtime: SkillRuntime, sent: str) -> dict[str, Contract]:
     return found
 
 
-def _meant(sent: str, names: Mapping[str, str], known: Mapping[str, Contract]) -> str | None:
+def _meant(
+    sent: str, names: Mapping[str, str], known: Mapping[str, Contract]
+) -> str | None:
     """Return which of *names*, each of a callable, is meant: by itself, or by the script of the callable.
 
     The script's directory and suffix may be missing: ``pdf/scripts/extract.py``, ``pdf/extract.py``.
@@ -128,9 +150,18 @@ def _meant(sent: str, names: Mapping[str, str], known: Mapping[str, Contract]) -
         files = [path, path.rpartition("/")[2]] if path else []
         for file in [*files, *(posixpath.splitext(each)[0] for each in files)]:
             key = f"{name.partition('/')[0]}/{file}"
-            by_file[key] = name if by_file.get(key, name) == name else None  # None: several have this file
+            by_file[key] = (
+                name if by_file.get(key, name) == name else None
+            )  # None: several have this file
     found = by_file.get(meant_name(sent, by_file).name or "")
-    return next((name for name, own in names.items() if found and own in (found, to_tool_name(found))), None)
+    return next(
+        (
+            name
+            for name, own in names.items()
+            if found and own in (found, to_tool_name(found))
+        ),
+        None,
+    )
 
 
 _NO_LETTER = re.compile(r"[^a-z0-9]++")

@@ -62,7 +62,13 @@ from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
-__all__ = ["DEFAULT_CATALOG_TOKENS", "EnforcedTool", "SkillTool", "SkillToolkit", "enforce"]
+__all__ = [
+    "DEFAULT_CATALOG_TOKENS",
+    "EnforcedTool",
+    "SkillTool",
+    "SkillToolkit",
+    "enforce",
+]
 
 DEFAULT_CATALOG_TOKENS = 4_000
 """The catalog's default budget, in tokens: about eighty skills with full descriptions."""
@@ -76,7 +82,9 @@ class SkillTool(BaseTool):
     """
 
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
-    _called: tuple[SkillRuntime, str, SkillSession | None, Callable[[SkillResponse], Content]] = PrivateAttr()
+    _called: tuple[
+        SkillRuntime, str, SkillSession | None, Callable[[SkillResponse], Content]
+    ] = PrivateAttr()
 
     def __init__(
         self,
@@ -97,13 +105,18 @@ class SkillTool(BaseTool):
         """
         require_runtime(runtime)
         contract = runtime.contract(skill)
-        described = {"description": escaped(contract.description or skill), "args_schema": to_tool_schema(contract)}
+        described = {
+            "description": escaped(contract.description or skill),
+            "args_schema": to_tool_schema(contract),
+        }
         super().__init__(**{"name": to_tool_name(skill), **described, **fields})
         register_checkpoint_types()
         self._called = (runtime, skill, session, to_content or to_text)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SkillTool:
-        return self.model_copy()  # a copy calls the same runtime, which holds locks and threads
+        return (
+            self.model_copy()
+        )  # a copy calls the same runtime, which holds locks and threads
 
     def __reduce__(self) -> Any:
         return self._called[0].__reduce__()  # which says why a tool cannot be pickled
@@ -117,12 +130,20 @@ class SkillTool(BaseTool):
         return None if tool_node is None else asking_for(tool_node.ToolRuntime)
 
     def _filter_injected_args(self, tool_input: dict[str, Any]) -> dict[str, Any]:
-        sent: dict[str, Any] = _split(tool_input)[0]  # callbacks see what the model sent
+        sent: dict[str, Any] = _split(tool_input)[
+            0
+        ]  # callbacks see what the model sent
         return sent
 
-    def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _to_args_and_kwargs(
+        self, tool_input: Any, tool_call_id: str | None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         given, place = _split(tool_input)
-        return (given, tool_call_id, place), {}  # by position, so that no argument's name can clash
+        return (
+            given,
+            tool_call_id,
+            place,
+        ), {}  # by position, so that no argument's name can clash
 
     # Cached in the instance, and with a ready signature and no annotations: LangChain looks these up, builds a
     # signature and evaluates annotations at each call, which takes twice as long as `call_sync`.
@@ -132,7 +153,9 @@ class SkillTool(BaseTool):
         runtime, skill, session, to_content, name = *self._called, self.name
 
         def call(tool_input, tool_call_id, place):  # type: ignore[no-untyped-def]
-            response = runtime.call_sync(skill, tool_input, session=session, **_options(tool_call_id, place))
+            response = runtime.call_sync(
+                skill, tool_input, session=session, **_options(tool_call_id, place)
+            )
             return to_tool_result(response, to_content, name, tool_call_id)
 
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # what `inspect.signature` returns
@@ -143,7 +166,9 @@ class SkillTool(BaseTool):
         runtime, skill, session, to_content, name = *self._called, self.name
 
         async def call(tool_input, tool_call_id, place):  # type: ignore[no-untyped-def]
-            response = await runtime.call(skill, tool_input, session=session, **_options(tool_call_id, place))
+            response = await runtime.call(
+                skill, tool_input, session=session, **_options(tool_call_id, place)
+            )
             return to_tool_result(response, to_content, name, tool_call_id)
 
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # as above
@@ -241,7 +266,9 @@ class SkillToolkit(BaseToolkit):
         rendered = self._session.render_catalog(self._catalog_tokens)
         return skills_prompt(self._runtime, rendered, tool_list_of(self._style_now()))
 
-    def put_names_right(self, message: AIMessage, others: Iterable[str] = ()) -> AIMessage:
+    def put_names_right(
+        self, message: AIMessage, others: Iterable[str] = ()
+    ) -> AIMessage:
         """Return *message* with the names in its calls put right, for a graph with a ``ToolNode`` of your own.
 
         Apply it to what the model writes, ``model.bind_tools(tools) | toolkit.put_names_right``, so that an approval
@@ -249,11 +276,17 @@ class SkillToolkit(BaseToolkit):
         """
         calls = [call.copy() for call in message.tool_calls]
         for call in calls:
-            call["name"], call["args"] = self._put_right(call["name"], call["args"], others)
+            call["name"], call["args"] = self._put_right(
+                call["name"], call["args"], others
+            )
         return message.model_copy(update={"tool_calls": calls})
 
     def answer(
-        self, message: AIMessage, config: RunnableConfig | None = None, *, number: int | None = None
+        self,
+        message: AIMessage,
+        config: RunnableConfig | None = None,
+        *,
+        number: int | None = None,
     ) -> list[BaseMessage]:
         """Return *message* and the answers to its tool calls, for your own loop around ``bind_tools``.
 
@@ -265,7 +298,11 @@ class SkillToolkit(BaseToolkit):
         return [*settled, *(tool.invoke(call, config) for tool, call in pending)]
 
     async def aanswer(
-        self, message: AIMessage, config: RunnableConfig | None = None, *, number: int | None = None
+        self,
+        message: AIMessage,
+        config: RunnableConfig | None = None,
+        *,
+        number: int | None = None,
     ) -> list[BaseMessage]:
         """Return *message* and the answers to its tool calls, which run concurrently, as `answer` does."""
         settled, pending = self._pending(message, number)
@@ -282,12 +319,17 @@ class SkillToolkit(BaseToolkit):
     def _style_now(self) -> ToolStyle:
         # Of one catalog: a conversation must not change its style because a contract was read.
         if self._style is None or self._style[0] != self._runtime.revision:
-            self._style = (self._runtime.revision, chosen_style(self._runtime, self._asked_style))
+            self._style = (
+                self._runtime.revision,
+                chosen_style(self._runtime, self._asked_style),
+            )
         return self._style[1]
 
     def _tools_by_name(self) -> dict[str, BaseTool]:
         if self._tools is None or self._tools[0] != self._runtime.revision:
-            revision = self._runtime.revision  # before the work: a catalog that is set meanwhile counts as newer
+            revision = (
+                self._runtime.revision
+            )  # before the work: a catalog that is set meanwhile counts as newer
             self._tools = (revision, {tool.name: tool for tool in self._built()})
         return self._tools[1]
 
@@ -297,30 +339,66 @@ class SkillToolkit(BaseToolkit):
         own, own_names, defined = tools_of_conversation(
             runtime, self._session, self._style_now(), rendered, is_control_flow
         )
-        content = functools.partial(to_blocks, session=self._session if self._takes_images else None)
-        tools: list[BaseTool] = [SkillTool(own, name, to_content=content) for name in own_names]
-        typed = [SkillTool(runtime, name, session=self._session, to_content=content) for name in defined]
-        admit, write = self._session.admit_schema, functools.partial(json.dumps, default=str)
+        content = functools.partial(
+            to_blocks, session=self._session if self._takes_images else None
+        )
+        tools: list[BaseTool] = [
+            SkillTool(own, name, to_content=content) for name in own_names
+        ]
+        typed = [
+            SkillTool(runtime, name, session=self._session, to_content=content)
+            for name in defined
+        ]
+        admit, write = (
+            self._session.admit_schema,
+            functools.partial(json.dumps, default=str),
+        )
         # Not offered at all where it does not fit the session's limits: a schema that is cut is not a schema.
-        return [*tools, *(tool for tool in typed if admit(tool.name, write(tool.args_schema)) is None)]
+        return [
+            *tools,
+            *(
+                tool
+                for tool in typed
+                if admit(tool.name, write(tool.args_schema)) is None
+            ),
+        ]
 
-    def _put_right(self, name: str, arguments: Any, others: Iterable[str] = ()) -> tuple[str, Any]:
-        return put_right(self._runtime, name, arguments, {each: each for each in (*others, *self._tools_by_name())})
+    def _put_right(
+        self, name: str, arguments: Any, others: Iterable[str] = ()
+    ) -> tuple[str, Any]:
+        return put_right(
+            self._runtime,
+            name,
+            arguments,
+            {each: each for each in (*others, *self._tools_by_name())},
+        )
 
-    def _pending(self, message: AIMessage, number: int | None) -> tuple[list[BaseMessage], list[tuple[BaseTool, Any]]]:
+    def _pending(
+        self, message: AIMessage, number: int | None
+    ) -> tuple[list[BaseMessage], list[tuple[BaseTool, Any]]]:
         """Return *message* and the answers to what is not called, and the calls to make, each with its tool."""
         settled = with_calls_settled(message, put_right=self._put_right)
-        answered = {each.tool_call_id for each in settled if isinstance(each, ToolMessage)}
+        answered = {
+            each.tool_call_id for each in settled if isinstance(each, ToolMessage)
+        }
         place = Place(self._session.key, message.id if number is None else str(number))
         calls = settled[0].tool_calls if isinstance(settled[0], AIMessage) else []
-        tools = self._tools_by_name() if calls else {}  # a message without calls needs none
+        tools = (
+            self._tools_by_name() if calls else {}
+        )  # a message without calls needs none
         pending = []
         for call in calls:
             if call["id"] in answered:
                 continue
             if (tool := tools.get(call["name"])) is None:
-                nearest = meant_tool(self._runtime, call["name"], dict(zip(tools, tools, strict=True))).nearest
-                settled.append(refused_call(call["name"], call["id"], unknown_tool(call["name"], nearest)))
+                nearest = meant_tool(
+                    self._runtime, call["name"], dict(zip(tools, tools, strict=True))
+                ).nearest
+                settled.append(
+                    refused_call(
+                        call["name"], call["id"], unknown_tool(call["name"], nearest)
+                    )
+                )
             else:
                 pending.append((tool, {**call, "args": {**call["args"], PROOF: place}}))
         return settled, pending

@@ -18,7 +18,9 @@ App = Callable[[Scope, Receive, SendMessage], Awaitable[None]]
 LOCAL_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-def guarded(app: App, *, token: str | None, hosts: Collection[str] = LOCAL_HOSTS) -> App:
+def guarded(
+    app: App, *, token: str | None, hosts: Collection[str] = LOCAL_HOSTS
+) -> App:
     """Return *app* behind the checks of a local port.
 
     The ``Host`` must name one of *hosts*, and an ``Origin`` one of them: else a page on the web could reach the port by
@@ -42,9 +44,19 @@ def guarded(app: App, *, token: str | None, hosts: Collection[str] = LOCAL_HOSTS
         if token is not None:
             if not _has_token(_header(headers, b"authorization"), token):
                 challenge = (b"www-authenticate", b"Bearer")
-                await _refuse(send, 401, "send the bearer token that the server printed", challenge)
+                await _refuse(
+                    send,
+                    401,
+                    "send the bearer token that the server printed",
+                    challenge,
+                )
                 return
-            scope = {**scope, "headers": [each for each in headers if each[0].lower() != b"authorization"]}
+            scope = {
+                **scope,
+                "headers": [
+                    each for each in headers if each[0].lower() != b"authorization"
+                ],
+            }
         await app(scope, receive, send)
 
     return checked
@@ -66,11 +78,24 @@ def _host_of(url: str) -> str | None:
 def _has_token(authorization: str | None, token: str) -> bool:
     # The scheme's case does not count (RFC 9110, 11.1); the time of the comparison must not depend on the token.
     scheme, _, given = (authorization or "").partition(" ")
-    return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("latin-1"), token.encode())
+    return scheme.lower() == "bearer" and hmac.compare_digest(
+        given.strip().encode("latin-1"), token.encode()
+    )
 
 
-async def _refuse(send: SendMessage, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
+async def _refuse(
+    send: SendMessage, status: int, text: str, *headers: tuple[bytes, bytes]
+) -> None:
     body = f'{{"error":"{text}"}}'.encode()
-    kind, length = (b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())
-    await send({"type": "http.response.start", "status": status, "headers": [kind, length, *headers]})
+    kind, length = (
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    )
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [kind, length, *headers],
+        }
+    )
     await send({"type": "http.response.body", "body": body})

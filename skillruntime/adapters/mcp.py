@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["import_skills", "import_tools", "serve_http", "serve_stdio", "to_server"]
 
 TOKEN_VARIABLE = "SKILLRUNTIME_MCP_TOKEN"
-_CATALOG_TOKENS = 4_000  # of the instructions at initialize, as in an agent's system message
+_CATALOG_TOKENS = (
+    4_000  # of the instructions at initialize, as in an agent's system message
+)
 _HOW_TO = (
     "This server has skills. Before you use one, load it with load_skill and follow its instructions; its tools are in "
     "the list of tools. Answers are envelopes: on failure, read errors[].suggested_action and act on it."
@@ -66,7 +68,9 @@ def to_server(
     is the client's root on standard input and output, where it offers exactly one, else a temporary directory.
     """
     if not isinstance(source, SkillCatalog):
-        from skillruntime.adapters.conversation_tools import require_free_names  # of a catalog, only at its first use
+        from skillruntime.adapters.conversation_tools import (
+            require_free_names,
+        )  # of a catalog, only at its first use
 
         require_free_names(source)
     served: list[Served] = []
@@ -96,13 +100,19 @@ def to_server(
         on_list_resources=handler("list_resources"),
         on_read_resource=handler("read_resource"),
     )
-    server.add_request_handler("skills/list", types.PaginatedRequestParams, handler("list_skills"))
+    server.add_request_handler(
+        "skills/list", types.PaginatedRequestParams, handler("list_skills")
+    )
     server.add_request_handler("skills/get", SkillParams, handler("get_skill"))
     server.extensions["io.modelcontextprotocol/skills"] = {}
     return server
 
 
-async def serve_stdio(source: SkillRuntime | SkillCatalog, *, workspace: str | os.PathLike[str] | None = None) -> None:
+async def serve_stdio(
+    source: SkillRuntime | SkillCatalog,
+    *,
+    workspace: str | os.PathLike[str] | None = None,
+) -> None:
     """Serve over standard input and output until the client closes them; *workspace* is as in `to_server`."""
     server = to_server(source, workspace=workspace)
     async with stdio_server() as (reading, writing):
@@ -139,11 +149,15 @@ async def serve_http(
         token = None if is_local and _is_public(catalog) else secrets.token_urlsafe(24)
     # The SDK would check Host and Origin as well, but not let a name of the user's choice through.
     app = to_server(source, workspace=workspace).streamable_http_app(host=host)
-    checked = guarded(app, token=token, hosts=LOCAL_HOSTS if is_local else {*LOCAL_HOSTS, host})
+    checked = guarded(
+        app, token=token, hosts=LOCAL_HOSTS if is_local else {*LOCAL_HOSTS, host}
+    )
     print(f"Serving MCP at http://{host}:{port}/mcp", file=sys.stderr, flush=True)  # noqa: T201  for the person
     if token is not None:
         print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)  # noqa: T201
-    config = uvicorn.Config(checked, host=host, port=port, log_level="warning", lifespan="on", ws="none")
+    config = uvicorn.Config(
+        checked, host=host, port=port, log_level="warning", lifespan="on", ws="none"
+    )
     await uvicorn.Server(config).serve()
 
 
@@ -159,7 +173,10 @@ def _is_public(catalog: SkillCatalog) -> bool:
             return False
         if descriptor is None:
             continue
-        if descriptor.access is not AccessPolicy.PUBLIC or descriptor.auth.type is not AuthType.NONE:
+        if (
+            descriptor.access is not AccessPolicy.PUBLIC
+            or descriptor.auth.type is not AuthType.NONE
+        ):
             return False
     return True
 

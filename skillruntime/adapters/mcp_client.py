@@ -16,7 +16,12 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error) from None
 
-from skillruntime.adapters.mcp_handlers import MAX_BYTES, MAX_FILES, ListSkillsResult, split_uri
+from skillruntime.adapters.mcp_handlers import (
+    MAX_BYTES,
+    MAX_FILES,
+    ListSkillsResult,
+    split_uri,
+)
 from skillruntime.catalog.sources import SkillSource
 from skillruntime.catalog.visible_contract import visible_document
 from skillruntime.contract.contract import Contract
@@ -26,7 +31,9 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.tokens.schema_views import rewritten
 
 
-async def import_tools(runtime: SkillRuntime, client: Client, *, server: str) -> list[str]:
+async def import_tools(
+    runtime: SkillRuntime, client: Client, *, server: str
+) -> list[str]:
     """Register an MCP server's tools as callables ``server/tool``, under contract, and return their names.
 
     The server's schemas become contracts: malformed arguments are repaired or refused before they are sent. The tools
@@ -38,7 +45,9 @@ async def import_tools(runtime: SkillRuntime, client: Client, *, server: str) ->
         page = await client.list_tools(cursor=cursor)
         for tool in page.tools:
             name = f"{server}/{tool.name}"
-            runtime.implements(name, contract=_contract_of(tool, name))(_caller(client, tool.name))
+            runtime.implements(name, contract=_contract_of(tool, name))(
+                _caller(client, tool.name)
+            )
             names.append(name)
         cursor = page.next_cursor
         if cursor is None:
@@ -54,11 +63,15 @@ async def import_skills(client: Client) -> SkillSource:
     found = _Imported()
     cursor: str | None = None
     while True:
-        request = types.Request[Any, Any](method="skills/list", params=types.PaginatedRequestParams(cursor=cursor))
+        request = types.Request[Any, Any](
+            method="skills/list", params=types.PaginatedRequestParams(cursor=cursor)
+        )
         page = await client.session.send_request(request, ListSkillsResult)
         for entry in page.skills:
             name, _ = split_uri(str(entry.get("uri"))) or ("", "")
-            if (files := await _files_of(client, name, entry.get("resources", ()))) is not None:
+            if (
+                files := await _files_of(client, name, entry.get("resources", ()))
+            ) is not None:
                 found.files[name] = files
         cursor = page.next_cursor
         if cursor is None:
@@ -78,15 +91,24 @@ class _Imported:
         return self.files[skill][path]
 
 
-async def _files_of(client: Client, name: str, resources: Sequence[Mapping[str, Any]]) -> dict[str, bytes] | None:
+async def _files_of(
+    client: Client, name: str, resources: Sequence[Mapping[str, Any]]
+) -> dict[str, bytes] | None:
     """Return the files of the skill *name* by path; None if one is not what the server states."""
-    if len(resources) > MAX_FILES or sum(int(each["size"]) for each in resources) > MAX_BYTES:
+    if (
+        len(resources) > MAX_FILES
+        or sum(int(each["size"]) for each in resources) > MAX_BYTES
+    ):
         return None
     found = {}
     for each in resources:
         skill, path = split_uri(str(each["uri"])) or ("", "")
         (content,) = (await client.read_resource(str(each["uri"]))).contents
-        data = content.text.encode() if isinstance(content, types.TextResourceContents) else b64decode(content.blob)
+        data = (
+            content.text.encode()
+            if isinstance(content, types.TextResourceContents)
+            else b64decode(content.blob)
+        )
         if skill != name or f"sha256:{sha256(data).hexdigest()}" != each["digest"]:
             return None
         found[path] = data
@@ -104,17 +126,26 @@ def _contract_of(tool: types.Tool, name: str) -> Contract:
         "name": name,
         "description": tool.description or tool.title or tool.name,
         "input": _without_paths(tool.input_schema),
-        "annotations": {name: value for name, value in stated.items() if value is not None},
+        "annotations": {
+            name: value for name, value in stated.items() if value is not None
+        },
     }
     if tool.output_schema is not None:
         document["output"] = tool.output_schema
     # The server itself decides what it takes for a date, as behind the proxy.
-    return Contract.from_dict(visible_document(document, one_line=False), name=name, formats="annotate")
+    return Contract.from_dict(
+        visible_document(document, one_line=False), name=name, formats="annotate"
+    )
 
 
 def _without_paths(schema: Any) -> Any:
     """Return *schema* without ``"format": "path"``: paths are the server's, and no files of a workspace here."""
-    return rewritten(schema, lambda part: {key: part[key] for key in part if (key, part[key]) != ("format", "path")})
+    return rewritten(
+        schema,
+        lambda part: {
+            key: part[key] for key in part if (key, part[key]) != ("format", "path")
+        },
+    )
 
 
 def _caller(client: Client, tool: str) -> Any:
@@ -122,11 +153,17 @@ def _caller(client: Client, tool: str) -> Any:
         try:
             result = await client.call_tool(tool, arguments)
         except MCPError as error:
-            raise ToolExecutionError(f"The MCP server refused the call: {error.message}"[:500]) from None
-        text = "\n".join(getattr(block, "text", f"[{block.type}]") for block in result.content)
+            raise ToolExecutionError(
+                f"The MCP server refused the call: {error.message}"[:500]
+            ) from None
+        text = "\n".join(
+            getattr(block, "text", f"[{block.type}]") for block in result.content
+        )
         if result.is_error:
             raise _failure(text)
-        return result.structured_content if result.structured_content is not None else text
+        return (
+            result.structured_content if result.structured_content is not None else text
+        )
 
     return call
 
@@ -137,6 +174,10 @@ def _failure(text: str) -> Exception:
         document = json.loads(text)
     except ValueError:
         document = None
-    if isinstance(document, dict) and isinstance(document.get("errors"), list) and document["errors"]:
+    if (
+        isinstance(document, dict)
+        and isinstance(document.get("errors"), list)
+        and document["errors"]
+    ):
         return ReportedFailureError({"errors": document["errors"]})
     return ToolExecutionError(text[:500] or "The tool failed and gave no reason")

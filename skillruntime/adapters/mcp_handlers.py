@@ -20,7 +20,11 @@ import mcp_types as types
 from mcp import MCPError
 from pydantic import Field
 
-from skillruntime.adapters.conversation_tools import conversation_runtime, definable, visible_callables
+from skillruntime.adapters.conversation_tools import (
+    conversation_runtime,
+    definable,
+    visible_callables,
+)
 from skillruntime.adapters.known_names import is_hidden, meant_tool
 from skillruntime.adapters.tool_formats import to_mcp, to_mcp_result
 from skillruntime.adapters.tool_names import mcp_names
@@ -28,11 +32,19 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.frontmatter import cut
 from skillruntime.catalog.resources import list_resources, media_type, read_bytes
 from skillruntime.catalog.skill import SkillMetadata
-from skillruntime.catalog.visibility import hidden_characters, listed_kinds, visible_line
+from skillruntime.catalog.visibility import (
+    hidden_characters,
+    listed_kinds,
+    visible_line,
+)
 from skillruntime.catalog.visible_contract import hidden_in
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import InvalidSkillError, ResourceNotFoundError, SkillRuntimeError
+from skillruntime.errors import (
+    InvalidSkillError,
+    ResourceNotFoundError,
+    SkillRuntimeError,
+)
 from skillruntime.runtime.activation import render_activation, with_arguments
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -63,7 +75,9 @@ class Served:
     def __init__(self, runtime: SkillRuntime) -> None:
         self._runtime = runtime
         self._known: dict[str, str] = {}
-        self._pages = runtime.session()  # the rest of long results, by handles that no other client can guess
+        self._pages = (
+            runtime.session()
+        )  # the rest of long results, by handles that no other client can guess
         self._own = conversation_runtime(runtime, self._pages, load=self._rendered)
         self._sessions: dict[str, SkillSession] = {}
 
@@ -79,15 +93,27 @@ class Served:
         if key not in self._sessions:
             while len(self._sessions) >= _KEPT:
                 self._sessions.pop(next(iter(self._sessions))).close()
-            root = await _only_root(context.session) if request is None and not self._runtime.has_workspace else None
-            self._sessions[key] = self._runtime.session(workspace=root, counts_tokens=False)
+            root = (
+                await _only_root(context.session)
+                if request is None and not self._runtime.has_workspace
+                else None
+            )
+            self._sessions[key] = self._runtime.session(
+                workspace=root, counts_tokens=False
+            )
         return self._sessions[key]
 
-    async def list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(
+        self, context: Any, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
         definitions = await anyio.to_thread.run_sync(self._definitions)
-        return types.ListToolsResult(tools=[types.Tool.model_validate(each) for each in definitions])
+        return types.ListToolsResult(
+            tools=[types.Tool.model_validate(each) for each in definitions]
+        )
 
-    async def call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        self, context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         arguments = params.arguments or {}
         tools = self._known if params.name in self._known else self._tools()
         tool = meant_tool(self._runtime, params.name, tools)
@@ -95,44 +121,86 @@ class Served:
         if tool.name in (*self._own_names(), "call_skill"):
             own = self._own
             if tool.name == "call_skill":
-                own = conversation_runtime(self._runtime, self._pages, load=self._rendered, calls_in=session)
-            return self._result(str(tool.name), arguments, await own.call(str(tool.name), arguments), session)
+                own = conversation_runtime(
+                    self._runtime, self._pages, load=self._rendered, calls_in=session
+                )
+            return self._result(
+                str(tool.name),
+                arguments,
+                await own.call(str(tool.name), arguments),
+                session,
+            )
         if tool.name not in tools or is_hidden(self._runtime, tools[tool.name]):
-            hint = f"; did you mean {' or '.join(tool.nearest)}?" if tool.nearest else ""
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}{hint}")
+            hint = (
+                f"; did you mean {' or '.join(tool.nearest)}?" if tool.nearest else ""
+            )
+            raise MCPError(
+                types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}{hint}"
+            )
         name = tools[tool.name]
-        return self._result(name, arguments, await session.call(name, arguments), session)
+        return self._result(
+            name, arguments, await session.call(name, arguments), session
+        )
 
     def _result(
         self, name: str, arguments: Any, response: SkillResponse, session: SkillSession
     ) -> types.CallToolResult:
-        if (response.metadata or {}).get("skill") not in ("load_skill", "read_skill_resource"):
+        if (response.metadata or {}).get("skill") not in (
+            "load_skill",
+            "read_skill_resource",
+        ):
             response = self._pages.record_answer(name, arguments, response)
         result = to_mcp_result(response, images=session.images(response))
         # A file of a call that has no session goes with the call.
-        for file in (response.metadata or {}).get("files", ()) if session in self._sessions.values() else ():
-            link = {"type": "resource_link", "uri": f"{_FILES}{quote(file['path'])}", "name": file["path"]}
-            result["content"].append({**link, "mimeType": file["media_type"], "size": file["bytes"]})
+        for file in (
+            (response.metadata or {}).get("files", ())
+            if session in self._sessions.values()
+            else ()
+        ):
+            link = {
+                "type": "resource_link",
+                "uri": f"{_FILES}{quote(file['path'])}",
+                "name": file["path"],
+            }
+            result["content"].append(
+                {**link, "mimeType": file["media_type"], "size": file["bytes"]}
+            )
         return types.CallToolResult.model_validate(result)
 
-    async def list_prompts(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        given = [types.PromptArgument(name="arguments", description="What to do it with", required=False)]
+    async def list_prompts(
+        self, context: Any, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        given = [
+            types.PromptArgument(
+                name="arguments", description="What to do it with", required=False
+            )
+        ]
         prompts = [
-            types.Prompt(name=each.name, description=visible_line(each.description), arguments=given)
+            types.Prompt(
+                name=each.name,
+                description=visible_line(each.description),
+                arguments=given,
+            )
             for each in self._runtime.catalog.values()
             if each.user_invocable
         ]
         return types.ListPromptsResult(prompts=prompts)
 
-    async def get_prompt(self, context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    async def get_prompt(
+        self, context: Any, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
         # A person chooses a prompt: also of a skill that its author hides from models, and not of one for models alone.
         metadata = self._runtime.catalog.get(params.name)
         if metadata is None or not metadata.user_invocable:
             raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:80]}")
         arguments = (params.arguments or {}).get("arguments", "")
         text = await anyio.to_thread.run_sync(self._rendered, params.name, arguments)
-        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
-        return types.GetPromptResult(description=visible_line(metadata.description), messages=[message])
+        message = types.PromptMessage(
+            role="user", content=types.TextContent(type="text", text=text)
+        )
+        return types.GetPromptResult(
+            description=visible_line(metadata.description), messages=[message]
+        )
 
     async def list_resources(
         self, context: Any, params: types.PaginatedRequestParams | None
@@ -148,14 +216,21 @@ class Served:
         ]
         return types.ListResourcesResult(resources=resources)
 
-    async def read_resource(self, context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def read_resource(
+        self, context: Any, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         uri = str(params.uri)
         name, path = split_uri(uri) or ("", "")
         metadata = self._visible().get(name)
         read = partial(read_file, metadata, path) if metadata is not None else None
         if uri.startswith(_FILES):
             path = unquote(uri.removeprefix(_FILES))
-            read = partial(read_bytes, str((await self._session(context)).workspace.directory), path, MAX_BYTES)
+            read = partial(
+                read_bytes,
+                str((await self._session(context)).workspace.directory),
+                path,
+                MAX_BYTES,
+            )
         if read is None:
             raise _unknown(uri)
         try:
@@ -172,13 +247,25 @@ class Served:
             is_shown = False
         if not is_shown:
             blob = base64.b64encode(data).decode("ascii")
-            return types.ReadResourceResult(contents=[types.BlobResourceContents(uri=uri, mime_type=kind, blob=blob)])
-        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])
+            return types.ReadResourceResult(
+                contents=[
+                    types.BlobResourceContents(uri=uri, mime_type=kind, blob=blob)
+                ]
+            )
+        return types.ReadResourceResult(
+            contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)]
+        )
 
-    async def list_skills(self, context: Any, params: types.PaginatedRequestParams) -> ListSkillsResult:
+    async def list_skills(
+        self, context: Any, params: types.PaginatedRequestParams
+    ) -> ListSkillsResult:
         shown = self._visible().values()
-        entries = await anyio.to_thread.run_sync(lambda: [self._entry(metadata) for metadata in shown])
-        return ListSkillsResult(skills=[entry for entry in entries if entry is not None])
+        entries = await anyio.to_thread.run_sync(
+            lambda: [self._entry(metadata) for metadata in shown]
+        )
+        return ListSkillsResult(
+            skills=[entry for entry in entries if entry is not None]
+        )
 
     async def get_skill(self, context: Any, params: Any) -> GetSkillResult:
         name, path = split_uri(params.uri) or ("", "")
@@ -194,11 +281,16 @@ class Served:
         """Return the definitions of all tools; this reads every contract."""
         tools = self._tools()
         contracts = definable(self._runtime, tools.values())
-        names = [*self._own_names(), *(["call_skill"] if len(contracts) < len(tools) else [])]
+        names = [
+            *self._own_names(),
+            *(["call_skill"] if len(contracts) < len(tools) else []),
+        ]
         definitions = [to_mcp(self._own.contract(name), name=name) for name in names]
         for shown, name in sorted(tools.items()):
             if name in contracts:
-                definitions.append({**to_mcp(contracts[name], name=name), "name": shown})
+                definitions.append(
+                    {**to_mcp(contracts[name], name=name), "name": shown}
+                )
         return definitions
 
     def _tools(self) -> dict[str, str]:
@@ -289,23 +381,39 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
     total = 0
     for path in _paths(metadata):
         try:
-            data = read_file(metadata, path) if path == "SKILL.md" else read_bytes(directory, path, MAX_BYTES)
+            data = (
+                read_file(metadata, path)
+                if path == "SKILL.md"
+                else read_bytes(directory, path, MAX_BYTES)
+            )
         except ResourceNotFoundError as error:
-            raise InvalidSkillError(f"The skill {metadata.name!r} cannot be published: {error}") from None
+            raise InvalidSkillError(
+                f"The skill {metadata.name!r} cannot be published: {error}"
+            ) from None
         total += len(data)
         if len(resources) >= MAX_FILES or total > MAX_BYTES:
             raise InvalidSkillError(
                 f"The skill {metadata.name!r} has more than {MAX_FILES} files or {MAX_BYTES // 1024**2} MiB"
             )
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
-        resources.append({"uri": to_uri(metadata.name, path), "digest": digest, "size": len(data)})
+        resources.append(
+            {"uri": to_uri(metadata.name, path), "digest": digest, "size": len(data)}
+        )
     frontmatter = _frontmatter(read_file(metadata, "SKILL.md"))
     if frontmatter.get("name") != metadata.name or not frontmatter.get("description"):
-        raise InvalidSkillError(f"The frontmatter of {metadata.name!r} does not say its name and description")
+        raise InvalidSkillError(
+            f"The frontmatter of {metadata.name!r} does not say its name and description"
+        )
     # The extension wants the frontmatter as it is written, so one that hides something cannot be in an entry.
     if hidden := hidden_in(frontmatter):
-        raise InvalidSkillError(f"The frontmatter of {metadata.name!r} has {listed_kinds(hidden)}")
-    return {"uri": to_uri(metadata.name), "frontmatter": frontmatter, "resources": resources}
+        raise InvalidSkillError(
+            f"The frontmatter of {metadata.name!r} has {listed_kinds(hidden)}"
+        )
+    return {
+        "uri": to_uri(metadata.name),
+        "frontmatter": frontmatter,
+        "resources": resources,
+    }
 
 
 def read_file(metadata: SkillMetadata, path: str) -> bytes:
@@ -332,7 +440,9 @@ def _frontmatter(data: bytes) -> dict[str, Any]:
         # JSON has no dates: they become text. What it has no form for, as NaN, is not published.
         return dict(json.loads(json.dumps(value, default=str, allow_nan=False)))
     except (yaml.YAMLError, ValueError, TypeError) as error:
-        raise InvalidSkillError(f"The frontmatter cannot be written as JSON: {error}") from None
+        raise InvalidSkillError(
+            f"The frontmatter cannot be written as JSON: {error}"
+        ) from None
 
 
 def _paths(metadata: SkillMetadata) -> Iterator[str]:

@@ -11,7 +11,12 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from skillruntime.adapters.checkpoints import storable
 from skillruntime.contract.arguments import CUT_OFF_REASONS, parse_arguments
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode, SkillError, SkillInputError, TruncatedInputError
+from skillruntime.errors import (
+    ErrorCode,
+    SkillError,
+    SkillInputError,
+    TruncatedInputError,
+)
 
 PutRight = Callable[[str, Any], tuple[str, Any]]
 """Returns a call's tool and arguments with the names put right."""
@@ -42,7 +47,12 @@ def with_calls_settled(
         may_be_cut = is_cut and number == len(written)
         why = reason if may_be_cut or not is_cut else None
         call, rules, refused = _settled(_with_own_id(each, calls), why, put_right)
-        if may_be_cut and not message.invalid_tool_calls and not refused and is_ours(call["name"]):
+        if (
+            may_be_cut
+            and not message.invalid_tool_calls
+            and not refused
+            and is_ours(call["name"])
+        ):
             cut = TruncatedInputError(
                 f"The model was cut off (finish_reason {reason}), so this call may not be whole",
                 suggested_action="Call again with all arguments, in fewer words",
@@ -56,11 +66,16 @@ def with_calls_settled(
         return [message]
     changes: dict[str, Any] = {"tool_calls": calls, "invalid_tool_calls": []}
     if repaired:
-        changes["additional_kwargs"] = {**message.additional_kwargs, "skillruntime": {"repairs": repaired}}
+        changes["additional_kwargs"] = {
+            **message.additional_kwargs,
+            "skillruntime": {"repairs": repaired},
+        }
     return [message.model_copy(update=changes), *answers]
 
 
-def _settled(written: Any, reason: str | None, put_right: PutRight) -> tuple[Any, list[str], list[BaseMessage]]:
+def _settled(
+    written: Any, reason: str | None, put_right: PutRight
+) -> tuple[Any, list[str], list[BaseMessage]]:
     """Return a call as one that can be made, the rules of its repair, and the answer to one that cannot be made."""
     arguments, rules, errors = written["args"], list[str](), list[SkillError]()
     if not isinstance(arguments, dict):
@@ -69,8 +84,12 @@ def _settled(written: Any, reason: str | None, put_right: PutRight) -> tuple[Any
     name, arguments = put_right(sent, arguments)
     if name != sent:
         rules = [*rules, "tool-name"]
-    known = {key: value for key, value in written.items() if key != "error"}  # which a broken call has beside
-    call, refused = _storable_call({**known, "name": name, "args": arguments, "type": "tool_call"})
+    known = {
+        key: value for key, value in written.items() if key != "error"
+    }  # which a broken call has beside
+    call, refused = _storable_call(
+        {**known, "name": name, "args": arguments, "type": "tool_call"}
+    )
     if errors and not refused:
         refused = [refused_call(call["name"], call["id"], *errors)]
     return call, rules, refused
@@ -98,31 +117,49 @@ def _storable_call(call: Any) -> tuple[Any, list[BaseMessage]]:
             recoverable=True,
             suggested_action="Send plain text and at most 100 levels of nesting",
         )
-        return {**call, "name": name, "args": {}}, [refused_call(name, call["id"], wrong)]
+        return {**call, "name": name, "args": {}}, [
+            refused_call(name, call["id"], wrong)
+        ]
     return (call if arguments is call["args"] else {**call, "args": arguments}), []
 
 
 def finish_reason(message: BaseMessage) -> str | None:
     """Return why the model stopped, in its provider's words; None if the provider did not say."""
-    said: Mapping[str, Any] = message.response_metadata if isinstance(message, AIMessage) else {}
+    said: Mapping[str, Any] = (
+        message.response_metadata if isinstance(message, AIMessage) else {}
+    )
     # OpenAI and Gemini; Anthropic and Bedrock; Ollama; Bedrock's Converse.
     for key in ("finish_reason", "stop_reason", "done_reason", "stopReason"):
         if isinstance(reason := said.get(key), str):
             return reason
     # OpenAI's responses API has no finish_reason: {"incomplete_details": {"reason": "max_output_tokens"}}.
     details = said.get("incomplete_details")
-    return str(details["reason"]) if isinstance(details, Mapping) and details.get("reason") else None
+    return (
+        str(details["reason"])
+        if isinstance(details, Mapping) and details.get("reason")
+        else None
+    )
 
 
 def refused_call(name: str, call_id: str | None, *errors: SkillError) -> ToolMessage:
     """Return the answer to a call that was not run: the envelope, as an error."""
     response = SkillResponse.failed(*errors, metadata={"skill": name})
-    return ToolMessage(response.to_json(), artifact=response, tool_call_id=call_id or "", name=name, status="error")
+    return ToolMessage(
+        response.to_json(),
+        artifact=response,
+        tool_call_id=call_id or "",
+        name=name,
+        status="error",
+    )
 
 
-def _read(text: Any, reason: str | None) -> tuple[dict[str, Any], list[str], list[SkillError]]:
+def _read(
+    text: Any, reason: str | None
+) -> tuple[dict[str, Any], list[str], list[SkillError]]:
     try:
-        parsed = parse_arguments(text if isinstance(text, str) else "", finish_reason=reason)
+        parsed = parse_arguments(
+            text if isinstance(text, str) else "", finish_reason=reason
+        )
     except SkillInputError as error:
         return {}, [], list(error.to_errors())
     if not isinstance(parsed.value, dict):

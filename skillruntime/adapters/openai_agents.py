@@ -20,7 +20,14 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
 try:
-    from agents import FunctionTool, Model, MultiProvider, Tool, ToolOutputImage, ToolOutputText
+    from agents import (
+        FunctionTool,
+        Model,
+        MultiProvider,
+        Tool,
+        ToolOutputImage,
+        ToolOutputText,
+    )
     from agents.tool_context import ToolContext
 except ModuleNotFoundError as error:
     raise missing_extra(error) from None
@@ -46,18 +53,25 @@ class SkillToolset:
         catalog_tokens: int | None = 4_000,
     ) -> None:
         self._is_one_conversation = session is not None
-        self._skills = SkillTools(runtime, session=session, style=style, catalog_tokens=catalog_tokens)
+        self._skills = SkillTools(
+            runtime, session=session, style=style, catalog_tokens=catalog_tokens
+        )
         self.session = self._skills.session
         self.instructions = self._skills.system_prompt
         # The responses API, because a FunctionTool takes its flat form of a definition.
-        self.tools: list[Tool] = [self._tool(each) for each in self._skills.to_openai(api="responses")]
+        self.tools: list[Tool] = [
+            self._tool(each) for each in self._skills.to_openai(api="responses")
+        ]
 
     def model(self, model: str | Model) -> Model:
         """Return *model* with the names of tools put right in what it writes, before approvals and guardrails see it.
 
         Without it the SDK ends the run where a model misspells a tool's name.
         """
-        return _NamingModel(MultiProvider().get_model(model) if isinstance(model, str) else model, self._skills)
+        return _NamingModel(
+            MultiProvider().get_model(model) if isinstance(model, str) else model,
+            self._skills,
+        )
 
     def _tool(self, definition: dict[str, Any]) -> FunctionTool:
         async def invoke(context: Any, arguments: str) -> Any:
@@ -66,9 +80,16 @@ class SkillToolset:
             message = None
             # The tools of one agent may run in any number of conversations, and the SDK names none of them.
             if self._is_one_conversation:
-                message = f"{digest_of(as_text(context.turn_input))}/{context.usage.requests}"
-            response = await self._skills.call(definition["name"], arguments, call_id=call_id, message=message)
-            images = [ToolOutputImage(image_url=image.url) for image in self.session.images(response)]
+                message = (
+                    f"{digest_of(as_text(context.turn_input))}/{context.usage.requests}"
+                )
+            response = await self._skills.call(
+                definition["name"], arguments, call_id=call_id, message=message
+            )
+            images = [
+                ToolOutputImage(image_url=image.url)
+                for image in self.session.images(response)
+            ]
             text = to_text(response)
             return [ToolOutputText(text=text), *images] if images else text
 
@@ -99,7 +120,11 @@ class _NamingModel(Model):
         """Yield the model's events with its calls' names put right."""
         async for event in self._model.stream_response(*args, **options):
             response = getattr(event, "response", None)
-            items = [event.item] if hasattr(event, "item") else getattr(response, "output", None)
+            items = (
+                [event.item]
+                if hasattr(event, "item")
+                else getattr(response, "output", None)
+            )
             self._put_right(items or [], args, options)
             yield event
 
@@ -111,7 +136,9 @@ class _NamingModel(Model):
         """Return the model's own advice."""
         return self._model.get_retry_advice(request)
 
-    def _put_right(self, items: list[Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+    def _put_right(
+        self, items: list[Any], args: tuple[Any, ...], options: Mapping[str, Any]
+    ) -> None:
         tools = options["tools"] if "tools" in options else args[3]
         for item in items:
             if item.type == "function_call":
@@ -131,6 +158,8 @@ def enforce(tool: FunctionTool) -> FunctionTool:
             accepted = repair(text, tool.params_json_schema, name=tool.name)
         except SkillInputError as error:
             return refusal_text(error)
-        return await tool.on_invoke_tool(context, json.dumps(accepted.arguments, ensure_ascii=False))
+        return await tool.on_invoke_tool(
+            context, json.dumps(accepted.arguments, ensure_ascii=False)
+        )
 
     return replace(tool, on_invoke_tool=invoke)

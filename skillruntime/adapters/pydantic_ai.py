@@ -49,7 +49,9 @@ class SkillToolset(AbstractToolset[Any]):
         self._style = style
         self._catalog_tokens = catalog_tokens
         self._id = id
-        self._skills = SkillTools(runtime, session=session, style=style, catalog_tokens=catalog_tokens)
+        self._skills = SkillTools(
+            runtime, session=session, style=style, catalog_tokens=catalog_tokens
+        )
         self.names: AbstractCapability[Any] = _Names(self._skills)
 
     @property
@@ -61,7 +63,12 @@ class SkillToolset(AbstractToolset[Any]):
         """Return a toolset with a session of its own for this run."""
         if self._session is not None:
             return self
-        return SkillToolset(self._runtime, style=self._style, catalog_tokens=self._catalog_tokens, id=self._id)
+        return SkillToolset(
+            self._runtime,
+            style=self._style,
+            catalog_tokens=self._catalog_tokens,
+            id=self._id,
+        )
 
     async def get_instructions(self, ctx: RunContext[Any]) -> str:
         """Return the list of skills and how to use them."""
@@ -84,11 +91,26 @@ class SkillToolset(AbstractToolset[Any]):
         }
 
     async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+        self,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: RunContext[Any],
+        tool: ToolsetTool[Any],
     ) -> ToolReturn[Any]:
         """Call a tool; a malformed call is repaired or answered, and never raises."""
-        last = next((each for each in reversed(ctx.messages) if isinstance(each, ModelResponse)), None)
-        reason = None if last is None or last.finish_reason is None else str(last.finish_reason)
+        last = next(
+            (
+                each
+                for each in reversed(ctx.messages)
+                if isinstance(each, ModelResponse)
+            ),
+            None,
+        )
+        reason = (
+            None
+            if last is None or last.finish_reason is None
+            else str(last.finish_reason)
+        )
         response = await self._skills.call(
             name,
             tool_args.get(_RAW, tool_args),
@@ -99,15 +121,23 @@ class SkillToolset(AbstractToolset[Any]):
             message=_message_name(ctx),
         )
         text, images = to_text(response), self._skills.session.images(response)
-        shown = [BinaryContent(image.data, media_type=image.media_type) for image in images]
+        shown = [
+            BinaryContent(image.data, media_type=image.media_type) for image in images
+        ]
         return ToolReturn([text, *shown] if shown else text, metadata=response)
 
 
 def _message_name(ctx: RunContext[Any]) -> str:
     """Return a name for the message with the call: the same if the run is begun again with the same messages."""
     parts = [part for message in ctx.messages for part in message.parts]
-    people = [number for number, part in enumerate(parts, start=1) if isinstance(part, UserPromptPart)]
-    said = [getattr(part, "content", "") for part in parts[: people[-1] if people else 0]]
+    people = [
+        number
+        for number, part in enumerate(parts, start=1)
+        if isinstance(part, UserPromptPart)
+    ]
+    said = [
+        getattr(part, "content", "") for part in parts[: people[-1] if people else 0]
+    ]
     # Without ids and times: a run that is begun again has other ones.
     return f"{digest_of(as_text(said))}/{ctx.run_step}/{len(ctx.messages)}"
 
@@ -126,8 +156,14 @@ class _Names(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, request_context: Any, response: ModelResponse
     ) -> ModelResponse:
         """Return the message with the names of its calls put right."""
-        offered = [tool.name for tool in request_context.model_request_parameters.function_tools]
-        parts = [self._right(part, offered) if isinstance(part, ToolCallPart) else part for part in response.parts]
+        offered = [
+            tool.name
+            for tool in request_context.model_request_parameters.function_tools
+        ]
+        parts = [
+            self._right(part, offered) if isinstance(part, ToolCallPart) else part
+            for part in response.parts
+        ]
         return replace(response, parts=parts)
 
     def _right(self, call: ToolCallPart, offered: list[str]) -> ToolCallPart:
@@ -140,13 +176,21 @@ class _AnyArguments:
 
     def validate_json(self, input: Any, **options: Any) -> Any:  # noqa: A002  the protocol's name
         """Return the arguments, or their text where the contract must read it."""
-        text = input.decode("utf-8", "replace") if isinstance(input, bytes | bytearray) else input
+        text = (
+            input.decode("utf-8", "replace")
+            if isinstance(input, bytes | bytearray)
+            else input
+        )
         try:
             parsed = parse_arguments(text)
         except SkillInputError:
             return {_RAW: text}
         # A repair belongs into the record of the call, which the contract makes.
-        return parsed.value if isinstance(parsed.value, dict) and not parsed.rules else {_RAW: text}
+        return (
+            parsed.value
+            if isinstance(parsed.value, dict) and not parsed.rules
+            else {_RAW: text}
+        )
 
     def validate_python(self, input: Any, **options: Any) -> Any:  # noqa: A002  as above
         """Return the arguments as they are."""
@@ -165,7 +209,9 @@ class _Enforced(WrapperToolset[Any]):
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         tools = await super().get_tools(ctx)
         return {
-            name: replace(tool, args_validator=_Repairing(tool.tool_def, tool.args_validator))
+            name: replace(
+                tool, args_validator=_Repairing(tool.tool_def, tool.args_validator)
+            )
             for name, tool in tools.items()
         }
 
@@ -179,15 +225,23 @@ class _Repairing:
 
     def validate_json(self, input: Any, **options: Any) -> Any:  # noqa: A002  the protocol's name
         """Return the arguments of the tool's own validator, from the model's text."""
-        if options.get("allow_partial", "off") != "off":  # a text that is still being written
+        if (
+            options.get("allow_partial", "off") != "off"
+        ):  # a text that is still being written
             return self._validator.validate_json(input, **options)
-        text = input.decode("utf-8", "replace") if isinstance(input, bytes | bytearray) else input
+        text = (
+            input.decode("utf-8", "replace")
+            if isinstance(input, bytes | bytearray)
+            else input
+        )
         return self.validate_python(text, **options)
 
     def validate_python(self, input: Any, **options: Any) -> Any:  # noqa: A002  as above
         """Return the arguments of the tool's own validator."""
         try:
-            accepted = repair(input, self._tool.parameters_json_schema, name=self._tool.name)
+            accepted = repair(
+                input, self._tool.parameters_json_schema, name=self._tool.name
+            )
         except SkillInputError as error:
             raise ModelRetry(refusal_text(error)) from None
         return self._validator.validate_python(accepted.arguments, **options)

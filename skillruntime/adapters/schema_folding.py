@@ -10,7 +10,17 @@ __all__ = ["fold_root"]
 
 # Keywords that OpenAI and Anthropic reject at the root of a tool's parameters.
 _ALTERNATIVES = ("oneOf", "anyOf", "allOf")
-_CONDITIONS = ("not", "if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies", "enum", "const")
+_CONDITIONS = (
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentSchemas",
+    "dependentRequired",
+    "dependencies",
+    "enum",
+    "const",
+)
 _REJECTED = (*_ALTERNATIVES, *_CONDITIONS)
 _DEPTH = 8  # alternatives may refer to themselves
 
@@ -18,7 +28,9 @@ Resolve = Callable[[str], Mapping[str, Any] | None]
 """Returns the schema that a local reference points to."""
 
 
-def fold_root(schema: Mapping[str, Any], resolve: Resolve = lambda reference: None) -> dict[str, Any]:
+def fold_root(
+    schema: Mapping[str, Any], resolve: Resolve = lambda reference: None
+) -> dict[str, Any]:
     """Return *schema* as one plain object: the properties of all alternatives, required what all of them require.
 
     It is only shown to a model; the contract keeps the original schema and enforces it.
@@ -30,12 +42,18 @@ def fold_root(schema: Mapping[str, Any], resolve: Resolve = lambda reference: No
     if not any(key in schema for key in _REJECTED):
         return dict(schema)
     root = _fold(schema, resolve, 0)
-    folded = {key: value for key, value in schema.items() if key not in (*_REJECTED, "required")}
+    folded = {
+        key: value
+        for key, value in schema.items()
+        if key not in (*_REJECTED, "required")
+    }
     folded["properties"] = root.properties
     if root.required:
         folded["required"] = root.required
     if root.sentences:
-        folded["description"] = " ".join(filter(None, [schema.get("description"), *root.sentences]))
+        folded["description"] = " ".join(
+            filter(None, [schema.get("description"), *root.sentences])
+        )
     return folded
 
 
@@ -61,7 +79,9 @@ class _Object:
 
 
 def _fold(schema: Mapping[str, Any], resolve: Resolve, depth: int) -> _Object:
-    found = _Object(dict(schema.get("properties") or {}), list(schema.get("required") or ()), [])
+    found = _Object(
+        dict(schema.get("properties") or {}), list(schema.get("required") or ()), []
+    )
     if depth > _DEPTH:
         return _Object(found.properties, [], [])
     for part in schema.get("allOf") or ():
@@ -73,7 +93,9 @@ def _fold(schema: Mapping[str, Any], resolve: Resolve, depth: int) -> _Object:
     for keyword in ("oneOf", "anyOf"):
         branches = [_branch(part, resolve) for part in schema.get(keyword) or ()]
         _add_alternatives(
-            found, [_fold(each, resolve, depth + 1) for each in branches if each is not None], len(branches)
+            found,
+            [_fold(each, resolve, depth + 1) for each in branches if each is not None],
+            len(branches),
         )
     return found
 
@@ -86,11 +108,17 @@ def _add_alternatives(found: _Object, folded: list[_Object], number: int) -> Non
     for inner in folded:
         found.add(inner)
     found.properties |= own  # the root's own properties hold in every alternative
-    common = [name for name in folded[0].required if all(name in inner.required for inner in folded)]
+    common = [
+        name
+        for name in folded[0].required
+        if all(name in inner.required for inner in folded)
+    ]
     if len(folded) == number:
         found.require(common)
     # One flat object cannot say "exactly one of these": the description says it to the model instead.
-    choices = [[name for name in inner.required if name not in common] for inner in folded]
+    choices = [
+        [name for name in inner.required if name not in common] for inner in folded
+    ]
     if any(choices):
         said = [" with ".join(names) or "neither" for names in choices]
         found.sentences.append(f"Give {', or '.join(said)}.")
@@ -108,5 +136,7 @@ def _branch(part: Any, resolve: Resolve) -> Mapping[str, Any] | None:
 
 def _either(one: Any, other: Any) -> dict[str, Any]:
     """Return the schema of a value that fits *one* or *other*."""
-    choices = one["anyOf"] if isinstance(one, Mapping) and set(one) == {"anyOf"} else [one]
+    choices = (
+        one["anyOf"] if isinstance(one, Mapping) and set(one) == {"anyOf"} else [one]
+    )
     return {"anyOf": choices if other in choices else [*choices, other]}

@@ -16,13 +16,49 @@ __all__ = ["to_strict"]
 
 _SCALARS = {"string", "number", "integer", "boolean", "null"}
 _KEYWORDS = {
-    *("type", "enum", "anyOf", "$ref", "properties", "required", "additionalProperties", "items", "description"),
-    *("pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    *(
+        "type",
+        "enum",
+        "anyOf",
+        "$ref",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "description",
+    ),
+    *(
+        "pattern",
+        "format",
+        "multipleOf",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+    ),
     *("minItems", "maxItems", "$defs"),
 }
-_FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
+_FORMATS = {
+    "date-time",
+    "time",
+    "date",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "uuid",
+}
 # They say nothing about what is valid.
-_ANNOTATIONS = {"default", "examples", "title", "deprecated", "readOnly", "writeOnly", "$comment"}
+_ANNOTATIONS = {
+    "default",
+    "examples",
+    "title",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "$comment",
+}
 _MOST_PROPERTIES = 5_000
 _MOST_LEVELS = 10
 _MOST_OPTIONS = 1_000
@@ -49,14 +85,21 @@ def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     True
     """
     # The guide knows definitions by the newer of their two names.
-    text = json.dumps({("$defs" if key == "definitions" else key): value for key, value in schema.items()})
+    text = json.dumps(
+        {
+            ("$defs" if key == "definitions" else key): value
+            for key, value in schema.items()
+        }
+    )
     root = json.loads(text.replace('"$ref": "#/definitions/', '"$ref": "#/$defs/'))
     if "anyOf" in root or ("$defs" in schema and "definitions" in schema):
         return None
     try:
         strict = _strict(root, root)
         if "$defs" in root:
-            strict["$defs"] = {name: _strict(each, root) for name, each in root["$defs"].items()}
+            strict["$defs"] = {
+                name: _strict(each, root) for name, each in root["$defs"].items()
+            }
     except _NotStrictError:
         return None
     return strict if _is_within_limits(strict) else None
@@ -65,7 +108,11 @@ def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 def _strict(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(schema, dict):
         raise _NotStrictError
-    kept = {key: value for key, value in schema.items() if key not in _ANNOTATIONS and key != "$defs"}
+    kept = {
+        key: value
+        for key, value in schema.items()
+        if key not in _ANNOTATIONS and key != "$defs"
+    }
     if "const" in kept:
         kept["enum"] = [kept.pop("const")]
     if not kept.keys() <= _KEYWORDS or kept.get("format", "date") not in _FORMATS:
@@ -77,7 +124,9 @@ def _strict(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
     if "anyOf" in kept:
         kept["anyOf"] = [_strict(each, root) for each in kept["anyOf"]]
         return kept
-    if "type" not in kept and all(isinstance(option, str) for option in kept.get("enum", [None])):
+    if "type" not in kept and all(
+        isinstance(option, str) for option in kept.get("enum", [None])
+    ):
         kept["type"] = "string"
     kinds = _kinds(kept)
     if "object" in kinds:
@@ -89,11 +138,16 @@ def _strict(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _closed(schema: dict[str, Any], root: Mapping[str, Any], *, is_root: bool) -> dict[str, Any]:
+def _closed(
+    schema: dict[str, Any], root: Mapping[str, Any], *, is_root: bool
+) -> dict[str, Any]:
     properties = schema.get("properties", {})
     required = schema.get("required", [])
     # An object without properties takes any: closed, it would be always empty.
-    is_open = schema.get("additionalProperties", bool(not properties and not is_root)) is not False
+    is_open = (
+        schema.get("additionalProperties", bool(not properties and not is_root))
+        is not False
+    )
     if is_open or not set(required) <= properties.keys():
         raise _NotStrictError
     strict = {name: _strict(each, root) for name, each in properties.items()}
@@ -101,7 +155,11 @@ def _closed(schema: dict[str, Any], root: Mapping[str, Any], *, is_root: bool) -
         if _admits_null(properties[name], root):
             raise _NotStrictError
         strict[name] = _nullable(strict[name])
-    return {"properties": strict, "required": list(properties), "additionalProperties": False}
+    return {
+        "properties": strict,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +167,9 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     if not kinds or not kinds <= _SCALARS:
         return {"anyOf": [schema, {"type": "null"}]}
     nullable = {**schema, "type": [*sorted(kinds), "null"]}
-    return {**nullable, "enum": [*schema["enum"], None]} if "enum" in schema else nullable
+    return (
+        {**nullable, "enum": [*schema["enum"], None]} if "enum" in schema else nullable
+    )
 
 
 def _admits_null(schema: Any, root: Mapping[str, Any], depth: int = 0) -> bool:
@@ -132,20 +192,31 @@ def _kinds(schema: Mapping[str, Any]) -> set[str]:
 def _is_within_limits(schema: Mapping[str, Any]) -> bool:
     properties = options = size = 0
     for each, level in _schemas(schema):
-        names, enum = [*each.get("properties", ()), *each.get("$defs", ())], each.get("enum", [])
+        names, enum = (
+            [*each.get("properties", ()), *each.get("$defs", ())],
+            each.get("enum", []),
+        )
         length = sum(len(str(option)) for option in enum)
         properties += len(each.get("properties", ()))
         options += len(enum)
         size += length + sum(map(len, names))
         if level > _MOST_LEVELS or (len(enum) > _LONG_ENUM and length > _LONGEST_ENUM):
             return False
-    return properties <= _MOST_PROPERTIES and options <= _MOST_OPTIONS and size <= _LONGEST
+    return (
+        properties <= _MOST_PROPERTIES and options <= _MOST_OPTIONS and size <= _LONGEST
+    )
 
 
-def _schemas(schema: Mapping[str, Any], level: int = 0) -> Iterator[tuple[Mapping[str, Any], int]]:
+def _schemas(
+    schema: Mapping[str, Any], level: int = 0
+) -> Iterator[tuple[Mapping[str, Any], int]]:
     """Yield every schema inside *schema*, itself first, with the number of objects that it is inside."""
     level += "properties" in schema
     yield schema, level
-    inside = [*schema.get("properties", {}).values(), *schema.get("anyOf", ()), *schema.get("$defs", {}).values()]
+    inside = [
+        *schema.get("properties", {}).values(),
+        *schema.get("anyOf", ()),
+        *schema.get("$defs", {}).values(),
+    ]
     for each in [*inside, *([schema["items"]] if "items" in schema else [])]:
         yield from _schemas(each, level)

@@ -34,7 +34,9 @@ SCHEMA_URL = "https://opentelemetry.io/schemas/1.43.0"
 ATTRIBUTES: Mapping[str, Callable[[CallRecord], Any]] = {
     # GenAI semantic conventions, "Execute tool span"
     "gen_ai.operation.name": lambda record: record.operation.value,
-    "gen_ai.tool.name": lambda record: record.name if record.operation is Operation.CALL else record.operation.value,
+    "gen_ai.tool.name": lambda record: (
+        record.name if record.operation is Operation.CALL else record.operation.value
+    ),
     "gen_ai.tool.type": lambda record: "function",
     "gen_ai.tool.call.id": lambda record: record.call_id,
     "gen_ai.conversation.id": lambda record: record.session_id,
@@ -45,8 +47,12 @@ ATTRIBUTES: Mapping[str, Callable[[CallRecord], Any]] = {
     "skillruntime.resource.path": lambda record: record.path,
     "skillruntime.response.status": lambda record: record.status,
     "skillruntime.repairs": lambda record: record.repairs or None,
-    "skillruntime.migrated_from": lambda record: (record.response.metadata or {}).get("migrated_from"),
-    "skillruntime.tokens": lambda record: ((record.response.metadata or {}).get("tokens") or {}).get("total"),
+    "skillruntime.migrated_from": lambda record: (record.response.metadata or {}).get(
+        "migrated_from"
+    ),
+    "skillruntime.tokens": lambda record: (
+        (record.response.metadata or {}).get("tokens") or {}
+    ).get("total"),
 }
 """All attributes of a span, and how each is read from a record; an attribute without a value is left out."""
 
@@ -62,25 +68,33 @@ def spans(tracer: Tracer | None = None, *, content: bool = False) -> Observer:
 
     *tracer* is by default the global provider's; with *content* arguments and results are written too.
     """
-    own = tracer or trace.get_tracer("skillruntime", skillruntime.__version__, schema_url=SCHEMA_URL)
+    own = tracer or trace.get_tracer(
+        "skillruntime", skillruntime.__version__, schema_url=SCHEMA_URL
+    )
     return _Spans(own, {**ATTRIBUTES, **(CONTENT if content else {})})
 
 
 class _Spans:
     """Opens a span before a call and closes it after its record; the other operations have only a record."""
 
-    def __init__(self, tracer: Tracer, table: Mapping[str, Callable[[CallRecord], Any]]) -> None:
+    def __init__(
+        self, tracer: Tracer, table: Mapping[str, Callable[[CallRecord], Any]]
+    ) -> None:
         self._tracer = tracer
         self._table = table
 
     @contextmanager
     def around(self, name: str) -> Iterator[None]:
         """Make the span of the call current; a cancelled call has no record, so its span gets the error here."""
-        span = self._tracer.start_span(f"{Operation.CALL.value} {name}", kind=SpanKind.INTERNAL)
+        span = self._tracer.start_span(
+            f"{Operation.CALL.value} {name}", kind=SpanKind.INTERNAL
+        )
         # A copy for each call: parallel calls share the context that they were started from.
         before = _CALLS.set({**_CALLS.get(), self: span})
         try:
-            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+            with trace.use_span(
+                span, record_exception=False, set_status_on_exception=False
+            ):
                 yield
         except BaseException as error:
             span.set_status(Status(StatusCode.ERROR, type(error).__name__))
@@ -97,18 +111,30 @@ class _Spans:
             self._describe(current, record)
             return
         name = f"{record.operation.value} {record.name}"
-        span = self._tracer.start_span(name, kind=SpanKind.INTERNAL, start_time=record.started)
+        span = self._tracer.start_span(
+            name, kind=SpanKind.INTERNAL, start_time=record.started
+        )
         self._describe(span, record)
         span.end(end_time=record.started + record.duration_ns)
 
     def _describe(self, span: Span, record: CallRecord) -> None:
-        span.set_attributes({name: value for name, read in self._table.items() if (value := read(record)) is not None})
+        span.set_attributes(
+            {
+                name: value
+                for name, read in self._table.items()
+                if (value := read(record)) is not None
+            }
+        )
         if record.status == "failed":
             errors = record.response.errors
-            span.set_status(Status(StatusCode.ERROR, errors[0].code.value if errors else None))
+            span.set_status(
+                Status(StatusCode.ERROR, errors[0].code.value if errors else None)
+            )
 
 
-_CALLS: ContextVar[Mapping[_Spans, Span]] = ContextVar("skillruntime-spans", default=MappingProxyType({}))
+_CALLS: ContextVar[Mapping[_Spans, Span]] = ContextVar(
+    "skillruntime-spans", default=MappingProxyType({})
+)
 """The span of the call that runs here, for each observer: a host may have several."""
 
 

@@ -40,14 +40,18 @@ def place_of(given: Any) -> Place | None:
     state = given.state
     messages = state if isinstance(state, list) else getattr(state, "messages", ())
     task = given.config.get("configurable", {})
-    turn = task.get("checkpoint_ns")  # the node's task: LangGraph gives it the same id when it is tried again
+    turn = task.get(
+        "checkpoint_ns"
+    )  # the node's task: LangGraph gives it the same id when it is tried again
     conversation = task.get("thread_id")
     if isinstance(state, Mapping):
         messages = state.get("messages") or ()
         # SkillMiddleware counts turns in the state: a request that is sent again without a checkpoint has them too.
         turn = state.get("skill_turn", turn)
         conversation = conversation or state.get("skill_session")
-    return Place(str(conversation or turn), f"{turn}/{len(messages)}") if turn else Place()
+    return (
+        Place(str(conversation or turn), f"{turn}/{len(messages)}") if turn else Place()
+    )
 
 
 @functools.cache
@@ -62,11 +66,15 @@ def asking_for(tool_runtime: type) -> Callable[[], None]:
 
 def is_control_flow(error: BaseException) -> bool:
     """Whether *error* is a signal to LangGraph's loop (an interrupt, a command) and not a failure."""
-    langgraph = sys.modules.get("langgraph.errors")  # a module that was never imported cannot have raised
+    langgraph = sys.modules.get(
+        "langgraph.errors"
+    )  # a module that was never imported cannot have raised
     if langgraph is None:
         return False
     is_invalid_resume = getattr(langgraph, "is_invalid_resume", None)
-    return isinstance(error, langgraph.GraphBubbleUp) or bool(is_invalid_resume and is_invalid_resume(error))
+    return isinstance(error, langgraph.GraphBubbleUp) or bool(
+        is_invalid_resume and is_invalid_resume(error)
+    )
 
 
 def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
@@ -76,7 +84,9 @@ def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
     tool_call_id: str | None = None
     if isinstance(value, Mapping) and value.get("type") == "tool_call":
         given = value.get("id")
-        tool_call_id = "" if given is None else str(given)  # a ToolMessage needs an id; some providers send none
+        tool_call_id = (
+            "" if given is None else str(given)
+        )  # a ToolMessage needs an id; some providers send none
         value = value.get("args", value.get("arguments"))
     return {
         "tool_input": value,
@@ -93,12 +103,22 @@ def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
 # The two methods of every tool here: a model can malform the call's shape too, and LangChain's own parsing would raise.
 
 
-def invoke(self: BaseTool, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002  the base's
+def invoke(
+    self: BaseTool,
+    input: Any,  # noqa: A002  the base's
+    config: RunnableConfig | None = None,
+    **kwargs: Any,
+) -> Any:
     """Call the tool: *input* is a tool call, the arguments, or their raw text."""
     return self.run(**read_tool_call(input, config), **kwargs)
 
 
-async def ainvoke(self: BaseTool, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
+async def ainvoke(
+    self: BaseTool,
+    input: Any,  # noqa: A002
+    config: RunnableConfig | None = None,
+    **kwargs: Any,
+) -> Any:
     """Call the tool from async code: as `invoke`; a plain function of a skill runs in a worker thread."""
     return await self.arun(**read_tool_call(input, config), **kwargs)
 
@@ -115,12 +135,18 @@ def to_blocks(response: SkillResponse, session: SkillSession | None) -> Content:
         return text
     return [
         {"type": "text", "text": text},
-        *({"type": "image", "base64": image.base64, "mime_type": image.media_type} for image in images),
+        *(
+            {"type": "image", "base64": image.base64, "mime_type": image.media_type}
+            for image in images
+        ),
     ]
 
 
 def to_tool_result(
-    response: SkillResponse, to_content: Callable[[SkillResponse], Content], name: str, tool_call_id: str | None
+    response: SkillResponse,
+    to_content: Callable[[SkillResponse], Content],
+    name: str,
+    tool_call_id: str | None,
 ) -> tuple[Any, SkillResponse]:
     """Return content and artifact as ``BaseTool.run`` takes them; a failed call's content is the finished message.
 
@@ -134,7 +160,9 @@ def to_tool_result(
     # BaseTool.run sets status="success" on content that it wraps itself, so a failure is wrapped here.
     if response.ok or tool_call_id is None:
         return content, response
-    return ToolMessage(content, artifact=response, tool_call_id=tool_call_id, name=name, status="error"), response
+    return ToolMessage(
+        content, artifact=response, tool_call_id=tool_call_id, name=name, status="error"
+    ), response
 
 
 _NOT_JSON = SkillError(

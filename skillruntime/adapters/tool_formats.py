@@ -53,7 +53,11 @@ _HINTS = {
 
 
 def to_openai(
-    contract: Contract, *, name: str | None = None, api: OpenAIInterface = "chat", strict: Literal["auto"] | None = None
+    contract: Contract,
+    *,
+    name: str | None = None,
+    api: OpenAIInterface = "chat",
+    strict: Literal["auto"] | None = None,
 ) -> dict[str, Any]:
     """Return the contract as a tool of OpenAI's chat completions, or of its responses.
 
@@ -72,7 +76,11 @@ def to_openai(
     elif api == "responses":
         # The responses API defaults to strict mode, which rejects optional properties; the contract checks calls here.
         function["strict"] = False
-    return {"type": "function", **function} if api == "responses" else {"type": "function", "function": function}
+    return (
+        {"type": "function", **function}
+        if api == "responses"
+        else {"type": "function", "function": function}
+    )
 
 
 def to_anthropic(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
@@ -82,16 +90,25 @@ def to_anthropic(contract: Contract, *, name: str | None = None) -> dict[str, An
 
 def to_gemini(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
     """Return the contract as a function declaration of Gemini, with its JSON Schema as it is."""
-    return {**_named(contract, name), "parameters_json_schema": to_tool_schema(contract)}
+    return {
+        **_named(contract, name),
+        "parameters_json_schema": to_tool_schema(contract),
+    }
 
 
 def to_mcp(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
     """Return the contract as a tool of MCP, with annotations and, for an object, its output schema."""
-    document: dict[str, Any] = {**_named(contract, name), "inputSchema": to_tool_schema(contract)}
+    document: dict[str, Any] = {
+        **_named(contract, name),
+        "inputSchema": to_tool_schema(contract),
+    }
     # MCP allows an output schema only for objects (specification, "Output Schema").
     output = None if contract.output is None else contract.output.document
     if isinstance(output, Mapping) and _is_object(output):
-        document["outputSchema"] = {"type": "object", **{k: v for k, v in output.items() if k != "$schema"}}
+        document["outputSchema"] = {
+            "type": "object",
+            **{k: v for k, v in output.items() if k != "$schema"},
+        }
     stated = ((hint, contract.annotations.get(name)) for name, hint in _HINTS.items())
     if known := {hint: bool(value) for hint, value in stated if value is not None}:
         document["annotations"] = known
@@ -99,7 +116,11 @@ def to_mcp(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
 
 
 def to_openai_result(
-    response: SkillResponse, call_id: str, *, api: OpenAIInterface = "chat", images: Sequence[Image] = ()
+    response: SkillResponse,
+    call_id: str,
+    *,
+    api: OpenAIInterface = "chat",
+    images: Sequence[Image] = (),
 ) -> dict[str, Any]:
     """Return the answer to a call in OpenAI's form.
 
@@ -109,24 +130,38 @@ def to_openai_result(
     if api == "responses":
         output: Any = to_text(response)
         if images:
-            shown = [{"type": "input_image", "image_url": image.url} for image in images]
+            shown = [
+                {"type": "input_image", "image_url": image.url} for image in images
+            ]
             output = [{"type": "input_text", "text": output}, *shown]
         return {"type": "function_call_output", "call_id": call_id, "output": output}
     return {"role": "tool", "tool_call_id": call_id, "content": to_text(response)}
 
 
-def to_anthropic_result(response: SkillResponse, tool_use_id: str, *, images: Sequence[Image] = ()) -> dict[str, Any]:
+def to_anthropic_result(
+    response: SkillResponse, tool_use_id: str, *, images: Sequence[Image] = ()
+) -> dict[str, Any]:
     """Return the answer to a call as a block of the next user message."""
     content: Any = to_text(response)
     if images:
-        sources = [{"type": "base64", "media_type": each.media_type, "data": each.base64} for each in images]
-        content = [{"type": "text", "text": content}, *({"type": "image", "source": each} for each in sources)]
+        sources = [
+            {"type": "base64", "media_type": each.media_type, "data": each.base64}
+            for each in images
+        ]
+        content = [
+            {"type": "text", "text": content},
+            *({"type": "image", "source": each} for each in sources),
+        ]
     block = {"type": "tool_result", "tool_use_id": tool_use_id, "content": content}
     return block if response.ok else {**block, "is_error": True}
 
 
 def to_gemini_result(
-    response: SkillResponse, name: str, *, call_id: str | None = None, images: Sequence[Image] = ()
+    response: SkillResponse,
+    name: str,
+    *,
+    call_id: str | None = None,
+    images: Sequence[Image] = (),
 ) -> dict[str, Any]:
     """Return the answer to a call as a part; ``output`` and ``error`` are the keys that Gemini documents.
 
@@ -134,20 +169,33 @@ def to_gemini_result(
     """
     # Through JSON, because the SDK takes plain values only, and a skill may return a model.
     envelope = to_object(response)
-    result: dict[str, Any] = {"name": name, "response": {"output" if response.ok else "error": envelope}}
+    result: dict[str, Any] = {
+        "name": name,
+        "response": {"output" if response.ok else "error": envelope},
+    }
     if images:
-        result["parts"] = [{"inline_data": {"mime_type": each.media_type, "data": each.data}} for each in images]
-    return {"function_response": result if call_id is None else {**result, "id": call_id}}
+        result["parts"] = [
+            {"inline_data": {"mime_type": each.media_type, "data": each.data}}
+            for each in images
+        ]
+    return {
+        "function_response": result if call_id is None else {**result, "id": call_id}
+    }
 
 
-def to_mcp_result(response: SkillResponse, *, structured: bool = True, images: Sequence[Image] = ()) -> dict[str, Any]:
+def to_mcp_result(
+    response: SkillResponse, *, structured: bool = True, images: Sequence[Image] = ()
+) -> dict[str, Any]:
     """Return the answer to a call as MCP's ``tools/call`` gives it.
 
     The text is the envelope; ``structuredContent`` is the data alone, if it is an object, so that it fits the output
     schema.
     """
     content = [{"type": "text", "text": to_text(response)}]
-    content += [{"type": "image", "data": image.base64, "mimeType": image.media_type} for image in images]
+    content += [
+        {"type": "image", "data": image.base64, "mimeType": image.media_type}
+        for image in images
+    ]
     result: dict[str, Any] = {"content": content, "isError": not response.ok}
     if response.ok and structured and isinstance(to_plain(response.data), dict):
         result["structuredContent"] = json.loads(response.to_json())["data"]
@@ -176,17 +224,24 @@ class SkillTools:
         rendered = self.session.render_catalog(catalog_tokens)
         self.system_prompt = skills_prompt(runtime, rendered, tool_list_of(style))
         self._runtime = runtime
-        self._own, own, contracts = tools_of_conversation(runtime, self.session, style, rendered)
+        self._own, own, contracts = tools_of_conversation(
+            runtime, self.session, style, rendered
+        )
         self.contracts = {name: self._own.contract(name) for name in own}
         self._skills = tool_names(contracts)
-        self.contracts.update({tool: contracts[name] for tool, name in self._skills.items()})
+        self.contracts.update(
+            {tool: contracts[name] for tool, name in self._skills.items()}
+        )
         self._offered = {**{name: name for name in own}, **self._skills}
 
     def to_openai(
         self, *, api: OpenAIInterface = "chat", strict: Literal["auto"] | None = None
     ) -> list[dict[str, Any]]:
         """Return all definitions for OpenAI."""
-        return [to_openai(contract, name=name, api=api, strict=strict) for name, contract in self._named()]
+        return [
+            to_openai(contract, name=name, api=api, strict=strict)
+            for name, contract in self._named()
+        ]
 
     def to_anthropic(self) -> list[dict[str, Any]]:
         """Return all definitions for Anthropic."""
@@ -194,12 +249,23 @@ class SkillTools:
 
     def to_gemini(self) -> list[dict[str, Any]]:
         """Return all definitions for Gemini: one tool that holds the declarations."""
-        return [{"function_declarations": [to_gemini(each, name=name) for name, each in self._named()]}]
+        return [
+            {
+                "function_declarations": [
+                    to_gemini(each, name=name) for name, each in self._named()
+                ]
+            }
+        ]
 
     def _named(self) -> list[tuple[str, Contract]]:
-        return [(self._skills.get(tool, tool), contract) for tool, contract in self.contracts.items()]
+        return [
+            (self._skills.get(tool, tool), contract)
+            for tool, contract in self.contracts.items()
+        ]
 
-    def put_right(self, tool_name: str, arguments: Any, others: Iterable[str] = ()) -> tuple[str, Any]:
+    def put_right(
+        self, tool_name: str, arguments: Any, others: Iterable[str] = ()
+    ) -> tuple[str, Any]:
         """Return a model's call with its names put right, before the host's approvals and logs see it.
 
         `call` does the same; *arguments* are a mapping or the model's text, and come back as such. *others* are the
@@ -208,7 +274,9 @@ class SkillTools:
         offered = {**{name: name for name in others}, **self._offered}
         return put_right(self._runtime, tool_name, arguments, offered)
 
-    async def call(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
+    async def call(
+        self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]
+    ) -> SkillResponse:
         """Call a tool by the name the model used, with its arguments or their raw text; a bad call never raises."""
         called = self._called(tool_name, arguments)
         if isinstance(called, SkillResponse):
@@ -216,7 +284,9 @@ class SkillTools:
         runtime, name, given, session = called
         return await runtime.call(name, given, session=session, **options)
 
-    def call_sync(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
+    def call_sync(
+        self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]
+    ) -> SkillResponse:
         """Call a tool without an event loop, as `call` does."""
         called = self._called(tool_name, arguments)
         if isinstance(called, SkillResponse):
@@ -236,12 +306,17 @@ class SkillTools:
             return self._runtime, skill, arguments, self.session
         if name in self.contracts:
             return self._own, name, arguments, None
-        return SkillResponse.failed(unknown_tool(name, meant_tool(self._runtime, name, self._offered).nearest))
+        return SkillResponse.failed(
+            unknown_tool(name, meant_tool(self._runtime, name, self._offered).nearest)
+        )
 
 
 def _named(contract: Contract, name: str | None) -> dict[str, Any]:
     own = contract.name if name is None else name
-    return {"name": to_tool_name(own), "description": escaped(contract.description or own)}
+    return {
+        "name": to_tool_name(own),
+        "description": escaped(contract.description or own),
+    }
 
 
 def _is_object(schema: Mapping[str, Any]) -> bool:

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 from skillruntime.catalog.closest_names import closest_names
 
-__all__ = ["CALL_PREFIXES", "MeantName", "mcp_names", "meant_name", "to_tool_name", "tool_names"]
+__all__ = [
+    "CALL_PREFIXES",
+    "MeantName",
+    "mcp_names",
+    "meant_name",
+    "to_tool_name",
+    "tool_names",
+]
 
 CALL_PREFIXES = frozenset({"functions", "function", "tools", "tool", "default_api"})
 """What models put before a tool's name: the namespaces of OpenAI's and Google's chat templates, and their variants."""
@@ -40,7 +47,12 @@ class MeantName:
     is_ambiguous: bool = False
 
 
-def meant_name(sent: str, names: Collection[str], *, prefixes: Collection[str] | None = CALL_PREFIXES) -> MeantName:
+def meant_name(
+    sent: str,
+    names: Collection[str],
+    *,
+    prefixes: Collection[str] | None = CALL_PREFIXES,
+) -> MeantName:
     """Return which of *names*, all that the host knows, a model meant that wrote *sent*.
 
     An exact name wins. Else ASCII case and separators may differ, and one of *prefixes* may stand before the name. With
@@ -65,9 +77,17 @@ def meant_name(sent: str, names: Collection[str], *, prefixes: Collection[str] |
         by_plain_name.setdefault(_plain(name), []).append(name)
     # The longest first: `a__b` may be a name of its own, and `b` another tool.
     for prefix, candidate in [("", sent), *_without_prefixes(sent)]:
-        if prefix and prefixes is not None and _plain(prefix) not in map(_plain, prefixes):
+        if (
+            prefix
+            and prefixes is not None
+            and _plain(prefix) not in map(_plain, prefixes)
+        ):
             continue
-        same = [candidate] if candidate in names else by_plain_name.get(_plain(candidate), [])
+        same = (
+            [candidate]
+            if candidate in names
+            else by_plain_name.get(_plain(candidate), [])
+        )
         if not same:
             continue
         if len(same) > 1:
@@ -105,7 +125,8 @@ def mcp_names(names: Iterable[str]) -> dict[str, str]:
     plain = tool_names(names)
     shown = [tool.replace("-", "_") for tool in plain]
     return {
-        one if shown.count(one) == 1 else tool: name for one, (tool, name) in zip(shown, plain.items(), strict=True)
+        one if shown.count(one) == 1 else tool: name
+        for one, (tool, name) in zip(shown, plain.items(), strict=True)
     }
 
 
@@ -122,16 +143,22 @@ def tool_names(names: Iterable[str]) -> dict[str, str]:
     for name in names:
         tool_name = to_tool_name(name)
         if found.setdefault(tool_name, name) != name:
-            raise ValueError(f"{name!r} and {found[tool_name]!r} would both be the tool {tool_name!r}")
+            raise ValueError(
+                f"{name!r} and {found[tool_name]!r} would both be the tool {tool_name!r}"
+            )
     return found
 
 
 def _without_prefixes(name: str) -> list[tuple[str, str]]:
     """Return each prefix that *name* can have, and what is behind it."""
-    return [(name[: end.start()], name[end.end() :]) for end in _PREFIX_ENDS.finditer(name)]
+    return [
+        (name[: end.start()], name[end.end() :]) for end in _PREFIX_ENDS.finditer(name)
+    ]
 
 
-def _has_rival(prefix: str, found: str, names: Collection[str], *, any_prefix: bool) -> bool:
+def _has_rival(
+    prefix: str, found: str, names: Collection[str], *, any_prefix: bool
+) -> bool:
     """Whether *prefix*, which stood before the name of *found*, says that another of *names* may be meant."""
     parts = {_plain(part) for part in _PREFIX_ENDS.split(prefix)}
     for name in names:
@@ -140,7 +167,9 @@ def _has_rival(prefix: str, found: str, names: Collection[str], *, any_prefix: b
         if not _PREFIX_ENDS.search(found) and not parts.isdisjoint(map(_plain, known)):
             return True
         # `docs/extract` is not, where there is a `docx/extract`, unless it is known what `docs` is.
-        if any_prefix and any(_plain(rest) == _plain(found) for _, rest in _without_prefixes(name)):
+        if any_prefix and any(
+            _plain(rest) == _plain(found) for _, rest in _without_prefixes(name)
+        ):
             return True
     return False
 

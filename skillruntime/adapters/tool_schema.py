@@ -34,14 +34,28 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
     if not isinstance(document, Mapping):
         return {"type": "object", "properties": {}}
     # "$schema" is rejected by some providers; definitions are added again below, only those in use.
-    schema = {key: value for key, value in document.items() if key not in ("$schema", "definitions", "$defs")}
+    schema = {
+        key: value
+        for key, value in document.items()
+        if key not in ("$schema", "definitions", "$defs")
+    }
     for _ in range(16):  # bounded: references may form a loop, which accepts anything
-        if not isinstance(reference := schema.get("$ref"), str) or (target := _find(document, reference)) is None:
+        if (
+            not isinstance(reference := schema.get("$ref"), str)
+            or (target := _find(document, reference)) is None
+        ):
             break
-        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+        schema = {
+            **target,
+            **{key: value for key, value in schema.items() if key != "$ref"},
+        }
     schema = fold_root(schema, lambda reference: _find(document, reference))
     # OpenAI rejects an object without "properties", even if it takes no arguments.
-    result: dict[str, Any] = {"type": "object", **schema, "properties": schema.get("properties", {})}
+    result: dict[str, Any] = {
+        "type": "object",
+        **schema,
+        "properties": schema.get("properties", {}),
+    }
     result |= _used_definitions(result, document)
     # Role marks are in strings alone, so this is JSON again. A call with such a name or value is accepted.
     text = json.dumps(for_model(result), ensure_ascii=False, default=str)
@@ -61,7 +75,9 @@ def _used_definitions(schema: Any, document: Mapping[str, Any]) -> dict[str, Any
     # A definition may use others: look again until nothing new is found.
     while size != sum(map(len, used.values())):
         size = sum(map(len, used.values()))
-        for keyword, name in _REFERENCE.findall(json.dumps([schema, used], default=str)):
+        for keyword, name in _REFERENCE.findall(
+            json.dumps([schema, used], default=str)
+        ):
             plain = unquote(name).replace("~1", "/").replace("~0", "~")
             if plain in document.get(keyword, {}):
                 used.setdefault(keyword, {})[plain] = document[keyword][plain]

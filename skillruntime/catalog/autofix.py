@@ -18,7 +18,14 @@ from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 __all__ = ["Fixed", "fix"]
 
 _MAX_ROUNDS = 8
-_FORMAT = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+_FORMAT = (
+    "name",
+    "description",
+    "license",
+    "compatibility",
+    "metadata",
+    "allowed-tools",
+)
 # Fields that clients read at the top level of the frontmatter; moved under metadata, they would be lost.
 _CLIENT_WORDS = (
     "agent argument-hint context disable-model-invocation effort hooks inputs input_schema model parameters paths "
@@ -99,21 +106,30 @@ def _fix_once(data: bytes, directory: str) -> Fixed:
     return Fixed(encoded, tuple(done))
 
 
-def _fixed_fields(block: str, fields: dict[str, Any], directory: str, rules: set[str], done: list[str]) -> str:
+def _fixed_fields(
+    block: str, fields: dict[str, Any], directory: str, rules: set[str], done: list[str]
+) -> str:
     pieces = dict(_pieces(block))
     for key in [key for key in pieces if key not in _FORMAT and key.lower() in _FORMAT]:
         if key.lower() not in pieces:
             pieces[key.lower()] = key.lower() + pieces.pop(key)[len(key) :]
             done.append(f"{key} was renamed to {key.lower()}")
-    fields = {key.lower() if key.lower() in pieces else key: value for key, value in fields.items()}
+    fields = {
+        key.lower() if key.lower() in pieces else key: value
+        for key, value in fields.items()
+    }
     if "yaml-invalid" in rules:
         for key, piece in pieces.items():
             if isinstance(fields.get(key), str) and not _is_yaml(piece):
                 pieces[key] = _field(key, fields[key])
                 done.append(f"{key} was put in quotes")
     # A flow list is an error for the reference, a block list only a warning: both become one string.
-    if "allowed-tools-form" in rules or ("yaml-flow" in rules and isinstance(fields.get("allowed-tools"), list)):
-        pieces["allowed-tools"] = _field("allowed-tools", " ".join(SkillFrontmatter(fields).allowed_tools))
+    if "allowed-tools-form" in rules or (
+        "yaml-flow" in rules and isinstance(fields.get("allowed-tools"), list)
+    ):
+        pieces["allowed-tools"] = _field(
+            "allowed-tools", " ".join(SkillFrontmatter(fields).allowed_tools)
+        )
         done.append("allowed-tools was written as one string")
     pieces = _with_own_name(pieces, fields.get("name"), directory, rules, done)
     _move_under_metadata(pieces, fields, done)
@@ -125,25 +141,41 @@ def _with_own_name(
 ) -> dict[str, str]:
     """Return *pieces* with the directory's name, if that is what was meant."""
     # Only if the directory name is valid, and the stated name has the same words: otherwise the author must decide.
-    if rules & {"name-missing", "name-form", "name-mismatch"} and suggested_name(directory) == directory:
+    if (
+        rules & {"name-missing", "name-form", "name-mismatch"}
+        and suggested_name(directory) == directory
+    ):
         stated = name if isinstance(name, str) else ""
         if not stated.strip() or suggested_name(stated) == directory:
-            pieces = {"name": f"name: {directory}", **{key: piece for key, piece in pieces.items() if key != "name"}}
+            pieces = {
+                "name": f"name: {directory}",
+                **{key: piece for key, piece in pieces.items() if key != "name"},
+            }
             done.append(f"the name was set to the directory name, {directory}")
     return pieces
 
 
-def _move_under_metadata(pieces: dict[str, str], fields: dict[str, Any], done: list[str]) -> None:
+def _move_under_metadata(
+    pieces: dict[str, str], fields: dict[str, Any], done: list[str]
+) -> None:
     """Move the texts that the format does not know below ``metadata``."""
     moved = [key for key in pieces if key not in _FORMAT and key not in _CLIENT_FIELDS]
-    moved = [key for key in moved if isinstance(fields.get(key), str) and fields[key].strip()]
+    moved = [
+        key for key in moved if isinstance(fields.get(key), str) and fields[key].strip()
+    ]
     metadata = fields.get("metadata", {})
-    if moved and isinstance(metadata, dict) and (not metadata or _is_block_mapping(pieces.get("metadata", ""))):
+    if (
+        moved
+        and isinstance(metadata, dict)
+        and (not metadata or _is_block_mapping(pieces.get("metadata", "")))
+    ):
         below = pieces.get("metadata", "metadata:").rstrip()
         indent = re.search(r"\n( +)\S", below)
         for key in moved:
             if key not in metadata:
-                below += f"\n{indent.group(1) if indent else '  '}{_field(key, fields[key])}"
+                below += (
+                    f"\n{indent.group(1) if indent else '  '}{_field(key, fields[key])}"
+                )
                 del pieces[key]
                 done.append(f"{key} was moved under metadata")
         pieces["metadata"] = below

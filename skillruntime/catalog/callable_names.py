@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime.cache_files import prune_cached, read_cached, write_cached
 from skillruntime.catalog.reader_edition import reader_edition
-from skillruntime.catalog.resources import CONTRACT_FILES, MAX_RESOURCES, list_files, may_have_callables, read_bytes
+from skillruntime.catalog.resources import (
+    CONTRACT_FILES,
+    MAX_RESOURCES,
+    list_files,
+    may_have_callables,
+    read_bytes,
+)
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
@@ -50,7 +56,11 @@ class KeptNames:
     def is_empty(self, directory: str) -> bool:
         """Whether the skill in *directory* had nothing that could be called, and no entry was added since."""
         known = self._known(directory)
-        return known is not None and known[1] is None and known[0] == _directory_stamp(directory)
+        return (
+            known is not None
+            and known[1] is None
+            and known[0] == _directory_stamp(directory)
+        )
 
     def find(self, directory: str, stamp: str) -> tuple[str, ...] | None:
         """Return the names of the skill in *directory*, without the skill's own, if its files have this *stamp*."""
@@ -60,7 +70,10 @@ class KeptNames:
     def note(self, directory: str, stamp: str, names: Iterable[str] | None) -> None:
         """Take the *names* that were found in *directory* when it had this *stamp*; None where nothing could be."""
         group, name = os.path.split(directory)
-        self._seen.setdefault(group, {})[name] = (stamp, None if names is None else tuple(names))
+        self._seen.setdefault(group, {})[name] = (
+            stamp,
+            None if names is None else tuple(names),
+        )
 
     def _known(self, directory: str) -> tuple[str, tuple[str, ...] | None] | None:
         group, name = os.path.split(directory)
@@ -83,12 +96,16 @@ class KeptNames:
         self._seen = {}
 
     def _file(self, group: str) -> str:
-        key = b"\0".join([reader_edition(), self._way, group.encode("utf-8", "surrogatepass")])
+        key = b"\0".join(
+            [reader_edition(), self._way, group.encode("utf-8", "surrogatepass")]
+        )
         return f"{_DIRECTORY}/{sha256(key).hexdigest()}"
 
 
 def callables_of(
-    skills: Mapping[str, SkillMetadata], activate: Callable[[str], Skill], kept: KeptNames | None
+    skills: Mapping[str, SkillMetadata],
+    activate: Callable[[str], Skill],
+    kept: KeptNames | None,
 ) -> Iterator[tuple[str, Skill | None]]:
     """Yield the name of each callable, and its skill if it was read for that; faulty contracts are left out."""
     for name, metadata in skills.items():
@@ -102,7 +119,11 @@ def callables_of(
                 kept.note(directory, own, None)
             continue
         stamp = None if kept is None else _stamp_of(directory, trusted=metadata.trusted)
-        known = kept.find(directory, stamp) if kept is not None and stamp is not None else None
+        known = (
+            kept.find(directory, stamp)
+            if kept is not None and stamp is not None
+            else None
+        )
         if known is not None:
             for tool in known:
                 yield name + tool, None
@@ -112,7 +133,11 @@ def callables_of(
             skill = activate(name)
             contracts = skill.contracts
             if kept is not None and stamp is not None:
-                kept.note(directory, stamp, (each.removeprefix(skill.name) for each in contracts))
+                kept.note(
+                    directory,
+                    stamp,
+                    (each.removeprefix(skill.name) for each in contracts),
+                )
         for each in contracts:
             yield each, skill
     if kept is not None:
@@ -131,7 +156,9 @@ def surely_has_tools(skills: Mapping[str, SkillMetadata], number: int) -> bool:
             continue
         for is_sure in sure_tools(files, partial(read_bytes, directory)):
             looked_at, found = looked_at + 1, found + is_sure
-        if found >= number or looked_at > 4 * number:  # where few are sure, looking on takes longer than reading
+        if (
+            found >= number or looked_at > 4 * number
+        ):  # where few are sure, looking on takes longer than reading
             break
     return found >= number
 
@@ -158,7 +185,9 @@ def _stamp_of(directory: str, *, trusted: bool) -> str | None:
                     else:
                         status = entry.stat(follow_symlinks=False)
                         times = (status.st_mtime_ns, status.st_ctime_ns)
-                        found.append((entry.path, status.st_size, *times, status.st_ino))
+                        found.append(
+                            (entry.path, status.st_size, *times, status.st_ino)
+                        )
         except OSError:
             return None
         if depth == _DEPTH or len(found) > MAX_RESOURCES:
@@ -170,6 +199,9 @@ def _stamp_of(directory: str, *, trusted: bool) -> str | None:
 def _parsed(data: bytes | None) -> _Kept:
     try:
         value: Any = {} if data is None else json.loads(data)
-        return {name: (stamp, None if names is None else tuple(names)) for name, (stamp, names) in value.items()}
+        return {
+            name: (stamp, None if names is None else tuple(names))
+            for name, (stamp, names) in value.items()
+        }
     except (ValueError, TypeError, AttributeError):
         return {}

@@ -58,7 +58,16 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     """
 
     __slots__ = (
-        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_guard", "_index"),
+        *(
+            "_admits",
+            "_beside",
+            "_derive",
+            "_diagnose",
+            "_diagnostics",
+            "_entries",
+            "_guard",
+            "_index",
+        ),
         *("_origin", "_recorded", "_rendered", "_rescan", "_rivals", "_is_indexed"),
         *("_snapshots", "shadowed"),
     )
@@ -81,7 +90,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._snapshots = tuple(snapshots)
         self._rescan = rescan
         self._derive = derive
-        self._origin: tuple[SkillCatalog, Callable[[SkillCatalog], SkillCatalog]] | None = None
+        self._origin: (
+            tuple[SkillCatalog, Callable[[SkillCatalog], SkillCatalog]] | None
+        ) = None
         self._index: SearchIndex | None = None
         self._rendered: dict[tuple[Any, ...], Rendered] = {}
         self._is_indexed = is_indexed
@@ -89,7 +100,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self.shadowed: Mapping[str, SkillMetadata] = shadowed
         # Found when they are read: the directories are listed once more for them, and most programs never ask.
         self._diagnostics: tuple[Diagnostic, ...] | None = None
-        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: all_diagnostics(offered, names, guard)
+        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: all_diagnostics(
+            offered, names, guard
+        )
         self._guard = guard
         self._recorded = tuple(root for root in self.roots if root.record)
 
@@ -97,7 +110,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return self  # it never changes
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a SkillCatalog cannot be pickled: it describes files; call discover in the other process")
+        raise TypeError(
+            "a SkillCatalog cannot be pickled: it describes files; call discover in the other process"
+        )
 
     def __getitem__(self, name: str) -> SkillMetadata:
         entry = self._entries.get(name)
@@ -108,7 +123,11 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             plain = unicodedata.normalize("NFKC", name)
             if plain in self.shadowed:
                 return self.shadowed[plain]
-            entry = self._entries.get(plain) or self._beside.get(plain) or self._chosen(plain)
+            entry = (
+                self._entries.get(plain)
+                or self._beside.get(plain)
+                or self._chosen(plain)
+            )
             if entry is None:
                 raise KeyError(name)
         return metadata_of(entry)
@@ -142,7 +161,11 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             SkillNotFoundError: there is no such skill; the suggested action has the closest names.
             InvalidSkillError: its file cannot be read.
         """
-        return checked(read_skill(self._find(name), derive=self._derive), self._recorded, self._guard)
+        return checked(
+            read_skill(self._find(name), derive=self._derive),
+            self._recorded,
+            self._guard,
+        )
 
     def contract(self, name: str) -> tuple[Skill, Contract]:
         """Return the contract of the callable *name* and the skill it belongs to.
@@ -167,7 +190,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         from skillruntime.catalog.callable_names import KeptNames, callables_of
 
         is_kept = self._is_indexed and self._guard is None and not self._recorded
-        return callables_of(self, self.activate, KeptNames(derive=self._derive) if is_kept else None)
+        return callables_of(
+            self, self.activate, KeptNames(derive=self._derive) if is_kept else None
+        )
 
     def surely_has_tools(self, number: int) -> bool:
         """Whether the scripts that a model may call are surely *number* tools: `callables` says which, in much longer.
@@ -190,7 +215,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             entry
             for entry in self._rivals.get(name, ())
             # A view has the same rivals as its catalog, so each is asked whether it exists in this one.
-            if (entry.name == name or entry.name in self._beside) and self._admits(entry)
+            if (entry.name == name or entry.name in self._beside)
+            and self._admits(entry)
         ]
         if not found:
             return (self._find(name),)
@@ -199,7 +225,11 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def every_version(self) -> dict[str, SkillMetadata]:
         """Return all skills by name, including older versions: ``digest``, ``digest@1.2.0``."""
-        found = {name: metadata_of(entry) for names in (self._entries, self._beside) for name, entry in names.items()}
+        found = {
+            name: metadata_of(entry)
+            for names in (self._entries, self._beside)
+            for name, entry in names.items()
+        }
         return dict(sorted(found.items())) if self._beside else found
 
     def unmet(self, name: str, here: Surroundings | None = None) -> tuple[str, ...]:
@@ -215,7 +245,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         from skillruntime._version import __version__
         from skillruntime.catalog.environment_check import Surroundings, unmet_of
 
-        skill = read_skill(self._find(name), derive=False)  # derived contracts have no requirements
+        skill = read_skill(
+            self._find(name), derive=False
+        )  # derived contracts have no requirements
         return unmet_of(skill, here or Surroundings(runtime=__version__))
 
     def suggest(self, name: str, limit: int = 3) -> list[str]:
@@ -223,7 +255,13 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         from skillruntime.catalog.closest_names import closest_names
 
         return closest_names(
-            name, (own for own, entry in self._entries.items() if not entry.flags & HIDDEN_FROM_MODEL), limit
+            name,
+            (
+                own
+                for own, entry in self._entries.items()
+                if not entry.flags & HIDDEN_FROM_MODEL
+            ),
+            limit,
         )
 
     def for_model(self) -> SkillCatalog:
@@ -248,13 +286,22 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         keywords = {tag.lower() for tag in several(tags)}
 
         def keeps(entry: Entry) -> bool:
-            names = {entry.name, entry.name.partition("@")[0]}  # "digest" means its older versions too
-            if wanted and not any(fnmatchcase(name, pattern) for pattern in wanted for name in names):
+            names = {
+                entry.name,
+                entry.name.partition("@")[0],
+            }  # "digest" means its older versions too
+            if wanted and not any(
+                fnmatchcase(name, pattern) for pattern in wanted for name in names
+            ):
                 return False
-            if any(fnmatchcase(name, pattern) for pattern in unwanted for name in names):
+            if any(
+                fnmatchcase(name, pattern) for pattern in unwanted for name in names
+            ):
                 return False
             # Last but one, because it opens the file.
-            if keywords and keywords.isdisjoint(metadata_of(entry).read_frontmatter().tags):
+            if keywords and keywords.isdisjoint(
+                metadata_of(entry).read_frontmatter().tags
+            ):
                 return False
             return where is None or where(metadata_of(entry))
 
@@ -286,7 +333,11 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if key in self._rendered:
             return self._rendered[key]
         # Older versions are not listed: a model would have to choose without knowing why.
-        shown = [metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
+        shown = [
+            metadata_of(entry)
+            for entry in self._entries.values()
+            if not entry.flags & HIDDEN_FROM_MODEL
+        ]
         if style == "reference":
             shown = [as_reference(metadata) for metadata in shown]
         rendered = render(shown, budget_tokens, style, pins=key[2], count=count)
@@ -305,12 +356,20 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         ``bodies_searched`` is False. With *wait* every answer is that of the whole index.
         """
         if not isinstance(query, str):
-            raise TypeError(f"search takes words, such as 'fill pdf forms'; got {query!r:.80}")
+            raise TypeError(
+                f"search takes words, such as 'fill pdf forms'; got {query!r:.80}"
+            )
         if self._index is None:
             from skillruntime.catalog.search import open_search_index
 
-            shown = [metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
-            self._index = open_search_index(shown, self._snapshots, is_kept=self._is_indexed)
+            shown = [
+                metadata_of(entry)
+                for entry in self._entries.values()
+                if not entry.flags & HIDDEN_FROM_MODEL
+            ]
+            self._index = open_search_index(
+                shown, self._snapshots, is_kept=self._is_indexed
+            )
         return self._index.search(query, limit, wait=wait)
 
     def refresh(self) -> SkillCatalog:
@@ -318,20 +377,34 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if self._origin is not None:
             whole, view_of = self._origin
             fresh = whole.refresh()
-            return self._with_stamps(whole._snapshots) if fresh is whole else view_of(fresh)
+            return (
+                self._with_stamps(whole._snapshots)
+                if fresh is whole
+                else view_of(fresh)
+            )
         if self._rescan is None:
             return self
         snapshots = tuple(self._rescan(self._snapshots))
         # The same object, so that a caller can compare by identity and keep its prompt.
-        if all(new.says_the_same_as(old) for new, old in zip(snapshots, self._snapshots, strict=True)):
+        if all(
+            new.says_the_same_as(old)
+            for new, old in zip(snapshots, self._snapshots, strict=True)
+        ):
             return self._with_stamps(snapshots)
         return SkillCatalog(
-            snapshots, rescan=self._rescan, derive=self._derive, guard=self._guard, is_indexed=self._is_indexed
+            snapshots,
+            rescan=self._rescan,
+            derive=self._derive,
+            guard=self._guard,
+            is_indexed=self._is_indexed,
         )
 
     def _with_stamps(self, snapshots: tuple[Snapshot, ...]) -> SkillCatalog:
         """Take *snapshots*, which say the same: the next refresh has less to read, a search what was edited."""
-        if any(new.stamps != old.stamps for new, old in zip(snapshots, self._snapshots, strict=True)):
+        if any(
+            new.stamps != old.stamps
+            for new, old in zip(snapshots, self._snapshots, strict=True)
+        ):
             self._index = None
         self._snapshots = snapshots
         return self
@@ -348,15 +421,27 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         shown = str(name)[:80]
         for each in self.diagnostics if self._guard else ():
             if each.rule == "frozen-drift" and each.message.startswith(f"{shown}: "):
-                raise InvalidSkillError(each.message, suggested_action="Continue without this skill")
+                raise InvalidSkillError(
+                    each.message, suggested_action="Continue without this skill"
+                )
         close = self.suggest(str(name))
-        action = f"Use one of: {', '.join(close)}" if close else "Use a name from the list of skills"
-        raise SkillNotFoundError(f"There is no skill named {shown!r}", suggested_action=action)
+        action = (
+            f"Use one of: {', '.join(close)}"
+            if close
+            else "Use a name from the list of skills"
+        )
+        raise SkillNotFoundError(
+            f"There is no skill named {shown!r}", suggested_action=action
+        )
 
     def _chosen(self, name: str) -> Entry | None:
         """Return the newest skill that *name*, ``skill@range``, admits, or ``None``."""
         base, at, stated = name.rpartition("@")
-        if not at or not stated.strip() or not (base in self._rivals or base in self._entries):
+        if (
+            not at
+            or not stated.strip()
+            or not (base in self._rivals or base in self._entries)
+        ):
             return None
         chosen = newest_in(stated, base, self._entries, self._rivals)
         return chosen if chosen is not None and self._admits(chosen) else None
@@ -369,20 +454,39 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         for name, rivals in self._rivals.items():
             left = [entry for entry in rivals if entry.name in view._beside]
             if left and name not in found:
-                chosen = left[newest((version_of(entry.version), entry.root.trusted) for entry in left)]
+                chosen = left[
+                    newest(
+                        (version_of(entry.version), entry.root.trusted)
+                        for entry in left
+                    )
+                ]
                 found[name] = chosen._replace(name=name)
         view._entries = dict(sorted(found.items()))
         return view
 
     def _visible(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
         """Return the view without the skills that *keeps* rejects; no other version takes their place."""
-        view = SkillCatalog(derive=self._derive, guard=self._guard, is_indexed=self._is_indexed)
+        view = SkillCatalog(
+            derive=self._derive, guard=self._guard, is_indexed=self._is_indexed
+        )
         before = self._admits
         view._admits = lambda entry: before(entry) and keeps(entry)
         view._origin = (self, lambda whole: whole._visible(keeps))
-        view._entries = {name: entry for name, entry in self._entries.items() if keeps(entry)}
-        view._beside = {name: entry for name, entry in self._beside.items() if keeps(entry)}
-        view._rivals, view._snapshots, view._recorded = self._rivals, self._snapshots, self._recorded
-        shown = {entry.file for entry in (*view._entries.values(), *view._beside.values())}
-        view._diagnose = lambda: diagnostics_of_view(self.diagnostics, self._snapshots, shown)
+        view._entries = {
+            name: entry for name, entry in self._entries.items() if keeps(entry)
+        }
+        view._beside = {
+            name: entry for name, entry in self._beside.items() if keeps(entry)
+        }
+        view._rivals, view._snapshots, view._recorded = (
+            self._rivals,
+            self._snapshots,
+            self._recorded,
+        )
+        shown = {
+            entry.file for entry in (*view._entries.values(), *view._beside.values())
+        }
+        view._diagnose = lambda: diagnostics_of_view(
+            self.diagnostics, self._snapshots, shown
+        )
         return view

@@ -28,7 +28,9 @@ def nearest_names(query: str, names: Iterable[str], limit: int) -> list[str]:
     scored = []
     for name in names:
         parts = [_pairs(part) for part in (name, *name[:100].split("-"))]
-        scored.append((-max(_dice(word, part) for word in words for part in parts), name))
+        scored.append(
+            (-max(_dice(word, part) for word in words for part in parts), name)
+        )
     scored.sort()
     return [name for score, name in scored[:limit] if score < 0]
 

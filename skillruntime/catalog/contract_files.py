@@ -43,7 +43,11 @@ class ContractFiles:
 
 
 def read_contract_files(
-    directory: str, name: str, *, trusted: bool = True, read: Callable[[str, int], bytes] | None = None
+    directory: str,
+    name: str,
+    *,
+    trusted: bool = True,
+    read: Callable[[str, int], bytes] | None = None,
 ) -> ContractFiles:
     """Return the contracts in *directory*, which belongs to the skill *name*.
 
@@ -55,11 +59,20 @@ def read_contract_files(
     except OSError:
         return found
     # JSON has precedence over YAML.
-    own = [f"contract{suffix}" for suffix in _SUFFIXES if f"contract{suffix}" in present]
+    own = [
+        f"contract{suffix}" for suffix in _SUFFIXES if f"contract{suffix}" in present
+    ]
     for path in own[:1]:
         _read(found, directory, path, name)
     for path in own[1:]:
-        _report(found, directory, path, "contract-twice", f"ignored, because {own[0]} is used", Severity.WARNING)
+        _report(
+            found,
+            directory,
+            path,
+            "contract-twice",
+            f"ignored, because {own[0]} is used",
+            Severity.WARNING,
+        )
     if "contracts" in present:
         _read_tools(found, directory, name)
     if "descriptor.json" in present:
@@ -87,7 +100,9 @@ def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
             _report(found, directory, path, "contract-many", what, Severity.WARNING)
             break
         if not _TOOL.fullmatch(tool):
-            what = "the file name is not a valid tool name; use letters, digits, - and _"
+            what = (
+                "the file name is not a valid tool name; use letters, digits, - and _"
+            )
             _report(found, directory, path, "contract-name", what, Severity.ERROR)
             continue
         callable_name = f"{name}/{tool}"
@@ -104,7 +119,9 @@ def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
         document = visible_document(written, one_line=found.one_line)
         if document is not written and (hidden := hidden_in(written)):
             message = f"a text for a reader has {listed_kinds(hidden)}; removed"
-            _report(found, directory, path, "hidden-characters", message, Severity.WARNING)
+            _report(
+                found, directory, path, "hidden-characters", message, Severity.WARNING
+            )
         contract = Contract.from_dict(document, name=name)
         _require_object(contract)
         found.contracts[name] = contract
@@ -115,7 +132,9 @@ def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
         # A contract can come from an untrusted source: a case that the compiler does not foresee must not affect the
         # other skills. The log has the traceback, because it is an error in this library too.
         _log.exception("%s/%s could not be compiled", directory, path)
-        reason = InvalidSkillError(f"the contract cannot be compiled ({type(error).__name__})")
+        reason = InvalidSkillError(
+            f"the contract cannot be compiled ({type(error).__name__})"
+        )
     # Kept, so that a call of it gets the reason instead of "no such callable".
     found.broken[name] = reason
     _report(found, directory, path, "contract-invalid", str(reason), Severity.ERROR)
@@ -123,9 +142,15 @@ def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
 
 def _require_object(contract: Contract) -> None:
     """Refuse an input schema for anything but an object: no provider and no MCP client accepts such a tool."""
-    stated = contract.input.document.get("type", "object") if isinstance(contract.input.document, dict) else "object"
+    stated = (
+        contract.input.document.get("type", "object")
+        if isinstance(contract.input.document, dict)
+        else "object"
+    )
     if "object" not in (stated if isinstance(stated, list) else [stated]):
-        raise InvalidSkillError(f"contract {contract.name}: `input` has the type {stated!r}; arguments are an object")
+        raise InvalidSkillError(
+            f"contract {contract.name}: `input` has the type {stated!r}; arguments are an object"
+        )
 
 
 def _document(found: ContractFiles, path: str) -> Any:
@@ -149,7 +174,9 @@ def _document(found: ContractFiles, path: str) -> Any:
     except json.JSONDecodeError as error:
         raise InvalidSkillError(f"{path} is not valid JSON: {error}") from None
     except ValueError as error:
-        raise InvalidSkillError(f"{path} is not valid JSON: {' '.join(str(error).split())[:200]}") from None
+        raise InvalidSkillError(
+            f"{path} is not valid JSON: {' '.join(str(error).split())[:200]}"
+        ) from None
 
 
 def _refuse(constant: str) -> Any:
@@ -161,7 +188,9 @@ def _parse_yaml(text: str) -> Any:
     """Return the value of a YAML document with JSON's types: a date becomes a string."""
     import yaml
 
-    read_yaml(text, max_depth=200)  # raises if the document is too deep or too large for what follows
+    read_yaml(
+        text, max_depth=200
+    )  # raises if the document is too deep or too large for what follows
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         value = yaml.load(text, Loader=loader)
@@ -178,11 +207,25 @@ def _descriptor_version(found: ContractFiles, directory: str) -> str | None:
     try:
         document = _document(found, "descriptor.json")
     except InvalidSkillError as error:
-        _report(found, directory, "descriptor.json", "descriptor-invalid", str(error), Severity.ERROR)
+        _report(
+            found,
+            directory,
+            "descriptor.json",
+            "descriptor-invalid",
+            str(error),
+            Severity.ERROR,
+        )
         return None
     version = document.get("version") if isinstance(document, dict) else None
     return version if isinstance(version, str) else None
 
 
-def _report(found: ContractFiles, directory: str, path: str, rule: str, message: str, severity: Severity) -> None:
+def _report(
+    found: ContractFiles,
+    directory: str,
+    path: str,
+    rule: str,
+    message: str,
+    severity: Severity,
+) -> None:
     found.diagnostics.append(Diagnostic(rule, severity, f"{directory}/{path}", message))

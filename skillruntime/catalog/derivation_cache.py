@@ -29,7 +29,9 @@ def derive_known(source: bytes, *, path: str) -> tuple[Mapping[str, Any] | None,
     It is read from the file of an earlier process if there is one, without the code that reads scripts. Compiling the
     contract to know whether it is usable takes as long as reading the script, so it is done once, too.
     """
-    key = sha256(b"\0".join([reader_edition(), path.encode("utf-8", "surrogatepass"), source])).hexdigest()
+    key = sha256(
+        b"\0".join([reader_edition(), path.encode("utf-8", "surrogatepass"), source])
+    ).hexdigest()
     file = f"{_DIRECTORY}/{key}"
     known = _parse(read_cached(file, _MOST_BYTES))
     if known is not None:
@@ -42,7 +44,10 @@ def derive_known(source: bytes, *, path: str) -> tuple[Mapping[str, Any] | None,
     try:
         text = json.dumps({"usable": usable, "found": document}, allow_nan=False)
     except (TypeError, ValueError):
-        return document, False  # a default that JSON has no form for, such as an infinite number: read again each time
+        return (
+            document,
+            False,
+        )  # a default that JSON has no form for, such as an infinite number: read again each time
     # JSON has no tuples and only text as keys: what would come back as something else is not written.
     if json.loads(text)["found"] == document:
         write_cached(file, text.encode("utf-8", "surrogatepass"))
@@ -54,7 +59,9 @@ def derive_known(source: bytes, *, path: str) -> tuple[Mapping[str, Any] | None,
 def _is_usable(found: Derivation) -> bool:
     try:
         found.to_contract()
-    except Exception:  # whatever it is, it is raised again where the contract itself is made
+    except (
+        Exception
+    ):  # whatever it is, it is raised again where the contract itself is made
         return False
     return True
 

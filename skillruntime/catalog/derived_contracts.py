@@ -50,7 +50,9 @@ def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Deriv
     return dict(_tools(resources, read, derive))
 
 
-def derived_contracts(resources: Iterable[Resource], read: Read, *, skill: str, one_line: bool) -> dict[str, Contract]:
+def derived_contracts(
+    resources: Iterable[Resource], read: Read, *, skill: str, one_line: bool
+) -> dict[str, Contract]:
     """Return the contracts of what `derive_scripts` returns, without hidden characters, by ``skill/tool``.
 
     With *one_line* the texts in them are single lines. A script whose interface makes no usable schema is left out.
@@ -61,7 +63,9 @@ def derived_contracts(resources: Iterable[Resource], read: Read, *, skill: str, 
         try:
             document = visible_document(derived, one_line=one_line)
             # The words of descriptions are all that was changed since: they do not make it unusable.
-            found[name] = (Contract.from_known_dict if is_usable else Contract.from_dict)(document, name=name)
+            found[name] = (
+                Contract.from_known_dict if is_usable else Contract.from_dict
+            )(document, name=name)
         except InvalidSkillError:
             continue
         except Exception:
@@ -74,7 +78,9 @@ def _known(source: bytes, *, path: str) -> tuple[Mapping[str, Any], bool] | None
     return None if document is None else (document, is_usable)
 
 
-def _tools(resources: Iterable[Resource], read: Read, derive: _Derive[_Found]) -> Iterator[tuple[str, _Found]]:
+def _tools(
+    resources: Iterable[Resource], read: Read, derive: _Derive[_Found]
+) -> Iterator[tuple[str, _Found]]:
     """Yield the name of each tool, and what *derive* found of its script."""
     names: set[str] = set()
     for each in [each for each in resources if _may_be_tool(each)][:MAX_SCRIPTS]:
@@ -96,7 +102,9 @@ def _derived(path: str, read: Read, derive: _Derive[_Found]) -> _Found | None:
     except InvalidSkillError as error:  # it is not what was locked or installed
         _log.warning("%s", error)
         return None
-    except Exception:  # a script that breaks the reader costs its own tool, never the skill
+    except (
+        Exception
+    ):  # a script that breaks the reader costs its own tool, never the skill
         _log.exception("%s could not be read", path)
         return None
 
@@ -108,22 +116,35 @@ def sure_tools(resources: Iterable[Resource], read: Read) -> Iterator[bool]:
     """
     for each in [each for each in resources if _may_be_tool(each)][:MAX_SCRIPTS]:
         try:
-            source = _TEXT.sub(b"", read(each.path)) if each.path.endswith(".py") else b""
+            source = (
+                _TEXT.sub(b"", read(each.path)) if each.path.endswith(".py") else b""
+            )
         except ResourceNotFoundError:
             source = b""
-        yield _READS_WORDS.search(source) is not None and _IS_PROGRAM.search(source) is not None
+        yield (
+            _READS_WORDS.search(source) is not None
+            and _IS_PROGRAM.search(source) is not None
+        )
 
 
-_TEXT = re.compile(rb'""".*?"""' rb"|'''.*?'''", re.DOTALL)  # it may say how others call a module
+_TEXT = re.compile(
+    rb'""".*?"""' rb"|'''.*?'''", re.DOTALL
+)  # it may say how others call a module
 _IS_PROGRAM = re.compile(
-    rb"^(?:if __name__ ?==|main\(|sys\.exit\(|raise SystemExit\(|\w+ = \w+\.parse_args\()", re.MULTILINE
+    rb"^(?:if __name__ ?==|main\(|sys\.exit\(|raise SystemExit\(|\w+ = \w+\.parse_args\()",
+    re.MULTILINE,
 )
-_READS_WORDS = re.compile(rb"^ *+(?:import|from) (?:argparse|click|typer)\b|^[^#\n]*?\bsys\.argv\b", re.MULTILINE)
+_READS_WORDS = re.compile(
+    rb"^ *+(?:import|from) (?:argparse|click|typer)\b|^[^#\n]*?\bsys\.argv\b",
+    re.MULTILINE,
+)
 
 
 def _may_be_tool(resource: Resource) -> bool:
     path = resource.path
     directory, _, file = path.rpartition("/")
     in_place = directory in ("", "scripts") or directory.startswith("scripts/")
-    is_script = in_place and file.endswith(SCRIPT_SUFFIXES) and _ASIDE.search(path) is None
+    is_script = (
+        in_place and file.endswith(SCRIPT_SUFFIXES) and _ASIDE.search(path) is None
+    )
     return is_script and resource.bytes <= MAX_SCRIPT_BYTES

@@ -41,8 +41,18 @@ MAX_DEPTH = 5
 MAX_DIRECTORIES = 20_000
 """How many directories without a SKILL.md are searched in one root."""
 
-_KIND, _REGULAR, _LINK = 0o170000, 0o100000, 0o120000  # the bits of a mode (S_IFMT, S_IFREG, S_IFLNK)
-_KINDS = {0o040000: "a directory", 0o010000: "a FIFO", 0o140000: "a socket", 0o020000: "a device", 0o060000: "a device"}
+_KIND, _REGULAR, _LINK = (
+    0o170000,
+    0o100000,
+    0o120000,
+)  # the bits of a mode (S_IFMT, S_IFREG, S_IFLNK)
+_KINDS = {
+    0o040000: "a directory",
+    0o010000: "a FIFO",
+    0o140000: "a socket",
+    0o020000: "a device",
+    0o060000: "a device",
+}
 
 
 def discover(
@@ -100,10 +110,14 @@ def discover(
     wanted = list(dict.fromkeys(given))
     if not missing_ok:
         _require_directories(wanted)
-    snapshots = _read_roots(wanted, load_index(path, wanted) if path else {}, path, copies)
+    snapshots = _read_roots(
+        wanted, load_index(path, wanted) if path else {}, path, copies
+    )
     return SkillCatalog(
         snapshots,
-        rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path, copies),
+        rescan=lambda known: _read_roots(
+            wanted, {snapshot.root: snapshot for snapshot in known}, path, copies
+        ),
         derive=derive_contracts,
         guard=guard,
         is_indexed=path is not None,
@@ -111,13 +125,23 @@ def discover(
 
 
 def _read_roots(
-    roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str | None, copies: Mapping[Root, SkillCopies]
+    roots: Sequence[Root],
+    known: Mapping[Root, Snapshot],
+    path: str | None,
+    copies: Mapping[Root, SkillCopies],
 ) -> list[Snapshot]:
     """Return the current snapshots of *roots*, and write those that are not *known* to the index at *path*."""
     snapshots = [
-        _read_copy(root, copies[root]) if root in copies else read_root(root, known.get(root)) for root in roots
+        _read_copy(root, copies[root])
+        if root in copies
+        else read_root(root, known.get(root))
+        for root in roots
     ]
-    changed = [fresh for fresh in snapshots if fresh.root not in known or not fresh.is_stored_as(known[fresh.root])]
+    changed = [
+        fresh
+        for fresh in snapshots
+        if fresh.root not in known or not fresh.is_stored_as(known[fresh.root])
+    ]
     if path and changed:
         save_index(path, changed)
     return snapshots
@@ -131,11 +155,15 @@ def _read_copy(root: Root, copies: SkillCopies) -> Snapshot:
 
 
 def _as_root(
-    root: str | os.PathLike[str] | Root | SkillSource | Skill, trusted: bool, copies: dict[Root, SkillCopies]
+    root: str | os.PathLike[str] | Root | SkillSource | Skill,
+    trusted: bool,
+    copies: dict[Root, SkillCopies],
 ) -> Root:
     if isinstance(root, Skill):
         return Root(str(root.directory), trusted)
-    if not isinstance(root, str | bytes | os.PathLike | Root) and hasattr(root, "skills"):
+    if not isinstance(root, str | bytes | os.PathLike | Root) and hasattr(
+        root, "skills"
+    ):
         from skillruntime.catalog.sources import SkillCopies
 
         made = SkillCopies(root)
@@ -143,8 +171,14 @@ def _as_root(
         return own
     path = root.path if isinstance(root, Root) else root
     if not isinstance(path, str | bytes | os.PathLike):
-        raise TypeError(f"discover takes directories, one by one: discover('skills', 'more-skills'); got {root!r:.80}")
-    return replace(root, path=absolute(path)) if isinstance(root, Root) else Root(absolute(path), trusted)
+        raise TypeError(
+            f"discover takes directories, one by one: discover('skills', 'more-skills'); got {root!r:.80}"
+        )
+    return (
+        replace(root, path=absolute(path))
+        if isinstance(root, Root)
+        else Root(absolute(path), trusted)
+    )
 
 
 def _require_directories(roots: Iterable[Root]) -> None:
@@ -155,7 +189,9 @@ def _require_directories(roots: Iterable[Root]) -> None:
                 "correct the path, or pass missing_ok=True if it may be absent"
             )
         if not os.path.isdir(root.path):  # noqa: PTH112
-            raise NotADirectoryError(f"{root.path!r} is a file; pass the directory that contains it")
+            raise NotADirectoryError(
+                f"{root.path!r} is a file; pass the directory that contains it"
+            )
 
 
 def read_root(root: Root, known: Snapshot | None = None) -> Snapshot:
@@ -179,9 +215,13 @@ class _Reading:
         self.root = root
         self.known = known
         self.entries: list[Entry] = []
-        self.stamps = bytearray()  # ten thousand objects of 65 bytes would leave holes in the memory
+        self.stamps = (
+            bytearray()
+        )  # ten thousand objects of 65 bytes would leave holes in the memory
         self.notes: dict[int, tuple[Diagnostic, ...]] = {}
-        self.read_summary: Callable[[int, str, str, list[Diagnostic]], Summary | None] | None = None
+        self.read_summary: (
+            Callable[[int, str, str, list[Diagnostic]], Summary | None] | None
+        ) = None
         self.reusable: dict[str, int] = {}
         """The positions of the known entries that have not changed, by path; empty until the root is walked."""
         self.reused = 0
@@ -198,7 +238,11 @@ class _Reading:
         path = self.root.path
         # `os.path.isdir` would only return false, without a reason.
         if "\0" in path:
-            self.report("directory-unreadable", path.replace("\0", "\\0"), "the path contains a NUL character")
+            self.report(
+                "directory-unreadable",
+                path.replace("\0", "\\0"),
+                "the path contains a NUL character",
+            )
             return
         if not os.path.isdir(path):  # noqa: PTH112
             what = (
@@ -211,10 +255,18 @@ class _Reading:
         known = self.known
         if known is not None:
             changed = self.changed_entries(known)
-            if not changed and known.searched and all(_stamp_of(each[0]) == each for each in known.searched):
+            if (
+                not changed
+                and known.searched
+                and all(_stamp_of(each[0]) == each for each in known.searched)
+            ):
                 self.result = known
                 return
-            self.reusable = {each.file: at for at, each in enumerate(known.entries) if at not in changed}
+            self.reusable = {
+                each.file: at
+                for at, each in enumerate(known.entries)
+                if at not in changed
+            }
         self.walk()
 
     def changed_entries(self, known: Snapshot) -> set[int]:
@@ -225,13 +277,20 @@ class _Reading:
         changed: set[int] = set()
         try:
             stamps = STAMP.iter_unpack(known.stamps)
-            for position, (entry, stamp) in enumerate(zip(known.entries, stamps, strict=True)):
+            for position, (entry, stamp) in enumerate(
+                zip(known.entries, stamps, strict=True)
+            ):
                 try:  # a warm start spends most of its time here; an absolute path ignores the directory
                     stat = lstat(entry[0] or f"{entry[1]}/SKILL.md", dir_fd=root)
                 except OSError:
                     changed.add(position)
                     continue
-                if (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino) != stamp:
+                if (
+                    stat.st_size,
+                    stat.st_mtime_ns,
+                    stat.st_ctime_ns,
+                    stat.st_ino,
+                ) != stamp:
                     changed.add(position)
         finally:
             os.close(root)
@@ -247,7 +306,9 @@ class _Reading:
             deeper: list[str] = []
             for directory in level:
                 if len(self.searched) >= MAX_DIRECTORIES:
-                    what = f"only the first {MAX_DIRECTORIES:,} directories are searched"
+                    what = (
+                        f"only the first {MAX_DIRECTORIES:,} directories are searched"
+                    )
                     self.report("too-many-directories", root, what)
                     return
                 self.search(directory, deeper, is_last=depth == MAX_DEPTH)
@@ -274,10 +335,14 @@ class _Reading:
         take = self.take
         for name in () if is_last else directories:
             path = prefix + name
-            if take(path, name, "SKILL.md", is_link=name in links) != _VALID and not (name in links and _is_loop(path)):
+            if take(path, name, "SKILL.md", is_link=name in links) != _VALID and not (
+                name in links and _is_loop(path)
+            ):
                 deeper.append(path)
 
-    def sort_children(self, children: Iterable[os.DirEntry[str]]) -> tuple[list[str], set[str], list[str]]:
+    def sort_children(
+        self, children: Iterable[os.DirEntry[str]]
+    ) -> tuple[list[str], set[str], list[str]]:
         """Return the names of the directories among *children*.
 
         Also return which of them are links, and the files named SKILL.md in another case.
@@ -305,7 +370,9 @@ class _Reading:
                 other_cases.append(name)
         return directories, links, other_cases
 
-    def take(self, directory: str, name: str, file_name: str, *, is_link: bool = False) -> int:
+    def take(
+        self, directory: str, name: str, file_name: str, *, is_link: bool = False
+    ) -> int:
         """Take the skill in *directory*; return whether there is a SKILL.md, and a valid one."""
         path = f"{directory}/{file_name}"
         reused = self.reuse(path)
@@ -328,11 +395,15 @@ class _Reading:
             found: list[Diagnostic] = []
             if file_name != "SKILL.md":
                 message = f"the file is named {file_name}, not SKILL.md"
-                found.append(Diagnostic("file-name-case", Severity.WARNING, path, message))
+                found.append(
+                    Diagnostic("file-name-case", Severity.WARNING, path, message)
+                )
             if is_link:
                 found += _notes_on_link(self.root.path, directory, path)
             if self.read_summary is None:
-                from skillruntime.catalog.skill_file import read_summary  # not needed for an import or a warm start
+                from skillruntime.catalog.skill_file import (
+                    read_summary,
+                )  # not needed for an import or a warm start
 
                 self.read_summary = read_summary
             summary = self.read_summary(descriptor, path, name, found)
@@ -342,10 +413,24 @@ class _Reading:
             entry = Entry(path, "", "", None, 0, self.root)
         else:
             own, description, version, flags = summary
-            usual = own == name and file_name == "SKILL.md" and len(directory) - len(own) - 1 == len(self.root.path)
+            usual = (
+                own == name
+                and file_name == "SKILL.md"
+                and len(directory) - len(own) - 1 == len(self.root.path)
+            )
             own_path = None if usual else path
             # As `Entry(...)`, but in C.
-            entry = _new_entry(Entry, (own_path, own, description, version and sys.intern(version), flags, self.root))
+            entry = _new_entry(
+                Entry,
+                (
+                    own_path,
+                    own,
+                    description,
+                    version and sys.intern(version),
+                    flags,
+                    self.root,
+                ),
+            )
         if found:
             self.notes[len(self.entries)] = tuple(found)
         size, modified = status.st_size, status.st_mtime_ns
@@ -384,10 +469,16 @@ class _Reading:
             self.report("skill-unreadable", path, _reason(error))
 
     def report_kind(self, path: str, kind: int) -> None:
-        self.report("not-a-file", path, f"it is {_KINDS.get(kind, 'not a regular file')}; skipped")
+        self.report(
+            "not-a-file",
+            path,
+            f"it is {_KINDS.get(kind, 'not a regular file')}; skipped",
+        )
 
     def report(self, rule: str, path: str, message: str) -> None:
-        severity = Severity.WARNING if rule == "too-many-directories" else Severity.ERROR
+        severity = (
+            Severity.WARNING if rule == "too-many-directories" else Severity.ERROR
+        )
         self.problems.append(Diagnostic(rule, severity, path, message))
 
     def finish(self) -> Snapshot:
@@ -399,9 +490,14 @@ class _Reading:
         searched = tuple(self.searched) if self.is_stable and not problems else None
         if known is not None and self.reused == len(entries) == len(known.entries):
             same = (problems, searched) == (known.problems, known.searched)
-            return known if same else known._replace(problems=problems, searched=searched)
+            return (
+                known if same else known._replace(problems=problems, searched=searched)
+            )
         # By name, so that neither the index nor a collision depends on the order of the file system.
-        names, paths = [entry[1] for entry in entries], [entry[0] or "" for entry in entries]
+        names, paths = (
+            [entry[1] for entry in entries],
+            [entry[0] or "" for entry in entries],
+        )
         order = sorted(range(len(entries)), key=paths.__getitem__)
         order.sort(key=names.__getitem__)  # stable, and faster than one sort by pairs
         stamps = bytearray()
@@ -412,13 +508,24 @@ class _Reading:
             if names[position] != name:
                 name, seen = names[position], set()
             stamp = bytes(self.stamps[stamp_at(position)])
-            file = stamp[8:]  # without the size, which is not that of the file where it may still change
+            file = stamp[
+                8:
+            ]  # without the size, which is not that of the file where it may still change
             if file not in seen or not name:
                 seen.add(file)
                 stamps += stamp
                 kept.append(position)
-        notes = {new: self.notes[old] for new, old in enumerate(kept) if old in self.notes}
-        return Snapshot(self.root, [entries[position] for position in kept], bytes(stamps), notes, problems, searched)
+        notes = {
+            new: self.notes[old] for new, old in enumerate(kept) if old in self.notes
+        }
+        return Snapshot(
+            self.root,
+            [entries[position] for position in kept],
+            bytes(stamps),
+            notes,
+            problems,
+            searched,
+        )
 
     def may_still_change(self, time_ns: int) -> bool:
         """Whether a later change could have the same *time_ns*.
@@ -429,7 +536,11 @@ class _Reading:
         return self.started - tick <= time_ns <= self.started + _FUTURE
 
 
-_TICK, _COARSE_TICK, _FUTURE = 20_000_000, 2_000_000_000, 3_600_000_000_000  # nanoseconds
+_TICK, _COARSE_TICK, _FUTURE = (
+    20_000_000,
+    2_000_000_000,
+    3_600_000_000_000,
+)  # nanoseconds
 
 
 _new_entry = tuple.__new__
@@ -457,7 +568,9 @@ def _notes_on_link(root: str, directory: str, path: str) -> list[Diagnostic]:
 def _is_loop(path: str) -> bool:
     """Whether the linked directory *path* is one of its own parents."""
     target = os.path.realpath(path)
-    return (os.path.realpath(os.path.dirname(path)) + os.sep).startswith(target.rstrip(os.sep) + os.sep)  # noqa: PTH120
+    return (os.path.realpath(os.path.dirname(path)) + os.sep).startswith(  # noqa: PTH120
+        target.rstrip(os.sep) + os.sep
+    )
 
 
 def _reason(error: Exception) -> str:

@@ -16,8 +16,19 @@ from skillruntime.catalog.skill import Skill
 
 __all__ = ["Surroundings", "unmet", "unmet_of"]
 
-_PLATFORMS = {"linux": "linux", "darwin": "macos", "win32": "windows", "cygwin": "windows"}
-_PLATFORM_NAMES = {"mac": "macos", "osx": "macos", "darwin": "macos", "win32": "windows", "win": "windows"}
+_PLATFORMS = {
+    "linux": "linux",
+    "darwin": "macos",
+    "win32": "windows",
+    "cygwin": "windows",
+}
+_PLATFORM_NAMES = {
+    "mac": "macos",
+    "osx": "macos",
+    "darwin": "macos",
+    "win32": "windows",
+    "win": "windows",
+}
 
 
 def _package_version(name: str) -> str | None:
@@ -43,12 +54,19 @@ def unmet_of(skill: Skill, here: Surroundings | None = None) -> tuple[str, ...]:
     """Return one sentence for each requirement of *skill* that is not met here; empty if all are met."""
     stated = [*skill.frontmatter.requirements]
     stated += [contract.requires for contract in skill.contracts.values()]
-    reasons = [reason for each in stated if isinstance(each, Mapping) for reason in unmet(each, here)]
+    reasons = [
+        reason
+        for each in stated
+        if isinstance(each, Mapping)
+        for reason in unmet(each, here)
+    ]
     # Once each, in order: the frontmatter and a contract often state the same.
     return tuple(dict.fromkeys(reasons))
 
 
-def unmet(requires: Mapping[str, Any], here: Surroundings | None = None) -> tuple[str, ...]:
+def unmet(
+    requires: Mapping[str, Any], here: Surroundings | None = None
+) -> tuple[str, ...]:
     """Return one sentence for each unmet requirement in *requires*.
 
     Checked are ``commands`` (or ``bins``), ``environment`` (or ``env``), ``packages``, ``platform`` (or ``os``) and
@@ -61,16 +79,26 @@ def unmet(requires: Mapping[str, Any], here: Surroundings | None = None) -> tupl
     # `bins` and `env` are the keys that skills for OpenClaw use.
     commands = _words(requires, "commands", "bins", "binaries")
     variables = _words(requires, "environment", "env")
-    platforms = [name.lower() for name in _words(requires, "platform", "platforms", "os")]
+    platforms = [
+        name.lower() for name in _words(requires, "platform", "platforms", "os")
+    ]
     platforms = [_PLATFORM_NAMES.get(name, name) for name in platforms]
-    reasons = [f"the command {name} is not installed" for name in commands if not _found(here.find_command, name)]
+    reasons = [
+        f"the command {name} is not installed"
+        for name in commands
+        if not _found(here.find_command, name)
+    ]
     reasons += [
-        f"the environment variable {name} is not set" for name in variables if not _found(here.environment.get, name)
+        f"the environment variable {name} is not set"
+        for name in variables
+        if not _found(here.environment.get, name)
     ]
     for package in _words(requires, "packages"):
         reasons += _unmet_package(package, here)
     if platforms and here.platform not in platforms:
-        reasons.append(f"it runs on {', '.join(platforms)}, but this platform is {here.platform}")
+        reasons.append(
+            f"it runs on {', '.join(platforms)}, but this platform is {here.platform}"
+        )
     reasons += _unmet_runtime(requires.get("runtime"), here.runtime)
     return tuple(reasons)
 
@@ -78,7 +106,9 @@ def unmet(requires: Mapping[str, Any], here: Surroundings | None = None) -> tupl
 def _found(look_up: Callable[[str], str | None], name: str) -> bool:
     try:
         return bool(look_up(name))
-    except ValueError:  # a NUL or a lone surrogate: there cannot be such a command or variable
+    except (
+        ValueError
+    ):  # a NUL or a lone surrogate: there cannot be such a command or variable
         return False
 
 
@@ -97,7 +127,9 @@ def _unmet_package(stated: str, here: Surroundings) -> Iterable[str]:
         return [f"the Python package {requirement.name} is not installed"]
     # An installed prerelease counts, as for pip; only the choice of what to install would leave it out.
     if not requirement.specifier.contains(version, prereleases=True):
-        return [f"the Python package {requirement.name} is {version}, but {requirement.specifier} is required"]
+        return [
+            f"the Python package {requirement.name} is {version}, but {requirement.specifier} is required"
+        ]
     return []
 
 
@@ -111,7 +143,9 @@ def _unmet_runtime(stated: Any, runtime: str | None) -> Iterable[str]:
         if satisfies(runtime, stated):
             return []
     except ValueError:
-        return [f"it requires the runtime {stated!r}, which is not a valid version range"]
+        return [
+            f"it requires the runtime {stated!r}, which is not a valid version range"
+        ]
     return [f"it requires the runtime {stated}, but this is {runtime}"]
 
 
@@ -122,5 +156,7 @@ def _words(requires: Mapping[str, Any], *keys: str) -> list[str]:
         if isinstance(value, str):
             value = value.replace(",", " ").split()
         if isinstance(value, list):
-            found += [item.strip() for item in value if isinstance(item, str) and item.strip()]
+            found += [
+                item.strip() for item in value if isinstance(item, str) and item.strip()
+            ]
     return found

@@ -12,11 +12,23 @@ import stat
 from contextlib import suppress
 
 __all__ = [
-    *("NO_FOLLOW", "READ_FLAGS", "FileTooLargeError", "Identity", "open_inside", "open_regular"),
+    *(
+        "NO_FOLLOW",
+        "READ_FLAGS",
+        "FileTooLargeError",
+        "Identity",
+        "open_inside",
+        "open_regular",
+    ),
     *("read_beside", "read_inside", "read_regular", "write_inside"),
 ]
 
-READ_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+READ_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
 """For `os.open`. O_NONBLOCK: opening a FIFO returns at once, even if it has no writer."""
 
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -25,7 +37,11 @@ Identity = tuple[int, int]
 """Device and inode of a directory."""
 
 # O_PATH needs no read permission on a directory in between; macOS does not have it.
-_DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_DIRECTORY = (
+    getattr(os, "O_PATH", os.O_RDONLY)
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
 
 
 class FileTooLargeError(OSError):
@@ -63,7 +79,9 @@ def open_inside(directory: str, path: str, *, identity: Identity | None = None) 
         os.close(here)
 
 
-def read_inside(directory: str, path: str, limit: int, *, identity: Identity | None = None) -> bytes:
+def read_inside(
+    directory: str, path: str, limit: int, *, identity: Identity | None = None
+) -> bytes:
     """Return the bytes of the file *path* in *directory*, opened by `open_inside`.
 
     Raises:
@@ -84,7 +102,9 @@ def read_beside(directory: str, name: str, limit: int) -> tuple[bytes, Identity]
     here = os.open(directory, _DIRECTORY)
     try:
         identity = _identity(os.fstat(here))
-        return _read(_regular(os.open(name, READ_FLAGS | NO_FOLLOW, dir_fd=here)), limit), identity
+        return _read(
+            _regular(os.open(name, READ_FLAGS | NO_FOLLOW, dir_fd=here)), limit
+        ), identity
     finally:
         os.close(here)
 
@@ -108,7 +128,9 @@ def open_regular(path: str) -> int:
     return _regular(os.open(path, READ_FLAGS | NO_FOLLOW))
 
 
-def write_inside(directory: str, path: str, data: bytes, *, identity: Identity | None = None) -> None:
+def write_inside(
+    directory: str, path: str, data: bytes, *, identity: Identity | None = None
+) -> None:
     """Write *data* to the file *path* in *directory*: the old file or the new one, never half of it.
 
     Missing directories are made. What lies at *path*, a link for example, is replaced and not written through. With
@@ -127,10 +149,19 @@ def write_inside(directory: str, path: str, data: bytes, *, identity: Identity |
         for part in parts[:-1]:
             with suppress(FileExistsError):
                 os.mkdir(part, dir_fd=here)
-            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | NO_FOLLOW, dir_fd=here)
+            below = os.open(
+                part,
+                os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | NO_FOLLOW,
+                dir_fd=here,
+            )
             os.close(here)
             here = below
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=here)
+        descriptor = os.open(
+            temporary,
+            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
+            0o644,
+            dir_fd=here,
+        )
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
@@ -167,8 +198,12 @@ def _read(descriptor: int, limit: int, *, cut: bool = False) -> bytes:
             return _read_up_to(descriptor, limit)
         if size > limit:
             raise FileTooLargeError(size)
-        data = os.read(descriptor, size + 1)  # reading the limit would allocate all of it for every small file
-        if len(data) != size:  # it grows while it is read, or one call does not give all of a very large file
+        data = os.read(
+            descriptor, size + 1
+        )  # reading the limit would allocate all of it for every small file
+        if (
+            len(data) != size
+        ):  # it grows while it is read, or one call does not give all of a very large file
             data += _read_up_to(descriptor, limit + 1 - len(data))
     finally:
         os.close(descriptor)
@@ -179,6 +214,8 @@ def _read(descriptor: int, limit: int, *, cut: bool = False) -> bytes:
 
 def _read_up_to(descriptor: int, limit: int) -> bytes:
     data = b""
-    while len(data) < limit and (chunk := os.read(descriptor, min(limit - len(data), 1 << 20))):
+    while len(data) < limit and (
+        chunk := os.read(descriptor, min(limit - len(data), 1 << 20))
+    ):
         data += chunk
     return data

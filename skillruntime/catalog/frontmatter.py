@@ -31,7 +31,8 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]
 # Real files begin with empty lines, an HTML comment (a licence), a Markdown heading, or a code fence. Bounded, so
 # that a thematic break (---) further down in an ordinary document is not mistaken for frontmatter.
 _PREAMBLE = re.compile(
-    r"(?:[ \t]*\n|<!--(?:(?!-->).){0,500}-->[ \t]*\n|#[^\n]*\n|```[a-z]*[ \t]*\n){1,12}(?=---[ \t]*\n)", re.DOTALL
+    r"(?:[ \t]*\n|<!--(?:(?!-->).){0,500}-->[ \t]*\n|#[^\n]*\n|```[a-z]*[ \t]*\n){1,12}(?=---[ \t]*\n)",
+    re.DOTALL,
 )
 _OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
 # YAML 1.2.2, section 9.1.2: `...` ends a document too.
@@ -42,7 +43,9 @@ _CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$|^(---)(?=#|[ \t]+\S)", re.MULTILINE
 _FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|$)")
 # Three of four broken fields, without a parser: bold text is not an alias, `@` and the backtick are reserved (YAML
 # 1.2.2, section 5.3), and a colon ends a plain text that may not contain one.
-_NOT_YAML = re.compile(r"[\w.-]+[ \t]*:[ \t]+(?:\*\*|[@`]|[^\W\d_](?:[^:#]|:(?! )|(?<! )#)*: )")
+_NOT_YAML = re.compile(
+    r"[\w.-]+[ \t]*:[ \t]+(?:\*\*|[@`]|[^\W\d_](?:[^:#]|:(?! )|(?<! )#)*: )"
+)
 # A field that YAML surely reads as plain text: it begins with a letter, and has no sign that means something to YAML.
 _PLAIN_FIELD = re.compile(r"[A-Za-z_][\w.-]*+: ++([A-Za-z][\w ,.()/-]*+)", re.ASCII)
 
@@ -86,10 +89,14 @@ class Cut:
     @property
     def body_line(self) -> int:
         """The line of the file on which the instructions begin."""
-        return self.tail_line + self.tail.count("\n", 0, len(self.tail) - len(self.tail.lstrip()))
+        return self.tail_line + self.tail.count(
+            "\n", 0, len(self.tail) - len(self.tail.lstrip())
+        )
 
 
-def read_frontmatter(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Frontmatter:
+def read_frontmatter(
+    data: bytes, path: str = "SKILL.md", *, is_whole: bool = True
+) -> Frontmatter:
     """Return the fields and the body of *data*, the bytes of the SKILL.md at *path*.
 
     *is_whole* is ``False`` if *data* is only the beginning of the file; then the body is incomplete too.
@@ -103,7 +110,9 @@ def read_frontmatter(data: bytes, path: str = "SKILL.md", *, is_whole: bool = Tr
 def parse_cut(parts: Cut, path: str) -> Frontmatter:
     """Return the fields and the body of a file that `cut` has split into *parts*."""
     if parts.block is None:
-        return Frontmatter(None, parts.body, parts.diagnostics, first_line=parts.first_line)
+        return Frontmatter(
+            None, parts.body, parts.diagnostics, first_line=parts.first_line
+        )
     found = list(parts.diagnostics)
     above = parts.first_line - 1
     block = _without_controls(parts.block, path, parts.first_line, found)
@@ -114,8 +123,16 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
         document = read_yaml(block)
         fields = document.value if isinstance(document.value, dict) else None
         if fields is None:
-            kind = {type(None): "empty", list: "a list"}.get(type(document.value), "a text")
-            found.append(_finding("frontmatter-not-mapping", path, f"the frontmatter is {kind}, not a mapping"))
+            kind = {type(None): "empty", list: "a list"}.get(
+                type(document.value), "a text"
+            )
+            found.append(
+                _finding(
+                    "frontmatter-not-mapping",
+                    path,
+                    f"the frontmatter is {kind}, not a mapping",
+                )
+            )
         # YAML forbids duplicate keys (section 3.2.1.3); PyYAML and most parsers use the last one.
         for key, line, column in document.duplicates:
             message = f"the key {key!r} appears twice; the last value is used"
@@ -126,20 +143,46 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
         fields = repaired.fields or None
         place = (fault.line + above if fault.line else None, fault.column)
         if fields is None:
-            found.append(_finding("yaml-invalid", path, f"the frontmatter is not valid YAML: {fault}", *place))
+            found.append(
+                _finding(
+                    "yaml-invalid",
+                    path,
+                    f"the frontmatter is not valid YAML: {fault}",
+                    *place,
+                )
+            )
         else:
-            found.append(_repaired_warning(path, fault, repaired.as_text, repaired.dropped, *place))
-    return Frontmatter(fields, parts.body, tuple(found), document, block, parts.first_line, parts.body_line)
+            found.append(
+                _repaired_warning(
+                    path, fault, repaired.as_text, repaired.dropped, *place
+                )
+            )
+    return Frontmatter(
+        fields,
+        parts.body,
+        tuple(found),
+        document,
+        block,
+        parts.first_line,
+        parts.body_line,
+    )
 
 
 def _repaired_warning(
-    path: str, fault: object, as_text: tuple[str, ...], dropped: tuple[str, ...], line: int | None, column: int | None
+    path: str,
+    fault: object,
+    as_text: tuple[str, ...],
+    dropped: tuple[str, ...],
+    line: int | None,
+    column: int | None,
 ) -> Diagnostic:
     """Return the warning for frontmatter that is not YAML, of which the fields *as_text* were read as plain text."""
     listed = f"plain text: {', '.join(as_text)}" if as_text else "far as possible"
     listed += f"; ignored: {', '.join(dropped)}" if dropped else ""
     message = f"the frontmatter is not valid YAML: {fault}; read as {listed}"
-    return _warning("yaml-repaired", path, message, line, column, hint="put the value in quotes")
+    return _warning(
+        "yaml-repaired", path, message, line, column, hint="put the value in quotes"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +208,9 @@ def repair_block(block: str) -> Repaired:
             fields[key] = plain[1].strip()
             continue
         try:
-            value = None if _NOT_YAML.match(lines[0]) else read_yaml("\n".join(lines)).value
+            value = (
+                None if _NOT_YAML.match(lines[0]) else read_yaml("\n".join(lines)).value
+            )
         except YamlFault:
             value = None
         if isinstance(value, dict) and list(value) == [key]:
@@ -240,10 +285,22 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
     """Decode *data* and split it at the first two lines that are ``---``."""
     found: list[Diagnostic] = []
     text = _decode(data, path, is_whole, found)
-    end = text.find("\n---\n", 3, MAX_FRONTMATTER) if text.startswith("---\n") and "\r" not in text else -1
-    if end > 0 and not any(other in text[3:end] for other in ("\n--- ", "\n---\t", "\n---#", "\n...")):
+    end = (
+        text.find("\n---\n", 3, MAX_FRONTMATTER)
+        if text.startswith("---\n") and "\r" not in text
+        else -1
+    )
+    if end > 0 and not any(
+        other in text[3:end] for other in ("\n--- ", "\n---\t", "\n---#", "\n...")
+    ):
         # The usual case, without the checks that the others need.
-        return Cut(text[4 : end + 1], text[end + 4 :], 2, tuple(found), text.count("\n", 0, end + 4) + 1)
+        return Cut(
+            text[4 : end + 1],
+            text[end + 4 :],
+            2,
+            tuple(found),
+            text.count("\n", 0, end + 4) + 1,
+        )
     # YAML 1.2.2, section 5.4: a lone CR, as in files of old Macs, is a line break too.
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -254,22 +311,41 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
             found.append(_no_frontmatter(text, path))
             return Cut(None, text, 1, tuple(found))
         message = "the frontmatter does not start on the first line; the text before it is skipped"
-        found.append(_warning("text-before-frontmatter", path, message, 1, hint="remove the lines above ---"))
+        found.append(
+            _warning(
+                "text-before-frontmatter",
+                path,
+                message,
+                1,
+                hint="remove the lines above ---",
+            )
+        )
         first_line += preamble.group().count("\n")
         text = text[preamble.end() :]
     start = text.index("\n") + 1 if "\n" in text else len(text)
     closing = _CLOSING.search(text, start)
-    if closing is None or len(text[:start].encode()) + closing.start() - start > MAX_FRONTMATTER:
+    if (
+        closing is None
+        or len(text[:start].encode()) + closing.start() - start > MAX_FRONTMATTER
+    ):
         message = "the frontmatter is not closed"
         if not is_whole or len(data) > MAX_FRONTMATTER:
             message += f" within {MAX_FRONTMATTER // 1024} KiB"
         hint = "end it with a line that contains only ---"
-        found.append(_finding("frontmatter-unclosed", path, message, first_line, hint=hint))
+        found.append(
+            _finding("frontmatter-unclosed", path, message, first_line, hint=hint)
+        )
         return Cut(None, text[start:], first_line, tuple(found))
     if closing.group(1) == "...":
         line = first_line + text.count("\n", 0, closing.start())
         found.append(
-            _warning("closing-dots", path, "the frontmatter ends with ... instead of ---", line, hint="write ---")
+            _warning(
+                "closing-dots",
+                path,
+                "the frontmatter ends with ... instead of ---",
+                line,
+                hint="write ---",
+            )
         )
     if closing.group(2):
         line = first_line + text.count("\n", 0, closing.start())
@@ -277,7 +353,13 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
         hint = "put a line break after ---"
         found.append(_warning("closing-with-text", path, message, line, 4, hint))
     tail_line = first_line + text.count("\n", 0, closing.end())
-    return Cut(text[start : closing.start()], text[closing.end() :], first_line + 1, tuple(found), tail_line)
+    return Cut(
+        text[start : closing.start()],
+        text[closing.end() :],
+        first_line + 1,
+        tuple(found),
+        tail_line,
+    )
 
 
 def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> str:
@@ -286,11 +368,19 @@ def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> 
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
             message = f"the file is {encoding.upper()}, not UTF-8"
-            found.append(_warning("not-utf-8", path, message, 1, hint="save the file as UTF-8"))
+            found.append(
+                _warning("not-utf-8", path, message, 1, hint="save the file as UTF-8")
+            )
             return data[2:].decode(encoding, "replace")
     if data.startswith(b"\xef\xbb\xbf"):
         found.append(
-            _warning("byte-order-mark", path, "the file begins with a byte-order mark", 1, hint="save it without")
+            _warning(
+                "byte-order-mark",
+                path,
+                "the file begins with a byte-order mark",
+                1,
+                hint="save it without",
+            )
         )
         data = data[3:]
     try:
@@ -301,11 +391,15 @@ def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> 
             return data[: error.start].decode()
         line = data.count(b"\n", 0, error.start) + 1
         message = f"the file is not UTF-8: byte 0x{data[error.start]:02x}; replaced by \N{REPLACEMENT CHARACTER}"
-        found.append(_warning("not-utf-8", path, message, line, hint="save the file as UTF-8"))
+        found.append(
+            _warning("not-utf-8", path, message, line, hint="save the file as UTF-8")
+        )
         return data.decode(errors="replace")
 
 
-def _without_controls(block: str, path: str, first_line: int, found: list[Diagnostic]) -> str:
+def _without_controls(
+    block: str, path: str, first_line: int, found: list[Diagnostic]
+) -> str:
     """Return *block* without the characters that YAML forbids (YAML 1.2.2, section 5.1)."""
     forbidden = _CONTROL.search(block)
     if forbidden is None:
@@ -316,7 +410,9 @@ def _without_controls(block: str, path: str, first_line: int, found: list[Diagno
     return _CONTROL.sub("", block)
 
 
-def cut_by_comments(document: YamlDocument, block: str, path: str, above: int) -> Iterator[Diagnostic]:
+def cut_by_comments(
+    document: YamlDocument, block: str, path: str, above: int
+) -> Iterator[Diagnostic]:
     """Yield a warning for each value that ends because `` #`` begins a comment, which authors rarely intend.
 
     *above* is how many lines of the file precede *block*.
@@ -326,11 +422,15 @@ def cut_by_comments(document: YamlDocument, block: str, path: str, above: int) -
     for key in ("name", "description"):
         if (key,) in document.plain:
             line, column = document.values[key,]
-            comment = lines[line - 1].find(" #", column - 1) if line <= len(lines) else -1
+            comment = (
+                lines[line - 1].find(" #", column - 1) if line <= len(lines) else -1
+            )
             if comment >= 0:
                 message = f"the {key} ends before ' #', which begins a comment"
                 hint = "put the value in quotes if the rest belongs to it"
-                yield _warning("cut-by-comment", path, message, line + above, comment + 2, hint)
+                yield _warning(
+                    "cut-by-comment", path, message, line + above, comment + 2, hint
+                )
 
 
 def _no_frontmatter(text: str, path: str) -> Diagnostic:
@@ -339,19 +439,33 @@ def _no_frontmatter(text: str, path: str) -> Diagnostic:
     if not first:
         return _finding("frontmatter-missing", path, "the file is empty", 1, hint=hint)
     # YAML requires exactly three dashes at the left margin (section 9.1.2).
-    if re.fullmatch(r"-{4,}", first) or (first == "---" and text.startswith((" ", "\t"))):
+    if re.fullmatch(r"-{4,}", first) or (
+        first == "---" and text.startswith((" ", "\t"))
+    ):
         message = f"the first line must be exactly ---, got {text.split(chr(10), 1)[0].rstrip()!r}"
         return _finding("frontmatter-missing", path, message, 1)
-    return _finding("frontmatter-missing", path, "there is no frontmatter", 1, hint=hint)
+    return _finding(
+        "frontmatter-missing", path, "there is no frontmatter", 1, hint=hint
+    )
 
 
 def _finding(
-    rule: str, path: str, message: str, line: int | None = None, column: int | None = None, hint: str | None = None
+    rule: str,
+    path: str,
+    message: str,
+    line: int | None = None,
+    column: int | None = None,
+    hint: str | None = None,
 ) -> Diagnostic:
     return Diagnostic(rule, Severity.ERROR, path, message, line, column, hint)
 
 
 def _warning(
-    rule: str, path: str, message: str, line: int | None = None, column: int | None = None, hint: str | None = None
+    rule: str,
+    path: str,
+    message: str,
+    line: int | None = None,
+    column: int | None = None,
+    hint: str | None = None,
 ) -> Diagnostic:
     return Diagnostic(rule, Severity.WARNING, path, message, line, column, hint)

@@ -25,7 +25,9 @@ _MAX_BYTES = 32 * 1024 * 1024  # of all files together
 _MAX_FINDINGS = 20  # a file, so that one of binary rubbish does not fill a report
 
 
-def hidden_text(text: str, path: str, *, first_line: int = 1, is_page: bool = True) -> Iterator[Diagnostic]:
+def hidden_text(
+    text: str, path: str, *, first_line: int = 1, is_page: bool = True
+) -> Iterator[Diagnostic]:
     """Yield a warning for each line of *text* with hidden characters, and advice for comments if it *is_page*.
 
     *first_line* is the number of its first line in the file at *path*.
@@ -34,7 +36,15 @@ def hidden_text(text: str, path: str, *, first_line: int = 1, is_page: bool = Tr
         for number, line in enumerate(text.split("\n"), first_line):
             if found := hidden_characters(line):
                 message = f"this line has {listed_kinds(found)}"
-                yield Diagnostic("hidden-characters", Severity.WARNING, path, message, number, 1, "remove them")
+                yield Diagnostic(
+                    "hidden-characters",
+                    Severity.WARNING,
+                    path,
+                    message,
+                    number,
+                    1,
+                    "remove them",
+                )
     if not is_page or "<!--" not in text:
         return
     # In a fence a comment is an example, and shown.
@@ -43,10 +53,20 @@ def hidden_text(text: str, path: str, *, first_line: int = 1, is_page: bool = Tr
     for comment in _COMMENT.finditer(shown):
         if len(comment[1].split()) >= _WORDS:
             at = first_line + shown.count("\n", 0, comment.start())
-            yield Diagnostic("hidden-comment", Severity.ADVICE, path, message, at, 1, "write it as text, or remove it")
+            yield Diagnostic(
+                "hidden-comment",
+                Severity.ADVICE,
+                path,
+                message,
+                at,
+                1,
+                "write it as text, or remove it",
+            )
 
 
-def hidden_text_of_files(files: Iterable[tuple[Resource, str, bytes]]) -> Iterator[Diagnostic]:
+def hidden_text_of_files(
+    files: Iterable[tuple[Resource, str, bytes]],
+) -> Iterator[Diagnostic]:
     """Yield the findings of *files*, each with its path for a reader and its bytes; what is not text has none."""
     left = _MAX_BYTES
     for resource, path, data in files:
@@ -57,5 +77,7 @@ def hidden_text_of_files(files: Iterable[tuple[Resource, str, bytes]]) -> Iterat
             text = decode_text(data, path)
         except ResourceNotFoundError:
             continue
-        found = list(hidden_text(text, path, is_page=resource.media_type in _SHOWN_AS_A_PAGE))
+        found = list(
+            hidden_text(text, path, is_page=resource.media_type in _SHOWN_AS_A_PAGE)
+        )
         yield from found[:_MAX_FINDINGS]

@@ -53,11 +53,16 @@ def load_index(path: str, roots: Iterable[Root]) -> dict[Root, Snapshot]:
     except OSError:
         return known
     try:
-        places = {name: (total, start, size) for name, total, start, size in _sections_of(descriptor)}
+        places = {
+            name: (total, start, size)
+            for name, total, start, size in _sections_of(descriptor)
+        }
         for root in roots:
             if root.path in places:
                 total, start, size = places[root.path]
-                snapshot = _decode(root, total, memoryview(_read_at(descriptor, start, size)))
+                snapshot = _decode(
+                    root, total, memoryview(_read_at(descriptor, start, size))
+                )
                 if snapshot is not None:
                     known[root] = snapshot
     except (OSError, ValueError):
@@ -72,7 +77,10 @@ def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
     own = {snapshot.root.path: _encode(snapshot) for snapshot in snapshots}
     sections = [section for section in _kept_sections(path) if section[0] not in own]
     sections += [(name, zlib.adler32(data), data) for name, data in own.items()]
-    table = "\0".join(f"{len(data)}{_FIELD}{total}{_FIELD}{name}" for name, total, data in sections[-MAX_ROOTS:])
+    table = "\0".join(
+        f"{len(data)}{_FIELD}{total}{_FIELD}{name}"
+        for name, total, data in sections[-MAX_ROOTS:]
+    )
     head = table.encode("utf-8", "surrogatepass")
     start = _MAGIC + b"%d %d\n" % (len(head), zlib.crc32(head)) + head
     replace_file(path, (start, *(data for _, _, data in sections[-MAX_ROOTS:])))
@@ -86,7 +94,10 @@ def _kept_sections(path: str) -> list[tuple[str, int, bytes]]:
         return []
     try:
         sections = _sections_of(descriptor)
-        return [(name, total, _read_at(descriptor, start, size)) for name, total, start, size in sections]
+        return [
+            (name, total, _read_at(descriptor, start, size))
+            for name, total, start, size in sections
+        ]
     except (OSError, ValueError):
         return []
     finally:
@@ -106,7 +117,11 @@ def _sections_of(descriptor: int) -> list[_Section]:
     length, total = map(int, data[len(_MAGIC) : end].split())
     if not 0 < length <= MAX_BYTES:
         raise ValueError("damaged")
-    head = _read_at(descriptor, end, length) if end + length > len(data) else data[end : end + length]
+    head = (
+        _read_at(descriptor, end, length)
+        if end + length > len(data)
+        else data[end : end + length]
+    )
     if zlib.crc32(head) != total:
         raise ValueError("damaged")
     sections: list[_Section] = []
@@ -122,7 +137,9 @@ def _read_at(descriptor: int, start: int, size: int) -> bytes:
     """Return *size* bytes from *start*, fewer where the file ends: then their checksum is wrong."""
     os.lseek(descriptor, start, os.SEEK_SET)
     data = os.read(descriptor, size)
-    while len(data) < size and (more := os.read(descriptor, size - len(data))):  # one call reads at most 2 GiB
+    while len(data) < size and (
+        more := os.read(descriptor, size - len(data))
+    ):  # one call reads at most 2 GiB
         data += more
     return data
 
@@ -137,17 +154,35 @@ def _encode(snapshot: Snapshot) -> bytes:
     entries = snapshot.entries
     rare = (
         {position: entry.path for position, entry in enumerate(entries) if entry.path},
-        {position: entry.version for position, entry in enumerate(entries) if entry.version},
+        {
+            position: entry.version
+            for position, entry in enumerate(entries)
+            if entry.version
+        },
         {position: _notes_text(notes) for position, notes in snapshot.notes.items()},
     )
-    blocks = [[text for column in rare for text in (f"{len(column)}", *map(str, column), *column.values())]]
+    blocks = [
+        [
+            text
+            for column in rare
+            for text in (f"{len(column)}", *map(str, column), *column.values())
+        ]
+    ]
     blocks[0] += [str(value) for stamp in snapshot.searched or () for value in stamp]
     for start in range(0, len(entries), _BLOCK):
         some = entries[start : start + _BLOCK]
-        blocks.append([entry.name for entry in some] + [entry.description for entry in some])
+        blocks.append(
+            [entry.name for entry in some] + [entry.description for entry in some]
+        )
     encoded = ["\0".join(block).encode("utf-8", "surrogatepass") for block in blocks]
-    numbers = b"%d\n" % len(entries) + snapshot.stamps + bytes(entry.flags for entry in entries)
-    return numbers + b"".join(len(block).to_bytes(4, "little") + block for block in encoded)
+    numbers = (
+        b"%d\n" % len(entries)
+        + snapshot.stamps
+        + bytes(entry.flags for entry in entries)
+    )
+    return numbers + b"".join(
+        len(block).to_bytes(4, "little") + block for block in encoded
+    )
 
 
 def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
@@ -166,7 +201,10 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
         versions, at = _rare(texts, at)
         notes, at = _rare(texts, at)
         stamped = iter(texts[at:])
-        numbers = ((path, int(m), int(c), int(i)) for path, m, c, i in zip(*[stamped] * 4, strict=True))
+        numbers = (
+            (path, int(m), int(c), int(i))
+            for path, m, c, i in zip(*[stamped] * 4, strict=True)
+        )
         searched = tuple(numbers) or None
         path_column: list[str | None] = [None] * count
         version_column: list[str | None] = [None] * count
@@ -179,9 +217,17 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
         for texts in blocks:
             at, size = len(entries), len(texts) // 2
             there = slice(at, at + size)
-            columns = (path_column[there], texts[:size], texts[size:], version_column[there], flags[there])
+            columns = (
+                path_column[there],
+                texts[:size],
+                texts[size:],
+                version_column[there],
+                flags[there],
+            )
             # Like Entry._make, but in C: this runs for every skill at every start.
-            entries += map(tuple.__new__, repeat(Entry), zip(*columns, repeat(root), strict=False))
+            entries += map(
+                tuple.__new__, repeat(Entry), zip(*columns, repeat(root), strict=False)
+            )
         parsed = {position: _parse_notes(text) for position, text in notes.items()}
     except (ValueError, TypeError, IndexError, StopIteration):
         return None
@@ -202,14 +248,24 @@ def _rare(texts: list[str], at: int) -> tuple[dict[int, str], int]:
     """Return the column that begins at *at*, by position, and the start of the next column."""
     count = int(texts[at])
     middle, end = at + 1 + count, at + 1 + 2 * count
-    return dict(zip(map(int, texts[at + 1 : middle]), texts[middle:end], strict=True)), end
+    return dict(
+        zip(map(int, texts[at + 1 : middle]), texts[middle:end], strict=True)
+    ), end
 
 
 def _notes_text(notes: Iterable[Diagnostic]) -> str:
     return _RECORD.join(
         _FIELD.join(
             _without_marks(str(value if value is not None else ""))
-            for value in (note.rule, note.severity, note.path, note.message, note.line, note.column, note.hint)
+            for value in (
+                note.rule,
+                note.severity,
+                note.path,
+                note.message,
+                note.line,
+                note.column,
+                note.hint,
+            )
         )
         for note in notes
     )
@@ -220,7 +276,9 @@ def _parse_notes(text: str) -> tuple[Diagnostic, ...]:
     for record in text.split(_RECORD):
         rule, severity, path, message, line, column, hint = record.split(_FIELD)
         place = int(line) if line else None, int(column) if column else None
-        notes.append(Diagnostic(rule, Severity(severity), path, message, *place, hint or None))
+        notes.append(
+            Diagnostic(rule, Severity(severity), path, message, *place, hint or None)
+        )
     return tuple(notes)
 
 

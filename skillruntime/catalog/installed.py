@@ -30,13 +30,17 @@ PLACE = ".agents/skills"
 MAX_RECORD = 64 * 1024 * 1024
 MAX_FILE = 4 * 1024 * 1024
 _MAX_BESIDE = 256 * 1024 * 1024
-_ALGORITHMS = frozenset({"sha256", "sha384", "sha512"})  # PEP 427: "sha256 or better"; in practice always sha256
+_ALGORITHMS = frozenset(
+    {"sha256", "sha384", "sha512"}
+)  # PEP 427: "sha256 or better"; in practice always sha256
 
 Recorded = tuple[str, str]
 """An algorithm and a digest, in the form of RECORD."""
 
 
-def installed_roots(packages: bool | str | Iterable[str] = True, *, missing_ok: bool = False) -> list[Root]:
+def installed_roots(
+    packages: bool | str | Iterable[str] = True, *, missing_ok: bool = False
+) -> list[Root]:
     """Return the roots of the skills in installed packages, in the order of ``sys.path`` and of the packages' names.
 
     *packages* is the name of a distribution, or several in the order that they shall have, or ``True`` for all.
@@ -47,21 +51,36 @@ def installed_roots(packages: bool | str | Iterable[str] = True, *, missing_ok: 
     if packages is False:
         return []
     found: dict[str, list[Root]] = {}
-    places = dict.fromkeys(os.path.abspath(path) for path in sys.path if path and os.path.isdir(path))  # noqa: PTH100, PTH112
+    places = dict.fromkeys(
+        os.path.abspath(path)  # noqa: PTH100
+        for path in sys.path
+        if path and os.path.isdir(path)  # noqa: PTH112
+    )
     for directory in places:
         here: dict[str, list[Root]] = {}
         for root in _roots_in(directory):
-            here.setdefault(root.scope, []).append(root)  # a distribution can hold several packages
+            here.setdefault(root.scope, []).append(
+                root
+            )  # a distribution can hold several packages
         for name, roots in here.items():
             found.setdefault(name, roots)  # as Python imports: the first on the path
     if packages is True:
         return [root for roots in found.values() for root in roots]
-    names = {_normalized(name): name for name in ([packages] if isinstance(packages, str) else packages)}
+    names = {
+        _normalized(name): name
+        for name in ([packages] if isinstance(packages, str) else packages)
+    }
     for name, written in names.items():
         if name not in found and not missing_ok:
             close = closest_names(name, found, 3)
-            hint = f"did you mean {', '.join(close)}?" if close else "install it, or pass missing_ok=True"
-            raise FileNotFoundError(f"No installed package {written!r} has skills in {PLACE} in its RECORD; {hint}")
+            hint = (
+                f"did you mean {', '.join(close)}?"
+                if close
+                else "install it, or pass missing_ok=True"
+            )
+            raise FileNotFoundError(
+                f"No installed package {written!r} has skills in {PLACE} in its RECORD; {hint}"
+            )
     return [root for name in names for root in found.get(name, ())]
 
 
@@ -76,9 +95,19 @@ def with_recorded_only(snapshot: Snapshot) -> Snapshot:
     for position, entry in enumerate(snapshot.entries):
         own[position] = entry._replace(version=root.version or entry.version, root=root)
         # An entry without a name is invalid anyway, and reported.
-        if not entry.name or (fault := _fault(entry.file, recorded.get(_relative(entry.file, root)))) is None:
+        if (
+            not entry.name
+            or (fault := _fault(entry.file, recorded.get(_relative(entry.file, root))))
+            is None
+        ):
             continue
-        faults[position] = Diagnostic("record-mismatch", Severity.ERROR, entry.file, f"{fault}; skipped", hint=_HINT)
+        faults[position] = Diagnostic(
+            "record-mismatch",
+            Severity.ERROR,
+            entry.file,
+            f"{fault}; skipped",
+            hint=_HINT,
+        )
     return snapshot._replace(entries=own).without(faults, faults.values())
 
 
@@ -99,7 +128,11 @@ def check_recorded(root: Root, skill: Skill) -> Mapping[str, str]:
             if name != own_name and recorded[0] == "sha256":
                 found[name] = urlsafe_b64decode(f"{recorded[1]}=").hex()
                 continue
-            data = skill.data if name == own_name else read_inside(directory, name, _MAX_BESIDE)
+            data = (
+                skill.data
+                if name == own_name
+                else read_inside(directory, name, _MAX_BESIDE)
+            )
             if _digest(data, recorded[0]) == recorded:
                 found[name] = hashlib.sha256(data).hexdigest()
         except (OSError, ValueError):
@@ -130,7 +163,9 @@ def _fault(path: str, recorded: Recorded | None) -> str | None:
 def _digest(data: bytes, algorithm: str) -> Recorded:
     import hashlib
 
-    return algorithm, urlsafe_b64encode(hashlib.new(algorithm, data).digest()).rstrip(b"=").decode()
+    return algorithm, urlsafe_b64encode(hashlib.new(algorithm, data).digest()).rstrip(
+        b"="
+    ).decode()
 
 
 def _site(record: str) -> str:
@@ -154,9 +189,13 @@ def _lines(record: str, below: str) -> Iterator[tuple[str, Recorded]]:
         data = read_regular(record, MAX_RECORD)
     except OSError:
         return
-    if os.fsencode(below) not in data:  # before it is decoded: that would take ten times as long
+    if (
+        os.fsencode(below) not in data
+    ):  # before it is decoded: that would take ten times as long
         return
-    for path, *rest in csv.reader([line for line in data.decode("utf-8", "replace").splitlines() if below in line]):
+    for path, *rest in csv.reader(
+        [line for line in data.decode("utf-8", "replace").splitlines() if below in line]
+    ):
         algorithm, _, digest = (rest[0] if rest else "").partition("=")
         if path.startswith(below) and algorithm in _ALGORITHMS and digest:
             yield path, (algorithm, digest.rstrip("="))
@@ -173,7 +212,9 @@ def _names_in(directory: str) -> list[str]:
 def _roots_in(directory: str) -> Iterator[Root]:
     """Yield the roots in one directory of packages, by the name of the package."""
     names = _names_in(directory)
-    metadata = {name: _distribution(name) for name in names if name.endswith(".dist-info")}
+    metadata = {
+        name: _distribution(name) for name in names if name.endswith(".dist-info")
+    }
     for holder in names:
         place = f"{directory}/{holder}/{PLACE}"
         # One question to the file system for each package; reading every RECORD would take a hundred times as long.
@@ -182,7 +223,11 @@ def _roots_in(directory: str) -> Iterator[Root]:
         # Usually the distribution has the package's name, or a longer one (pydantic-ai-slim): these are asked first.
         like = _normalized(holder)
         own = [name for name, distribution in metadata.items() if distribution == like]
-        longer = [name for name, distribution in metadata.items() if distribution.startswith(f"{like}-")]
+        longer = [
+            name
+            for name, distribution in metadata.items()
+            if distribution.startswith(f"{like}-")
+        ]
         missing = {
             f"{holder}/{PLACE}/{name}/SKILL.md"
             for name in _names_in(place)
@@ -195,7 +240,9 @@ def _roots_in(directory: str) -> Iterator[Root]:
             listed = dict(_lines(record, f"{holder}/{PLACE}/"))
             if listed:
                 version = candidate.removesuffix(".dist-info").partition("-")[2]
-                yield Root(place, scope=metadata[candidate], version=version, record=record)
+                yield Root(
+                    place, scope=metadata[candidate], version=version, record=record
+                )
                 missing -= listed.keys()
 
 

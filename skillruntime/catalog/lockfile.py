@@ -17,7 +17,12 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from skillruntime.catalog.file_opening import FileTooLargeError, Identity, read_inside, read_regular
+from skillruntime.catalog.file_opening import (
+    FileTooLargeError,
+    Identity,
+    read_inside,
+    read_regular,
+)
 from skillruntime.catalog.root_snapshot import Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
@@ -26,7 +31,14 @@ if TYPE_CHECKING:
     from skillruntime.catalog.skill import Skill, SkillMetadata
 
 __all__ = [
-    *("LOCK_FILE", "FrozenGuard", "check_lock", "files_of", "lock_document", "lock_skills"),
+    *(
+        "LOCK_FILE",
+        "FrozenGuard",
+        "check_lock",
+        "files_of",
+        "lock_document",
+        "lock_skills",
+    ),
     *("npx_hash", "read_lock"),
 ]
 
@@ -40,7 +52,9 @@ _ORDER = r""" _-,;:!?.'"()[]{}@*/\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwx
 _RANKS = {character: rank for rank, character in enumerate(_ORDER)}
 
 
-def lock_skills(skills: Mapping[str, SkillMetadata], before: Any = None, *, base: str = ".") -> dict[str, Any]:
+def lock_skills(
+    skills: Mapping[str, SkillMetadata], before: Any = None, *, base: str = "."
+) -> dict[str, Any]:
     """Return the lock document of *skills*.
 
     What the document *before* says of the source of a skill is kept, and so are the fields that only later releases of
@@ -55,14 +69,22 @@ def lock_skills(skills: Mapping[str, SkillMetadata], before: Any = None, *, base
         if isinstance(known.get(name), dict):
             entry = dict(known[name])
         elif metadata.installed:
-            entry = {"source": f"{metadata.scope}=={metadata.version}", "sourceType": "python"}
+            entry = {
+                "source": f"{metadata.scope}=={metadata.version}",
+                "sourceType": "python",
+            }
         else:
-            entry = {"source": os.path.relpath(directory, base).replace(os.sep, "/"), "sourceType": "local"}
+            entry = {
+                "source": os.path.relpath(directory, base).replace(os.sep, "/"),
+                "sourceType": "local",
+            }
         entries[name] = entry | {"computedHash": npx_hash(files_of(directory))}
     return {**(before if known else {}), "version": 1, "skills": entries}
 
 
-def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str = LOCK_FILE) -> list[Diagnostic]:
+def check_lock(
+    skills: Mapping[str, SkillMetadata], document: Any, *, path: str = LOCK_FILE
+) -> list[Diagnostic]:
     """Return the differences between *skills* and the lock *document*: changed, missing, or not locked."""
 
     def finding(rule: str, message: str, hint: str) -> Diagnostic:
@@ -71,7 +93,13 @@ def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str 
     try:
         locked = _parsed(document)
     except ValueError as error:
-        return [finding("lock-invalid", f"not a readable lockfile: {error}", "recreate it with `skillruntime lock`")]
+        return [
+            finding(
+                "lock-invalid",
+                f"not a readable lockfile: {error}",
+                "recreate it with `skillruntime lock`",
+            )
+        ]
     found = []
     # Both directions: a skill that is not in the lockfile could have been added by an attacker.
     for name in sorted({*locked, *skills}):
@@ -79,14 +107,21 @@ def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str 
             hint = "restore it, or run `skillruntime lock`"
             found.append(finding("lock-missing", f"{name} is locked but missing", hint))
         elif name not in locked:
-            found.append(finding("lock-unlocked", f"{name} is not in the lockfile", _REVIEW))
+            found.append(
+                finding("lock-unlocked", f"{name} is not in the lockfile", _REVIEW)
+            )
         else:
             try:
-                fault = _difference(locked[name], files_of(os.path.dirname(skills[name].path)))  # noqa: PTH120
+                fault = _difference(
+                    locked[name],
+                    files_of(os.path.dirname(skills[name].path)),  # noqa: PTH120
+                )
             except OSError as error:
                 fault = f"its files cannot be read: {error}"
             if fault is not None:
-                found.append(finding("lock-changed", f"{name} changed: {fault}", _REVIEW))
+                found.append(
+                    finding("lock-changed", f"{name} changed: {fault}", _REVIEW)
+                )
     return found
 
 
@@ -106,7 +141,9 @@ def read_lock(path: str) -> dict[str, str]:
         return _parsed(document)
     except ValueError as error:
         action = "Write skills-lock.json with skillruntime lock, or npx skills"
-        raise InvalidSkillError(f"{path!r} is not a readable lockfile: {error}", suggested_action=action) from None
+        raise InvalidSkillError(
+            f"{path!r} is not a readable lockfile: {error}", suggested_action=action
+        ) from None
 
 
 def lock_document(path: str) -> Any:
@@ -115,16 +152,28 @@ def lock_document(path: str) -> Any:
         data = read_regular(path, MAX_LOCKFILE)
     except FileNotFoundError:
         action = "Write it with skillruntime lock"
-        raise LockfileNotFoundError(f"There is no lockfile {path!r}", suggested_action=action) from None
+        raise LockfileNotFoundError(
+            f"There is no lockfile {path!r}", suggested_action=action
+        ) from None
     except (OSError, ValueError) as error:
         is_link = os.path.islink(path)  # noqa: PTH114 - a link could be pointed at another lockfile meanwhile
-        reason = "it is a symbolic link; give the path of the file itself" if is_link else error
-        raise InvalidSkillError(f"The lockfile {path!r} cannot be read: {reason}") from None
+        reason = (
+            "it is a symbolic link; give the path of the file itself"
+            if is_link
+            else error
+        )
+        raise InvalidSkillError(
+            f"The lockfile {path!r} cannot be read: {reason}"
+        ) from None
     try:
         return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise InvalidSkillError(f"{path!r} is not a readable lockfile: {reason}") from None
+        reason = (
+            "it is nested too deeply" if isinstance(error, RecursionError) else error
+        )
+        raise InvalidSkillError(
+            f"{path!r} is not a readable lockfile: {reason}"
+        ) from None
 
 
 def _parsed(document: Any) -> dict[str, str]:
@@ -132,7 +181,9 @@ def _parsed(document: Any) -> dict[str, str]:
     if not isinstance(skills, dict):
         raise ValueError("it has no `skills`")
     if str(document.get("version", "1")) != "1":
-        raise ValueError(f"its version is {document['version']!r}, and only 1 can be read")
+        raise ValueError(
+            f"its version is {document['version']!r}, and only 1 can be read"
+        )
     locked = {}
     for name, entry in skills.items():
         if isinstance(entry, dict):
@@ -150,7 +201,10 @@ def _difference(digest: str, files: Mapping[str, bytes]) -> str | None:
     clean = {path: data for path, data in files.items() if not _is_left_behind(path)}
     if len(clean) < len(files) and npx_hash(clean) == digest:
         return None
-    if npx_hash({path: data.replace(b"\r\n", b"\n") for path, data in clean.items()}) == digest:
+    if (
+        npx_hash({path: data.replace(b"\r\n", b"\n") for path, data in clean.items()})
+        == digest
+    ):
         return "its lines end with CRLF, in the lockfile with LF (git's core.autocrlf changes them)"
     return "its files differ from the lockfile"
 
@@ -169,25 +223,43 @@ class FrozenGuard:
         self._found[snapshot.root] = snapshot
         refused: dict[int, str] = {}
         for position, entry in enumerate(snapshot.entries):
-            if entry.name and (fault := self._fault(entry.name, os.path.dirname(entry.file))):  # noqa: PTH120
+            if entry.name and (
+                fault := self._fault(entry.name, os.path.dirname(entry.file))  # noqa: PTH120
+            ):
                 refused[position] = fault
         if not refused:
             self._offered[snapshot.root] = snapshot
             return snapshot
         self._offered[snapshot.root] = kept = snapshot.without(refused, ())
-        holders = {entry.name: entry.file for each in self._offered.values() for entry in each.entries}
+        holders = {
+            entry.name: entry.file
+            for each in self._offered.values()
+            for entry in each.entries
+        }
         problems = []
         for position, fault in refused.items():
             entry = snapshot.entries[position]
             holder = holders.get(entry.name)
             if holder is None or fault == _NOT_LOCKED:
                 message = f"{entry.name}: {fault} ({self._path}); skipped"
-                problems.append(Diagnostic("frozen-drift", Severity.ERROR, entry.file, message, hint=_REVIEW))
+                problems.append(
+                    Diagnostic(
+                        "frozen-drift",
+                        Severity.ERROR,
+                        entry.file,
+                        message,
+                        hint=_REVIEW,
+                    )
+                )
                 continue
             # A lockfile has one skill for a name; to lock again would not change that.
             message = f"{entry.name}: the lockfile ({self._path}) pins another skill of this name, {holder}; skipped"
             hint = "rename one of them, then lock again"
-            problems.append(Diagnostic("frozen-drift", Severity.WARNING, entry.file, message, hint=hint))
+            problems.append(
+                Diagnostic(
+                    "frozen-drift", Severity.WARNING, entry.file, message, hint=hint
+                )
+            )
         return kept._replace(problems=(*kept.problems, *problems))
 
     def check(self, skill: Skill) -> Mapping[str, str]:
@@ -199,13 +271,17 @@ class FrozenGuard:
         # "user:pdf" and "pdf@1.2.0" are names that the catalog gives; a SKILL.md can state such a name too.
         plain = skill.name.partition("@")[0]
         names = [skill.name, plain, plain.rpartition(":")[2]]
-        locked = next((self._locked[name] for name in names if name in self._locked), None)
+        locked = next(
+            (self._locked[name] for name in names if name in self._locked), None
+        )
         directory, file_name = os.path.split(skill.metadata.path)
         files: dict[str, bytes] = {}
         fault: str | None = _NOT_LOCKED
         if locked is not None:
             try:
-                files = files_of(directory, known={file_name: skill.data}, identity=skill.identity)
+                files = files_of(
+                    directory, known={file_name: skill.data}, identity=skill.identity
+                )
                 fault = _difference(locked, files)
             except OSError as error:
                 fault = f"its files cannot be read: {error}"
@@ -215,15 +291,29 @@ class FrozenGuard:
                 suggested_action="Continue without this skill",
             )
         # What may appear beside the locked files is not pinned by them, and was not reviewed: it is not read.
-        pinned = ((path, data) for path, data in files.items() if not _is_left_behind(path))
+        pinned = (
+            (path, data) for path, data in files.items() if not _is_left_behind(path)
+        )
         return {path: hashlib.sha256(data).hexdigest() for path, data in pinned}
 
     def missing(self) -> Iterator[Diagnostic]:
         """Yield a warning for each locked skill that no root has."""
-        found = {entry.name for snapshot in self._found.values() for entry in snapshot.entries}
+        found = {
+            entry.name
+            for snapshot in self._found.values()
+            for entry in snapshot.entries
+        }
         for name in sorted(self._locked.keys() - found):
-            message = f"{name}: it is in the lockfile, and none of the directories has it"
-            yield Diagnostic("frozen-missing", Severity.WARNING, self._path, message, hint="restore it, or lock again")
+            message = (
+                f"{name}: it is in the lockfile, and none of the directories has it"
+            )
+            yield Diagnostic(
+                "frozen-missing",
+                Severity.WARNING,
+                self._path,
+                message,
+                hint="restore it, or lock again",
+            )
 
     def _fault(self, name: str, directory: str) -> str | None:
         if name not in self._locked:
@@ -235,7 +325,10 @@ class FrozenGuard:
 
 
 def files_of(
-    directory: str, *, known: Mapping[str, bytes] | None = None, identity: Identity | None = None
+    directory: str,
+    *,
+    known: Mapping[str, bytes] | None = None,
+    identity: Identity | None = None,
 ) -> dict[str, bytes]:
     """Return the bytes of every regular file below *directory*, by path; those in *known* are not read again.
 
@@ -252,7 +345,9 @@ def files_of(
             try:
                 found[path] = read_inside(directory, path, MAX_FILE, identity=identity)
             except FileTooLargeError:
-                raise OSError(f"{directory}/{path} is larger than {MAX_FILE // 1024**2} MiB") from None
+                raise OSError(
+                    f"{directory}/{path} is larger than {MAX_FILE // 1024**2} MiB"
+                ) from None
     return found
 
 
@@ -293,7 +388,9 @@ def _locale_key(path: str) -> tuple[list[tuple[int, str]], list[str], list[bool]
             accents.append(character)
             continue
         lower = character.lower()
-        letters.append((_RANKS.get(lower, len(_RANKS)), "" if lower in _RANKS else lower))
+        letters.append(
+            (_RANKS.get(lower, len(_RANKS)), "" if lower in _RANKS else lower)
+        )
         accents.append("")
         capitals.append(character != lower)
     return letters, accents, capitals

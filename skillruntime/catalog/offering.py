@@ -10,7 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from skillruntime.catalog.precedence import Names, newest, version_of
-from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
+from skillruntime.catalog.root_snapshot import (
+    HIDDEN_FROM_MODEL,
+    HIDDEN_FROM_USER,
+    Entry,
+    Root,
+    Snapshot,
+)
 from skillruntime.catalog.skill import Skill, SkillMetadata, read_skill
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
@@ -47,7 +53,9 @@ def offered_of(snapshot: Snapshot, guard: Guard | None) -> Snapshot:
     return snapshot if guard is None else guard.offered(snapshot)
 
 
-def all_diagnostics(snapshots: Iterable[Snapshot], names: Names, guard: Guard | None) -> Iterator[Diagnostic]:
+def all_diagnostics(
+    snapshots: Iterable[Snapshot], names: Names, guard: Guard | None
+) -> Iterator[Diagnostic]:
     """Yield the findings of discovery, of collisions and of the lockfile."""
     from skillruntime.catalog.root_diagnostics import diagnostics_of
 
@@ -62,10 +70,15 @@ def diagnostics_of_view(
     found: Iterable[Diagnostic], snapshots: Iterable[Snapshot], shown: Container[str]
 ) -> Iterator[Diagnostic]:
     """Yield those of *found* that are about no skill of *snapshots* but the files *shown* in the view."""
-    skills = (entry.file for snapshot in snapshots for entry in snapshot.entries if entry.name)
+    skills = (
+        entry.file for snapshot in snapshots for entry in snapshot.entries if entry.name
+    )
     hidden = {file for file in skills if file not in shown}
     for each in found:
-        if hidden.isdisjoint((each.path, *each.related)) and each.rule != "frozen-missing":
+        if (
+            hidden.isdisjoint((each.path, *each.related))
+            and each.rule != "frozen-missing"
+        ):
             yield each  # of a locked skill that is missing, no view can say whose it was
 
 
@@ -88,7 +101,10 @@ def as_reference(metadata: SkillMetadata) -> SkillMetadata:
     name = metadata.name
     if not name.isascii():
         written = metadata.read_frontmatter().get("name")
-        if isinstance(written, str) and unicodedata.normalize("NFKC", written.strip()) == name:
+        if (
+            isinstance(written, str)
+            and unicodedata.normalize("NFKC", written.strip()) == name
+        ):
             name = written.strip()
     return replace(metadata, name=name, path=os.path.realpath(metadata.path))
 
@@ -104,20 +120,32 @@ def candidates(
 
 
 def newest_in(
-    stated: str, name: str, entries: Mapping[str, Entry], rivals: Mapping[str, tuple[Entry, ...]]
+    stated: str,
+    name: str,
+    entries: Mapping[str, Entry],
+    rivals: Mapping[str, tuple[Entry, ...]],
 ) -> Entry | None:
     """Return the newest skill *name* whose version satisfies the range *stated*; ``None`` if none does."""
-    from skillruntime.contract.versions import VersionRange  # imported only if a range is used
+    from skillruntime.contract.versions import (
+        VersionRange,
+    )  # imported only if a range is used
 
     try:
         wanted = VersionRange.parse(stated)
     except ValueError:
         return None
     found = candidates(name, entries, rivals)
-    fitting = [(version, entry) for version, entry in found if version and version in wanted]
+    fitting = [
+        (version, entry) for version, entry in found if version and version in wanted
+    ]
     if not fitting:
         return None
-    return fitting[newest(((version, entry.root.trusted) for version, entry in fitting), releases_first=False)][1]
+    return fitting[
+        newest(
+            ((version, entry.root.trusted) for version, entry in fitting),
+            releases_first=False,
+        )
+    ][1]
 
 
 def _effective_version(entry: Entry) -> Version | None:
@@ -127,9 +155,13 @@ def _effective_version(entry: Entry) -> Version | None:
         return None
 
 
-def no_version(name: str, stated: str, candidates: Sequence[tuple[Version | None, Entry]]) -> SkillNotFoundError:
+def no_version(
+    name: str, stated: str, candidates: Sequence[tuple[Version | None, Entry]]
+) -> SkillNotFoundError:
     """Return the error for a skill *name* of which no version satisfies the range *stated*."""
-    known = sorted({version for version, _ in candidates if version is not None}, reverse=True)
+    known = sorted(
+        {version for version, _ in candidates if version is not None}, reverse=True
+    )
     there = ", ".join(map(str, known[:5]))
     return SkillNotFoundError(
         f"No version of the skill {name[:80]!r} satisfies {stated[:60]!r}; "
@@ -150,7 +182,14 @@ def checked(skill: Skill, recorded: Iterable[Root], guard: Guard | None) -> Skil
     path = skill.metadata.path
     scope = skill.metadata.scope
     # The scope too: distributions can share a namespace package.
-    root = next((each for each in recorded if path.startswith(f"{each.path}/") and each.scope == scope), None)
+    root = next(
+        (
+            each
+            for each in recorded
+            if path.startswith(f"{each.path}/") and each.scope == scope
+        ),
+        None,
+    )
     if skill.metadata.installed and root is not None:
         from skillruntime.catalog.installed import check_recorded
 

@@ -60,7 +60,9 @@ def by_name(snapshots: Sequence[Snapshot]) -> Names:
             for name, entry in own.items():
                 if first.setdefault(name, entry) is not entry:
                     rivals.setdefault(name, [first[name]]).append(entry)
-        if len(own) < len(snapshot.entries):  # one root has a name twice, or a file without a skill
+        if len(own) < len(
+            snapshot.entries
+        ):  # one root has a name twice, or a file without a skill
             for entry in snapshot.entries:
                 if entry.name and own[entry.name] is not entry:
                     rivals.setdefault(entry.name, [first[entry.name]]).append(entry)
@@ -82,7 +84,10 @@ def settle(
     if any(entry.root.record for entry in entries):
         # The version of an installed package says nothing about a skill of another source: the first root wins.
         return entries[0], {}, list(entries[1:])
-    chosen = newest((version, entry.root.trusted) for version, entry in zip(versions, entries, strict=True))
+    chosen = newest(
+        (version, entry.root.trusted)
+        for version, entry in zip(versions, entries, strict=True)
+    )
     # Versions are compared without build metadata (SemVer 2.0.0, section 10).
     taken = {versions[chosen]}
     beside: dict[str, Entry] = {}
@@ -100,7 +105,9 @@ def settle(
     return entries[chosen], beside, losers
 
 
-def newest(candidates: Iterable[tuple[Version | None, bool]], *, releases_first: bool = True) -> int:
+def newest(
+    candidates: Iterable[tuple[Version | None, bool]], *, releases_first: bool = True
+) -> int:
     """Return the position of the candidate that wins; each is a version and whether it is trusted."""
     best, holder = 0, None
     for position, candidate in enumerate(candidates):
@@ -124,7 +131,9 @@ def version_of(stated: str | None) -> Version | None:
     """Return *stated* as a version, read leniently; ``None`` if it is not a version."""
     if stated is None:
         return None
-    from skillruntime.contract.versions import read_version  # imported only if two skills have the same name
+    from skillruntime.contract.versions import (
+        read_version,
+    )  # imported only if two skills have the same name
 
     try:
         return read_version(stated).version
@@ -143,7 +152,9 @@ def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
     files: dict[str, list[str]] = {}  # by name, in order of precedence
     for name, found in rivals.items():
         entries = list(_distinct(found))
-        winner, beside, losers = settle(name, entries, reserved=first)  # a skill may really be named a@1.0.0
+        winner, beside, losers = settle(
+            name, entries, reserved=first
+        )  # a skill may really be named a@1.0.0
         first[name] = winner
         names.beside.update(beside)
         losing += [(loser, _holder(loser, winner, beside)) for loser in losers]
@@ -152,19 +163,34 @@ def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
         qualified = _qualified(loser, first, names.shadowed)
         names.shadowed[qualified] = loser._replace(name=qualified, path=loser.file)
         message = f"the name {loser.name!r} is already used by {holder.file}; this skill is available as {qualified!r}"
-        collision = Diagnostic("name-collision", Severity.WARNING, loser.file, message, related=(holder.file,))
+        collision = Diagnostic(
+            "name-collision",
+            Severity.WARNING,
+            loser.file,
+            message,
+            related=(holder.file,),
+        )
         names.collisions.append(collision)
-    known = {entry.file: entry for entry in (*names.beside.values(), *names.shadowed.values())}
+    known = {
+        entry.file: entry
+        for entry in (*names.beside.values(), *names.shadowed.values())
+    }
     for name, own_files in files.items():
         if len(own_files) > 1:
             winner = first[name]
-            names.rivals[name] = tuple(winner if file == winner.file else known[file] for file in own_files)
+            names.rivals[name] = tuple(
+                winner if file == winner.file else known[file] for file in own_files
+            )
 
 
 def _holder(loser: Entry, winner: Entry, beside: Mapping[str, Entry]) -> Entry:
     """Return the skill that has the name that *loser* would have had."""
     version = version_of(loser.version)
-    same = (entry for entry in beside.values() if version is not None and version_of(entry.version) == version)
+    same = (
+        entry
+        for entry in beside.values()
+        if version is not None and version_of(entry.version) == version
+    )
     return winner if version_of(winner.version) is None else next(same, winner)
 
 
@@ -197,7 +223,9 @@ def _body(entry: Entry) -> bytes | None:
         return None
 
 
-def _qualified(entry: Entry, counting: Mapping[str, Entry], shadowed: Mapping[str, Entry]) -> str:
+def _qualified(
+    entry: Entry, counting: Mapping[str, Entry], shadowed: Mapping[str, Entry]
+) -> str:
     """Return a qualified name: prefixed with the scope of the root, or with the parent directory."""
     directory = os.path.dirname(entry.file)  # noqa: PTH120
     above = os.path.basename(os.path.dirname(directory)) or "skills"  # noqa: PTH119, PTH120

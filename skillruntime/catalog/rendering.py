@@ -72,7 +72,11 @@ def _xml(text: str) -> str:
 
 
 def _compact_entry(name: str, description: str, path: str) -> str:
-    return f"- {_without_tags(name)}: {_without_tags(description)}" if description else f"- {_without_tags(name)}"
+    return (
+        f"- {_without_tags(name)}: {_without_tags(description)}"
+        if description
+        else f"- {_without_tags(name)}"
+    )
 
 
 def _markdown_entry(name: str, description: str, path: str) -> str:
@@ -88,7 +92,10 @@ def _xml_entry(name: str, description: str, path: str) -> str:
 
 
 def _json_entry(name: str, description: str, path: str) -> str:
-    document = {"name": visible_line(name), **({"description": visible_line(description)} if description else {})}
+    document = {
+        "name": visible_line(name),
+        **({"description": visible_line(description)} if description else {}),
+    }
     # The JSON list can be embedded in HTML or XML, where "</" would close a tag.
     return json.dumps(document, ensure_ascii=False).replace("<", "\\u003c")
 
@@ -103,12 +110,30 @@ def _reference_entry(name: str, description: str, path: str) -> str:
 
 
 STYLES = {
-    "compact": Style("Skills (load one by name before using it):\n", "", "\n", _compact_entry, _MORE.format),
-    "markdown": Style("## Skills\n\n", "", "\n", _markdown_entry, ("\n" + _MORE).format),
-    "xml": Style(
-        "<available_skills>\n", "\n</available_skills>", "\n", _xml_entry, lambda n: f"<more>{_MORE.format(n)}</more>"
+    "compact": Style(
+        "Skills (load one by name before using it):\n",
+        "",
+        "\n",
+        _compact_entry,
+        _MORE.format,
     ),
-    "json": Style('{"skills": [', "]}", ",\n", _json_entry, lambda n: json.dumps({"more": n, "find": "search_skills"})),
+    "markdown": Style(
+        "## Skills\n\n", "", "\n", _markdown_entry, ("\n" + _MORE).format
+    ),
+    "xml": Style(
+        "<available_skills>\n",
+        "\n</available_skills>",
+        "\n",
+        _xml_entry,
+        lambda n: f"<more>{_MORE.format(n)}</more>",
+    ),
+    "json": Style(
+        '{"skills": [',
+        "]}",
+        ",\n",
+        _json_entry,
+        lambda n: json.dumps({"more": n, "find": "search_skills"}),
+    ),
     "reference": Style(
         "<available_skills>\n",
         "\n</available_skills>",
@@ -158,18 +183,34 @@ def render(
     counted = count or estimate_tokens
     ordered = sorted(skills, key=lambda skill: skill.name)
     characters = sum(len(skill.name) + len(skill.description) for skill in ordered)
-    if budget_tokens is None or characters <= _CHARACTERS_A_TOKEN * budget_tokens + 4_000:
+    if (
+        budget_tokens is None
+        or characters <= _CHARACTERS_A_TOKEN * budget_tokens + 4_000
+    ):
         # The usual case: everything fits, and no entry has to be measured on its own.
         everything = _Layout(form, ordered, [_FULL] * len(ordered)).text()
         tokens = counted(everything)
         if budget_tokens is None or tokens <= budget_tokens:
             names = tuple(skill.name for skill in ordered)
-            return Rendered(everything, tokens, budget_tokens, names, estimated=count is None)
+            return Rendered(
+                everything, tokens, budget_tokens, names, estimated=count is None
+            )
     layout = _fit(form, ordered, budget_tokens, frozenset(pins), counted)
     text = layout.text()
     tokens = counted(text)
-    included, shortened, name_only, omitted = map(layout.names, (_FULL, _SHORT, _NAME, _OMITTED))
-    return Rendered(text, tokens, budget_tokens, included, shortened, name_only, omitted, count is None)
+    included, shortened, name_only, omitted = map(
+        layout.names, (_FULL, _SHORT, _NAME, _OMITTED)
+    )
+    return Rendered(
+        text,
+        tokens,
+        budget_tokens,
+        included,
+        shortened,
+        name_only,
+        omitted,
+        count is None,
+    )
 
 
 _OMITTED, _NAME, _SHORT, _FULL = range(4)
@@ -199,7 +240,11 @@ class _Layout:
 
     def text(self) -> str:
         """Return the whole text."""
-        entries = [self.entry(position, level) for position, level in enumerate(self.levels) if level]
+        entries = [
+            self.entry(position, level)
+            for position, level in enumerate(self.levels)
+            if level
+        ]
         omitted = len(self.levels) - len(entries)
         if omitted:
             entries.append(self.form.more(omitted))
@@ -208,11 +253,19 @@ class _Layout:
         return self.form.before + self.form.between.join(entries) + self.form.after
 
     def names(self, level: int) -> tuple[str, ...]:
-        return tuple(skill.name for skill, own in zip(self.skills, self.levels, strict=True) if own == level)
+        return tuple(
+            skill.name
+            for skill, own in zip(self.skills, self.levels, strict=True)
+            if own == level
+        )
 
 
 def _fit(
-    form: Style, skills: list[SkillMetadata], budget: int, pins: frozenset[str], count: Callable[[str], int]
+    form: Style,
+    skills: list[SkillMetadata],
+    budget: int,
+    pins: frozenset[str],
+    count: Callable[[str], int],
 ) -> _Layout:
     """Return the fullest layout within *budget*.
 
@@ -220,7 +273,10 @@ def _fit(
     entries; if that exceeds the budget, it is planned again with a smaller allowance.
     """
     # Skills after the pins are in alphabetical order, so the text does not depend on the file system.
-    order = sorted(range(len(skills)), key=lambda position: (skills[position].name not in pins, position))
+    order = sorted(
+        range(len(skills)),
+        key=lambda position: (skills[position].name not in pins, position),
+    )
     pinned = [position for position in order if skills[position].name in pins]
     allowance = budget
     measured = _Layout(form, skills, [])
@@ -230,17 +286,30 @@ def _fit(
         if level == _OMITTED:
             return 0
         if (position, level) not in costs:
-            costs[position, level] = count(form.between + measured.entry(position, level))
+            costs[position, level] = count(
+                form.between + measured.entry(position, level)
+            )
         return costs[position, level]
 
     while True:
         layout = _Layout(form, skills, [_OMITTED] * len(skills))
         # The line about missing skills is reserved from the start, with the largest number that it can contain.
-        left = allowance - count(form.before) - count(form.between + form.more(len(skills)) + form.after)
-        for level, positions in ((_FULL, pinned), (_NAME, order), (_SHORT, order), (_FULL, order)):
+        left = (
+            allowance
+            - count(form.before)
+            - count(form.between + form.more(len(skills)) + form.after)
+        )
+        for level, positions in (
+            (_FULL, pinned),
+            (_NAME, order),
+            (_SHORT, order),
+            (_FULL, order),
+        ):
             misses = 0
             # Descriptions are only for catalogs whose names all fit; without them each would be measured for nothing.
-            if level == _SHORT and any(layout.levels[position] == _OMITTED for position in order):
+            if level == _SHORT and any(
+                layout.levels[position] == _OMITTED for position in order
+            ):
                 break
             for position in positions:
                 if layout.levels[position] >= level:
@@ -258,7 +327,9 @@ def _fit(
                     break
         # A description of one sentence is not shortened: report it as included.
         for position, own in enumerate(layout.levels):
-            if own == _SHORT and layout.entry(position, _SHORT) == layout.entry(position, _FULL):
+            if own == _SHORT and layout.entry(position, _SHORT) == layout.entry(
+                position, _FULL
+            ):
                 layout.levels[position] = _FULL
         excess = count(layout.text()) - budget
         if excess <= 0:

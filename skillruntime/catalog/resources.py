@@ -26,7 +26,14 @@ __all__ = [
         "decode_text",
         "digest_of_code",
     ),
-    *("digest_of_code", "list_files", "list_resources", "may_have_callables", "media_type", "read_bytes"),
+    *(
+        "digest_of_code",
+        "list_files",
+        "list_resources",
+        "may_have_callables",
+        "media_type",
+        "read_bytes",
+    ),
 ]
 
 MAX_RESOURCES = 2_000
@@ -35,15 +42,33 @@ MAX_RESOURCES = 2_000
 MAX_RESOURCE_BYTES = 10 * 1024 * 1024
 """How many bytes of one file can be read; a script may open larger files itself."""
 
-CONTRACT_FILES = frozenset({"contract.json", "contract.yaml", "contract.yml", "contracts", "descriptor.json"})
+CONTRACT_FILES = frozenset(
+    {"contract.json", "contract.yaml", "contract.yml", "contracts", "descriptor.json"}
+)
 """The files and the directory that say how a skill is called; read by `contract_files`, not listed as resources."""
 
 SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs")
 """The files whose command line can be derived."""
 
 # Next to SKILL.md only these are code; below `scripts/` and `contracts/` every file is.
-_CODE_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".pl", ".rb", ".so", ".pth", ".json", ".toml")
-_SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".DS_Store", ".venv"})
+_CODE_SUFFIXES = (
+    ".py",
+    ".sh",
+    ".bash",
+    ".js",
+    ".mjs",
+    ".cjs",
+    ".ts",
+    ".pl",
+    ".rb",
+    ".so",
+    ".pth",
+    ".json",
+    ".toml",
+)
+_SKIPPED = frozenset(
+    {".git", ".hg", ".svn", "__pycache__", "node_modules", ".DS_Store", ".venv"}
+)
 _MAX_DEPTH = 8
 _MAX_ENTRIES = 20_000  # of a skill that are looked at for a listing
 _MEDIA_TYPES = {
@@ -93,7 +118,11 @@ class Resource:
 
 def list_resources(directory: str) -> list[Resource]:
     """Return the files that a skill's instructions may refer to: as `list_files`, but without its contracts."""
-    return [each for each in list_files(directory) if each.path.partition("/")[0] not in CONTRACT_FILES]
+    return [
+        each
+        for each in list_files(directory)
+        if each.path.partition("/")[0] not in CONTRACT_FILES
+    ]
 
 
 def list_files(directory: str) -> list[Resource]:
@@ -125,7 +154,9 @@ def list_files(directory: str) -> list[Resource]:
                 with suppress(OSError):
                     if child.is_dir(follow_symlinks=False):
                         deeper.append((f"{prefix}{name}/", child.path))
-                    elif child.is_file(follow_symlinks=False):  # a link is not listed, because it is not read either
+                    elif child.is_file(
+                        follow_symlinks=False
+                    ):  # a link is not listed, because it is not read either
                         size = child.stat(follow_symlinks=False).st_size
                         found.append(Resource(prefix + name, size, media_type(name)))
         level = deeper
@@ -155,7 +186,11 @@ def decode_text(data: bytes, path: str) -> str:
 
 
 def read_bytes(
-    directory: str, path: str, limit: int = MAX_RESOURCE_BYTES, *, identity: tuple[int, int] | None = None
+    directory: str,
+    path: str,
+    limit: int = MAX_RESOURCE_BYTES,
+    *,
+    identity: tuple[int, int] | None = None,
 ) -> bytes:
     """Return the bytes of the file *path* in *directory*, at most *limit* of them.
 
@@ -165,7 +200,9 @@ def read_bytes(
         ResourceNotFoundError: there is no such regular file in the skill, or it is larger than *limit*.
     """
     try:
-        return read_inside(directory, _relative(directory, path), limit, identity=identity)
+        return read_inside(
+            directory, _relative(directory, path), limit, identity=identity
+        )
     except FileTooLargeError as error:
         raise ResourceNotFoundError(
             f"{path!r} has {error.size:,} bytes; at most {limit:,} can be read",
@@ -177,7 +214,11 @@ def read_bytes(
     except OSError as error:
         # ELOOP is what a link gives under O_NOFOLLOW, ENOTDIR what a link to a directory gives.
         is_link = error.errno in (errno.ELOOP, errno.ENOTDIR)
-        reason = "it is not reached without a symbolic link" if is_link else error.strerror or "it cannot be opened"
+        reason = (
+            "it is not reached without a symbolic link"
+            if is_link
+            else error.strerror or "it cannot be opened"
+        )
         raise _not_found(directory, path, reason) from None
     except ValueError:
         raise _not_found(directory, path, "this is not a valid path") from None
@@ -186,10 +227,16 @@ def read_bytes(
 def _relative(directory: str, path: str) -> str:
     """Return *path* with ``/`` between its parts, if it is a relative path without ``..``."""
     if not isinstance(path, str) or not path or "\0" in path:
-        raise _not_found(directory, str(path).replace("\0", "\\0"), "this is not a valid path")
+        raise _not_found(
+            directory, str(path).replace("\0", "\\0"), "this is not a valid path"
+        )
     # Models write either separator; on Windows both are valid.
     asked = path.replace("\\", "/") if os.sep == "\\" else path
-    if asked.startswith(("/", "~")) or os.path.isabs(path) or os.path.splitdrive(path)[0]:  # noqa: PTH117
+    if (
+        asked.startswith(("/", "~"))
+        or os.path.isabs(path)  # noqa: PTH117
+        or os.path.splitdrive(path)[0]
+    ):
         raise _not_found(directory, path, "paths are relative to the skill's directory")
     if ".." in asked.split("/"):
         raise _not_found(directory, path, "it is outside the skill's directory")
@@ -229,7 +276,10 @@ def may_have_callables(directory: str) -> bool:
     except OSError:
         return False
     # A false yes costs an activation, which looks closely; a false no would hide a tool.
-    return any(name in CONTRACT_FILES or name == "scripts" or name.endswith(SCRIPT_SUFFIXES) for name in names)
+    return any(
+        name in CONTRACT_FILES or name == "scripts" or name.endswith(SCRIPT_SUFFIXES)
+        for name in names
+    )
 
 
 def media_type(path: str) -> str:
@@ -241,7 +291,10 @@ def media_type(path: str) -> str:
     >>> media_type("references/forms.md"), media_type("out/rows.jsonl")
     ('text/markdown', 'application/jsonl')
     """
-    return _MEDIA_TYPES.get(os.path.splitext(path)[1].lower(), "application/octet-stream")  # noqa: PTH122
+    return _MEDIA_TYPES.get(
+        os.path.splitext(path)[1].lower(),  # noqa: PTH122
+        "application/octet-stream",
+    )
 
 
 def _not_found(directory: str, path: str, reason: str) -> ResourceNotFoundError:
@@ -252,6 +305,12 @@ def _not_found(directory: str, path: str, reason: str) -> ResourceNotFoundError:
     close = get_close_matches(shown, names, 3, 0.4)
     if not close:
         last = shown.rsplit("/", 1)[-1].lower()
-        close = [name for name in names if name.rsplit("/", 1)[-1].lower() == last][:3] or names[:3]
-    action = f"Read one of: {', '.join(close)}" if close else "This skill has no other files"
-    return ResourceNotFoundError(f"No file {shown!r} in the skill: {reason}", suggested_action=action)
+        close = [name for name in names if name.rsplit("/", 1)[-1].lower() == last][
+            :3
+        ] or names[:3]
+    action = (
+        f"Read one of: {', '.join(close)}" if close else "This skill has no other files"
+    )
+    return ResourceNotFoundError(
+        f"No file {shown!r} in the skill: {reason}", suggested_action=action
+    )

@@ -13,7 +13,19 @@ from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["PARTS_OF_A_SKILL", "SKIPPED", "diagnostics_of", "not_offered"]
 
-SKIPPED = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", "venv", ".tox"})
+SKIPPED = frozenset(
+    {
+        ".git",
+        ".hg",
+        ".svn",
+        ".jj",
+        "node_modules",
+        "__pycache__",
+        ".venv",
+        "venv",
+        ".tox",
+    }
+)
 """Directories that are never searched."""
 
 PARTS_OF_A_SKILL = frozenset({"scripts", "references", "assets"})
@@ -33,23 +45,34 @@ def diagnostics_of(snapshot: Snapshot) -> list[Diagnostic]:
         found += notes
         if entry.name:
             found += notes_on_name(entry.name, entry.description, entry.file, notes)
-    return sorted(found, key=lambda diagnostic: (diagnostic.path, diagnostic.line or 0, diagnostic.rule))
+    return sorted(
+        found,
+        key=lambda diagnostic: (diagnostic.path, diagnostic.line or 0, diagnostic.rule),
+    )
 
 
 def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Yield one diagnostic with the number of the SKILL.md files below the root of *snapshot* that are not offered."""
     if "\0" in snapshot.root.path:
         return
-    known = {entry.file for entry in snapshot.entries} | {each.path for each in snapshot.problems}
+    known = {entry.file for entry in snapshot.entries} | {
+        each.path for each in snapshot.problems
+    }
     found: list[str] = []
     may_be_more = ""
     # Links are not followed: following them could count a file twice.
-    for number, (directory, directories, files) in enumerate(os.walk(snapshot.root.path)):
+    for number, (directory, directories, files) in enumerate(
+        os.walk(snapshot.root.path)
+    ):
         if number == MAX_LISTED:
             may_be_more = f"; there may be more, because only {MAX_LISTED:,} directories were listed"
             break
         directories[:] = [name for name in directories if name not in SKIPPED]
-        own = {os.path.join(directory, name) for name in files if name.lower() == "skill.md"}  # noqa: PTH118
+        own = {
+            os.path.join(directory, name)  # noqa: PTH118
+            for name in files
+            if name.lower() == "skill.md"
+        }
         # On a case-insensitive file system the only file was opened by its proper name.
         if len(own) > 1 or os.path.join(directory, "SKILL.md") not in known:  # noqa: PTH118
             found += own - known
@@ -59,4 +82,6 @@ def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
             f"beside another SKILL.md, a hard link of one, or nested too deep; the first is {min(found)}{may_be_more}"
         )
         hint = "move them out of that skill, or pass their directory as a root"
-        yield Diagnostic("not-offered", Severity.WARNING, snapshot.root.path, message, hint=hint)
+        yield Diagnostic(
+            "not-offered", Severity.WARNING, snapshot.root.path, message, hint=hint
+        )

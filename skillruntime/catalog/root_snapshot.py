@@ -11,7 +11,16 @@ from typing import NamedTuple
 from skillruntime.diagnostic import Diagnostic
 
 __all__ = [
-    *("HIDDEN_FROM_MODEL", "HIDDEN_FROM_USER", "STAMP", "DirectoryStamp", "Entry", "Root", "Snapshot", "absolute"),
+    *(
+        "HIDDEN_FROM_MODEL",
+        "HIDDEN_FROM_USER",
+        "STAMP",
+        "DirectoryStamp",
+        "Entry",
+        "Root",
+        "Snapshot",
+        "absolute",
+    ),
     *("packed_stamp", "stamp_at"),
 ]
 
@@ -107,13 +116,23 @@ class Snapshot(NamedTuple):
         """Return the stamp of one entry."""
         return self.stamps[stamp_at(position)]
 
-    def without(self, positions: Collection[int], problems: Iterable[Diagnostic]) -> Snapshot:
+    def without(
+        self, positions: Collection[int], problems: Iterable[Diagnostic]
+    ) -> Snapshot:
         """Return this snapshot without the entries at *positions*, and with *problems* added."""
         # Positions are what stamps and notes are found by, so all three are closed up together.
-        kept = [position for position in range(len(self.entries)) if position not in positions]
+        kept = [
+            position
+            for position in range(len(self.entries))
+            if position not in positions
+        ]
         return self._replace(
             entries=[self.entries[position] for position in kept],
-            notes={new: self.notes[old] for new, old in enumerate(kept) if old in self.notes},
+            notes={
+                new: self.notes[old]
+                for new, old in enumerate(kept)
+                if old in self.notes
+            },
             stamps=b"".join(map(self.stamp, kept)),
             problems=(*self.problems, *problems),
         )

@@ -37,7 +37,13 @@ from skillruntime.catalog.search_segment import (
     save_segment,
     search_file,
 )
-from skillruntime.catalog.search_words import STOP_WORDS, folded, parts_of, stem, words_of
+from skillruntime.catalog.search_words import (
+    STOP_WORDS,
+    folded,
+    parts_of,
+    stem,
+    words_of,
+)
 from skillruntime.catalog.skill import SkillMetadata
 
 __all__ = ["Hit", "Hits", "SearchIndex", "open_search_index"]
@@ -97,7 +103,9 @@ class _Part(NamedTuple):
     def find(self, words: Iterable[str]) -> _Found:
         found = self.segment.find(words)
         if self.has_hidden:
-            found = {word: _without_hidden(each, self.skills) for word, each in found.items()}
+            found = {
+                word: _without_hidden(each, self.skills) for word, each in found.items()
+            }
         return found, self.skills
 
 
@@ -120,9 +128,14 @@ class SearchIndex:
         """
         self._skills = sorted(skills, key=attrgetter("name"))
         known = stamps or {}
-        self._keys = [_key(each.path, known.get(each.path, b"")) for each in self._skills]
+        self._keys = [
+            _key(each.path, known.get(each.path, b"")) for each in self._skills
+        ]
         # Of the skills that this view of a catalog leaves out.
-        self._others = {_key(path, known[path]) for path in known.keys() - {each.path for each in self._skills}}
+        self._others = {
+            _key(path, known[path])
+            for path in known.keys() - {each.path for each in self._skills}
+        }
         self._bodies = bodies
         self._file = file if bodies else None
         self._save = save
@@ -143,19 +156,27 @@ class SearchIndex:
         words = _words(query)
         found = self._in_index(words, wait=wait)
         hits.bodies_searched = found is not None
-        best = self._best(words, [self._in_descriptions(words)] if found is None else found, max(limit, _CANDIDATES))
+        best = self._best(
+            words,
+            [self._in_descriptions(words)] if found is None else found,
+            max(limit, _CANDIDATES),
+        )
         # Four digits, not four decimals: a word that most skills contain adds very little.
         for score, skill in self._named_first(query.strip(), best)[:limit]:
             hits.append(Hit(skill.name, skill.description, float(f"{score:.4g}")))
         if found is None or self._is_stale:
-            indexed = self._index_in_thread()  # only now, so that it does not slow this answer
+            indexed = (
+                self._index_in_thread()
+            )  # only now, so that it does not slow this answer
             if wait:
                 indexed.wait()
         return hits
 
     def _in_index(self, words: Iterable[str], *, wait: bool) -> list[_Found] | None:
         """Return what each part of the index has of *words*; ``None`` if the instructions are not indexed yet."""
-        for _ in range(3):  # to look, to look again once it is indexed, and once more where the file was replaced
+        for _ in range(
+            3
+        ):  # to look, to look again once it is indexed, and once more where the file was replaced
             if self._parts is None and os.getpid() not in self._indexing:
                 known, missing = self._known()
                 if len(missing) <= _AT_ONCE or not self._bodies:
@@ -182,7 +203,11 @@ class SearchIndex:
             text = (text if text.isascii() else folded(text)).lower()
             if any(mark in text for mark in marks):
                 near.append(skill)
-        segment = Segment(build_segment(Texts(bytes(8), each.name, each.description, "") for each in near))
+        segment = Segment(
+            build_segment(
+                Texts(bytes(8), each.name, each.description, "") for each in near
+            )
+        )
         return segment.find(words), near
 
     def _index_in_thread(self) -> Event:
@@ -191,7 +216,12 @@ class SearchIndex:
         done = self._indexing.setdefault(os.getpid(), own)
         if done is own:
             try:
-                Thread(target=self._index, args=(done,), name="skillruntime-search", daemon=True).start()
+                Thread(
+                    target=self._index,
+                    args=(done,),
+                    name="skillruntime-search",
+                    daemon=True,
+                ).start()
             except RuntimeError:  # no more threads
                 self._index(done)
         return done
@@ -199,7 +229,11 @@ class SearchIndex:
     def _index(self, done: Event) -> None:
         try:
             known, missing = self._known()
-            parts = self._with([], range(len(self._skills))) if self._is_stale else self._with(known, missing)
+            parts = (
+                self._with([], range(len(self._skills)))
+                if self._is_stale
+                else self._with(known, missing)
+            )
             self._is_stale = False
             if len(parts) == 1 and parts[0].segment.is_in_file:
                 # The next search opens it. What this thread kept would lie among the memory that it has used, and hold
@@ -208,7 +242,10 @@ class SearchIndex:
             else:
                 self._parts = parts
         except Exception:  # search goes on with names and descriptions
-            _log.exception("the instructions of %d skills could not be indexed for search", len(self._skills))
+            _log.exception(
+                "the instructions of %d skills could not be indexed for search",
+                len(self._skills),
+            )
         finally:
             done.set()
 
@@ -220,9 +257,19 @@ class SearchIndex:
         missing = {key: position for position, key in enumerate(self._keys)}
         # Skills of the file that were changed or deleted, or are not in this view of the catalog, are None.
         positions = [missing.pop(key, None) for key in kept.keys]
-        gone = len(positions) - len(self._keys) + len(missing) - len(self._others.intersection(kept.keys))
-        self._is_stale = self._save and max(len(missing), gone) * _ONE_IN > len(positions)
-        shown = [None if position is None else self._skills[position] for position in positions]
+        gone = (
+            len(positions)
+            - len(self._keys)
+            + len(missing)
+            - len(self._others.intersection(kept.keys))
+        )
+        self._is_stale = self._save and max(len(missing), gone) * _ONE_IN > len(
+            positions
+        )
+        shown = [
+            None if position is None else self._skills[position]
+            for position in positions
+        ]
         return [_Part(kept, shown, None in positions)], [*missing.values()]
 
     def _with(self, known: list[_Part], missing: Sequence[int]) -> list[_Part]:
@@ -230,23 +277,42 @@ class SearchIndex:
         if known and not missing:
             return known
         data = build_segment(map(self._texts, missing))
-        segment = save_segment(self._file, data) if self._file and self._save and not known else Segment(data)
-        return [*known, _Part(segment, [self._skills[position] for position in missing])]
+        segment = (
+            save_segment(self._file, data)
+            if self._file and self._save and not known
+            else Segment(data)
+        )
+        return [
+            *known,
+            _Part(segment, [self._skills[position] for position in missing]),
+        ]
 
     def _texts(self, position: int) -> Texts:
         skill = self._skills[position]
         head, body = _beginning(skill.path) if self._bodies else ("", "")
         tags = f"{_tags(head)} {_descriptor_tags(skill.path)}" if self._bodies else ""
-        return Texts(self._keys[position], skill.name, f"{skill.description} {tags}", body)
+        return Texts(
+            self._keys[position], skill.name, f"{skill.description} {tags}", body
+        )
 
-    def _best(self, words: Mapping[str, int], found: Sequence[_Found], wanted: int) -> list[_Scored]:
+    def _best(
+        self, words: Mapping[str, int], found: Sequence[_Found], wanted: int
+    ) -> list[_Scored]:
         """Return the best *wanted* of the *found* skills, the best first."""
         scores = [[0.0] * len(skills) for _, skills in found]
         for word, times in words.items():
-            parts = [(each[word], own) for (each, _), own in zip(found, scores, strict=True) if word in each]
+            parts = [
+                (each[word], own)
+                for (each, _), own in zip(found, scores, strict=True)
+                if word in each
+            ]
             # A word's rarity is that in all parts together, so the scores of one query compare.
             count = sum(len(numbers) for (numbers, _), _ in parts)
-            rarity = log(1 + times) * log(1 + (len(self._skills) - count + 0.5) / (count + 0.5)) / WEIGHT_OF_ONE
+            rarity = (
+                log(1 + times)
+                * log(1 + (len(self._skills) - count + 0.5) / (count + 0.5))
+                / WEIGHT_OF_ONE
+            )
             for (numbers, weights), own in parts:
                 for number, weight in zip(numbers, weights, strict=True):
                     own[number] += rarity * weight
@@ -268,11 +334,16 @@ class SearchIndex:
             at = bisect_left(self._skills, name, key=attrgetter("name"))
             skill = self._skills[at] if at < len(self._skills) else None
             if skill and skill.name == name and best[0][1] is not skill:
-                best = [(best[0][0], skill), *(each for each in best if each[1] is not skill)]
+                best = [
+                    (best[0][0], skill),
+                    *(each for each in best if each[1] is not skill),
+                ]
         return best
 
 
-def open_search_index(skills: Sequence[SkillMetadata], snapshots: Sequence[Snapshot], *, is_kept: bool) -> SearchIndex:
+def open_search_index(
+    skills: Sequence[SkillMetadata], snapshots: Sequence[Snapshot], *, is_kept: bool
+) -> SearchIndex:
     """Return the index of *skills*, a part of *snapshots*; if it *is_kept*, from its file where that is up to date."""
     if not is_kept:
         return SearchIndex(skills)
@@ -284,7 +355,9 @@ def open_search_index(skills: Sequence[SkillMetadata], snapshots: Sequence[Snaps
     }
     file = search_file(snapshot.root.path for snapshot in snapshots)
     # A view of few skills must not replace the index of all.
-    return SearchIndex(skills, file=file, stamps=stamps, save=2 * len(skills) > len(stamps))
+    return SearchIndex(
+        skills, file=file, stamps=stamps, save=2 * len(skills) > len(stamps)
+    )
 
 
 def _key(path: str, stamp: bytes) -> bytes:
@@ -292,7 +365,9 @@ def _key(path: str, stamp: bytes) -> bytes:
     return digest_of(f"{path}\n{stamp.hex()}")
 
 
-def _without_hidden(postings: Postings, skills: Sequence[SkillMetadata | None]) -> Postings:
+def _without_hidden(
+    postings: Postings, skills: Sequence[SkillMetadata | None]
+) -> Postings:
     numbers, weights = postings
     is_shown = [skills[number] is not None for number in numbers]
     return array("I", compress(numbers, is_shown)), bytes(compress(weights, is_shown))
@@ -302,22 +377,36 @@ def _words(query: str) -> dict[str, int]:
     """Return the stems of the words in *query* that are searched, and how often each occurs."""
     every = [*words_of(query), *parts_of(query)]
     # Stop words count only if the query has nothing else.
-    return Counter(map(stem, [word for word in every if word not in STOP_WORDS] or every))
+    return Counter(
+        map(stem, [word for word in every if word not in STOP_WORDS] or every)
+    )
 
 
 def _tags(head: str) -> str:
     """Return the value of ``tags`` or ``keywords`` as text: for its words no YAML is needed."""
-    return " ".join(_TAG_FIELD.findall(head)) if "tags:" in head or "keywords:" in head else ""
+    return (
+        " ".join(_TAG_FIELD.findall(head))
+        if "tags:" in head or "keywords:" in head
+        else ""
+    )
 
 
 def _descriptor_tags(path: str) -> str:
     """Return the tags of the descriptor.json beside the SKILL.md at *path*, as text."""
     try:
-        document = json.loads(read_regular(f"{path.rpartition('/')[0]}/descriptor.json", _DESCRIPTOR_BYTES))
+        document = json.loads(
+            read_regular(
+                f"{path.rpartition('/')[0]}/descriptor.json", _DESCRIPTOR_BYTES
+            )
+        )
     except (OSError, ValueError, RecursionError):  # none, in most skills
         return ""
     tags = document.get("tags") if isinstance(document, dict) else None
-    return " ".join(each for each in tags if isinstance(each, str)) if isinstance(tags, list) else ""
+    return (
+        " ".join(each for each in tags if isinstance(each, str))
+        if isinstance(tags, list)
+        else ""
+    )
 
 
 def _beginning(path: str) -> tuple[str, str]:
@@ -327,4 +416,6 @@ def _beginning(path: str) -> tuple[str, str]:
     except (OSError, ValueError):  # discovery or activation reports it
         return "", ""
     head, _, body = data.replace(b"\r\n", b"\n").partition(b"\n---")
-    return head.decode(errors="ignore"), body[:BODY_BYTES].decode(errors="ignore")[:BODY_CHARACTERS]
+    return head.decode(errors="ignore"), body[:BODY_BYTES].decode(errors="ignore")[
+        :BODY_CHARACTERS
+    ]

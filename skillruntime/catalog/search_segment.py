@@ -26,7 +26,12 @@ from itertools import accumulate
 from typing import IO, NamedTuple
 from weakref import WeakValueDictionary
 
-from skillruntime.cache_files import cache_directory, open_own, prune_cached, write_cached
+from skillruntime.cache_files import (
+    cache_directory,
+    open_own,
+    prune_cached,
+    write_cached,
+)
 from skillruntime.catalog.search_words import STOP_WORDS, parts_of, stem, words_of
 
 __all__ = [
@@ -57,7 +62,9 @@ _BODY = _Field(1.0, 1.8, 0.75, 200)
 _DESCRIPTION = _Field(1.0, 1.8, 0.5, 50)
 _NAME = _Field(0.2, 1.8, 0.5, 4)
 
-WEIGHT_OF_ONE = 250 / sum(field.weight * (field.saturation + 1) for field in (_BODY, _DESCRIPTION, _NAME))
+WEIGHT_OF_ONE = 250 / sum(
+    field.weight * (field.saturation + 1) for field in (_BODY, _DESCRIPTION, _NAME)
+)
 """The stored weight of a word that BM25 would give 1, before rarity."""
 
 # Raise the number with every change of the format, the weights or the words (`search_words`). Numbers are stored as
@@ -66,7 +73,9 @@ _FORMAT = f"10-{sys.byteorder}"
 _DIRECTORY = "search"
 _MAX_FILES = 16
 """The files of at most this many sets of roots are kept, the last written ones."""
-_MAX_BYTES = 1 << 30  # larger than any real index; protects against a wrong file at this path
+_MAX_BYTES = (
+    1 << 30
+)  # larger than any real index; protects against a wrong file at this path
 _KEY = 8  # bytes
 _LOWEST_BYTES = slice(0 if sys.byteorder == "little" else 3, None, 4)
 _CHECKSUM = 4  # bytes, before those of a cached file
@@ -152,7 +161,9 @@ def build_segment(skills: Iterable[Texts]) -> bytes:
     for number, (key, name, description, body) in enumerate(skills):
         keys.append(key)
         named = [ids[word] for word in (*words_of(name), *parts_of(name))]
-        described = [ids[word] for word in (*words_of(description), *parts_of(description))]
+        described = [
+            ids[word] for word in (*words_of(description), *parts_of(description))
+        ]
         # `map` and `Counter` run in C: nine of ten words are in the instructions.
         instructed = Counter(map(informative.__getitem__, words_of(body)))
         instructed.pop(_NOISE, 0)
@@ -173,7 +184,16 @@ def build_segment(skills: Iterable[Texts]) -> bytes:
         numbers.extend([each >> 8 for each in postings[own]])
         rounded += postings[own].tobytes()[_LOWEST_BYTES]
     sizes = array("I", [len(keys), len(order)])
-    return b"".join([sizes, *keys, array("Q", map(digests.__getitem__, order)), ends, numbers, rounded])
+    return b"".join(
+        [
+            sizes,
+            *keys,
+            array("Q", map(digests.__getitem__, order)),
+            ends,
+            numbers,
+            rounded,
+        ]
+    )
 
 
 class _Ids(dict[str, int]):
@@ -197,14 +217,18 @@ class _InformativeIds(dict[str, int]):
         self._ids = ids
 
     def __missing__(self, word: str) -> int:
-        is_short = len(word) < 3 and (word.isdigit() or (len(word) < 2 and word.isascii()))
+        is_short = len(word) < 3 and (
+            word.isdigit() or (len(word) < 2 and word.isascii())
+        )
         own = self[word] = _NOISE if is_short or word in STOP_WORDS else self._ids[word]
         return own
 
 
 def _weights(counts: Counter[int], field: _Field) -> dict[int, float]:
     """Return the weight of each word of one field, given how often it is there."""
-    norm = field.saturation * (1 - field.by_length + field.by_length * counts.total() / field.typical_words)
+    norm = field.saturation * (
+        1 - field.by_length + field.by_length * counts.total() / field.typical_words
+    )
     top = field.weight * (field.saturation + 1) * WEIGHT_OF_ONE
     return {own: top * count / (count + norm) for own, count in counts.items()}
 
@@ -217,7 +241,9 @@ def digest_of(text: str) -> bytes:
 def _number(word: str) -> int:
     """Return the number by which *word* is found: that of its bytes, if they are few."""
     encoded = word.encode("utf-8", "surrogatepass")
-    return int.from_bytes(encoded if len(encoded) <= _KEY else digest_of(word), "little")
+    return int.from_bytes(
+        encoded if len(encoded) <= _KEY else digest_of(word), "little"
+    )
 
 
 def search_file(roots: Iterable[str]) -> str:
@@ -247,7 +273,9 @@ def load_segment(name: str) -> Segment | None:
 def _check(file: IO[bytes]) -> None:
     """Leave *file*, which `write_cached` wrote, behind its checksum; raise `ValueError` if that is not right."""
     stated, total = file.read(_CHECKSUM), 0
-    while part := file.read(1 << 20):  # never all at once: it may have a hundred megabytes
+    while part := file.read(
+        1 << 20
+    ):  # never all at once: it may have a hundred megabytes
         total = zlib.crc32(part, total)
     if total.to_bytes(_CHECKSUM, "little") != stated:
         raise ValueError("damaged")

@@ -54,7 +54,9 @@ def words_of(text: str) -> list[str]:
 
 def folded(text: str) -> str:
     """Return *text* in the form of Unicode that words are compared in."""
-    text = unicodedata.normalize("NFC", text)  # macOS decomposes the letters of file names
+    text = unicodedata.normalize(
+        "NFC", text
+    )  # macOS decomposes the letters of file names
     # East Asian keyboards write wide Latin letters. Not NFKC: it makes one word of "Playwright™".
     return text.translate(_WIDE_FORMS) if _WIDE_FORM.search(text) else text
 
@@ -67,11 +69,18 @@ def parts_of(text: str) -> list[str]:
     """
     if text.islower():  # every valid name
         return []
-    return [part for word in _CAMEL.findall(text) for part in _CASE.sub(" ", word).lower().split()]
+    return [
+        part
+        for word in _CAMEL.findall(text)
+        for part in _CASE.sub(" ", word).lower().split()
+    ]
 
 
 _WIDE_FORMS = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
-_SEPARATED = bytes(ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else 32 for code in range(256))
+_SEPARATED = bytes(
+    ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else 32
+    for code in range(256)
+)
 
 
 def stem(word: str) -> str:
@@ -91,7 +100,11 @@ def stem(word: str) -> str:
     if word.endswith(("ing", "ed")):
         left = word[:-3] if word.endswith("g") else word[:-2]
         if _HAS_VOWEL.search(left):
-            word = left[:-1] if len(left) > 2 and left[-1] == left[-2] and left[-1] not in "lsz" else left
+            word = (
+                left[:-1]
+                if len(left) > 2 and left[-1] == left[-2] and left[-1] not in "lsz"
+                else left
+            )
     word = _without_suffix(word)
     if word.endswith("e") and len(word) > 4:
         word = word[:-1]
@@ -102,7 +115,9 @@ def stem(word: str) -> str:
 
 
 def _without_suffix(word: str) -> str:
-    if not word.endswith(_ENDINGS):  # most words have none, and 27 questions take longer than this one
+    if not word.endswith(
+        _ENDINGS
+    ):  # most words have none, and 27 questions take longer than this one
         return word
     for ending, shorter in _SUFFIXES:
         if word.endswith(ending) and len(word) - len(ending) > 2:
@@ -113,9 +128,33 @@ def _without_suffix(word: str) -> str:
 _HAS_VOWEL = re.compile("[aeiouy]")
 # Steps 2 to 4 of Porter's algorithm, the endings that are frequent in skills.
 _SUFFIXES = (
-    *(("ization", "is"), ("isation", "is"), ("ational", "at"), ("ation", "at"), ("ator", "at"), ("ment", "")),
-    *(("ness", ""), ("fully", "ful"), ("ously", "ous"), ("ally", "al"), ("ably", "abl"), ("ively", "iv"), ("ly", "")),
-    *(("able", ""), ("ible", ""), ("ance", ""), ("ence", ""), ("ive", ""), ("ions", "i"), ("tion", "t"), ("sion", "s")),
+    *(
+        ("ization", "is"),
+        ("isation", "is"),
+        ("ational", "at"),
+        ("ation", "at"),
+        ("ator", "at"),
+        ("ment", ""),
+    ),
+    *(
+        ("ness", ""),
+        ("fully", "ful"),
+        ("ously", "ous"),
+        ("ally", "al"),
+        ("ably", "abl"),
+        ("ively", "iv"),
+        ("ly", ""),
+    ),
+    *(
+        ("able", ""),
+        ("ible", ""),
+        ("ance", ""),
+        ("ence", ""),
+        ("ive", ""),
+        ("ions", "i"),
+        ("tion", "t"),
+        ("sion", "s"),
+    ),
     *(("ize", "is"), ("iz", "is"), ("al", ""), ("er", ""), ("or", "")),
 )
 _ENDINGS = tuple(ending for ending, _ in _SUFFIXES)

@@ -25,9 +25,7 @@ _QUOTED = rf"""(?:"(?:[^"\\\n]++|{_ESCAPED}|\n(?=[ \n]))*+"|'(?:[^'\n]++|''|\n(?
 _FLOW = r"(?!)"
 for _ in range(5):  # JSON in real frontmatters nests four deep
     # A quote inside a word, and the signs of comments, anchors and tags, are left to YAML.
-    _FLOW = (
-        rf"""[\[{{](?:[^\[\]{{}}"'\#&*!\n]++|\n(?=[ \n\]}}])|(?:(?<=[\[{{, \n])|(?<=["']:)){_QUOTED}|{_FLOW})*+[\]}}]"""
-    )
+    _FLOW = rf"""[\[{{](?:[^\[\]{{}}"'\#&*!\n]++|\n(?=[ \n\]}}])|(?:(?<=[\[{{, \n])|(?<=["']:)){_QUOTED}|{_FLOW})*+[\]}}]"""
 _START = r"""[^\s"'\[\]{}>|*&!%\#`@,?:-]"""  # of a plain text, whatever follows
 # A line of a value: text, a list item, a nested key.
 _LINE = rf"""
@@ -57,14 +55,18 @@ _NEXT = re.compile(
     re.ASCII | re.VERBOSE,
 )
 _NAME, _DESCRIPTION, _STATED_VERSION, _MODEL, _USER, _METADATA = range(1, 7)
-_VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII)
+_VERSION = re.compile(
+    r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII
+)
 _PLAIN_VERSION = re.compile(r"[\w.+-]*", re.ASCII)
 _FIELD = re.compile(r"( ++)[A-Za-z_][\w.-]*+:(?: ++[^\s#|>].*| *+)", re.ASCII)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)  # an escaped line end is left to YAML too
 # The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
 _PRINTABLE_ASCII = b"\t\n" + bytes(range(32, 127))
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]"
+)
 
 
 def scan(block: str) -> Summary | None:
@@ -98,7 +100,11 @@ def scan(block: str) -> Summary | None:
 
 
 def _summary_of(values: list[str | None]) -> Summary | None:
-    name, description, version = values[_NAME], values[_DESCRIPTION], values[_STATED_VERSION]
+    name, description, version = (
+        values[_NAME],
+        values[_DESCRIPTION],
+        values[_STATED_VERSION],
+    )
     metadata = values[_METADATA]
     if name is None or description is None:
         return None  # or written in another case
@@ -153,11 +159,17 @@ def _metadata_version(value: str, below: str) -> str | None:
     indent = indents.pop()
     if indents or indent is None:
         return None  # YAML reads what is not one field on each line
-    stated = [line[len(indent) + 8 :].lstrip(" ") for line in lines if line.startswith(f"{indent}version:")]
+    stated = [
+        line[len(indent) + 8 :].lstrip(" ")
+        for line in lines
+        if line.startswith(f"{indent}version:")
+    ]
     if not stated:
         return ""
     version = _VERSION.match(stated[0])
-    return version.group(version.lastindex or 0) if len(stated) == 1 and version else None
+    return (
+        version.group(version.lastindex or 0) if len(stated) == 1 and version else None
+    )
 
 
 def _json_version(text: str) -> str | None:
@@ -170,7 +182,11 @@ def _json_version(text: str) -> str | None:
     except (ValueError, RecursionError):
         return None
     version = fields.get("version", "") if isinstance(fields, dict) else None
-    return version if isinstance(version, str) and _PLAIN_VERSION.fullmatch(version) else None
+    return (
+        version
+        if isinstance(version, str) and _PLAIN_VERSION.fullmatch(version)
+        else None
+    )
 
 
 @cache
@@ -195,7 +211,9 @@ def _text(value: str) -> str | None:
 
 def _is_plain(line: str) -> bool:
     """Whether nothing in *line* ends a plain scalar."""
-    return ": " not in line and " #" not in line and "\t" not in line and line[-1] != ":"
+    return (
+        ": " not in line and " #" not in line and "\t" not in line and line[-1] != ":"
+    )
 
 
 def _quoted_text(value: str) -> str | None:
@@ -220,6 +238,10 @@ def _block_text(header: str, below: list[str]) -> str | None:
         return None
     indent = len(below[0]) - len(below[0].lstrip(" "))
     margin, lines = below[0][:indent], [line[indent:] for line in below]
-    if not indent or any(not line.startswith(margin) for line in below) or any(line[:1] in " \t" for line in lines):
+    if (
+        not indent
+        or any(not line.startswith(margin) for line in below)
+        or any(line[:1] in " \t" for line in lines)
+    ):
         return None
     return ("\n" if header[0] == "|" else " ").join(lines)

@@ -13,7 +13,12 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from skillruntime.catalog.file_opening import FileTooLargeError, Identity, read_beside, read_regular
+from skillruntime.catalog.file_opening import (
+    FileTooLargeError,
+    Identity,
+    read_beside,
+    read_regular,
+)
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
@@ -68,12 +73,27 @@ class Skill:
     """An activated skill: its SKILL.md is in memory; its contracts and files are read on demand."""
 
     __slots__ = (
-        *("_body", "_check", "_contracts", "_data", "_derive", "_identity", "_parsed", "_pinned", "_written"),
+        *(
+            "_body",
+            "_check",
+            "_contracts",
+            "_data",
+            "_derive",
+            "_identity",
+            "_parsed",
+            "_pinned",
+            "_written",
+        ),
         "metadata",
     )
 
     def __init__(
-        self, metadata: SkillMetadata, data: bytes, *, derive: bool = True, identity: Identity | None = None
+        self,
+        metadata: SkillMetadata,
+        data: bytes,
+        *,
+        derive: bool = True,
+        identity: Identity | None = None,
     ) -> None:
         self.metadata = metadata
         self._data = data
@@ -91,7 +111,12 @@ class Skill:
 
     @classmethod
     def from_text(
-        cls, name: str, description: str, instructions: str, *, files: Mapping[str, str | bytes] | None = None
+        cls,
+        name: str,
+        description: str,
+        instructions: str,
+        *,
+        files: Mapping[str, str | bytes] | None = None,
     ) -> Skill:
         """Return a skill that is written in code, with further *files* by their paths in it; give it to `discover`.
 
@@ -106,7 +131,13 @@ class Skill:
         """
         from skillruntime.catalog.sources import write_skill
 
-        return read_skill(SkillMetadata(name, description, write_skill(name, description, instructions, files or {})))
+        return read_skill(
+            SkillMetadata(
+                name,
+                description,
+                write_skill(name, description, instructions, files or {}),
+            )
+        )
 
     def __repr__(self) -> str:
         return f"Skill({self.name!r}, {self.metadata.path!r})"
@@ -194,7 +225,9 @@ class Skill:
             raise files.broken[name]
         callables = sorted(files.contracts)
         if not callables:
-            for error in files.broken.values():  # "has no contract" would hide it from a caller of a derived tool
+            for error in (
+                files.broken.values()
+            ):  # "has no contract" would hide it from a caller of a derived tool
                 raise error
             raise SkillNotFoundError(
                 f"The skill {self.name!r} has no contract: it has instructions to follow, but nothing to call",
@@ -220,15 +253,28 @@ class Skill:
         from skillruntime.catalog.visibility import hidden_characters, listed_kinds
 
         found = [*self._frontmatter.diagnostics]
-        if self.body is not self._written and (hidden := hidden_characters(self._written)):
+        if self.body is not self._written and (
+            hidden := hidden_characters(self._written)
+        ):
             message = f"the instructions have {listed_kinds(hidden)}; removed"
-            found.append(Diagnostic("hidden-characters", Severity.WARNING, self.metadata.path, message))
+            found.append(
+                Diagnostic(
+                    "hidden-characters", Severity.WARNING, self.metadata.path, message
+                )
+            )
         found += self._read_contracts().diagnostics
         versions = self._versions()
         if len({version for _, version in versions}) > 1:
             stated = ", ".join(f"{version} ({where})" for where, version in versions)
             message = f"the versions disagree: {stated}; the first one is used"
-            found.append(Diagnostic("version-disagreement", Severity.WARNING, self.metadata.path, message))
+            found.append(
+                Diagnostic(
+                    "version-disagreement",
+                    Severity.WARNING,
+                    self.metadata.path,
+                    message,
+                )
+            )
         return tuple(found)
 
     def digest(self) -> str:
@@ -299,12 +345,21 @@ class Skill:
     def _read_bytes(self, path: str, limit: int) -> bytes:
         from skillruntime.catalog.resources import read_bytes
 
-        data = read_bytes(os.path.dirname(self.metadata.path), path, limit, identity=self._identity)  # noqa: PTH120
+        data = read_bytes(
+            os.path.dirname(self.metadata.path),  # noqa: PTH120
+            path,
+            limit,
+            identity=self._identity,
+        )
         if self._pinned is not None:
             import hashlib
 
             # Lockfiles write paths with "/" and without "." parts; a caller may write the same path otherwise.
-            own = "/".join(part for part in path.replace(os.sep, "/").split("/") if part not in ("", "."))
+            own = "/".join(
+                part
+                for part in path.replace(os.sep, "/").split("/")
+                if part not in ("", ".")
+            )
             if self._pinned.get(own) != hashlib.sha256(data).hexdigest():
                 raise InvalidSkillError(
                     f"The file {path[:120]!r} of the skill {self.name!r} is refused: "
@@ -324,14 +379,21 @@ class Skill:
                 read=self._read_bytes,
             )
             # A broken contract is not replaced by a derived one, which would accept what its author refuses.
-            if self._derive and not (self._contracts.contracts or self._contracts.broken):
+            if self._derive and not (
+                self._contracts.contracts or self._contracts.broken
+            ):
                 self._contracts.contracts.update(self._derived())
         return self._contracts
 
     def _derived(self) -> dict[str, Contract]:
         from skillruntime.catalog.derived_contracts import derived_contracts
 
-        return derived_contracts(self.resources(), self.read_resource_bytes, skill=self.name, one_line=not self.trusted)
+        return derived_contracts(
+            self.resources(),
+            self.read_resource_bytes,
+            skill=self.name,
+            one_line=not self.trusted,
+        )
 
     def _versions(self) -> list[tuple[str, str]]:
         # What a package manager resolved; the version in its files is often an old one.
@@ -370,10 +432,13 @@ def _read_file(metadata: SkillMetadata) -> tuple[bytes, Identity]:
         ) from None
     except FileNotFoundError:
         raise SkillNotFoundError(
-            f"The skill {metadata.name!r} no longer exists", suggested_action="Continue without this skill"
+            f"The skill {metadata.name!r} no longer exists",
+            suggested_action="Continue without this skill",
         ) from None
     except OSError as error:
-        raise InvalidSkillError(f"The SKILL.md of {metadata.name!r} cannot be read: {error.strerror}") from None
+        raise InvalidSkillError(
+            f"The SKILL.md of {metadata.name!r} cannot be read: {error.strerror}"
+        ) from None
 
 
 def _frontmatter(path: str) -> Frontmatter:
@@ -382,7 +447,10 @@ def _frontmatter(path: str) -> Frontmatter:
     try:
         state = os.stat(path)  # noqa: PTH116
         return _cached_frontmatter(path, state.st_size, state.st_mtime_ns)
-    except (OSError, ValueError):  # gone, replaced by a FIFO or a link, or not a valid path
+    except (
+        OSError,
+        ValueError,
+    ):  # gone, replaced by a FIFO or a link, or not a valid path
         return Frontmatter(None, "")
 
 

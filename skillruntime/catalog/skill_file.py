@@ -23,10 +23,14 @@ _HEAD = 4096
 # Text that no frontmatter can follow: a line that is neither its beginning nor what `frontmatter` skips above it
 # (empty lines, headings, comments, a code fence), no byte-order mark, and no line end of another system. A twenty-fifth
 # of real files is such text; reading on for a line of dashes takes longer than everything else.
-_NO_FRONTMATTER = re.compile(rb"(?:[ \t]*\n|#[^\r\n]*\n)*+[^\s#`<\xef\xfe\xff-][^\r\n]*\n")
+_NO_FRONTMATTER = re.compile(
+    rb"(?:[ \t]*\n|#[^\r\n]*\n)*+[^\s#`<\xef\xfe\xff-][^\r\n]*\n"
+)
 
 
-def read_summary(descriptor: int, path: str, directory: str, found: list[Diagnostic]) -> Summary | None:
+def read_summary(
+    descriptor: int, path: str, directory: str, found: list[Diagnostic]
+) -> Summary | None:
     """Return the metadata of the SKILL.md at *path*, open as *descriptor*, reading as little of it as possible."""
     try:
         data = os.read(descriptor, _HEAD)
@@ -53,16 +57,30 @@ def read_summary(descriptor: int, path: str, directory: str, found: list[Diagnos
             data += more
             is_whole = len(more) < MAX_FRONTMATTER
     except OSError as error:
-        found.append(Diagnostic("skill-unreadable", Severity.ERROR, path, f"it cannot be read: {error.strerror}"))
+        found.append(
+            Diagnostic(
+                "skill-unreadable",
+                Severity.ERROR,
+                path,
+                f"it cannot be read: {error.strerror}",
+            )
+        )
         return None
     return summary_of(data, path, directory, found, is_whole=is_whole)
 
 
 def summary_of(
-    data: bytes, path: str, directory: str, found: list[Diagnostic], *, is_whole: bool = True
+    data: bytes,
+    path: str,
+    directory: str,
+    found: list[Diagnostic],
+    *,
+    is_whole: bool = True,
 ) -> Summary | None:
     """Return the metadata in *data*, a SKILL.md or its beginning, or ``None`` if it is not a valid skill."""
-    from skillruntime.catalog.frontmatter import cut  # and with it YAML: one edited skill rarely needs them
+    from skillruntime.catalog.frontmatter import (
+        cut,
+    )  # and with it YAML: one edited skill rarely needs them
 
     parts = cut(data, path, is_whole=is_whole)
     summary = scan(parts.block) if parts.block is not None else None
@@ -72,7 +90,9 @@ def summary_of(
     return _parsed(parts, directory, path, found)
 
 
-def _parsed(parts: Cut, directory: str, path: str, found: list[Diagnostic]) -> Summary | None:
+def _parsed(
+    parts: Cut, directory: str, path: str, found: list[Diagnostic]
+) -> Summary | None:
     from skillruntime.catalog.frontmatter import parse_cut
 
     frontmatter = parse_cut(parts, path)

@@ -59,7 +59,10 @@ class SkillFrontmatter(Mapping[str, Any]):
     @property
     def metadata(self) -> dict[str, str]:
         """The free map of the frontmatter; a value that is not a string is given as JSON."""
-        return {key: value if isinstance(value, str) else _json(value) for key, value in self._inner.items()}
+        return {
+            key: value if isinstance(value, str) else _json(value)
+            for key, value in self._inner.items()
+        }
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -69,7 +72,11 @@ class SkillFrontmatter(Mapping[str, Any]):
         words = value.strip("[]").split(",") if isinstance(value, str) else value
         if not isinstance(words, list):
             return ()
-        return tuple(word.strip().strip("\"'").lower() for word in words if isinstance(word, str) and word.strip())
+        return tuple(
+            word.strip().strip("\"'").lower()
+            for word in words
+            if isinstance(word, str) and word.strip()
+        )
 
     @property
     def execution(self) -> dict[str, str]:
@@ -79,12 +86,19 @@ class SkillFrontmatter(Mapping[str, Any]):
     @property
     def versions(self) -> dict[str, str | None]:
         """The versions that the frontmatter states, by key; the first one counts."""
-        return {"metadata.version": _text(self._inner.get("version")), "version": _text(self.get("version"))}
+        return {
+            "metadata.version": _text(self._inner.get("version")),
+            "version": _text(self.get("version")),
+        }
 
     @property
     def requirements(self) -> list[Any]:
         """What ``requires`` and ``metadata.requires`` hold, unchecked."""
-        return [each for each in (self.get("requires"), self._inner.get("requires")) if each is not None]
+        return [
+            each
+            for each in (self.get("requires"), self._inner.get("requires"))
+            if each is not None
+        ]
 
     @property
     def _inner(self) -> Mapping[str, Any]:

@@ -67,7 +67,9 @@ class SkillCopies:
         for name, files in listed.items():
             try:
                 self._copy(name, files)
-            except Exception as error:  # of the host's own code: it must not hide the other skills
+            except (
+                Exception
+            ) as error:  # of the host's own code: it must not hide the other skills
                 found.append(_unreadable(f"{self.directory}/{name}", error))
         return found
 
@@ -77,13 +79,20 @@ class SkillCopies:
             raise ValueError("this is not a usable name")
         if len(files) > MAX_RESOURCES:
             raise ValueError(f"it has more than {MAX_RESOURCES:,} files")
-        now = {path: before[path] for path, edition in files.items() if path in before and before[path][0] == edition}
+        now = {
+            path: before[path]
+            for path, edition in files.items()
+            if path in before and before[path][0] == edition
+        }
         fresh: dict[str, bytes] = {}
         # All are read before the first is written: a source that fails leaves the skill as it was.
         for path in files.keys() - now.keys():
             fresh[path] = self._source.read(name, path)
             now[path] = (files[path], len(fresh[path]))
-            if len(fresh[path]) > MAX_RESOURCE_BYTES or sum(size for _, size in now.values()) > MAX_SKILL_BYTES:
+            if (
+                len(fresh[path]) > MAX_RESOURCE_BYTES
+                or sum(size for _, size in now.values()) > MAX_SKILL_BYTES
+            ):
                 raise ValueError(f"it is too large with {path!r}")
         for path, data in fresh.items():
             write_inside(self.directory, f"{name}/{path}", data)
@@ -98,22 +107,39 @@ def _unreadable(path: str, error: Exception) -> Diagnostic:
     return Diagnostic("source-unreadable", Severity.ERROR, path, message)
 
 
-def write_skill(name: str, description: str, instructions: str, files: Mapping[str, str | bytes]) -> str:
+def write_skill(
+    name: str, description: str, instructions: str, files: Mapping[str, str | bytes]
+) -> str:
     """Write a skill to a private directory, and return the path of its SKILL.md.
 
     Raises:
         ValueError: *name* is not usable, or the path of a file leads out of the skill.
     """
     if not is_usable(name):
-        raise ValueError(f"{name!r:.80} is not a usable name: use lowercase letters, digits and hyphens")
+        raise ValueError(
+            f"{name!r:.80} is not a usable name: use lowercase letters, digits and hyphens"
+        )
     # A string of JSON is one of YAML (YAML 1.2.2, section 1.3).
-    head = "\n".join(["---", f"name: {json.dumps(name)}", f"description: {json.dumps(description)}", "---"])
+    head = "\n".join(
+        [
+            "---",
+            f"name: {json.dumps(name)}",
+            f"description: {json.dumps(description)}",
+            "---",
+        ]
+    )
     directory = f"{_private_directory()}/{name}"
     for path, content in {**files, "SKILL.md": f"{head}\n{instructions}\n"}.items():
         try:
-            write_inside(os.path.dirname(directory), f"{name}/{path}", _to_bytes(content))  # noqa: PTH120
+            write_inside(
+                os.path.dirname(directory),  # noqa: PTH120
+                f"{name}/{path}",
+                _to_bytes(content),
+            )
         except OSError as error:
-            raise ValueError(f"the file {path!r:.80} cannot be written: {error.strerror}") from None
+            raise ValueError(
+                f"the file {path!r:.80} cannot be written: {error.strerror}"
+            ) from None
     return f"{directory}/SKILL.md"
 
 

@@ -12,7 +12,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER
-from skillruntime.catalog.visibility import hidden_characters, is_visible, listed_kinds, visible_line, visible_text
+from skillruntime.catalog.visibility import (
+    hidden_characters,
+    is_visible,
+    listed_kinds,
+    visible_line,
+    visible_text,
+)
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["BOOLEANS", "FLAGS", "Summary", "judge", "notes_on_name", "summarize"]
@@ -32,11 +38,21 @@ class Summary(NamedTuple):
     flags: int
 
 
-FLAGS = {"disable-model-invocation": (True, HIDDEN_FROM_MODEL), "user-invocable": (False, HIDDEN_FROM_USER)}
+FLAGS = {
+    "disable-model-invocation": (True, HIDDEN_FROM_MODEL),
+    "user-invocable": (False, HIDDEN_FROM_USER),
+}
 # YAML 1.2.2, section 10.2.1: no value. Also in quotes: none of these words describes or names a skill.
 _NULLS = frozenset({"~", "null", "Null", "NULL"})
 _SHORT = 5  # no hash of a whole description
-BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}  # the words of YAML 1.1
+BOOLEANS = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "no": False,
+    "off": False,
+}  # the words of YAML 1.1
 
 
 def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> Summary:
@@ -52,17 +68,35 @@ def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> 
     name = _field(fields, "name", path, found)
     if not isinstance(name, str):
         if name is not None:
-            found.append(_warning("name-not-text", path, "`name` is not a string; using the directory name"))
+            found.append(
+                _warning(
+                    "name-not-text",
+                    path,
+                    "`name` is not a string; using the directory name",
+                )
+            )
         name = ""
     description = _field(fields, "description", path, found)
-    if isinstance(description, list) and all(isinstance(each, str) for each in description):
-        found.append(_warning("description-not-text", path, "`description` is a list; its items were joined"))
+    if isinstance(description, list) and all(
+        isinstance(each, str) for each in description
+    ):
+        found.append(
+            _warning(
+                "description-not-text",
+                path,
+                "`description` is a list; its items were joined",
+            )
+        )
         description = " ".join(description)
     if not isinstance(description, str):
         if description is not None:
-            found.append(_warning("description-not-text", path, "`description` is not a string"))
+            found.append(
+                _warning("description-not-text", path, "`description` is not a string")
+            )
         description = ""
-    return Summary(name, description, visible_line(version) or None if version else None, flags)
+    return Summary(
+        name, description, visible_line(version) or None if version else None, flags
+    )
 
 
 def _flags(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> int:
@@ -75,11 +109,17 @@ def _flags(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> int
         if stated is hides:
             flags |= flag
         elif stated is None and value:
-            found.append(_warning("not-a-boolean", path, f"{key} is neither true nor false; ignored"))
+            found.append(
+                _warning(
+                    "not-a-boolean", path, f"{key} is neither true nor false; ignored"
+                )
+            )
     return flags
 
 
-def _field(fields: Mapping[str, Any], key: str, path: str, found: list[Diagnostic]) -> Any:
+def _field(
+    fields: Mapping[str, Any], key: str, path: str, found: list[Diagnostic]
+) -> Any:
     """Return a field by its name, or by its name in another case if there is exactly one."""
     if key in fields:
         return fields[key]
@@ -87,11 +127,17 @@ def _field(fields: Mapping[str, Any], key: str, path: str, found: list[Diagnosti
     others = [other for other in fields if other.lower() == key]
     if len(others) != 1:
         return None
-    found.append(_warning("key-case", path, f"the key is spelled {others[0]!r} instead of {key!r}"))
+    found.append(
+        _warning(
+            "key-case", path, f"the key is spelled {others[0]!r} instead of {key!r}"
+        )
+    )
     return fields[others[0]]
 
 
-def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) -> Summary | None:
+def judge(
+    summary: Summary, directory: str, path: str, found: list[Diagnostic]
+) -> Summary | None:
     """Return *summary* with a usable name, or ``None`` if it is not a valid skill.
 
     *directory* is the name of the skill's directory. Lenient, as the Agent Skills guide for clients recommends: a name
@@ -102,12 +148,24 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
     if not is_visible(description):
         hidden = hidden_characters(description)
         if hidden:
-            found.append(_warning("hidden-characters", path, f"the description has {listed_kinds(hidden)}; removed"))
+            found.append(
+                _warning(
+                    "hidden-characters",
+                    path,
+                    f"the description has {listed_kinds(hidden)}; removed",
+                )
+            )
         description = visible_text(description).strip()
     if len(description) < _SHORT and (not description or description in _NULLS):
         hint = "say what the skill does and when to use it"
         found.append(
-            Diagnostic("description-missing", Severity.ERROR, path, "there is no description; skipped", hint=hint)
+            Diagnostic(
+                "description-missing",
+                Severity.ERROR,
+                path,
+                "there is no description; skipped",
+                hint=hint,
+            )
         )
         return None
     name = name.strip()
@@ -120,15 +178,29 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
         # NFKC as in skills-ref, so that a full-width name equals its ASCII form.
         name = unicodedata.normalize("NFKC", name)
     elif _ASCII_NAME.fullmatch(name) and len(name) <= MAX_USABLE_NAME:
-        same = name is summary.name and description is summary.description and version is summary.version
+        same = (
+            name is summary.name
+            and description is summary.description
+            and version is summary.version
+        )
         return summary if same else Summary(name, description, version, flags)
     if not is_usable(name):
         fallback = unicodedata.normalize("NFKC", directory)
-        what = "there is no name" if not name else f"the name {name[:80]!a} cannot be used"
+        what = (
+            "there is no name" if not name else f"the name {name[:80]!a} cannot be used"
+        )
         if not is_usable(fallback):
-            found.append(Diagnostic("name-missing", Severity.ERROR, path, f"{what}; skipped"))
+            found.append(
+                Diagnostic("name-missing", Severity.ERROR, path, f"{what}; skipped")
+            )
             return None
-        found.append(_warning("name-missing" if not name else _UNUSABLE, path, f"{what}; using the directory name"))
+        found.append(
+            _warning(
+                "name-missing" if not name else _UNUSABLE,
+                path,
+                f"{what}; using the directory name",
+            )
+        )
         name = fallback
     return Summary(name, description, version, flags)
 
@@ -136,16 +208,27 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
 _UNUSABLE = "name-form"
 
 
-def notes_on_name(name: str, description: str, path: str, noted: Iterable[Diagnostic] = ()) -> list[Diagnostic]:
+def notes_on_name(
+    name: str, description: str, path: str, noted: Iterable[Diagnostic] = ()
+) -> list[Diagnostic]:
     """Return what is unusual about a *name* and a *description* that `judge` accepted.
 
     *noted* are the diagnostics that discovery kept: they decide whether the name is the directory's. These here follow
     from the metadata, so that no start has to make or to store them: half of the real skills have one.
     """
     found: list[Diagnostic] = []
-    if not _is_well_formed(name) and not any(note.rule in ("name-missing", _UNUSABLE) for note in noted):
+    if not _is_well_formed(name) and not any(
+        note.rule in ("name-missing", _UNUSABLE) for note in noted
+    ):
         what = "lowercase letters, digits and single hyphens between them"
-        found.append(_warning("name-form", path, f"the name {name!r} is not well formed", hint=f"use {what}"))
+        found.append(
+            _warning(
+                "name-form",
+                path,
+                f"the name {name!r} is not well formed",
+                hint=f"use {what}",
+            )
+        )
     if len(name) > MAX_NAME:
         message = f"the name has {len(name)} characters; at most {MAX_NAME} are allowed"
         found.append(_warning("name-length", path, message))
@@ -163,7 +246,12 @@ def is_usable(name: str) -> bool:
     """Whether a model can call a skill by this name: one line of printable text that is not a path."""
     # Names become parts of paths and of tool names.
     is_path = "/" in name or "\\" in name or not name.strip(".")
-    return len(name) <= MAX_USABLE_NAME and name.isprintable() and is_visible(name) and not is_path
+    return (
+        len(name) <= MAX_USABLE_NAME
+        and name.isprintable()
+        and is_visible(name)
+        and not is_path
+    )
 
 
 _ASCII_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")

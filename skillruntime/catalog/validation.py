@@ -11,7 +11,12 @@ from skillruntime.catalog.autofix import fix
 from skillruntime.catalog.file_opening import read_regular
 from skillruntime.catalog.frontmatter import cut
 from skillruntime.catalog.hidden_text import hidden_text_of_files
-from skillruntime.catalog.resources import Resource, list_files, list_resources, read_bytes
+from skillruntime.catalog.resources import (
+    Resource,
+    list_files,
+    list_resources,
+    read_bytes,
+)
 from skillruntime.catalog.root_snapshot import absolute
 from skillruntime.catalog.skill_lint import chains, is_valid, lint
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -21,7 +26,15 @@ __all__ = ["Validation", "fix_skill", "validate"]
 
 MAX_BYTES = 32 * 1024 * 1024
 _MAX_DEPTH = 6
-_NOT_TEXT = ("image/", "audio/", "video/", "font/", "application/zip", "application/gzip", "application/pdf")
+_NOT_TEXT = (
+    "image/",
+    "audio/",
+    "video/",
+    "font/",
+    "application/zip",
+    "application/gzip",
+    "application/pdf",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +62,35 @@ def validate(
     the list of files and yields them again, for a progress bar.
     """
     if not isinstance(path, str | bytes | os.PathLike):
-        raise TypeError(f"validate takes the path of a skill or of a directory of skills; got {path!r:.80}")
+        raise TypeError(
+            f"validate takes the path of a skill or of a directory of skills; got {path!r:.80}"
+        )
     start = absolute(path)
     if os.path.basename(start).lower() == "skill.md" and not os.path.isdir(start):  # noqa: PTH112, PTH119
         return [_validate_file(start, count)]
-    found = [_validate_file(file, count) for file in progress(list(_skill_files(start, _MAX_DEPTH)))]
+    found = [
+        _validate_file(file, count)
+        for file in progress(list(_skill_files(start, _MAX_DEPTH)))
+    ]
     if found:
         return found
     what, hint = "there is no such directory", "correct the path"
     if os.path.isdir(start):  # noqa: PTH112
-        what, hint = "no SKILL.md is in this directory or below it", "`skillruntime new NAME` writes a skill"
+        what, hint = (
+            "no SKILL.md is in this directory or below it",
+            "`skillruntime new NAME` writes a skill",
+        )
     elif os.path.exists(start):  # noqa: PTH110
-        what, hint = "this is a file", f"give the skill's directory: {os.path.dirname(start)}"  # noqa: PTH120
-    return [Validation(start, (Diagnostic("skill-missing", Severity.ERROR, start, what, hint=hint),))]
+        what, hint = (
+            "this is a file",
+            f"give the skill's directory: {os.path.dirname(start)}",  # noqa: PTH120
+        )
+    return [
+        Validation(
+            start,
+            (Diagnostic("skill-missing", Severity.ERROR, start, what, hint=hint),),
+        )
+    ]
 
 
 def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -86,7 +115,9 @@ def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
         data = read_regular(file, MAX_BYTES)
     except OSError as error:
         message = f"it cannot be read: {error.strerror or error}"
-        return Validation(file, (Diagnostic("skill-unreadable", Severity.ERROR, file, message),))
+        return Validation(
+            file, (Diagnostic("skill-unreadable", Severity.ERROR, file, message),)
+        )
     # A link may lead to a contract too, which is not a resource: no model reads it.
     resources = list_resources(directory)
     files = {each.path for each in list_files(directory)} | {"SKILL.md"}
@@ -96,22 +127,37 @@ def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
     from skillruntime.catalog.contract_files import read_contract_files
 
     hidden = hidden_text_of_files(_contents(directory, resources))
-    pages = _contents(directory, [each for each in resources if each.media_type == "text/markdown"])
+    pages = _contents(
+        directory, [each for each in resources if each.media_type == "text/markdown"]
+    )
     found += chains(cut(data).body, pages, files)
-    return Validation(file, (*found, *read_contract_files(directory, name).diagnostics, *hidden))
+    return Validation(
+        file, (*found, *read_contract_files(directory, name).diagnostics, *hidden)
+    )
 
 
-def _contents(directory: str, resources: list[Resource]) -> Iterator[tuple[Resource, str, bytes]]:
+def _contents(
+    directory: str, resources: list[Resource]
+) -> Iterator[tuple[Resource, str, bytes]]:
     """Yield each file with its path and its bytes; one that cannot be read now is left out."""
     for resource in resources:
         # An SVG is an image whose text a model reads.
-        if resource.media_type.startswith(_NOT_TEXT) and resource.media_type != "image/svg+xml":
+        if (
+            resource.media_type.startswith(_NOT_TEXT)
+            and resource.media_type != "image/svg+xml"
+        ):
             continue
         with suppress(ResourceNotFoundError):
-            yield resource, f"{directory}/{resource.path}", read_bytes(directory, resource.path)
+            yield (
+                resource,
+                f"{directory}/{resource.path}",
+                read_bytes(directory, resource.path),
+            )
 
 
-def _skill_files(directory: str, depth: int, above: tuple[str, ...] = ()) -> Iterator[str]:
+def _skill_files(
+    directory: str, depth: int, above: tuple[str, ...] = ()
+) -> Iterator[str]:
     """Yield the SKILL.md files in and below *directory*; *above* are the real paths of its parents."""
     real = os.path.realpath(directory)
     if real in above:  # a link to one of its own parents

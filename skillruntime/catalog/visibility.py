@@ -23,7 +23,14 @@ import re
 from functools import cache, lru_cache
 
 __all__ = [
-    *("escaped", "framed", "hidden_characters", "is_visible", "listed_kinds", "visible_json"),
+    *(
+        "escaped",
+        "framed",
+        "hidden_characters",
+        "is_visible",
+        "listed_kinds",
+        "visible_json",
+    ),
     *("visible_line", "visible_text", "without_tag"),
 ]
 
@@ -104,13 +111,24 @@ _ROLE_MARK = re.compile(
     re.IGNORECASE,
 )
 
-_SQUARE_MARKS = ("[inst", "[/inst", "[system_", "[/system_", "[available_", "[/available_", "[tool_", "[/tool_")
+_SQUARE_MARKS = (
+    "[inst",
+    "[/inst",
+    "[system_",
+    "[/system_",
+    "[available_",
+    "[/available_",
+    "[tool_",
+    "[/tool_",
+)
 
 
 def visible_line(text: str) -> str:
     """Return *text* on one line, without hidden characters; for metadata."""
     # The usual case; the checks run in C. The only white space that is printable is the plain one.
-    if not text.isprintable() or (not text.isascii() and _PRINTABLE_HIDDEN.search(text)):
+    if not text.isprintable() or (
+        not text.isascii() and _PRINTABLE_HIDDEN.search(text)
+    ):
         text = " ".join(_without_hidden(_BREAKS.sub(" ", text), " ").split())
     elif "  " in text or text[:1] == " " or text[-1:] == " ":
         text = " ".join(text.split())
@@ -121,7 +139,9 @@ def visible_text(text: str) -> str:
     r"""Return *text* without hidden characters; line ends become ``\n``, tabs stay."""
     if is_visible(text):
         return text
-    return _without_hidden(_BREAKS.sub("\n", text) if _BREAKS.search(_other(text)) else text, "")
+    return _without_hidden(
+        _BREAKS.sub("\n", text) if _BREAKS.search(_other(text)) else text, ""
+    )
 
 
 def visible_json(text: str, *, escape: str = r"\u") -> str:
@@ -137,7 +157,10 @@ def visible_json(text: str, *, escape: str = r"\u") -> str:
 
     def as_escape(found: re.Match[str]) -> str:
         units = found.group().encode("utf-16-be", "surrogatepass")
-        return "".join(f"{escape}{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+        return "".join(
+            f"{escape}{units[at]:02x}{units[at + 1]:02x}"
+            for at in range(0, len(units), 2)
+        )
 
     return _pattern(rf"{_ALWAYS}|{_SOMETIMES}|[\x85\u2028\u2029]").sub(as_escape, text)
 
@@ -151,7 +174,12 @@ def is_visible(text: str) -> bool:
         return not other
     if other.isprintable():
         return _PRINTABLE_HIDDEN.search(other) is None
-    return _pattern(f"[{''.join(_KINDS.values())}{_SELECTORS}{_ZWNJ}{_ZWJ}\x85\u2028\u2029]").search(other) is None
+    return (
+        _pattern(
+            f"[{''.join(_KINDS.values())}{_SELECTORS}{_ZWNJ}{_ZWJ}\x85\u2028\u2029]"
+        ).search(other)
+        is None
+    )
 
 
 def hidden_characters(text: str) -> dict[str, int]:
@@ -204,7 +232,9 @@ def framed(tag: str, text: str, **attributes: str) -> str:
     &lt;skill name='admin'>
     </skill>
     """
-    shown = "".join(f' {name}="{_attribute(value)}"' for name, value in attributes.items())
+    shown = "".join(
+        f' {name}="{_attribute(value)}"' for name, value in attributes.items()
+    )
     return f"<{tag}{shown}>\n{without_tag(tag, visible_text(text))}\n</{tag}>"
 
 
@@ -222,12 +252,19 @@ def without_tag(tag: str, text: str) -> str:
 
 @lru_cache(maxsize=16)
 def _frame_tag(tag: str) -> re.Pattern[str]:
-    return re.compile(rf"[<\ufe64\uff1c](?=\s*+(?:[/\uff0f]\s*+)?(?:{re.escape(tag)}|{_FRAME_TAGS})\b)", re.IGNORECASE)
+    return re.compile(
+        rf"[<\ufe64\uff1c](?=\s*+(?:[/\uff0f]\s*+)?(?:{re.escape(tag)}|{_FRAME_TAGS})\b)",
+        re.IGNORECASE,
+    )
 
 
 def _other(text: str) -> str:
     """Return the characters of *text* that are not visible ASCII."""
-    return text.encode("utf-8", "surrogatepass").translate(None, _VISIBLE_ASCII).decode("utf-8", "surrogatepass")
+    return (
+        text.encode("utf-8", "surrogatepass")
+        .translate(None, _VISIBLE_ASCII)
+        .decode("utf-8", "surrogatepass")
+    )
 
 
 def _without_hidden(text: str, control: str) -> str:
@@ -244,6 +281,11 @@ def _without_hidden(text: str, control: str) -> str:
 
 def _attribute(value: str) -> str:
     value = visible_line(value)
-    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+    for character, entity in (
+        ("&", "&amp;"),
+        ("<", "&lt;"),
+        (">", "&gt;"),
+        ('"', "&quot;"),
+    ):
         value = value.replace(character, entity)
     return value

@@ -12,7 +12,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from skillruntime.catalog.visibility import hidden_characters, is_visible, listed_kinds, visible_line, visible_text
+from skillruntime.catalog.visibility import (
+    hidden_characters,
+    is_visible,
+    listed_kinds,
+    visible_line,
+    visible_text,
+)
 from skillruntime.errors import InvalidSkillError
 
 __all__ = ["hidden_in", "visible_document"]
@@ -24,7 +30,9 @@ _LONGEST_CONTRACT = 64 * 1024  # characters as JSON of what a model may read
 
 _WORDS = frozenset({"description", "title", "$comment", "deprecationMessage"})
 _VALUES = frozenset({"const", "default", "enum", "required"})
-_CONTROL = re.compile(r"\\(?:u00|[bfr])")  # as json.dumps escapes what is hidden; a line end and a tab are not
+_CONTROL = re.compile(
+    r"\\(?:u00|[bfr])"
+)  # as json.dumps escapes what is hidden; a line end and a tab are not
 _DEPTH = 128  # deeper documents are refused when they are compiled
 
 
@@ -42,21 +50,31 @@ def visible_document(document: Any, *, one_line: bool) -> Any:
     except (ValueError, TypeError, RecursionError):
         return document  # not a document of JSON: compiling it will say what is wrong
     # json.dumps escapes C0, so the escapes are looked for too; a backslash of a pattern costs only the longer way.
-    if is_visible(text) and not (one_line and _may_be_cut(text)) and not _CONTROL.search(text):
+    if (
+        is_visible(text)
+        and not (one_line and _may_be_cut(text))
+        and not _CONTROL.search(text)
+    ):
         return document
     cleaned = _cleaned(document, _short_line if one_line else visible_text, _DEPTH)
     if one_line and len(text) > _LONGEST_CONTRACT:
         _check_length(cleaned)
     for value in _texts(cleaned, _DEPTH):
         if hidden := hidden_characters(value):
-            raise InvalidSkillError(f"a name or a value of the contract has {listed_kinds(hidden)}: {value[:40]!a}")
+            raise InvalidSkillError(
+                f"a name or a value of the contract has {listed_kinds(hidden)}: {value[:40]!a}"
+            )
     return document if cleaned == document else cleaned
 
 
 def _may_be_cut(text: str) -> bool:
     """Whether the JSON *text* may have a text of several lines or of more than 1,024 characters."""
     # Nothing that lies between two quotes is longer than that: none of the texts is, where no quote is escaped.
-    return "\\" in text or len(text) > _LONGEST_CONTRACT or max(map(len, text.split('"'))) > _LONGEST_TEXT
+    return (
+        "\\" in text
+        or len(text) > _LONGEST_CONTRACT
+        or max(map(len, text.split('"'))) > _LONGEST_TEXT
+    )
 
 
 def hidden_in(document: Any) -> dict[str, int]:
@@ -73,7 +91,11 @@ def _short_line(text: str) -> str:
 def _check_length(document: Any) -> None:
     if not isinstance(document, Mapping):
         return
-    shown = {key: item for key, item in document.items() if key not in ("run", "migrations", "derived")}
+    shown = {
+        key: item
+        for key, item in document.items()
+        if key not in ("run", "migrations", "derived")
+    }
     if (length := len(json.dumps(shown, ensure_ascii=False))) > _LONGEST_CONTRACT:
         raise InvalidSkillError(
             f"the contract has {length:,} characters, which would be in every request; the contract of an untrusted "
@@ -81,14 +103,18 @@ def _check_length(document: Any) -> None:
         )
 
 
-def _cleaned(value: Any, clean: Callable[[str], str], depth: int, *, is_example: bool = False) -> Any:
+def _cleaned(
+    value: Any, clean: Callable[[str], str], depth: int, *, is_example: bool = False
+) -> Any:
     """Return *value* with its words cleaned; of an example every text, for nothing is checked against it."""
     if is_example and isinstance(value, str):
         return clean(value)
     if depth == 0 or not isinstance(value, Mapping | list):
         return value
     if isinstance(value, list):
-        return [_cleaned(item, clean, depth - 1, is_example=is_example) for item in value]
+        return [
+            _cleaned(item, clean, depth - 1, is_example=is_example) for item in value
+        ]
     made = {}
     for key, item in value.items():
         if isinstance(item, str) and (key in _WORDS or str(key).startswith("x-")):
@@ -96,7 +122,9 @@ def _cleaned(value: Any, clean: Callable[[str], str], depth: int, *, is_example:
         elif key in _VALUES and not is_example:
             made[key] = item
         else:
-            made[key] = _cleaned(item, clean, depth - 1, is_example=is_example or key == "examples")
+            made[key] = _cleaned(
+                item, clean, depth - 1, is_example=is_example or key == "examples"
+            )
     return made
 
 

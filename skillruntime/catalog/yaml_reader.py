@@ -25,7 +25,9 @@ Mark = tuple[int, int]
 class YamlFault(ValueError):  # noqa: N818 - the reader of frontmatter turns it into a Diagnostic
     """The text is not valid YAML, or exceeds a limit; ``line`` and ``column`` count from 1."""
 
-    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+    def __init__(
+        self, message: str, line: int | None = None, column: int | None = None
+    ) -> None:
         super().__init__(message)
         self.line = line
         self.column = column
@@ -48,7 +50,9 @@ class YamlDocument:
     oddities: list[tuple[str, int, int]] = field(default_factory=list)
 
 
-def read_yaml(text: str, *, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NODES) -> YamlDocument:
+def read_yaml(
+    text: str, *, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NODES
+) -> YamlDocument:
     """Return the only document of *text*; the value of an empty one is ``None``.
 
     >>> read_yaml("name: 2024-02-31\\nmetadata: {version: 1.10}").value
@@ -133,12 +137,18 @@ class _Composer:
     def _finish(self) -> None:
         closed = self._open.pop()
         if closed.anchor:
-            self._anchors[closed.anchor] = (closed.container, self._nodes - closed.first_node + 1)
+            self._anchors[closed.anchor] = (
+                closed.container,
+                self._nodes - closed.first_node + 1,
+            )
 
     def _alias(self, event: Any) -> None:
         # An alias inside its own anchor would make the value infinite.
         if event.anchor not in self._anchors:
-            raise _fault(f"the alias *{event.anchor} refers to an anchor that is not complete at this point", event)
+            raise _fault(
+                f"the alias *{event.anchor} refers to an anchor that is not complete at this point",
+                event,
+            )
         value, nodes = self._anchors[event.anchor]
         # Expanded size, so that nine levels of nine aliases cannot become 400 million nodes.
         self._count(nodes, event)
@@ -171,19 +181,29 @@ class _Composer:
             # Positions are only needed for fields and for entries of metadata.
             if len(path) <= 2:
                 self.document.values[path] = mark
-                (self.document.plain.add if is_plain else self.document.plain.discard)(path)
+                (self.document.plain.add if is_plain else self.document.plain.discard)(
+                    path
+                )
             parent.container[parent.key] = value
             parent.key = None
 
     def _note_oddities(self, event: Any) -> None:
         # strictyaml, which the reference validator uses, rejects all three.
-        found = [each for each in ("anchor", "tag", "flow_style") if getattr(event, each, None)]
-        self.document.oddities.extend((each.removesuffix("_style"), *_mark(event)) for each in found)
+        found = [
+            each
+            for each in ("anchor", "tag", "flow_style")
+            if getattr(event, each, None)
+        ]
+        self.document.oddities.extend(
+            (each.removesuffix("_style"), *_mark(event)) for each in found
+        )
 
     def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes
         if self._nodes > self._max_nodes:
-            raise _fault(f"more than {self._max_nodes} nodes after expanding aliases", event)
+            raise _fault(
+                f"more than {self._max_nodes} nodes after expanding aliases", event
+            )
 
 
 def _mark(event: Any) -> Mark:

@@ -18,7 +18,9 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
-    words = [*(sys.argv[1:] if arguments is None else arguments)]  # not list(): the command of that name hides it
+    words = [
+        *(sys.argv[1:] if arguments is None else arguments)
+    ]  # not list(): the command of that name hides it
     if words[:1] == ["mcp-proxy"]:
         # A client starts every one of its servers through this one, and waits: click alone takes 20 ms to import.
         from skillruntime.adapters.mcp_proxy.quick_start import run_quickly
@@ -31,8 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except ModuleNotFoundError as error:
         from skillruntime.extras import missing_extra
 
-        sys.exit(f"The command line needs a package that is not installed. {missing_extra(error)}")
-    atexit.register(gc.freeze)  # else Python searches everything for garbage twice: a tenth of a short command
+        sys.exit(
+            f"The command line needs a package that is not installed. {missing_extra(error)}"
+        )
+    atexit.register(
+        gc.freeze
+    )  # else Python searches everything for garbage twice: a tenth of a short command
     run(arguments)
 
 

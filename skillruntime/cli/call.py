@@ -14,9 +14,21 @@ from typing import TYPE_CHECKING
 import click
 
 from skillruntime.cli.call_arguments import read_arguments
-from skillruntime.cli.output import draw_response, echo, exit_code, json_option, print_json, to_json
+from skillruntime.cli.output import (
+    draw_response,
+    echo,
+    exit_code,
+    json_option,
+    print_json,
+    to_json,
+)
 from skillruntime.cli.remote_source import is_remote
-from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
+from skillruntime.cli.roots import (
+    catalog_options,
+    open_catalog,
+    short_enough,
+    with_next_command,
+)
 from skillruntime.errors import AccessDeniedError, ErrorCode, SkillNotFoundError
 
 if TYPE_CHECKING:
@@ -34,10 +46,16 @@ _APPROVAL = "Add --yes to approve this call; the script runs in a sandbox"
 @click.argument("name", callback=short_enough)
 @click.argument("arguments", nargs=-1)
 @click.option(
-    "--version", "version", metavar="VERSION", help="The contract version that the arguments were written for."
+    "--version",
+    "version",
+    metavar="VERSION",
+    help="The contract version that the arguments were written for.",
 )
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="The longest it may run."
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="The longest it may run.",
 )
 @click.option(
     "--workspace",
@@ -46,7 +64,13 @@ _APPROVAL = "Add --yes to approve this call; the script runs in a sandbox"
     show_default="the current directory",
     help="The directory that path arguments are relative to.",
 )
-@click.option("--env", "environment", multiple=True, metavar="NAME", help="Grant a script this variable; repeatable.")
+@click.option(
+    "--env",
+    "environment",
+    multiple=True,
+    metavar="NAME",
+    help="Grant a script this variable; repeatable.",
+)
 @click.option("--network", is_flag=True, help="Grant an untrusted script the network.")
 @click.option(
     "--write",
@@ -56,7 +80,9 @@ _APPROVAL = "Add --yes to approve this call; the script runs in a sandbox"
     metavar="DIRECTORY",
     help="Grant an untrusted script this directory, to write in; repeatable.",
 )
-@click.option("--yes", is_flag=True, help="Run an untrusted skill's script without asking.")
+@click.option(
+    "--yes", is_flag=True, help="Run an untrusted skill's script without asking."
+)
 @catalog_options
 @json_option
 @click.pass_context
@@ -83,10 +109,18 @@ def command(
     """
     if is_remote(name):
         if version is not None:
-            raise click.UsageError("--version is for local skills: a remote skill has one version, its descriptor's.")
+            raise click.UsageError(
+                "--version is for local skills: a remote skill has one version, its descriptor's."
+            )
         from skillruntime.cli import remote
 
-        context.invoke(remote.invoke, descriptor=name, arguments=arguments, timeout=timeout, as_json=as_json)
+        context.invoke(
+            remote.invoke,
+            descriptor=name,
+            arguments=arguments,
+            timeout=timeout,
+            as_json=as_json,
+        )
         return
     if sys.platform == "linux":
         from skillruntime.runtime.sandbox.launcher_process import launcher_process
@@ -101,7 +135,9 @@ def command(
             echo(line, err=True)
         try:
             return click.confirm("Run it?", default=False, err=True)
-        except click.Abort:  # Ctrl-C, or the end of the input: not an answer, so the script does not run
+        except (
+            click.Abort
+        ):  # Ctrl-C, or the end of the input: not an answer, so the script does not run
             return False
 
     # Without a terminal the question would read the answer from a pipe that holds something else.
@@ -109,10 +145,16 @@ def command(
     sent = read_arguments(arguments)
     # Arguments are read before the catalog: a typing error should not wait for discovery.
     catalog = open_catalog(directories, trust=trust)
-    runtime = SkillRuntime(catalog, approve=approve if can_ask else None, workspace=workspace)
+    runtime = SkillRuntime(
+        catalog, approve=approve if can_ask else None, workspace=workspace
+    )
     _attach_remote(runtime, name, yes=yes)
-    grants = Grants(network, environment, tuple(str(Path.cwd() / path) for path in writable))
-    response = runtime.call_sync(name, sent, version=version, timeout=timeout, grants=grants)
+    grants = Grants(
+        network, environment, tuple(str(Path.cwd() / path) for path in writable)
+    )
+    response = runtime.call_sync(
+        name, sent, version=version, timeout=timeout, grants=grants
+    )
     response = _for_people(response, catalog, name, can_ask=can_ask)
 
     # Repairs and errors on stderr, so that "call ... > result.json" is the result.
@@ -148,21 +190,30 @@ def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
     metadata = runtime.catalog.get(name.partition("/")[0])
     if metadata is None or not (metadata.directory / "descriptor.json").is_file():
         return
-    from skillruntime.remote import AddressGuard, attach_remote_skills  # imports an HTTP client
+    from skillruntime.remote import (
+        AddressGuard,
+        attach_remote_skills,
+    )  # imports an HTTP client
 
     # What the arguments hold leaves this machine, as much a matter of trust as running a script.
     if not (metadata.trusted or yes):
         question = f"{metadata.name!r} is untrusted and sends the arguments to a remote server. Call it?"
-        if not (sys.stdin.isatty() and click.confirm(question, default=False, err=True)):
+        if not (
+            sys.stdin.isatty() and click.confirm(question, default=False, err=True)
+        ):
             raise AccessDeniedError(
                 f"The skill {metadata.name!r} is untrusted and runs at a remote server",
                 suggested_action="Add --yes to send it the arguments",
             )
     # An untrusted descriptor must not name an address inside the user's network.
-    attach_remote_skills(runtime, guard=AddressGuard(allow_all=True) if metadata.trusted else None)
+    attach_remote_skills(
+        runtime, guard=AddressGuard(allow_all=True) if metadata.trusted else None
+    )
 
 
-def _for_people(response: SkillResponse, catalog: SkillCatalog, name: str, *, can_ask: bool) -> SkillResponse:
+def _for_people(
+    response: SkillResponse, catalog: SkillCatalog, name: str, *, can_ask: bool
+) -> SkillResponse:
     """Return *response* with what to type next, where its suggestion speaks to a model or to a host program."""
     if len(response.errors) != 1:
         return response
@@ -172,7 +223,11 @@ def _for_people(response: SkillResponse, catalog: SkillCatalog, name: str, *, ca
     action = None
     if "not_granted" in details:
         action = f"If it needs them, add {' '.join(f'--env {name}' for name in details['not_granted'])}"
-    elif error.code is ErrorCode.ACCESS_DENIED and "missing" in details and "granted" in error.message:
+    elif (
+        error.code is ErrorCode.ACCESS_DENIED
+        and "missing" in details
+        and "granted" in error.message
+    ):
         action = _GRANT
     elif error.code is ErrorCode.ACCESS_DENIED and not can_ask:
         action = _APPROVAL
@@ -182,4 +237,8 @@ def _for_people(response: SkillResponse, catalog: SkillCatalog, name: str, *, ca
     elif error.code is ErrorCode.SKILL_NOT_FOUND:
         found = SkillNotFoundError(error.message, details=error.details)
         action = with_next_command(found, catalog, name, "call").suggested_action
-    return response if action is None else replace(response, errors=[replace(error, suggested_action=action)])
+    return (
+        response
+        if action is None
+        else replace(response, errors=[replace(error, suggested_action=action)])
+    )

@@ -12,7 +12,9 @@ from skillruntime.errors import SkillInputError
 
 __all__ = ["read_arguments"]
 
-_JSON = set("{}[]\"'`")  # a word with none of these cannot hold an object, however a model wrote it
+_JSON = set(
+    "{}[]\"'`"
+)  # a word with none of these cannot hold an object, however a model wrote it
 
 
 def read_arguments(arguments: tuple[str, ...]) -> Any:
@@ -33,10 +35,17 @@ def read_arguments(arguments: tuple[str, ...]) -> Any:
         if "=" not in only.partition("{")[0]:
             if not _JSON & set(only) and only.strip() not in ("", "null", "None"):
                 action = "Give one JSON object in quotes, or key=value words"
-                raise SkillInputError(f"{only!r} is neither a JSON object nor key=value", suggested_action=action)
+                raise SkillInputError(
+                    f"{only!r} is neither a JSON object nor key=value",
+                    suggested_action=action,
+                )
             return only
     pairs = [word.partition("=") for word in arguments]
-    if wrong := [word for word, (key, equals, _) in zip(arguments, pairs, strict=True) if not (key and equals)]:
+    if wrong := [
+        word
+        for word, (key, equals, _) in zip(arguments, pairs, strict=True)
+        if not (key and equals)
+    ]:
         raise click.UsageError(
             f"{wrong[0]!r} is not key=value. Give one JSON object in quotes, or only key=value words."
         )
@@ -45,7 +54,9 @@ def read_arguments(arguments: tuple[str, ...]) -> Any:
         # A key that is given twice is a list: tag=a tag=b. The contract refuses it where a list does not fit.
         if key in collected:
             before = collected[key]
-            collected[key] = [*before, value] if isinstance(before, list) else [before, value]
+            collected[key] = (
+                [*before, value] if isinstance(before, list) else [before, value]
+            )
         else:
             collected[key] = value
     return collected
@@ -55,6 +66,10 @@ def _file(path: str) -> str:
     try:
         return Path(path).read_text("utf-8")
     except OSError as error:
-        raise click.UsageError(f"The file {path!r} cannot be read: {error.strerror or error}") from error
+        raise click.UsageError(
+            f"The file {path!r} cannot be read: {error.strerror or error}"
+        ) from error
     except UnicodeDecodeError as error:
-        raise click.UsageError(f"The file {path!r} is not text in UTF-8: {error.reason}") from error
+        raise click.UsageError(
+            f"The file {path!r} is not text in UTF-8: {error.reason}"
+        ) from error

@@ -48,23 +48,33 @@ class _LazyGroup(click.Group):
     """A group that imports a command, from the module of its name, when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*_COMMANDS]  # not list(): the command of that name hides it once it is imported
+        return [
+            *_COMMANDS
+        ]  # not list(): the command of that name hides it once it is imported
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"skillruntime.cli.{cmd_name.replace('-', '_')}").command
+        command: click.Command = import_module(
+            f"skillruntime.cli.{cmd_name.replace('-', '_')}"
+        ).command
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches  # only for a wrong command: it takes 5 ms to import
+            from difflib import (
+                get_close_matches,
+            )  # only for a wrong command: it takes 5 ms to import
 
             # At difflib's own 0.6 "nope" is close to "invoke".
             close = get_close_matches(args[0], _COMMANDS, 1, 0.65)
-            hint = f"Did you mean {close[0]!r}?" if close else f"The commands are: {', '.join(_COMMANDS)}."
+            hint = (
+                f"Did you mean {close[0]!r}?"
+                if close
+                else f"The commands are: {', '.join(_COMMANDS)}."
+            )
             ctx.fail(f"There is no command {args[0]!r}. {hint}")
         return super().resolve_command(ctx, args)
 
@@ -80,7 +90,9 @@ class _LazyGroup(click.Group):
 
             fail(error, as_json=as_json)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
@@ -104,9 +116,14 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     make_streams_safe()
     try:
         # Not click's own mode, which exits with 1 on Ctrl-C.
-        sys.exit(group(args=arguments, prog_name="skillruntime", standalone_mode=False) or 0)
+        sys.exit(
+            group(args=arguments, prog_name="skillruntime", standalone_mode=False) or 0
+        )
     except click.ClickException as error:
-        _fail_on_usage(error, as_json="--json" in (sys.argv[1:] if arguments is None else arguments))
+        _fail_on_usage(
+            error,
+            as_json="--json" in (sys.argv[1:] if arguments is None else arguments),
+        )
     except click.Abort:
         sys.exit(EXIT_INTERRUPTED)
     except ModuleNotFoundError as error:
@@ -117,7 +134,11 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         if os.environ.get("SKILLRUNTIME_DEBUG"):
             raise
-        if isinstance(error, OSError) and error.errno in _NOT_WRITTEN and error.filename is None:
+        if (
+            isinstance(error, OSError)
+            and error.errno in _NOT_WRITTEN
+            and error.filename is None
+        ):
             click.echo(f"The output cannot be written: {error.strerror}", err=True)
             sys.exit(1)
         click.echo(
@@ -137,4 +158,8 @@ def _fail_on_usage(error: click.ClickException, *, as_json: bool) -> NoReturn:
 
     context = getattr(error, "ctx", None)
     action = None if context is None else f"See {context.command_path} --help"
-    fail(SkillInputError(error.format_message(), suggested_action=action), as_json=True, code=error.exit_code)
+    fail(
+        SkillInputError(error.format_message(), suggested_action=action),
+        as_json=True,
+        code=error.exit_code,
+    )

@@ -21,7 +21,9 @@ from skillruntime.errors import InvalidSkillError
 __all__ = ["Source", "parse_document", "read_sources"]
 
 _OWN = ("contract.json", "contract.yaml", "contract.yml", "contracts")
-_GIT_SECONDS = 60  # a network file system may be slow; a prompt for a password would wait for ever
+_GIT_SECONDS = (
+    60  # a network file system may be slow; a prompt for a password would wait for ever
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,10 @@ def read_sources(old: str, new: str) -> tuple[Source, Source]:
     here = new if os.path.exists(new) else old  # noqa: PTH110 - False for any text
     with tempfile.TemporaryDirectory(prefix="skillruntime-diff-") as scratch:
         # The new side first: "diff HEAD nope.json" is not about HEAD.
-        after, before = (_read(_located(spec, here, Path(scratch, str(n)))) for n, spec in enumerate((new, old)))
+        after, before = (
+            _read(_located(spec, here, Path(scratch, str(n))))
+            for n, spec in enumerate((new, old))
+        )
     return before, after
 
 
@@ -54,17 +59,28 @@ def _located(spec: str, here: str, scratch: Path) -> Path:
         return Path(spec)
     revision, _, path = spec.partition(":")
     wanted = Path(path or here).absolute()
-    start = next((parent for parent in (wanted, *wanted.parents) if parent.is_dir()), Path.cwd())
+    start = next(
+        (parent for parent in (wanted, *wanted.parents) if parent.is_dir()), Path.cwd()
+    )
     root = Path(_git(start, "rev-parse", "--show-toplevel").decode().strip() or ".")
     # --end-of-options: a revision that starts with "-" must not become an option of git.
-    commit = _git(start, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    commit = _git(
+        start,
+        "rev-parse",
+        "--verify",
+        "--quiet",
+        "--end-of-options",
+        f"{revision}^{{commit}}",
+    )
     if not revision or not commit:
         raise click.UsageError(
             f"{spec[:200]!r} is neither a file, a directory nor a git revision (REVISION or REVISION:PATH)"
         )
     relative = wanted.resolve().relative_to(root.resolve()).as_posix()
     # An archive, and not a checkout: the work tree stays as it is, and a bare repository works too.
-    archive = _git(root, "archive", "--format=tar", commit.decode().strip(), "--", relative)
+    archive = _git(
+        root, "archive", "--format=tar", commit.decode().strip(), "--", relative
+    )
     if not archive:
         raise click.UsageError(f"{relative!r} is not in revision {revision!r}")
     scratch.mkdir()
@@ -78,7 +94,9 @@ def _git(directory: Path, *arguments: str) -> bytes:
     """Return what git prints, or nothing where it fails."""
     command = ["git", "-C", str(directory), *arguments]
     try:
-        return subprocess.run(command, capture_output=True, check=False, timeout=_GIT_SECONDS).stdout
+        return subprocess.run(
+            command, capture_output=True, check=False, timeout=_GIT_SECONDS
+        ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return b""
 
@@ -88,7 +106,9 @@ def _read(path: Path) -> Source:
         try:
             data = path.read_bytes()
         except OSError as unread:
-            raise InvalidSkillError(f"{path.name} cannot be read: {unread.strerror or unread}") from None
+            raise InvalidSkillError(
+                f"{path.name} cannot be read: {unread.strerror or unread}"
+            ) from None
         contract = Contract.from_dict(parse_document(data, path.name), name=path.stem)
         versions = {contract.name: contract.version} if contract.version else {}
         return Source({contract.name: contract}, versions, is_single=True)
@@ -96,7 +116,9 @@ def _read(path: Path) -> Source:
     source = Source({}, is_single=_is_skill(path))
     skills = [path]
     if not source.is_single:
-        skills = sorted(child for child in path.iterdir() if child.is_dir() and _is_skill(child))
+        skills = sorted(
+            child for child in path.iterdir() if child.is_dir() and _is_skill(child)
+        )
     for directory in skills:
         found = read_contract_files(str(directory), directory.resolve().name)
         # A broken contract cannot be compared, and to leave it out would look like a removal.
@@ -128,4 +150,6 @@ def parse_document(data: bytes, name: str) -> Any:
 
         return json.loads(json.dumps(yaml.safe_load(text), default=str))
     except Exception as error:  # yaml.YAMLError among them, which is not worth importing for a JSON file
-        raise InvalidSkillError(f"{name} cannot be read: {' '.join(str(error).split())[:200]}") from None
+        raise InvalidSkillError(
+            f"{name} cannot be read: {' '.join(str(error).split())[:200]}"
+        ) from None

@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from skillruntime.cli.output import EXIT_FAILED, console, json_option, notes, print_result
+from skillruntime.cli.output import (
+    EXIT_FAILED,
+    console,
+    json_option,
+    notes,
+    print_result,
+)
 from skillruntime.cli.roots import bundled_skills
 from skillruntime.errors import SkillNotFoundError, ToolNotAvailableError
 
@@ -45,11 +51,20 @@ class Scene(NamedTuple):
 
 
 SCENES = (
-    Scene("It loads the skill: its instructions are read only now", "load_skill", {"name": SKILL}, "loaded"),
+    Scene(
+        "It loads the skill: its instructions are read only now",
+        "load_skill",
+        {"name": SKILL},
+        "loaded",
+    ),
     Scene(
         'It sends the text "5" where the number 5 belongs, and a choice in capitals',
         SKILL,
-        {"topics": ["AI regulation"], "max_articles_per_topic": "5", "output_format": "BRIEF"},
+        {
+            "topics": ["AI regulation"],
+            "max_articles_per_topic": "5",
+            "output_format": "BRIEF",
+        },
         "repaired",
     ),
     Scene(
@@ -58,8 +73,18 @@ SCENES = (
         {"topics": "quantum computing"},
         "migrated",
     ),
-    Scene("It leaves out the one parameter that has no default", SKILL, {"time_range": "today"}, "refused"),
-    Scene("It follows the suggested action and calls again", SKILL, {"topics": ["harbour seals"]}, "succeeded"),
+    Scene(
+        "It leaves out the one parameter that has no default",
+        SKILL,
+        {"time_range": "today"},
+        "refused",
+    ),
+    Scene(
+        "It follows the suggested action and calls again",
+        SKILL,
+        {"topics": ["harbour seals"]},
+        "succeeded",
+    ),
 )
 
 
@@ -70,7 +95,9 @@ def command(as_json: bool) -> None:
     _require_libraries()
     directory = bundled_skills()
     if directory is None:
-        raise SkillNotFoundError("The bundled skills are not installed with this package")
+        raise SkillNotFoundError(
+            "The bundled skills are not installed with this package"
+        )
     from skillruntime.catalog import discover
     from skillruntime.tokens import count
 
@@ -79,8 +106,12 @@ def command(as_json: bool) -> None:
     out = console()
     if not as_json:
         out.rule("[bold]skillruntime demo[/]")
-        out.print("Real skills, a real LangChain agent loop, no key and no network. Only the model is a script.\n")
-        out.print(f"[bold]The catalog[/]: {len(catalog)} skills, {tokens} tokens in the prompt: {', '.join(catalog)}")
+        out.print(
+            "Real skills, a real LangChain agent loop, no key and no network. Only the model is a script.\n"
+        )
+        out.print(
+            f"[bold]The catalog[/]: {len(catalog)} skills, {tokens} tokens in the prompt: {', '.join(catalog)}"
+        )
         out.print(f"[bold]The question[/]: {QUESTION}")
     steps = []
     # Drawn as each scene ends, so that a person sees the agent at work and not a pause of two seconds.
@@ -89,7 +120,9 @@ def command(as_json: bool) -> None:
         if not as_json:
             _draw_step(out, number, step)
     # The demo is a test of the installation too: an unexpected outcome is exit code 1.
-    as_expected = [step["outcome"] for step in steps] == [scene.expected for scene in SCENES]
+    as_expected = [step["outcome"] for step in steps] == [
+        scene.expected for scene in SCENES
+    ]
     document = {"catalog_tokens": tokens, "steps": steps, "as_expected": as_expected}
     print_result(document, lambda out: _draw_end(out, as_expected), as_json=as_json)
     sys.exit(0 if as_expected else EXIT_FAILED)
@@ -104,14 +137,19 @@ def play(catalog: SkillCatalog) -> Iterator[dict[str, Any]]:
     from skillruntime.runtime import SkillRuntime
     from skillruntime.testing import ScriptedChatModel, call_message
 
-    replies = [call_message((scene.tool, scene.arguments), turn=turn) for turn, scene in enumerate(SCENES, start=1)]
+    replies = [
+        call_message((scene.tool, scene.arguments), turn=turn)
+        for turn, scene in enumerate(SCENES, start=1)
+    ]
     with tempfile.TemporaryDirectory(prefix="skillruntime-demo-") as workspace:
         _write_feed(Path(workspace))
         runtime = SkillRuntime(catalog)
         toolkit = SkillToolkit(runtime, session=runtime.session(workspace=workspace))
         # The last reply calls no tool: that ends the loop of create_agent.
         model = ScriptedChatModel(replies=[*replies, AIMessage("Here is your digest.")])
-        agent = create_agent(model, toolkit.get_tools(), system_prompt=toolkit.system_prompt())
+        agent = create_agent(
+            model, toolkit.get_tools(), system_prompt=toolkit.system_prompt()
+        )
         question: Any = {"messages": [HumanMessage(QUESTION)]}
         scenes = iter(SCENES)
         # "updates" yields after each node, so a scene is shown when its tool has answered.
@@ -119,7 +157,11 @@ def play(catalog: SkillCatalog) -> Iterator[dict[str, Any]]:
             for message in update.get("tools", {}).get("messages", []):
                 if isinstance(message, ToolMessage):
                     scene, envelope = next(scenes), message.artifact.to_dict()
-                    yield {**scene._asdict(), "outcome": _outcome(scene, envelope), "envelope": envelope}
+                    yield {
+                        **scene._asdict(),
+                        "outcome": _outcome(scene, envelope),
+                        "envelope": envelope,
+                    }
 
 
 def _outcome(scene: Scene, envelope: dict[str, Any]) -> str:
@@ -140,7 +182,9 @@ def _require_libraries() -> None:
     if missing:
         extras = ",".join(_NEEDED[name] for name in missing)
         wrong = f"Not installed, and needed by the demo: {', '.join(missing)}"
-        raise ToolNotAvailableError(wrong, suggested_action=f"pip install 'skillruntime[{extras}]'")
+        raise ToolNotAvailableError(
+            wrong, suggested_action=f"pip install 'skillruntime[{extras}]'"
+        )
 
 
 def _write_feed(workspace: Path) -> None:
@@ -148,13 +192,24 @@ def _write_feed(workspace: Path) -> None:
     # The skill leaves out articles older than a day, so the feed must be from now.
     now = datetime.now(UTC)
     names = ("two", "three", "four", "five")
-    dates = {f"{name}_hours_ago": format_datetime(now - timedelta(hours=2 + n)) for n, name in enumerate(names)}
+    dates = {
+        f"{name}_hours_ago": format_datetime(now - timedelta(hours=2 + n))
+        for n, name in enumerate(names)
+    }
     feed = (Path(__file__).parent / "demo_assets" / "feed.xml").read_text("utf-8")
     (workspace / "sample.xml").write_text(feed.format(**dates), "utf-8")
-    (workspace / "news_feeds.json").write_text(json.dumps({"feeds": [{"name": "Sample Wire", "url": "sample.xml"}]}))
+    (workspace / "news_feeds.json").write_text(
+        json.dumps({"feeds": [{"name": "Sample Wire", "url": "sample.xml"}]})
+    )
 
 
-_COLOURS = {"loaded": "cyan", "repaired": "yellow", "migrated": "magenta", "refused": "red", "succeeded": "green"}
+_COLOURS = {
+    "loaded": "cyan",
+    "repaired": "yellow",
+    "migrated": "magenta",
+    "refused": "red",
+    "succeeded": "green",
+}
 
 
 def _draw_step(out: Console, number: int, step: dict[str, Any]) -> None:
@@ -162,14 +217,18 @@ def _draw_step(out: Console, number: int, step: dict[str, Any]) -> None:
 
     envelope, colour = step["envelope"], _COLOURS.get(step["outcome"], "red")
     out.print(f"\n  [bold]{number}. {escape(step['title'])}.[/]")
-    out.print(f"     [dim]model calls[/]  {escape(step['tool'])} {escape(json.dumps(step['arguments']))}")
+    out.print(
+        f"     [dim]model calls[/]  {escape(step['tool'])} {escape(json.dumps(step['arguments']))}"
+    )
     out.print(f"     [bold {colour}]{step['outcome'].upper()}[/]")
     for line in notes(envelope.get("metadata", {})):
         out.print(f"       [{colour}]{escape(line)}[/]")
     data = envelope.get("data")
     for topic in data.get("topics_covered", []) if isinstance(data, dict) else []:
         for article in topic["articles"]:
-            out.print(f"       • {escape(article['title'])} ({escape(article['source'])})")
+            out.print(
+                f"       • {escape(article['title'])} ({escape(article['source'])})"
+            )
     for error in envelope.get("errors", []):
         out.print(f"       [red]{error['code']}[/] {escape(error['message'])}")
         out.print(f"       [green]→ {escape(error.get('suggested_action', ''))}[/]")
@@ -177,9 +236,15 @@ def _draw_step(out: Console, number: int, step: dict[str, Any]) -> None:
 
 def _draw_end(out: Console, as_expected: bool) -> None:
     if as_expected:
-        out.print(f"\n[bold green]The run completed:[/] {len(SCENES)} calls, {len(SCENES)} envelopes, no exception.")
+        out.print(
+            f"\n[bold green]The run completed:[/] {len(SCENES)} calls, {len(SCENES)} envelopes, no exception."
+        )
     else:
-        out.print("\n[bold red]The run did not go as expected[/]: see the step that is not as its title says.")
+        out.print(
+            "\n[bold red]The run did not go as expected[/]: see the step that is not as its title says."
+        )
     out.print("\n[dim]Next:[/]")
     out.print("  skillruntime show pdf-processing --bundled")
-    out.print('  skillruntime call --bundled daily-news-digest \'{"topics": ["AI"], "max_articles_per_topic": "3"}\'')
+    out.print(
+        '  skillruntime call --bundled daily-news-digest \'{"topics": ["AI"], "max_articles_per_topic": "3"}\''
+    )

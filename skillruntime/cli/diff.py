@@ -13,7 +13,15 @@ import click
 from skillruntime.cli.contract_source import Source, read_sources
 from skillruntime.cli.output import EXIT_FAILED, json_option, print_result, short
 from skillruntime.cli.sarif import sarif_option, to_sarif
-from skillruntime.compatibility import NO_COUNTEREXAMPLE, Bump, Change, Suggestion, Verdict, compare, suggest_migration
+from skillruntime.compatibility import (
+    NO_COUNTEREXAMPLE,
+    Bump,
+    Change,
+    Suggestion,
+    Verdict,
+    compare,
+    suggest_migration,
+)
 from skillruntime.contract.versions import read_version
 from skillruntime.diagnostic import Diagnostic, Severity
 
@@ -22,7 +30,12 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_COLOURS = {Bump.MAJOR: "bold red", Bump.MINOR: "yellow", Bump.PATCH: "cyan", Bump.NONE: "green"}
+_COLOURS = {
+    Bump.MAJOR: "bold red",
+    Bump.MINOR: "yellow",
+    Bump.PATCH: "cyan",
+    Bump.NONE: "green",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +60,25 @@ class _Compared:
         """Whether the declared version is raised far enough; with none declared, nothing may break."""
         if self.old_version is None or self.new_version is None:
             return self.verdict.bump is not Bump.MAJOR
-        return self.verdict.allows(read_version(self.old_version).version, read_version(self.new_version).version)
+        return self.verdict.allows(
+            read_version(self.old_version).version,
+            read_version(self.new_version).version,
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        document = {"name": self.name, "ok": self.ok, "old_version": self.old_version, "new_version": self.new_version}
+        document = {
+            "name": self.name,
+            "ok": self.ok,
+            "old_version": self.old_version,
+            "new_version": self.new_version,
+        }
         document |= {"required_version": self.required, **self.verdict.to_dict()}
         if self.suggestion is not None:
             unresolved = [change.path for change in self.suggestion.unresolved]
-            document |= {"migration": self.suggestion.document, "unresolved": unresolved}
+            document |= {
+                "migration": self.suggestion.document,
+                "unresolved": unresolved,
+            }
         return document
 
 
@@ -62,7 +86,9 @@ class _Compared:
 @click.argument("old")
 @click.argument("new")
 @click.option(
-    "--suggest", is_flag=True, help="Print a migration for the breaking changes, as far as one can be inferred."
+    "--suggest",
+    is_flag=True,
+    help="Print a migration for the breaking changes, as far as one can be inferred.",
 )
 @sarif_option
 @json_option
@@ -80,18 +106,26 @@ def command(old: str, new: str, suggest: bool, as_sarif: bool, as_json: bool) ->
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if as_sarif:
-        document = to_sarif([finding for each in compared for finding in _findings(each, new)])
-    print_result(document, lambda console: _draw(console, compared), as_json=as_json or as_sarif)
+        document = to_sarif(
+            [finding for each in compared for finding in _findings(each, new)]
+        )
+    print_result(
+        document, lambda console: _draw(console, compared), as_json=as_json or as_sarif
+    )
     sys.exit(0 if ok else EXIT_FAILED)
 
 
 def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
     # One file or skill is compared with another whatever their names: an old copy lies in another directory.
     # Skills of a directory are paired by name, so that a removed one is found.
-    if len(old.contracts) == len(new.contracts) == 1 and (old.is_single or new.is_single):
+    if len(old.contracts) == len(new.contracts) == 1 and (
+        old.is_single or new.is_single
+    ):
         pairs = list(zip(old.contracts, new.contracts, strict=True))
     else:
-        pairs = [(name, name) for name in dict.fromkeys([*old.contracts, *new.contracts])]
+        pairs = [
+            (name, name) for name in dict.fromkeys([*old.contracts, *new.contracts])
+        ]
     found = []
     for before, after in pairs:
         # What is gone from a skill is judged by the version of the rest.
@@ -104,7 +138,11 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
         left, right = old.contracts[before], new.contracts[after]
         verdict = compare(left, right)
         # Only breaking changes need a migration.
-        suggestion = suggest_migration(left, right, verdict) if suggest and verdict.bump is Bump.MAJOR else None
+        suggestion = (
+            suggest_migration(left, right, verdict)
+            if suggest and verdict.bump is Bump.MAJOR
+            else None
+        )
         found.append(_Compared(after, *versions, verdict, suggestion))
     return found
 
@@ -115,10 +153,21 @@ def _findings(each: _Compared, new: str) -> list[Diagnostic]:
     skill, _, tool = each.name.partition("/")
     stem = f"contracts/{tool}" if tool else "contract"
     names = (f"{stem}.json", f"{stem}.yaml", f"{stem}.yml", "SKILL.md")
-    places = (place for name in names for place in (Path(new, name), Path(new, skill, name)) if place.is_file())
+    places = (
+        place
+        for name in names
+        for place in (Path(new, name), Path(new, skill, name))
+        if place.is_file()
+    )
     path = str(next(places, new))
     return [
-        Diagnostic(one.rule, severity, path, f"{each.name}: {one.side} {one.path}: {one.why}", hint=str(one.bump))
+        Diagnostic(
+            one.rule,
+            severity,
+            path,
+            f"{each.name}: {one.side} {one.path}: {one.why}",
+            hint=str(one.bump),
+        )
         for one in each.verdict.changes
         if each.ok or one.bump is each.verdict.bump
     ]
@@ -126,7 +175,18 @@ def _findings(each: _Compared, new: str) -> list[Diagnostic]:
 
 def _whole(is_removed: bool) -> Verdict:
     rule, bump = ("removed", Bump.MAJOR) if is_removed else ("added", Bump.MINOR)
-    return Verdict((Change("document", "", f"contract-{rule}", f"the contract was {rule}", bump, bump),))
+    return Verdict(
+        (
+            Change(
+                "document",
+                "",
+                f"contract-{rule}",
+                f"the contract was {rule}",
+                bump,
+                bump,
+            ),
+        )
+    )
 
 
 def _draw(console: Console, compared: list[_Compared]) -> None:
@@ -136,27 +196,41 @@ def _draw(console: Console, compared: list[_Compared]) -> None:
         console.print("[yellow]Neither side has a contract[/]")
     for each in compared:
         bump = each.verdict.bump
-        versions = f"{each.old_version or 'no version'} → {each.new_version or 'no version'}"
-        console.print(f"[bold]{escape(each.name)}[/] {versions}  [{_COLOURS[bump]}]{str(bump).upper()}[/]")
+        versions = (
+            f"{each.old_version or 'no version'} → {each.new_version or 'no version'}"
+        )
+        console.print(
+            f"[bold]{escape(each.name)}[/] {versions}  [{_COLOURS[bump]}]{str(bump).upper()}[/]"
+        )
         for change in each.verdict.changes:
             where = escape(f"{change.side} {change.path}".strip())
             console.print(
                 f"  [{_COLOURS[change.bump]}]{change.bump!s:5}[/] {where}: {escape(change.why)} [dim]({change.rule})[/]"
             )
             if change.counterexample is not NO_COUNTEREXAMPLE:
-                console.print(f"        {_what_it_shows(change)}: {escape(short(change.counterexample, 200))}")
+                console.print(
+                    f"        {_what_it_shows(change)}: {escape(short(change.counterexample, 200))}"
+                )
         if each.suggestion is not None:
             console.print("  [green]migration[/]")
-            console.print(escape(json.dumps(each.suggestion.document, ensure_ascii=False, indent=2)))
+            console.print(
+                escape(
+                    json.dumps(each.suggestion.document, ensure_ascii=False, indent=2)
+                )
+            )
             for change in each.suggestion.unresolved:
-                console.print(f"  [yellow]not migrated:[/] {escape(change.path or '/')}: {escape(change.why)}")
+                console.print(
+                    f"  [yellow]not migrated:[/] {escape(change.path or '/')}: {escape(change.why)}"
+                )
         if not each.ok:
             console.print(f"  [bold red]version too low:[/] {escape(_advice(each))}")
 
 
 def _what_it_shows(change: Change) -> str:
     """Return what the counterexample is: by the practical reading alone, the schema itself may still admit it."""
-    refused = "not declared" if change.counterexample_reading == "practical" else "refused"
+    refused = (
+        "not declared" if change.counterexample_reading == "practical" else "refused"
+    )
     if change.side == "output":
         return f"may be returned now, {refused} before"
     return f"accepted before, {refused} now"

@@ -29,7 +29,10 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
 
     catalog = open_catalog(directories, trust=trust)
     runtime = SkillRuntime(catalog)
-    lacking = {name: [each.to_dict() for each in runtime.missing(name)] for name in runtime.callable_names()}
+    lacking = {
+        name: [each.to_dict() for each in runtime.missing(name)]
+        for name in runtime.callable_names()
+    }
     found = {
         "version": __version__,
         "python": platform.python_version(),
@@ -37,7 +40,9 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
         "extras": installed_extras(),
         "sandboxes": anyio.run(sandbox_report),
         "workspace": str(Path.cwd()),
-        "roots": [{"path": root.path, "trusted": root.trusted} for root in catalog.roots],
+        "roots": [
+            {"path": root.path, "trusted": root.trusted} for root in catalog.roots
+        ],
         "skills": len(catalog),
         "unavailable": {name: missing for name, missing in lacking.items() if missing},
     }
@@ -45,14 +50,28 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
 
 
 def _draw(console: Console, found: dict[str, Any]) -> None:
-    lines = [f"skillruntime {found['version']}, Python {found['python']}, {found['platform']}", "", "Extras"]
+    lines = [
+        f"skillruntime {found['version']}, Python {found['python']}, {found['platform']}",
+        "",
+        "Extras",
+    ]
     for extra, is_installed in found["extras"].items():
-        how = "installed" if is_installed else f"not installed: pip install 'skillruntime[{extra}]'"
+        how = (
+            "installed"
+            if is_installed
+            else f"not installed: pip install 'skillruntime[{extra}]'"
+        )
         lines.append(f"  {extra}: {how}")
     lines += ["", "Sandboxes for the scripts of untrusted skills"]
-    lines += [f"  {level}: {reason or 'works'}" for level, reason in found["sandboxes"].items()]
+    lines += [
+        f"  {level}: {reason or 'works'}"
+        for level, reason in found["sandboxes"].items()
+    ]
     lines += ["", f"Skills: {found['skills']}, called in {found['workspace']}"]
-    lines += [f"  {root['path']} ({'trusted' if root['trusted'] else 'not trusted'})" for root in found["roots"]]
+    lines += [
+        f"  {root['path']} ({'trusted' if root['trusted'] else 'not trusted'})"
+        for root in found["roots"]
+    ]
     if not found["roots"]:
         lines.append(f"  looked in {', '.join(PLACES)}")
     if found["unavailable"]:

@@ -25,7 +25,9 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     Without it, the first search of an agent has names and descriptions only. Later searches read what has changed.
     """
     if cache_directory() is None:
-        raise click.UsageError("There is no cache directory to keep an index in: set SKILLRUNTIME_CACHE to one")
+        raise click.UsageError(
+            "There is no cache directory to keep an index in: set SKILLRUNTIME_CACHE to one"
+        )
     catalog = open_catalog(directories, trust=trust)
     catalog.search("", wait=True)
 

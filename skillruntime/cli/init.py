@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli.output import draw_diagnostics, json_option, print_result, to_json
-from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
+from skillruntime.cli.roots import (
+    catalog_options,
+    open_catalog,
+    short_enough,
+    with_next_command,
+)
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
 if TYPE_CHECKING:
@@ -23,10 +28,19 @@ __all__ = ["command"]
 @click.command("init")
 @click.argument("skill", callback=short_enough)
 @click.option("--force", is_flag=True, help="Replace existing contract files.")
-@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would be written, and write nothing."
+)
 @catalog_options
 @json_option
-def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+def command(
+    skill: str,
+    force: bool,
+    dry_run: bool,
+    directories: tuple[str, ...],
+    trust: bool,
+    as_json: bool,
+) -> None:
     """Write contract.json, or contracts/*.json, for SKILL: a name, or a directory with a SKILL.md.
 
     The contract is derived from its scripts and its frontmatter, for you to edit; findings of the linter are printed.
@@ -39,27 +53,42 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
     derived = derive_scripts(found.resources(), found.read_resource_bytes)
     documents = draft_contracts(list(derived.values()), found.frontmatter)
     if not documents:
-        message = f"No script and no frontmatter field of {found.name!r} declares parameters"
+        message = (
+            f"No script and no frontmatter field of {found.name!r} declares parameters"
+        )
         hint = "Write contract.json by hand (docs/contract.md), or give a script an argument parser"
         raise InvalidSkillError(message, suggested_action=hint)
     # All or nothing: half of a skill's contracts replaced would be worse than none.
     there = [path for path in documents if os.path.lexists(found.directory / path)]
     if there and not force and not dry_run:
         hint = "Use --force to replace it, or --dry-run to see what would be written"
-        raise InvalidSkillError(f"{', '.join(there)} already exists", suggested_action=hint)
+        raise InvalidSkillError(
+            f"{', '.join(there)} already exists", suggested_action=hint
+        )
     # A derived contract is a first version: the linter says what its author should add.
-    advice = [each for path, document in documents.items() for each in lint_contract(document, path=path)]
+    advice = [
+        each
+        for path, document in documents.items()
+        for each in lint_contract(document, path=path)
+    ]
     if not dry_run:
         _write(found.directory, documents)
 
     def draw(console: Console) -> None:
         for path, document in documents.items():
-            console.print(f"{'Would write' if dry_run else 'Wrote'} [bold]{path}[/]", highlight=False)
+            console.print(
+                f"{'Would write' if dry_run else 'Wrote'} [bold]{path}[/]",
+                highlight=False,
+            )
             if dry_run:
                 console.print_json(data=document)
         draw_diagnostics(console, advice)
 
-    result = {"written": not dry_run, "files": documents, "diagnostics": [each.to_dict() for each in advice]}
+    result = {
+        "written": not dry_run,
+        "files": documents,
+        "diagnostics": [each.to_dict() for each in advice],
+    }
     print_result(result, draw, as_json=as_json)
 
 
@@ -74,7 +103,9 @@ def _find(skill: str, directories: tuple[str, ...]) -> Skill:
         for metadata in catalog.values():
             if metadata.directory.resolve() == path.resolve():
                 return catalog.activate(metadata.name)
-        raise InvalidSkillError(f"The SKILL.md in {skill!r} cannot be loaded; run skillruntime validate {skill}")
+        raise InvalidSkillError(
+            f"The SKILL.md in {skill!r} cannot be loaded; run skillruntime validate {skill}"
+        )
     others = open_catalog(directories)
     try:
         return others.activate(skill)
@@ -90,4 +121,6 @@ def _write(directory: Path, documents: dict[str, dict[str, Any]]) -> None:
             # Never through a link that lies there: the skill may be from an untrusted source.
             write_inside(str(directory), path, (to_json(document) + "\n").encode())
         except OSError as error:
-            raise InvalidSkillError(f"{directory / path} cannot be written: {error.strerror}") from None
+            raise InvalidSkillError(
+                f"{directory / path} cannot be written: {error.strerror}"
+            ) from None

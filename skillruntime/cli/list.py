@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli import output
-from skillruntime.cli.output import draw_diagnostics, json_option, print_result, print_rows, with_progress
+from skillruntime.cli.output import (
+    draw_diagnostics,
+    json_option,
+    print_result,
+    print_rows,
+    with_progress,
+)
 from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
 from skillruntime.cli.terminal_text import NARROW, shown
 from skillruntime.errors import SkillRuntimeError
@@ -53,10 +59,21 @@ class Listed:
 
 @click.command("list")
 @click.argument("text", required=False)
-@click.option("--model", default="gpt-4o", show_default=True, help="The model whose tokens are counted.")
+@click.option(
+    "--model",
+    default="gpt-4o",
+    show_default=True,
+    help="The model whose tokens are counted.",
+)
 @catalog_options
 @json_option
-def command(text: str | None, model: str, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+def command(
+    text: str | None,
+    model: str,
+    directories: tuple[str, ...],
+    trust: bool,
+    as_json: bool,
+) -> None:
     """List the skills found; with TEXT, those whose name or description contains it, or those of a directory.
 
     TEXT is a directory if it is ".", or holds a slash, such as ./skills.
@@ -76,20 +93,35 @@ def command(text: str | None, model: str, directories: tuple[str, ...], trust: b
     # casefold, not lower: "STRASSE" finds "Straße".
     wanted = (text or "").casefold()
     every = catalog.every_version().values()
-    skills = [skill for skill in every if wanted in f"{skill.name}\n{skill.description}".casefold()]
+    skills = [
+        skill
+        for skill in every
+        if wanted in f"{skill.name}\n{skill.description}".casefold()
+    ]
     plain = set(catalog)
     # Hidden skills, and versions beside a newer one, are not in it.
-    entries = [_entry(skill) if skill.model_invocable and skill.name in plain else "" for skill in skills]
+    entries = [
+        _entry(skill) if skill.model_invocable and skill.name in plain else ""
+        for skill in skills
+    ]
     counts = zip(skills, count_each(entries, model), strict=True)
-    lines = [_listed(catalog, *each) for each in with_progress(counts, "reading skills")]
+    lines = [
+        _listed(catalog, *each) for each in with_progress(counts, "reading skills")
+    ]
 
     def draw(console: Console) -> None:
         if not catalog:
             output.echo(no_skills(directories), err=True)
         # On stderr, with exit code 0: an empty list is an answer, and a pipe must not take a sentence for a skill.
         elif not lines:
-            hint = f" To list that directory, write ./{text}." if text and os.path.isdir(text) else ""  # noqa: PTH112 - False for any text
-            output.echo(f"No skill matches ({len(catalog):,} searched).{hint}", err=True)
+            hint = (
+                f" To list that directory, write ./{text}."
+                if text and os.path.isdir(text)  # noqa: PTH112 - False for any text
+                else ""
+            )
+            output.echo(
+                f"No skill matches ({len(catalog):,} searched).{hint}", err=True
+            )
         elif not console.is_terminal or console.width < NARROW:
             print_rows(map(_fields, lines))
         else:
@@ -115,7 +147,12 @@ def _entry(skill: SkillMetadata) -> str:
 
 def _listed(catalog: SkillCatalog, skill: SkillMetadata, tokens: int) -> Listed:
     try:
-        return Listed(skill, tokens, catalog.unmet(skill.name), skill.read_frontmatter().compatibility)
+        return Listed(
+            skill,
+            tokens,
+            catalog.unmet(skill.name),
+            skill.read_frontmatter().compatibility,
+        )
     except SkillRuntimeError as error:
         # Listed all the same: a broken skill that vanished from the list could not be found and repaired.
         return Listed(skill, tokens, tuple(item.message for item in error.to_errors()))
@@ -132,27 +169,61 @@ def _fields(line: Listed) -> tuple[str, ...]:
         described = f"{described} (compatibility: {line.compatibility})"
     if line.unavailable:
         described = f"unavailable: {'; '.join(line.unavailable)} {described}"
-    return (skill.name, skill.version or "", f"{line.tokens}", "trusted" if skill.trusted else "ask", described)
+    return (
+        skill.name,
+        skill.version or "",
+        f"{line.tokens}",
+        "trusted" if skill.trusted else "ask",
+        described,
+    )
 
 
 def _table(lines: list[Listed]) -> Table:
     from rich.table import Table
 
     # Expanded: the description takes what the others leave, and no number is cut.
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_footer=True, footer_style="dim", expand=True)
+    table = Table(
+        box=None,
+        padding=(0, 2, 0, 0),
+        header_style="dim",
+        show_footer=True,
+        footer_style="dim",
+        expand=True,
+    )
     # One line each where there are many: whole descriptions of a thousand skills cannot be read.
     shortened = len(lines) > _MOST_WHOLE
-    table.add_column("skill", no_wrap=True, footer=f"{len(lines):,} skill{'' if len(lines) == 1 else 's'}")
-    table.add_column("version", no_wrap=True, min_width=max(len(line.skill.version or "") for line in lines))
+    table.add_column(
+        "skill",
+        no_wrap=True,
+        footer=f"{len(lines):,} skill{'' if len(lines) == 1 else 's'}",
+    )
+    table.add_column(
+        "version",
+        no_wrap=True,
+        min_width=max(len(line.skill.version or "") for line in lines),
+    )
     total = f"{sum(line.tokens for line in lines):,}"
-    table.add_column("tokens", no_wrap=True, justify="right", footer=total, min_width=max(len(total), 6))
+    table.add_column(
+        "tokens",
+        no_wrap=True,
+        justify="right",
+        footer=total,
+        min_width=max(len(total), 6),
+    )
     table.add_column("trust", no_wrap=True)
-    table.add_column("description", no_wrap=shortened, overflow="ellipsis" if shortened else "fold", ratio=1)
+    table.add_column(
+        "description",
+        no_wrap=shortened,
+        overflow="ellipsis" if shortened else "fold",
+        ratio=1,
+    )
     for line in lines:
         metadata = line.skill
         described = shown(" ".join(metadata.description.split()))
         if line.compatibility and not shortened:
-            described = f"{described}\n[dim]compatibility: {shown(line.compatibility)}[/]"
+            described = (
+                f"{described}\n[dim]compatibility: {shown(line.compatibility)}[/]"
+            )
         if line.unavailable:
             described = f"[red]unavailable: {shown('; '.join(line.unavailable))}[/]\n{described}"
         if not metadata.model_invocable:

@@ -9,8 +9,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.catalog.file_opening import write_inside
-from skillruntime.catalog.lockfile import LOCK_FILE, check_lock, lock_document, lock_skills, read_lock
-from skillruntime.cli.output import EXIT_FAILED, EXIT_USAGE, draw_diagnostics, fail, json_option, print_result, to_json
+from skillruntime.catalog.lockfile import (
+    LOCK_FILE,
+    check_lock,
+    lock_document,
+    lock_skills,
+    read_lock,
+)
+from skillruntime.cli.output import (
+    EXIT_FAILED,
+    EXIT_USAGE,
+    draw_diagnostics,
+    fail,
+    json_option,
+    print_result,
+    to_json,
+)
 from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
 from skillruntime.cli.sarif import sarif_option, to_sarif
 from skillruntime.cli.terminal_text import shown
@@ -23,7 +37,11 @@ __all__ = ["command"]
 
 
 @click.command("lock")
-@click.option("--check", is_flag=True, help="Change nothing; exit with 1 if skills differ, 2 if there is no lockfile.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Change nothing; exit with 1 if skills differ, 2 if there is no lockfile.",
+)
 @click.option(
     "--file",
     default=LOCK_FILE,
@@ -53,9 +71,15 @@ def command(
             raise click.UsageError(no_skills((*paths, *directories)))
         try:
             document = lock_skills(catalog, _before(file), base=str(file.parent))
-            write_inside(str(file.parent), file.name, (to_json(document) + "\n").encode())
+            write_inside(
+                str(file.parent), file.name, (to_json(document) + "\n").encode()
+            )
         except OSError as error:
-            reason = f"{error.filename or file}: {error.strerror}" if error.strerror else str(error)
+            reason = (
+                f"{error.filename or file}: {error.strerror}"
+                if error.strerror
+                else str(error)
+            )
             raise InvalidSkillError(f"The skills cannot be locked: {reason}") from None
         text = f"[green]Locked {len(catalog):,} skill{'s' * (len(catalog) != 1)} in {shown(file)}[/]"
         print_result(document, lambda console: console.print(text), as_json=as_json)
@@ -71,8 +95,13 @@ def command(
         if not findings:
             console.print(f"[green]No skill differs from {shown(file)}[/]")
 
-    result = {"ok": not findings, "diagnostics": [finding.to_dict() for finding in findings]}
-    print_result(to_sarif(findings) if as_sarif else result, draw, as_json=as_json or as_sarif)
+    result = {
+        "ok": not findings,
+        "diagnostics": [finding.to_dict() for finding in findings],
+    }
+    print_result(
+        to_sarif(findings) if as_sarif else result, draw, as_json=as_json or as_sarif
+    )
     sys.exit(EXIT_FAILED if findings else 0)
 
 
@@ -89,4 +118,6 @@ def _before(file: Path) -> Any:
         return None
     except InvalidSkillError as error:
         action = "Move the file away, or choose another --file"
-        raise InvalidSkillError(f"{error}; it is not overwritten", suggested_action=action) from None
+        raise InvalidSkillError(
+            f"{error}; it is not overwritten", suggested_action=action
+        ) from None

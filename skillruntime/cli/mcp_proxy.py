@@ -28,7 +28,9 @@ class _Group(click.Group):
     """A group whose first word may also be a server: then the proxy runs."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+        if not args or (
+            args[0] not in self.commands and args[0] not in ctx.help_option_names
+        ):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -48,7 +50,9 @@ class _Run(click.Command):
             raise click.UsageError(text, ctx) from None
 
 
-@click.group("mcp-proxy", cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "mcp-proxy", cls=_Group, context_settings={"help_option_names": ["-h", "--help"]}
+)
 def command() -> None:
     """Stand between an MCP client and an MCP server, and let only arguments through that fit the tool's schema.
 
@@ -60,12 +64,27 @@ def command() -> None:
 
 
 @command.command("run", cls=_Run)
-@click.argument("server", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- COMMAND...]")
-@click.option(
-    "--header", "headers", multiple=True, metavar="NAME=env:VAR", help="Send the value of VAR to the URL in a header."
+@click.argument(
+    "server", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- COMMAND...]"
 )
-@click.option("--url-type", hidden=True, expose_value=False, help="What a wrapped file had as its type.")
-@click.option("--bearer-env", metavar="VAR", help="Send the value of VAR to the URL as a bearer token.")
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=env:VAR",
+    help="Send the value of VAR to the URL in a header.",
+)
+@click.option(
+    "--url-type",
+    hidden=True,
+    expose_value=False,
+    help="What a wrapped file had as its type.",
+)
+@click.option(
+    "--bearer-env",
+    metavar="VAR",
+    help="Send the value of VAR to the URL as a bearer token.",
+)
 @click.option(
     "--policy",
     type=click.Choice(["strict", "safe", "lenient"]),
@@ -80,9 +99,22 @@ def command() -> None:
     show_default=True,
     help="Compare results with the tool's outputSchema.",
 )
-@click.option("--tool-options", type=click.Path(path_type=Path), help="A JSON file of options that differ by tool.")
-@click.option("--fold", is_flag=True, help="Show clients schemas that every provider takes; enforce the original.")
-@click.option("--log", "log_path", type=click.Path(path_type=Path), help="Add one JSON line a call to this file.")
+@click.option(
+    "--tool-options",
+    type=click.Path(path_type=Path),
+    help="A JSON file of options that differ by tool.",
+)
+@click.option(
+    "--fold",
+    is_flag=True,
+    help="Show clients schemas that every provider takes; enforce the original.",
+)
+@click.option(
+    "--log",
+    "log_path",
+    type=click.Path(path_type=Path),
+    help="Add one JSON line a call to this file.",
+)
 @click.option("--log-values", is_flag=True, help="Write arguments to the log too.")
 def run(
     server: tuple[str, ...],
@@ -103,27 +135,45 @@ def run(
     from skillruntime.adapters.mcp_proxy.options import Options, read_tool_options
 
     if not server:
-        raise click.UsageError("Name a server: a URL, or -- and the command that starts it.")
+        raise click.UsageError(
+            "Name a server: a URL, or -- and the command that starts it."
+        )
     is_url = _is_url(server)
     try:
         tools = read_tool_options(tool_options) if tool_options else {}
         sent = [_header(each) for each in headers]
         if bearer_env is not None:
-            sent.append(("Authorization", f"Bearer {_header(f'Authorization=env:{bearer_env}', '--bearer-env')[1]}"))
+            sent.append(
+                (
+                    "Authorization",
+                    f"Bearer {_header(f'Authorization=env:{bearer_env}', '--bearer-env')[1]}",
+                )
+            )
         log = _with_notes(open_log(log_path))
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from None
     options = Options(policy, check_output, fold, log_values, tools)
     if sent and not is_url:
         raise click.UsageError("--header goes to a URL; a server on stdio has none.")
-    sys.exit(_relay_url(server[0], sent, options, log) if is_url else _relay_command(server, options, log))
+    sys.exit(
+        _relay_url(server[0], sent, options, log)
+        if is_url
+        else _relay_command(server, options, log)
+    )
 
 
 @command.command("report")
 @click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--html", "page", type=click.Path(path_type=Path), help="Write an HTML page to this file.")
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path),
+    help="Write an HTML page to this file.",
+)
 @click.option("--suggest", is_flag=True, help="Propose changes to the tools' schemas.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout."
+)
 def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
     """Show what a log says was repaired and refused.
 
@@ -141,18 +191,31 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
         except OSError as error:
             raise click.ClickException(f"{page}: {error}") from None
     if found.unreadable:
-        click.echo(f"{log}: left out what is not an entry of a log of mcp-proxy ({found.unreadable} lines)", err=True)
+        click.echo(
+            f"{log}: left out what is not an entry of a log of mcp-proxy ({found.unreadable} lines)",
+            err=True,
+        )
 
     changes = suggestions(found) if suggest else []
 
     def draw_changes(console: Console) -> None:
         for each in changes:
             before, after = each.parts()
-            console.print(f"{each.tool} {each.path}: {each.kind}, {each.reason}", markup=False, highlight=False)
+            console.print(
+                f"{each.tool} {each.path}: {each.kind}, {each.reason}",
+                markup=False,
+                highlight=False,
+            )
             if before != after:
-                console.print(f"  before: {before}\n  after:  {after}\n", markup=False, highlight=False)
+                console.print(
+                    f"  before: {before}\n  after:  {after}\n",
+                    markup=False,
+                    highlight=False,
+                )
         if not changes:
-            console.print("nothing to propose: no mistake was made three times, or the log has no schemas")
+            console.print(
+                "nothing to propose: no mistake was made three times, or the log has no schemas"
+            )
 
     def draw(console: Console) -> None:
         from rich.markup import escape
@@ -160,27 +223,42 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
 
         for title, counts in (("tool", found.tools), ("client", found.clients)):
             table = Table(title, "calls", box=None)
-            for name, each in sorted(counts.items(), key=lambda item: -sum(item[1].values())):
-                table.add_row(escape(name), ", ".join(f"{each[one]:,} {one}" for one in OUTCOMES if each[one]))
+            for name, each in sorted(
+                counts.items(), key=lambda item: -sum(item[1].values())
+            ):
+                table.add_row(
+                    escape(name),
+                    ", ".join(f"{each[one]:,} {one}" for one in OUTCOMES if each[one]),
+                )
             console.print(table)
             console.print()
-        places = Table("tool", "argument", "rule or error", Column("calls", no_wrap=True), box=None)
+        places = Table(
+            "tool", "argument", "rule or error", Column("calls", no_wrap=True), box=None
+        )
         for (tool, path, rule), count in found.places.most_common(20):
-            places.add_row(escape(tool), escape(path or "(whole)"), escape(rule), f"{count:,}")
+            places.add_row(
+                escape(tool), escape(path or "(whole)"), escape(rule), f"{count:,}"
+            )
         console.print(places)
         for reason, count in found.reasons.most_common(20):
             console.print(f"\n{count} unchecked: {escape(reason)}", end="")
         console.print()
 
     if suggest:
-        print_result({"suggestions": [each.to_dict() for each in changes]}, draw_changes, as_json=as_json)
+        print_result(
+            {"suggestions": [each.to_dict() for each in changes]},
+            draw_changes,
+            as_json=as_json,
+        )
         return
     print_result(found.to_dict(), draw, as_json=as_json)
 
 
 @command.command("wrap", context_settings={"ignore_unknown_options": True})
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[PROXY OPTIONS...]")
+@click.argument(
+    "options", nargs=-1, type=click.UNPROCESSED, metavar="[PROXY OPTIONS...]"
+)
 def wrap(file: Path, options: tuple[str, ...]) -> None:
     """Print a client's FILE with each server behind the proxy.
 
@@ -191,7 +269,9 @@ def wrap(file: Path, options: tuple[str, ...]) -> None:
 
     # What the proxy would refuse must not go into a client's file, where each start of the server would fail.
     run.make_context("wrap", [*options, "--", "server"])
-    _print_edited(file, lambda text, toml: wrapped(text, options, launcher=launcher(), toml=toml))
+    _print_edited(
+        file, lambda text, toml: wrapped(text, options, launcher=launcher(), toml=toml)
+    )
 
 
 @command.command("unwrap")
@@ -221,10 +301,14 @@ def _is_url(server: tuple[str, ...]) -> bool:
     """Return whether *server* is a URL and not a command; raise where it is neither."""
     is_url = server[0].startswith(("http://", "https://"))
     if is_url and len(server) > 1:
-        raise click.UsageError(f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and a command.")
+        raise click.UsageError(
+            f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and a command."
+        )
     # No program's name has `://` in it: the scheme is misspelt.
     if "://" in server[0] and not (is_url and has_host(server[0])):
-        raise click.UsageError(f"{server[0]!r} is not a URL; write it as https://example.org/mcp.")
+        raise click.UsageError(
+            f"{server[0]!r} is not a URL; write it as https://example.org/mcp."
+        )
     return is_url
 
 
@@ -250,7 +334,9 @@ def _relay_command(server: tuple[str, ...], options: Options, log: Write) -> int
         raise click.ClickException(f"{server[0]} cannot be started: {error}") from None
 
 
-def _relay_url(url: str, headers: list[tuple[str, str]], options: Options, log: Write) -> int:
+def _relay_url(
+    url: str, headers: list[tuple[str, str]], options: Options, log: Write
+) -> int:
     import threading
 
     from skillruntime.adapters.mcp_proxy.remote import start_remote
@@ -271,12 +357,18 @@ def _header(text: str, option: str = "--header") -> tuple[str, str]:
     if not name or not source.startswith("env:"):
         # Only the name: what follows it in `Authorization: Bearer ...` must not reach the client's log.
         name = name.partition(":")[0].partition(" ")[0]
-        raise ValueError(f"{option} {name}: write it as NAME=env:VAR, where VAR is an environment variable")
+        raise ValueError(
+            f"{option} {name}: write it as NAME=env:VAR, where VAR is an environment variable"
+        )
     variable = source.removeprefix("env:")
     value = os.environ.get(variable)
     if value is None:
         raise ValueError(f"{option}: the environment variable {variable} is not set")
     # RFC 9110, 5.1 and 5.5: any other character would be refused at the first request, in front of the model
-    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not re.fullmatch(r"[\t -~]*", value):
-        raise ValueError(f"{option} {name}: the name or the value has characters that a header cannot have")
+    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not re.fullmatch(
+        r"[\t -~]*", value
+    ):
+        raise ValueError(
+            f"{option} {name}: the name or the value has characters that a header cannot have"
+        )
     return name, value

@@ -49,9 +49,14 @@ def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
     It works as it is written. Change the files, and run validate and the test after each change.
     """
     if len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
-        proposed = "-".join(re.findall(r"[a-z0-9]+", name.lower()))[:_LONGEST_NAME].strip("-") or "my-skill"
+        proposed = (
+            "-".join(re.findall(r"[a-z0-9]+", name.lower()))[:_LONGEST_NAME].strip("-")
+            or "my-skill"
+        )
         rule = "lower-case letters, digits and single hyphens, at most 64 characters"
-        raise click.UsageError(f"{name!r} is not a name for a skill ({rule}). Try {proposed!r}.")
+        raise click.UsageError(
+            f"{name!r} is not a name for a skill ({rule}). Try {proposed!r}."
+        )
     directory = parent / name
     try:
         # Fails where it exists: a command that creates must not replace somebody's work.
@@ -63,9 +68,13 @@ def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
             file.write_text(text, encoding="utf-8")
     except FileExistsError:
         hint = f"Choose another name, or check what is there: skillruntime validate {shlex.quote(str(directory))}"
-        raise InvalidSkillError(f"{directory} already exists", suggested_action=hint) from None
+        raise InvalidSkillError(
+            f"{directory} already exists", suggested_action=hint
+        ) from None
     except OSError as error:
-        raise InvalidSkillError(f"{error.filename} cannot be written: {error.strerror}") from None
+        raise InvalidSkillError(
+            f"{error.filename} cannot be written: {error.strerror}"
+        ) from None
     following = _next_commands(kind, name, directory, parent)
 
     def draw(console: Console) -> None:
@@ -75,7 +84,13 @@ def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
         for line in following:
             console.print(f"  {line}", markup=False)
 
-    document = {"name": name, "kind": kind, "directory": str(directory), "files": list(files), "next": following}
+    document = {
+        "name": name,
+        "kind": kind,
+        "directory": str(directory),
+        "files": list(files),
+        "next": following,
+    }
     print_result(document, draw, as_json=as_json)
 
 
@@ -88,11 +103,21 @@ def _files_of(kind: str, name: str) -> dict[str, str]:
 
     def filled(text: str) -> str:
         # Not str.format: the templates are full of braces.
-        return text.replace("{name}", name).replace("{title}", title).replace("{module}", module)
+        return (
+            text.replace("{name}", name)
+            .replace("{title}", title)
+            .replace("{module}", module)
+        )
 
     root = _TEMPLATES / kind
-    texts = {file.relative_to(root): file.read_text("utf-8") for file in root.rglob("*.template")}
-    return {filled(path.as_posix().removesuffix(".template")): filled(texts[path]) for path in sorted(texts)}
+    texts = {
+        file.relative_to(root): file.read_text("utf-8")
+        for file in root.rglob("*.template")
+    }
+    return {
+        filled(path.as_posix().removesuffix(".template")): filled(texts[path])
+        for path in sorted(texts)
+    }
 
 
 def _next_commands(kind: str, name: str, directory: Path, parent: Path) -> list[str]:
@@ -100,7 +125,11 @@ def _next_commands(kind: str, name: str, directory: Path, parent: Path) -> list[
     # A fresh environment has no pytest, which is not a dependency: this library runs skills without it.
     needs = "" if find_spec("pytest") else "python -m pip install pytest && "
     # A function can be called only by the program that registers it.
-    use = f"call {name} 'text=hello world' --trust" if kind == "script" else f"show {name}"
+    use = (
+        f"call {name} 'text=hello world' --trust"
+        if kind == "script"
+        else f"show {name}"
+    )
     return [
         f"skillruntime validate {place}",
         f"{needs}python -m pytest {place}",

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from skillruntime.cli.output import json_option, print_result
-from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
+from skillruntime.cli.roots import (
+    catalog_options,
+    open_catalog,
+    short_enough,
+    with_next_command,
+)
 from skillruntime.cli.terminal_text import shown
 from skillruntime.errors import SkillNotFoundError
 
@@ -20,17 +25,24 @@ __all__ = ["command"]
 
 @click.command("prepare")
 @click.argument("name", callback=short_enough)
-@click.option("--uv", default="uv", show_default=True, metavar="PROGRAM", help="The program uv.")
+@click.option(
+    "--uv", default="uv", show_default=True, metavar="PROGRAM", help="The program uv."
+)
 @catalog_options
 @json_option
-def command(name: str, uv: str, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+def command(
+    name: str, uv: str, directories: tuple[str, ...], trust: bool, as_json: bool
+) -> None:
     """Install the packages that the scripts of the skill NAME declare (PEP 723), as their locks say.
 
     Only wheels are installed, no Python is downloaded, and nothing of the skill or of a package runs. Each lock gets an
     environment of its own in the cache directory, which calls then use without network. `uv lock --script FILE` makes
     a lock.
     """
-    from skillruntime.runtime.script_environments import prepare_script, scripts_with_packages
+    from skillruntime.runtime.script_environments import (
+        prepare_script,
+        scripts_with_packages,
+    )
 
     catalog = open_catalog(directories, trust=trust)
     prepared: dict[str, Path] = {}
@@ -45,7 +57,9 @@ def command(name: str, uv: str, directories: tuple[str, ...], trust: bool, as_js
     def draw(out: Console) -> None:
         for script, python in prepared.items():
             # The interpreter is ENVIRONMENT/bin/python; people look for the environment.
-            out.print(f"[green]prepared[/] {shown(script)} [dim]{shown(python.parents[1])}[/]")
+            out.print(
+                f"[green]prepared[/] {shown(script)} [dim]{shown(python.parents[1])}[/]"
+            )
         if not prepared:
             out.print(f"No script of {shown(skill.name)!r} declares packages.")
 

@@ -25,7 +25,12 @@ from skillruntime.cli.output import (
     to_json,
 )
 from skillruntime.cli.remote_source import read_descriptor, unreachable
-from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
+from skillruntime.cli.roots import (
+    catalog_options,
+    open_catalog,
+    short_enough,
+    with_next_command,
+)
 from skillruntime.contract import SkillResponse
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
@@ -39,7 +44,11 @@ __all__ = ["command", "invoke", "log_in"]
 _PATIENCE = 300.0  # seconds for a person to find the window of the browser
 
 _url_option = click.option(
-    "--url", default="http://127.0.0.1:8400", show_default=True, envvar="SKILLRUNTIME_URL", help="The server."
+    "--url",
+    default="http://127.0.0.1:8400",
+    show_default=True,
+    envvar="SKILLRUNTIME_URL",
+    help="The server.",
 )
 
 
@@ -55,10 +64,25 @@ def command() -> None:
 @command.command("invoke")
 @click.argument("descriptor", callback=short_enough)
 @click.argument("arguments", nargs=-1)
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long it may run.")
-@click.option("--resume", metavar="EXECUTION", help="Follow an execution that was started before.")
-@click.option("--key", metavar="KEY", help="The idempotency key: the same key is the same execution.")
-@click.option("--login", metavar="CLIENT", help="Let a person allow the call in a browser, as this OAuth client.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="How long it may run.",
+)
+@click.option(
+    "--resume", metavar="EXECUTION", help="Follow an execution that was started before."
+)
+@click.option(
+    "--key",
+    metavar="KEY",
+    help="The idempotency key: the same key is the same execution.",
+)
+@click.option(
+    "--login",
+    metavar="CLIENT",
+    help="Let a person allow the call in a browser, as this OAuth client.",
+)
 @json_option
 def invoke(
     descriptor: str,
@@ -78,9 +102,20 @@ def invoke(
     sent = read_arguments(arguments)
     described = read_descriptor(descriptor)
     oauth2 = described.auth.oauth2
-    credentials = log_in(oauth2, login) if login is not None and oauth2 else from_environment(described)
+    credentials = (
+        log_in(oauth2, login)
+        if login is not None and oauth2
+        else from_environment(described)
+    )
     execution, response = anyio.run(
-        _invoke, described, credentials, sent, timeout, resume, key, _progress_line(as_json)
+        _invoke,
+        described,
+        credentials,
+        sent,
+        timeout,
+        resume,
+        key,
+        _progress_line(as_json),
     )
     if as_json:
         click.echo(to_json(response.to_dict()))
@@ -98,7 +133,12 @@ def log_in(config: OAuth2Config, client_id: str) -> Token:
     Raises:
         RemoteError: access was refused, or not granted in time.
     """
-    from skillruntime.remote import AddressGuard, AuthorizationCode, RemoteError, WireCode
+    from skillruntime.remote import (
+        AddressGuard,
+        AuthorizationCode,
+        RemoteError,
+        WireCode,
+    )
     from skillruntime.remote.wire_errors import ErrorDocument
 
     visited: list[str] = []
@@ -117,7 +157,9 @@ def log_in(config: OAuth2Config, client_id: str) -> Token:
             """Print nothing: the address holds the code."""
 
     with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        flow = AuthorizationCode.begin(config, client_id, f"http://127.0.0.1:{server.server_port}/callback")
+        flow = AuthorizationCode.begin(
+            config, client_id, f"http://127.0.0.1:{server.server_port}/callback"
+        )
         click.echo(f"Open this address and allow the call:\n  {flow.address}", err=True)
         deadline = time.monotonic() + _PATIENCE
         while not visited and (left := deadline - time.monotonic()) > 0:
@@ -127,7 +169,9 @@ def log_in(config: OAuth2Config, client_id: str) -> Token:
         late = "Access was not granted in the browser within 5 minutes"
         raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, late))
     # Whoever types an address means it.
-    return anyio.run(lambda: flow.finish(visited[0], guard=AddressGuard(allow_all=True)))
+    return anyio.run(
+        lambda: flow.finish(visited[0], guard=AddressGuard(allow_all=True))
+    )
 
 
 async def _invoke(
@@ -143,8 +187,12 @@ async def _invoke(
     from skillruntime.remote.client import to_output
 
     caller = Caller("skillruntime-cli", "user")
-    guard = AddressGuard(allow_all=True)  # whoever types an address means it, inside addresses too
-    client = RemoteClient(descriptor, credentials, guard=guard, caller=caller, wait_seconds=0)
+    guard = AddressGuard(
+        allow_all=True
+    )  # whoever types an address means it, inside addresses too
+    client = RemoteClient(
+        descriptor, credentials, guard=guard, caller=caller, wait_seconds=0
+    )
     metadata: dict[str, Any] = {"skill": descriptor.id, "version": descriptor.version}
     if resume is not None:
         execution = await client.resume(resume, on_change=on_change)
@@ -153,11 +201,19 @@ async def _invoke(
         accepted = descriptor.to_contract().accept(sent)
         if accepted.repairs:
             metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
-        execution = await client.invoke(accepted.arguments, key=key, timeout=timeout, on_change=on_change)
+        execution = await client.invoke(
+            accepted.arguments, key=key, timeout=timeout, on_change=on_change
+        )
     # What the server says about the execution counts, where both say something.
-    metadata = {**metadata, **(execution.metadata or {}), "execution_id": execution.execution_id}
+    metadata = {
+        **metadata,
+        **(execution.metadata or {}),
+        "execution_id": execution.execution_id,
+    }
     try:
-        return execution, SkillResponse("success", data=to_output(execution), metadata=metadata)
+        return execution, SkillResponse(
+            "success", data=to_output(execution), metadata=metadata
+        )
     except SkillRuntimeError as error:
         return execution, SkillResponse.failed(*error.to_errors(), metadata=metadata)
 
@@ -169,14 +225,24 @@ def _progress_line(as_json: bool) -> Callable[[Execution], None]:
         if as_json or not sys.stderr.isatty():
             return
         far = execution.progress
-        click.echo(f"{execution.status} {far.done:g} {far.message or ''}" if far else execution.status, err=True)
+        click.echo(
+            f"{execution.status} {far.done:g} {far.message or ''}"
+            if far
+            else execution.status,
+            err=True,
+        )
 
     return show
 
 
 @command.command("describe")
 @click.argument("name", callback=short_enough)
-@click.option("--base-url", default="http://127.0.0.1:8400", show_default=True, help="Where it will be served.")
+@click.option(
+    "--base-url",
+    default="http://127.0.0.1:8400",
+    show_default=True,
+    help="Where it will be served.",
+)
 @click.option(
     "--access",
     type=click.Choice(["public", "restricted", "private"]),
@@ -186,7 +252,14 @@ def _progress_line(as_json: bool) -> Callable[[Execution], None]:
 )
 @catalog_options
 @json_option
-def describe(name: str, base_url: str, access: str, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+def describe(
+    name: str,
+    base_url: str,
+    access: str,
+    directories: tuple[str, ...],
+    trust: bool,
+    as_json: bool,
+) -> None:
     """Print the descriptor of the skill or callable NAME: what others need to find and call it."""
     from skillruntime.remote import AccessPolicy
     from skillruntime.runtime import SkillRuntime
@@ -194,7 +267,12 @@ def describe(name: str, base_url: str, access: str, directories: tuple[str, ...]
 
     catalog = open_catalog(directories, trust=trust)
     try:
-        served = serve_catalog(SkillRuntime(catalog), base_url=base_url, names=[name], access=AccessPolicy(access))
+        served = serve_catalog(
+            SkillRuntime(catalog),
+            base_url=base_url,
+            names=[name],
+            access=AccessPolicy(access),
+        )
     except SkillNotFoundError as error:
         raise with_next_command(error, catalog, name, "remote describe") from None
     # A skill with several tools is published as several descriptors; one alone is what `call` and `show` read.
@@ -205,14 +283,25 @@ def describe(name: str, base_url: str, access: str, directories: tuple[str, ...]
 @command.command("list")
 @_url_option
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 200))
-@click.option("--all", "everyone", is_flag=True, help="The executions of all callers; for operators.")
+@click.option(
+    "--all",
+    "everyone",
+    is_flag=True,
+    help="The executions of all callers; for operators.",
+)
 @click.option("--cursor", help="Continue after the previous page, which printed this.")
 @json_option
-def list_(url: str, limit: int, everyone: bool, cursor: str | None, as_json: bool) -> None:
+def list_(
+    url: str, limit: int, everyone: bool, cursor: str | None, as_json: bool
+) -> None:
     """List your executions, the newest first."""
     from skillruntime.remote.protocol import Execution, MessageError
 
-    query = {"limit": limit, **({"all": 1} if everyone else {}), **({"cursor": cursor} if cursor else {})}
+    query = {
+        "limit": limit,
+        **({"all": 1} if everyone else {}),
+        **({"cursor": cursor} if cursor else {}),
+    }
     document = _ask(url, "GET", f"?{urlencode(query)}", as_json=as_json)
     try:
         listed = [Execution.from_dict(each) for each in document["executions"]]
@@ -226,7 +315,9 @@ def list_(url: str, limit: int, everyone: bool, cursor: str | None, as_json: boo
         if not listed:
             console.print("no executions", style="dim")
         if "next_cursor" in document:
-            console.print(f"more: --cursor {document['next_cursor']}", style="dim", markup=False)
+            console.print(
+                f"more: --cursor {document['next_cursor']}", style="dim", markup=False
+            )
 
     print_result(document, draw, as_json=as_json)
 
@@ -237,7 +328,10 @@ def list_(url: str, limit: int, everyone: bool, cursor: str | None, as_json: boo
 @json_option
 def show(execution_id: str, url: str, as_json: bool) -> None:
     """Show one execution, with its output."""
-    print_json(_ask(url, "GET", f"/{quote(execution_id, safe='')}", as_json=as_json), as_json=as_json)
+    print_json(
+        _ask(url, "GET", f"/{quote(execution_id, safe='')}", as_json=as_json),
+        as_json=as_json,
+    )
 
 
 @command.command("cancel")
@@ -246,16 +340,23 @@ def show(execution_id: str, url: str, as_json: bool) -> None:
 @json_option
 def cancel(execution_id: str, url: str, as_json: bool) -> None:
     """Stop an execution that has not ended."""
-    print_json(_ask(url, "DELETE", f"/{quote(execution_id, safe='')}", as_json=as_json), as_json=as_json)
+    print_json(
+        _ask(url, "DELETE", f"/{quote(execution_id, safe='')}", as_json=as_json),
+        as_json=as_json,
+    )
 
 
 @command.command("complete")
 @click.argument("execution_id")
 @click.argument("output", required=False)
-@click.option("--failed", metavar="REASON", help="End the task as failed, for this reason.")
+@click.option(
+    "--failed", metavar="REASON", help="End the task as failed, for this reason."
+)
 @_url_option
 @json_option
-def complete(execution_id: str, output: str | None, failed: str | None, url: str, as_json: bool) -> None:
+def complete(
+    execution_id: str, output: str | None, failed: str | None, url: str, as_json: bool
+) -> None:
     """End a task with OUTPUT, a JSON value: for operators."""
     # An execution ends with a result or with an error, never with both.
     if (output is None) == (failed is None):
@@ -266,7 +367,13 @@ def complete(execution_id: str, output: str | None, failed: str | None, url: str
             document = {"output": json.loads(output)}
         except ValueError as error:
             raise click.UsageError(f"OUTPUT is not JSON: {error}") from None
-    answer = _ask(url, "POST", f"/{quote(execution_id, safe='')}/complete", document, as_json=as_json)
+    answer = _ask(
+        url,
+        "POST",
+        f"/{quote(execution_id, safe='')}/complete",
+        document,
+        as_json=as_json,
+    )
     print_json(answer, as_json=as_json)
 
 
@@ -276,10 +383,17 @@ def complete(execution_id: str, output: str | None, failed: str | None, url: str
 @json_option
 def release(execution_id: str, url: str, as_json: bool) -> None:
     """Run a held execution again, as a new one: for operators."""
-    print_json(_ask(url, "POST", f"/{quote(execution_id, safe='')}/release", {}, as_json=as_json), as_json=as_json)
+    print_json(
+        _ask(
+            url, "POST", f"/{quote(execution_id, safe='')}/release", {}, as_json=as_json
+        ),
+        as_json=as_json,
+    )
 
 
-def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: bool) -> Any:
+def _ask(
+    url: str, method: str, path: str, document: Any = None, *, as_json: bool
+) -> Any:
     """Ask the server about its executions; print its refusal and exit with 1."""
     from skillruntime.remote import MessageError, UnreachableError, variable_for
     from skillruntime.remote.http_message import WireRequest
@@ -288,13 +402,19 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
 
     base = url.rstrip("/")
     # The protocol has no status for a cancellation; a client that knows the extension is sent one.
-    headers = {"accept": "application/json", "content-type": "application/json", "skill-extensions": "cancelled"}
+    headers = {
+        "accept": "application/json",
+        "content-type": "application/json",
+        "skill-extensions": "cancelled",
+    }
     variable = variable_for(base)
     if key := os.environ.get(variable):
         headers["x-api-key"] = key
     body = b"" if document is None else json.dumps(document).encode()
     try:
-        response = anyio.run(_send, WireRequest(method, f"{base}/executions{path}", headers, body))
+        response = anyio.run(
+            _send, WireRequest(method, f"{base}/executions{path}", headers, body)
+        )
         shown = parse_json(response.body)
     except UnreachableError as error:
         raise unreachable(base, error) from None
@@ -307,7 +427,10 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
         _fail_on_other_server(base, f"{response.status} without a protocol error")
     # The variable is named for the host, so a key is never sent to another server; few know its name by heart.
     hint = f"; set {variable}" if response.status == 401 else ""
-    click.echo(json.dumps(shown) if as_json else f"{refusal.code}: {refusal.message}{hint}", err=not as_json)
+    click.echo(
+        json.dumps(shown) if as_json else f"{refusal.code}: {refusal.message}{hint}",
+        err=not as_json,
+    )
     sys.exit(EXIT_FAILED)
 
 

@@ -10,7 +10,11 @@ from urllib.parse import urlsplit
 
 import click
 
-from skillruntime.errors import InvalidSkillError, SkillNotFoundError, ToolNotAvailableError
+from skillruntime.errors import (
+    InvalidSkillError,
+    SkillNotFoundError,
+    ToolNotAvailableError,
+)
 
 if TYPE_CHECKING:
     from skillruntime.remote import SkillDescriptor
@@ -51,7 +55,9 @@ def read_descriptor(source: str) -> SkillDescriptor:
     try:
         document: Any = json.loads(Path(source).read_text("utf-8"))
     except OSError as error:
-        raise InvalidSkillError(f"{source!r} cannot be read: {error.strerror}") from None
+        raise InvalidSkillError(
+            f"{source!r} cannot be read: {error.strerror}"
+        ) from None
     except ValueError as error:
         raise InvalidSkillError(f"{source!r} is not valid JSON: {error}") from None
     return SkillDescriptor.from_dict(document)
@@ -85,7 +91,14 @@ def has_host(url: str) -> bool:
 def _fetched(url: str) -> SkillDescriptor:
     import anyio
 
-    from skillruntime.remote import AddressGuard, ApiKey, RemoteError, WireCode, fetch_descriptor, variable_for
+    from skillruntime.remote import (
+        AddressGuard,
+        ApiKey,
+        RemoteError,
+        WireCode,
+        fetch_descriptor,
+        variable_for,
+    )
 
     # A private skill is shown only to callers who may call it: the key for its host is sent along.
     key = os.environ.get(variable_for(url))
@@ -93,17 +106,23 @@ def _fetched(url: str) -> SkillDescriptor:
     async def fetch() -> SkillDescriptor:
         # The person who types an address may mean one inside their own network.
         guard = AddressGuard(allow_all=True)
-        return await fetch_descriptor(url, credentials=ApiKey(key) if key else None, guard=guard)
+        return await fetch_descriptor(
+            url, credentials=ApiKey(key) if key else None, guard=guard
+        )
 
     try:
         return anyio.run(fetch)
     except InvalidSkillError as error:
-        raise InvalidSkillError(f"{address_of(url)}: {error}", suggested_action=_EXAMPLE) from None
+        raise InvalidSkillError(
+            f"{address_of(url)}: {error}", suggested_action=_EXAMPLE
+        ) from None
     except RemoteError as error:
         if error.document.code == WireCode.ENDPOINT_UNREACHABLE:
             raise unreachable(url, error) from None
         if error.document.code in (WireCode.NOT_FOUND, WireCode.SKILL_NOT_FOUND):
-            raise SkillNotFoundError(f"{address_of(url)}: {error}", suggested_action=_EXAMPLE) from None
+            raise SkillNotFoundError(
+                f"{address_of(url)}: {error}", suggested_action=_EXAMPLE
+            ) from None
         raise
 
 

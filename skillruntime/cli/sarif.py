@@ -14,9 +14,15 @@ from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["sarif_option", "to_sarif"]
 
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "note"}
+_LEVELS = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.ADVICE: "note",
+}
 
-sarif_option = click.option("--sarif", "as_sarif", is_flag=True, help="Print the findings as SARIF 2.1.0.")
+sarif_option = click.option(
+    "--sarif", "as_sarif", is_flag=True, help="Print the findings as SARIF 2.1.0."
+)
 
 
 def to_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
@@ -27,15 +33,33 @@ def to_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
     'name-form'
     """
     rules = dict.fromkeys(finding.rule for finding in findings)
-    driver = {"name": "skillruntime", "version": __version__, "rules": [{"id": rule} for rule in rules]}
-    run = {"tool": {"driver": driver}, "results": [_result(finding) for finding in findings]}
-    return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
+    driver = {
+        "name": "skillruntime",
+        "version": __version__,
+        "rules": [{"id": rule} for rule in rules],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "results": [_result(finding) for finding in findings],
+    }
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [run],
+    }
 
 
 def _result(finding: Diagnostic) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": quote(os.path.relpath(finding.path).replace(os.sep, "/"))}}
+    place: dict[str, Any] = {
+        "artifactLocation": {
+            "uri": quote(os.path.relpath(finding.path).replace(os.sep, "/"))
+        }
+    }
     if finding.line is not None:
-        place["region"] = {"startLine": finding.line, "startColumn": finding.column or 1}
+        place["region"] = {
+            "startLine": finding.line,
+            "startColumn": finding.column or 1,
+        }
     message = f"{finding.message}; {finding.hint}" if finding.hint else finding.message
     return {
         "ruleId": finding.rule,

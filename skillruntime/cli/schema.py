@@ -12,7 +12,12 @@ __all__ = ["command"]
 @click.command("schema")
 @click.argument("document", type=click.Choice(["contract", "descriptor"]))
 # Accepted, because scripts give --json to every command that answers.
-@click.option("--json", "as_json", is_flag=True, help="Changes nothing: the schema is JSON already.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Changes nothing: the schema is JSON already.",
+)
 def command(document: str, as_json: bool) -> None:
     """Print the JSON Schema of DOCUMENT: contract.json, or the descriptor of a remote skill.
 

@@ -20,10 +20,22 @@ _LEAST_SHARE = 0.005
 
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
-@click.option("--limit", default=10, show_default=True, type=click.IntRange(1), help="The most results.")
+@click.option(
+    "--limit",
+    default=10,
+    show_default=True,
+    type=click.IntRange(1),
+    help="The most results.",
+)
 @catalog_options
 @json_option
-def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+def command(
+    query: tuple[str, ...],
+    limit: int,
+    directories: tuple[str, ...],
+    trust: bool,
+    as_json: bool,
+) -> None:
     """Find the skills that match QUERY best: by their names, descriptions, tags and instructions.
 
     The best match comes first. Skills that are hidden from models are left out. To a pipe, each result is a line with
@@ -46,7 +58,11 @@ def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], tr
             click.echo(no_skills(directories), err=True)
         elif not hits:
             text = f"No skill matches ({len(catalog):,} searched); try other words, or run: skillruntime list"
-            guess = f"\nThe nearest names, which is a guess: {', '.join(guesses)}" if guesses else ""
+            guess = (
+                f"\nThe nearest names, which is a guess: {', '.join(guesses)}"
+                if guesses
+                else ""
+            )
             click.echo(f"{text}{guess}", err=True)
         elif not console.is_terminal:
             print_rows((hit.name, f"{hit.score:.4g}", hit.description) for hit in hits)
@@ -57,9 +73,20 @@ def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], tr
             table.add_column("description")
             for hit in hits:
                 described = shown(" ".join(hit.description.split()))
-                table.add_row(f"[bold]{shown(hit.name)}[/]", f"{hit.score / found[0].score:.0%}", described)
+                table.add_row(
+                    f"[bold]{shown(hit.name)}[/]",
+                    f"{hit.score / found[0].score:.0%}",
+                    described,
+                )
             console.print(table)
 
-    listed = [{"name": hit.name, "description": hit.description, "score": hit.score} for hit in hits]
-    document = {"query": words, "skills": listed, **({"nearest_names": guesses} if guesses else {})}
+    listed = [
+        {"name": hit.name, "description": hit.description, "score": hit.score}
+        for hit in hits
+    ]
+    document = {
+        "query": words,
+        "skills": listed,
+        **({"nearest_names": guesses} if guesses else {}),
+    }
     print_result(document, draw, as_json=as_json)

@@ -36,56 +36,176 @@ _POLICIES = click.Choice(["strict", "safe", "lenient"])
 _SCOPES = click.Choice(["skill:invoke", "skill:read"])
 _ACCESS = click.Choice(["public", "restricted", "private"])
 _DIRECTORY: Any = click.Path(file_okay=False, path_type=Path)
-_THERE: Any = click.Path(exists=True, file_okay=False, path_type=Path)  # a mistyped one would be an empty one
+_THERE: Any = click.Path(
+    exists=True, file_okay=False, path_type=Path
+)  # a mistyped one would be an empty one
 
 # In the order of --help. What everyone needs comes first.
 _OPTIONS = {
     "Options": [
         # Only this machine by default: a server that others reach is a decision of its own.
         _option("--host", "The address to listen on.", default="127.0.0.1"),
-        _option("--port", "0 picks a free port.", default=8400, type=click.IntRange(0, 65535)),
-        _option("--base-url", "The address that callers use, if this server is behind a proxy.", metavar="URL"),
-        _option("--data", "Where executions and keys are kept.", default=Path(".skillruntime"), type=_DIRECTORY),
-        _option("--database", "Share this PostgreSQL database with other servers, instead of --data.", metavar="URL"),
-        _option("--access", "Who may call the skills that do not say so themselves.", default="public", type=_ACCESS),
-        _option("--new-key", "Print a new API key for CALLER, store its hash, and exit.", metavar="CALLER"),
+        _option(
+            "--port",
+            "0 picks a free port.",
+            default=8400,
+            type=click.IntRange(0, 65535),
+        ),
+        _option(
+            "--base-url",
+            "The address that callers use, if this server is behind a proxy.",
+            metavar="URL",
+        ),
+        _option(
+            "--data",
+            "Where executions and keys are kept.",
+            default=Path(".skillruntime"),
+            type=_DIRECTORY,
+        ),
+        _option(
+            "--database",
+            "Share this PostgreSQL database with other servers, instead of --data.",
+            metavar="URL",
+        ),
+        _option(
+            "--access",
+            "Who may call the skills that do not say so themselves.",
+            default="public",
+            type=_ACCESS,
+        ),
+        _option(
+            "--new-key",
+            "Print a new API key for CALLER, store its hash, and exit.",
+            metavar="CALLER",
+        ),
         _flag("--public", "Serve everyone who reaches --host, without keys."),
     ],
-    "Files": [_option("--workspace", "Where skills find and leave files; else a directory per session.", type=_THERE)],
+    "Files": [
+        _option(
+            "--workspace",
+            "Where skills find and leave files; else a directory per session.",
+            type=_THERE,
+        )
+    ],
     "Callers": [
-        _option("--revoke-key", "Revoke all API keys of CALLER, on running servers too, and exit.", metavar="CALLER"),
-        _flag("--operator", "With --new-key: may see, cancel and complete others' executions."),
-        _option("--scope", "With --new-key: what the key may do, else everything.", multiple=True, type=_SCOPES),
-        _option("--jwks", "Also identify callers by bearer tokens signed with these keys.", metavar="URL|FILE"),
+        _option(
+            "--revoke-key",
+            "Revoke all API keys of CALLER, on running servers too, and exit.",
+            metavar="CALLER",
+        ),
+        _flag(
+            "--operator",
+            "With --new-key: may see, cancel and complete others' executions.",
+        ),
+        _option(
+            "--scope",
+            "With --new-key: what the key may do, else everything.",
+            multiple=True,
+            type=_SCOPES,
+        ),
+        _option(
+            "--jwks",
+            "Also identify callers by bearer tokens signed with these keys.",
+            metavar="URL|FILE",
+        ),
         _option("--issuer", "With --jwks: the issuer that tokens must name."),
         _option("--audience", "With --jwks: the audience that tokens must name."),
-        _option("--authenticator", "Identify callers with your own function.", metavar="MODULE:FUNCTION"),
-        _flag("--webhooks", "Let authenticated callers name an address that is notified when an execution ends."),
+        _option(
+            "--authenticator",
+            "Identify callers with your own function.",
+            metavar="MODULE:FUNCTION",
+        ),
+        _flag(
+            "--webhooks",
+            "Let authenticated callers name an address that is notified when an execution ends.",
+        ),
         _flag("--no-pages", "Do not serve the web pages for people."),
     ],
     "Limits": [
-        _option("--capacity", "How many executions run at once.", default=16, type=_POSITIVE),
-        _option("--per-skill", "How many executions of a skill run at once.", multiple=True, metavar="ID=NUMBER"),
-        _option("--per-caller", "How many executions run at once for each caller.", type=_POSITIVE),
-        _option("--rate", "The most invocations per minute for each caller.", default=600, type=_POSITIVE),
-        _option("--timeout", "How many seconds any skill may run.", default=900.0, type=_ABOVE_ZERO),
-        _option("--most-output", "The longest output of a skill, in bytes of JSON.", default=1_000_000, type=_POSITIVE),
-        _option("--keep", "How many hours results are kept.", default=24.0, type=_ABOVE_ZERO),
-        _option("--connections", "How many connections are open at once.", default=1000, type=_POSITIVE),
-        _option("--connections-per-address", "The same, of one address.", default=256, type=_POSITIVE),
+        _option(
+            "--capacity", "How many executions run at once.", default=16, type=_POSITIVE
+        ),
+        _option(
+            "--per-skill",
+            "How many executions of a skill run at once.",
+            multiple=True,
+            metavar="ID=NUMBER",
+        ),
+        _option(
+            "--per-caller",
+            "How many executions run at once for each caller.",
+            type=_POSITIVE,
+        ),
+        _option(
+            "--rate",
+            "The most invocations per minute for each caller.",
+            default=600,
+            type=_POSITIVE,
+        ),
+        _option(
+            "--timeout",
+            "How many seconds any skill may run.",
+            default=900.0,
+            type=_ABOVE_ZERO,
+        ),
+        _option(
+            "--most-output",
+            "The longest output of a skill, in bytes of JSON.",
+            default=1_000_000,
+            type=_POSITIVE,
+        ),
+        _option(
+            "--keep", "How many hours results are kept.", default=24.0, type=_ABOVE_ZERO
+        ),
+        _option(
+            "--connections",
+            "How many connections are open at once.",
+            default=1000,
+            type=_POSITIVE,
+        ),
+        _option(
+            "--connections-per-address",
+            "The same, of one address.",
+            default=256,
+            type=_POSITIVE,
+        ),
         _option("--policy", "How far arguments are repaired.", type=_POLICIES),
     ],
     "Starts and stops": [
         _flag("--memory", "Keep executions in memory: they end with the process."),
         _flag("--wait", "Wait until the server that is using the data directory ends."),
-        _option("--drain", "How many seconds SIGTERM lets executions run.", default=30.0, type=click.FloatRange(0)),
+        _option(
+            "--drain",
+            "How many seconds SIGTERM lets executions run.",
+            default=30.0,
+            type=click.FloatRange(0),
+        ),
         # Longer than a busy machine's pauses, or others take over work that is still running.
-        _option("--lease", "With --database: seconds until others take over.", default=15.0, type=click.FloatRange(1)),
-        _flag("--strict", "Do not start where the descriptor and the contract of a skill differ."),
+        _option(
+            "--lease",
+            "With --database: seconds until others take over.",
+            default=15.0,
+            type=click.FloatRange(1),
+        ),
+        _flag(
+            "--strict",
+            "Do not start where the descriptor and the contract of a skill differ.",
+        ),
     ],
     "Network and logs": [
-        _option("--trusted-proxy", "Believe its X-Forwarded-For.", multiple=True, type=ip_network, metavar="NETWORK"),
-        _option("--allow-host", "Answer only requests for this Host name.", multiple=True, metavar="NAME"),
+        _option(
+            "--trusted-proxy",
+            "Believe its X-Forwarded-For.",
+            multiple=True,
+            type=ip_network,
+            metavar="NETWORK",
+        ),
+        _option(
+            "--allow-host",
+            "Answer only requests for this Host name.",
+            multiple=True,
+            metavar="NAME",
+        ),
         _flag("--log", "Log each request as a line of JSON on stderr."),
     ],
     "MCP": [
@@ -103,20 +223,35 @@ class _ServeCommand(click.Command):
         for option in self.params:
             if isinstance(option, click.Option):
                 # A password then needs no command line, which every user of the machine can read.
-                option.envvar = "SKILLRUNTIME_" + max(option.opts, key=len).lstrip("-").replace("-", "_").upper()
+                option.envvar = (
+                    "SKILLRUNTIME_"
+                    + max(option.opts, key=len).lstrip("-").replace("-", "_").upper()
+                )
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
         """Write the ten that everyone needs, then the rest by group."""
         grouped = [option for options in _OPTIONS.values() for option in options]
-        others = [each for each in self.get_params(ctx) if isinstance(each, click.Option) and each not in grouped]
+        others = [
+            each
+            for each in self.get_params(ctx)
+            if isinstance(each, click.Option) and each not in grouped
+        ]
         first = [each for each in others if each.name in ("directories", "trust")]
         rest = [each for each in others if each not in first]
-        for title, options in {**_OPTIONS, "Options": [*first, *_OPTIONS["Options"]], "Others": rest}.items():
+        for title, options in {
+            **_OPTIONS,
+            "Options": [*first, *_OPTIONS["Options"]],
+            "Others": rest,
+        }.items():
             records = [option.get_help_record(ctx) for option in options]
             with formatter.section(title):
                 formatter.write_dl([record for record in records if record is not None])
         formatter.write_paragraph()
-        formatter.write_text("Each option is also a variable: SKILLRUNTIME_PORT for --port.")
+        formatter.write_text(
+            "Each option is also a variable: SKILLRUNTIME_PORT for --port."
+        )
 
 
 @click.command(
@@ -127,20 +262,28 @@ class _ServeCommand(click.Command):
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @catalog_options
-def command(names: tuple[str, ...], directories: tuple[str, ...], trust: bool, **given: Any) -> None:
+def command(
+    names: tuple[str, ...], directories: tuple[str, ...], trust: bool, **given: Any
+) -> None:
     """Serve the skills NAME, or all that are found, until the process is stopped.
 
     Accepted executions outlive the process: the next start continues them.
     """
     options = SimpleNamespace(**given)
     if options.http and not options.mcp:
-        raise click.UsageError("--http needs --mcp; without --mcp, the server uses HTTP anyway.")
+        raise click.UsageError(
+            "--http needs --mcp; without --mcp, the server uses HTTP anyway."
+        )
     if options.database is not None and "://" not in options.database:
-        raise click.UsageError(f"--database {options.database!r} is not a URL such as postgresql://user@host/skills")
+        raise click.UsageError(
+            f"--database {options.database!r} is not a URL such as postgresql://user@host/skills"
+        )
     # MCP needs neither the extra `serve` nor a place for executions: a call is over with its answer.
     if options.mcp:
         if options.access != "public":
-            raise click.UsageError("--access is not for --mcp; with --http, clients send SKILLRUNTIME_MCP_TOKEN.")
+            raise click.UsageError(
+                "--access is not for --mcp; with --http, clients send SKILLRUNTIME_MCP_TOKEN."
+            )
         _serve_mcp(options, names, directories, trust)
         return
     from skillruntime.server import DatabaseAwayError, DatabaseInUseError
@@ -156,7 +299,10 @@ def command(names: tuple[str, ...], directories: tuple[str, ...], trust: bool, *
         click.echo(str(error), err=True)
         sys.exit(EXIT_TRY_AGAIN)
     except OSError as error:
-        click.echo(f"cannot listen at {options.host}:{options.port}: {error.strerror}", err=True)
+        click.echo(
+            f"cannot listen at {options.host}:{options.port}: {error.strerror}",
+            err=True,
+        )
         sys.exit(EXIT_FAILED)
 
 
@@ -165,13 +311,26 @@ def _change_keys(options: SimpleNamespace, names: tuple[str, ...]) -> None:
 
     keys = options.database or options.data / "keys.json"
     if options.new_key is not None:
-        click.echo(add_key(keys, options.new_key, skills=names, operator=options.operator, scopes=options.scope))
+        click.echo(
+            add_key(
+                keys,
+                options.new_key,
+                skills=names,
+                operator=options.operator,
+                scopes=options.scope,
+            )
+        )
     else:
         number = revoke_keys(keys, options.revoke_key)
         click.echo(f"revoked {number} key{'s' * (number != 1)} of {options.revoke_key}")
 
 
-def _serve(options: SimpleNamespace, names: tuple[str, ...], directories: tuple[str, ...], trust: bool) -> None:
+def _serve(
+    options: SimpleNamespace,
+    names: tuple[str, ...],
+    directories: tuple[str, ...],
+    trust: bool,
+) -> None:
     import anyio
 
     from skillruntime.runtime import SkillRuntime
@@ -179,8 +338,12 @@ def _serve(options: SimpleNamespace, names: tuple[str, ...], directories: tuple[
 
     if options.log:
         _log_to_stderr()
-    runtime = SkillRuntime(open_catalog(directories, trust=trust), workspace=options.workspace)
-    anyio.run(partial(host_skills, runtime, _hosting(options, names), on_ready=_print_ready))
+    runtime = SkillRuntime(
+        open_catalog(directories, trust=trust), workspace=options.workspace
+    )
+    anyio.run(
+        partial(host_skills, runtime, _hosting(options, names), on_ready=_print_ready)
+    )
 
 
 def _hosting(options: SimpleNamespace, names: tuple[str, ...]) -> Hosting:
@@ -199,7 +362,9 @@ def _hosting(options: SimpleNamespace, names: tuple[str, ...]) -> Hosting:
         capacity=options.capacity,
         kept_for=options.keep * 3600,
         limits=Limits(
-            invocations_per_minute=options.rate, timeout_seconds=options.timeout, output_bytes=options.most_output
+            invocations_per_minute=options.rate,
+            timeout_seconds=options.timeout,
+            output_bytes=options.most_output,
         ),
         database=options.database,
         waits_for_lock=options.wait,
@@ -242,7 +407,9 @@ def _load(place: str) -> Authenticator:
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise click.UsageError(f"--authenticator {place!r} cannot be imported: {error}") from None
+        raise click.UsageError(
+            f"--authenticator {place!r} cannot be imported: {error}"
+        ) from None
     if not callable(found):
         raise click.UsageError(f"--authenticator {place!r} is not a function")
     return cast("Authenticator", found)
@@ -255,34 +422,62 @@ def _read_limits(texts: tuple[str, ...]) -> dict[str, int]:
         name, _, number = text.rpartition("=")
         # isdecimal alone takes the digits of every script.
         if not name or not (number.isascii() and number.isdecimal()) or int(number) < 1:
-            raise click.UsageError(f"--per-skill {text!r} should be ID=NUMBER, such as com.example.report=2")
+            raise click.UsageError(
+                f"--per-skill {text!r} should be ID=NUMBER, such as com.example.report=2"
+            )
         limits[name] = int(number)
     return limits
 
 
-def _serve_mcp(options: SimpleNamespace, names: tuple[str, ...], directories: tuple[str, ...], trust: bool) -> None:
+def _serve_mcp(
+    options: SimpleNamespace,
+    names: tuple[str, ...],
+    directories: tuple[str, ...],
+    trust: bool,
+) -> None:
     """Serve by MCP: over HTTP, or on stdio until the client is gone, where stdout belongs to the protocol."""
     import anyio
 
     catalog = open_catalog(directories, trust=trust)
     for name in names:
         if not catalog.select(include=(name,)):
-            raise with_next_command(SkillNotFoundError(f"There is no skill named {name!r}"), catalog, name, "serve")
+            raise with_next_command(
+                SkillNotFoundError(f"There is no skill named {name!r}"),
+                catalog,
+                name,
+                "serve",
+            )
     served = catalog.select(include=names) if names else catalog
     from skillruntime.adapters.mcp import serve_http, serve_stdio
 
     if options.http:
-        anyio.run(partial(serve_http, host=options.host, port=options.port, workspace=options.workspace), served)
+        anyio.run(
+            partial(
+                serve_http,
+                host=options.host,
+                port=options.port,
+                workspace=options.workspace,
+            ),
+            served,
+        )
     else:
         anyio.run(partial(serve_stdio, workspace=options.workspace), served)
 
 
 def _print_ready(base_url: str, served: list[PublishedSkill], left: int) -> None:
     for each in served:
-        click.echo(f"  {each.id} {each.descriptor.version} ({each.descriptor.access})", err=True)
+        click.echo(
+            f"  {each.id} {each.descriptor.version} ({each.descriptor.access})",
+            err=True,
+        )
     if left:
-        click.echo(f"continuing {left} execution{'s' * (left != 1)} of an earlier start", err=True)
-    click.echo(f"serving {len(served)} skill{'s' * (len(served) != 1)} at {base_url}", err=True)
+        click.echo(
+            f"continuing {left} execution{'s' * (left != 1)} of an earlier start",
+            err=True,
+        )
+    click.echo(
+        f"serving {len(served)} skill{'s' * (len(served) != 1)} at {base_url}", err=True
+    )
 
 
 def _log_to_stderr() -> None:

@@ -8,9 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.output import console, draw_diagnostics, echo, json_option, print_result, print_rows, short
+from skillruntime.cli.output import (
+    console,
+    draw_diagnostics,
+    echo,
+    json_option,
+    print_result,
+    print_rows,
+    short,
+)
 from skillruntime.cli.remote_source import address_of, is_remote, read_descriptor
-from skillruntime.cli.roots import catalog_options, open_catalog, short_enough, with_next_command
+from skillruntime.cli.roots import (
+    catalog_options,
+    open_catalog,
+    short_enough,
+    with_next_command,
+)
 from skillruntime.cli.terminal_text import NARROW, shown, without_controls
 from skillruntime.contract.references import referenced
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
@@ -27,10 +40,14 @@ __all__ = ["command"]
 
 @click.command("show")
 @click.argument("name", callback=short_enough)
-@click.option("--body", is_flag=True, help="Print only the instructions, as a model reads them.")
+@click.option(
+    "--body", is_flag=True, help="Print only the instructions, as a model reads them."
+)
 @catalog_options
 @json_option
-def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+def command(
+    name: str, body: bool, directories: tuple[str, ...], trust: bool, as_json: bool
+) -> None:
     """Show the skill NAME ("skill" or "skill/tool"): its parameters, files and instructions.
 
     NAME may also be the URL of a remote skill's descriptor, or a descriptor.json. To a pipe, the
@@ -43,7 +60,11 @@ def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as
     catalog = open_catalog(directories, trust=trust)
     try:
         skill = catalog.activate(skill_name)
-        contracts = {f"{skill.name}/{tool}": skill.contract(f"{skill.name}/{tool}")} if tool else _contracts(skill)
+        contracts = (
+            {f"{skill.name}/{tool}": skill.contract(f"{skill.name}/{tool}")}
+            if tool
+            else _contracts(skill)
+        )
         unavailable = catalog.unmet(skill_name)
         missing = _missing(catalog, contracts)
     except SkillNotFoundError as error:
@@ -63,7 +84,9 @@ def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as
         if not tool:
             _draw_text(out, skill)
 
-    print_result(_described(skill, contracts, unavailable, missing), draw, as_json=as_json)
+    print_result(
+        _described(skill, contracts, unavailable, missing), draw, as_json=as_json
+    )
     if not as_json:
         draw_diagnostics(console(stderr=True), skill.diagnostics)
 
@@ -82,7 +105,9 @@ def _show_remote(source: str, *, as_json: bool) -> None:
     }
 
     def draw(out: Console) -> None:
-        out.print(f"[bold]{shown(descriptor.id)}[/] {shown(descriptor.version)}  [magenta]remote[/]")
+        out.print(
+            f"[bold]{shown(descriptor.id)}[/] {shown(descriptor.version)}  [magenta]remote[/]"
+        )
         out.print(shown(descriptor.description))
         out.print(f"[dim]{shown(document['path'])}[/]")
         _draw_contract(out, descriptor.id, contract)
@@ -99,10 +124,14 @@ def _contracts(skill: Skill) -> dict[str, Contract]:
     from skillruntime.remote.descriptor_file import read_descriptor_file
 
     descriptor = read_descriptor_file(skill)
-    return {} if descriptor is None else {skill.name: descriptor.to_contract(skill.name)}
+    return (
+        {} if descriptor is None else {skill.name: descriptor.to_contract(skill.name)}
+    )
 
 
-def _missing(catalog: SkillCatalog, names: Iterable[str]) -> dict[str, tuple[Missing, ...]]:
+def _missing(
+    catalog: SkillCatalog, names: Iterable[str]
+) -> dict[str, tuple[Missing, ...]]:
     """Return what each script lacks before it can be called; without what has no script."""
     from skillruntime.runtime import SkillRuntime
 
@@ -132,7 +161,10 @@ def _described(
     unavailable: tuple[str, ...],
     missing: Mapping[str, tuple[Missing, ...]],
 ) -> dict[str, Any]:
-    resources = [{"path": item.path, "bytes": item.bytes, "media_type": item.media_type} for item in skill.resources()]
+    resources = [
+        {"path": item.path, "bytes": item.bytes, "media_type": item.media_type}
+        for item in skill.resources()
+    ]
     return {
         "name": skill.name,
         "description": skill.description,
@@ -142,7 +174,11 @@ def _described(
         "compatibility": skill.frontmatter.compatibility,
         "available": not unavailable,
         "unavailable": list(unavailable),
-        "missing": {name: [each.to_dict() for each in found] for name, found in missing.items() if found},
+        "missing": {
+            name: [each.to_dict() for each in found]
+            for name, found in missing.items()
+            if found
+        },
         "body": skill.body,
         "callable": {name: contract.to_dict() for name, contract in contracts.items()},
         "resources": resources,
@@ -151,8 +187,14 @@ def _described(
 
 
 def _draw_head(out: Console, skill: Skill, unavailable: tuple[str, ...]) -> None:
-    trust = "[green]trusted[/]" if skill.trusted else "[yellow]untrusted: its scripts run only with approval[/]"
-    out.print(f"[bold]{shown(skill.name)}[/]{f' {shown(skill.version)}' if skill.version else ''}  {trust}")
+    trust = (
+        "[green]trusted[/]"
+        if skill.trusted
+        else "[yellow]untrusted: its scripts run only with approval[/]"
+    )
+    out.print(
+        f"[bold]{shown(skill.name)}[/]{f' {shown(skill.version)}' if skill.version else ''}  {trust}"
+    )
     for reason in unavailable:
         out.print(f"[red]unavailable: {shown(reason)}[/]")
     out.print(shown(skill.description))
@@ -164,7 +206,9 @@ def _draw_head(out: Console, skill: Skill, unavailable: tuple[str, ...]) -> None
 def _draw_contract(out: Console, name: str, contract: Contract) -> None:
     from rich.table import Table
 
-    out.print(f"\n[bold cyan]{shown(name)}[/] [dim]{shown(contract.version or '')}[/]".rstrip())
+    out.print(
+        f"\n[bold cyan]{shown(name)}[/] [dim]{shown(contract.version or '')}[/]".rstrip()
+    )
     _draw_origin(out, contract.to_dict().get("derived"))
     if contract.description:
         out.print(shown(contract.description))
@@ -174,7 +218,15 @@ def _draw_contract(out: Console, name: str, contract: Contract) -> None:
     elif not out.is_terminal or out.width < NARROW:
         print_rows(rows)
     else:
-        table = Table("parameter", "type", "default", "description", box=None, padding=(0, 2, 0, 2), header_style="dim")
+        table = Table(
+            "parameter",
+            "type",
+            "default",
+            "description",
+            box=None,
+            padding=(0, 2, 0, 2),
+            header_style="dim",
+        )
         for row in rows:
             table.add_row(*map(shown, row))
         out.print(table)
@@ -200,7 +252,12 @@ def _draw_text(out: Console, skill: Skill) -> None:
         out.print(f"[dim]file[/] {shown(item.path)} [dim]{item.bytes:,} bytes[/]")
     if skill.body.strip():
         out.print()
-        out.print(without_controls(skill.body.rstrip("\n")), markup=False, emoji=False, soft_wrap=True)
+        out.print(
+            without_controls(skill.body.rstrip("\n")),
+            markup=False,
+            emoji=False,
+            soft_wrap=True,
+        )
 
 
 def _parameters(contract: Contract) -> Iterator[tuple[str, str, str, str]]:
@@ -211,7 +268,12 @@ def _parameters(contract: Contract) -> Iterator[tuple[str, str, str, str]]:
         part = _resolved(declared, document)
         star = " *" if name in schema.get("required", ()) else ""
         default = short(part["default"], 24) if "default" in part else ""
-        yield name + star, _type(part, document), default, str(part.get("description", ""))
+        yield (
+            name + star,
+            _type(part, document),
+            default,
+            str(part.get("description", "")),
+        )
 
 
 def _type(schema: Mapping[str, Any], document: Any) -> str:

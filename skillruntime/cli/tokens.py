@@ -12,7 +12,14 @@ from rich.table import Table
 from skillruntime.catalog import discover
 from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli import output
-from skillruntime.cli.output import EXIT_FAILED, echo, json_option, print_result, print_rows, with_progress
+from skillruntime.cli.output import (
+    EXIT_FAILED,
+    echo,
+    json_option,
+    print_result,
+    print_rows,
+    with_progress,
+)
 from skillruntime.cli.terminal_text import shown
 from skillruntime.tokens.report import SkillCost, TokenReport, measure
 
@@ -22,13 +29,45 @@ _SHOWN = 25
 
 
 @click.command("tokens")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
-@click.option("--model", default="gpt-4o", show_default=True, help="The model whose tokens are counted.")
-@click.option("--style", default="compact", show_default=True, type=click.Choice(STYLES), help="The catalog's form.")
-@click.option("--all", "everything", is_flag=True, help=f"Show every skill, not only the first {_SHOWN}.")
-@click.option("--max-catalog-tokens", type=click.IntRange(0), help="Fail when the catalog has more tokens.")
-@click.option("--max-body-tokens", type=click.IntRange(0), help="Fail when a body has more tokens.")
-@click.option("--advise", is_flag=True, help="List possible savings, the largest first.")
+@click.argument(
+    "paths",
+    metavar="PATH...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, file_okay=False),
+)
+@click.option(
+    "--model",
+    default="gpt-4o",
+    show_default=True,
+    help="The model whose tokens are counted.",
+)
+@click.option(
+    "--style",
+    default="compact",
+    show_default=True,
+    type=click.Choice(STYLES),
+    help="The catalog's form.",
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help=f"Show every skill, not only the first {_SHOWN}.",
+)
+@click.option(
+    "--max-catalog-tokens",
+    type=click.IntRange(0),
+    help="Fail when the catalog has more tokens.",
+)
+@click.option(
+    "--max-body-tokens",
+    type=click.IntRange(0),
+    help="Fail when a body has more tokens.",
+)
+@click.option(
+    "--advise", is_flag=True, help="List possible savings, the largest first."
+)
 @json_option
 def command(
     paths: tuple[str, ...],
@@ -63,7 +102,10 @@ def command(
         if console.is_terminal:
             _show_table(report, console, skills if everything else skills[:_SHOWN])
         else:
-            print_rows((each.name, each.metadata, each.body, each.resource, each.schema) for each in skills)
+            print_rows(
+                (each.name, each.metadata, each.body, each.resource, each.schema)
+                for each in skills
+            )
         _show_sums(report, people)
         if advise:
             _show_advice(report, people, everything)
@@ -75,10 +117,14 @@ def command(
     sys.exit(EXIT_FAILED if exceeded else 0)
 
 
-def _exceeded(report: TokenReport, max_catalog: int | None, max_body: int | None) -> list[str]:
+def _exceeded(
+    report: TokenReport, max_catalog: int | None, max_body: int | None
+) -> list[str]:
     found = []
     if max_catalog is not None and report.catalog > max_catalog:
-        found.append(f"the catalog has {report.catalog:,} tokens, more than {max_catalog:,}")
+        found.append(
+            f"the catalog has {report.catalog:,} tokens, more than {max_catalog:,}"
+        )
     if max_body is not None:
         found += [
             f"{skill.path}: the body has {skill.body:,} tokens, more than {max_body:,}"
@@ -88,13 +134,33 @@ def _exceeded(report: TokenReport, max_catalog: int | None, max_body: int | None
     return found
 
 
-def _show_table(report: TokenReport, console: Console, skills: Sequence[SkillCost]) -> None:
+def _show_table(
+    report: TokenReport, console: Console, skills: Sequence[SkillCost]
+) -> None:
     total = len(report.skills)
     # No borders: the columns can be copied and pasted.
-    table = Table(box=None, pad_edge=False, show_footer=True, header_style="bold", footer_style="bold")
-    table.add_column("skill", footer=f"{total:,} skill{'s' * (total != 1)}", overflow="ellipsis", min_width=8)
-    for title, tier in (("entry", "metadata"), ("body", "body"), ("files", "resource"), ("tools", "schema")):
-        table.add_column(title, justify="right", footer=f"{report.total(tier):,}", no_wrap=True)
+    table = Table(
+        box=None,
+        pad_edge=False,
+        show_footer=True,
+        header_style="bold",
+        footer_style="bold",
+    )
+    table.add_column(
+        "skill",
+        footer=f"{total:,} skill{'s' * (total != 1)}",
+        overflow="ellipsis",
+        min_width=8,
+    )
+    for title, tier in (
+        ("entry", "metadata"),
+        ("body", "body"),
+        ("files", "resource"),
+        ("tools", "schema"),
+    ):
+        table.add_column(
+            title, justify="right", footer=f"{report.total(tier):,}", no_wrap=True
+        )
     for skill in skills:
         tokens = (skill.metadata, skill.body, skill.resource, skill.schema)
         table.add_row(shown(skill.name), *(f"{number:,}" for number in tokens))
@@ -116,10 +182,16 @@ def _show_sums(report: TokenReport, console: Console) -> None:
     for number in sorted({min(number, number_of_skills) for number in (1, 3, 10)}):
         cost = report.session(number)
         share = f", {cost / report.eager:.1%} of loading all" if report.eager else ""
-        console.print(f"session of {number} activation{'s' * (number != 1)}: [bold]{cost:,}[/] tokens{share}")
-    console.print(f"loading all names, descriptions and bodies: [bold]{report.eager:,}[/] tokens")
+        console.print(
+            f"session of {number} activation{'s' * (number != 1)}: [bold]{cost:,}[/] tokens{share}"
+        )
+    console.print(
+        f"loading all names, descriptions and bodies: [bold]{report.eager:,}[/] tokens"
+    )
     sure = f"{report.method} ({'exact' if report.exact else 'an estimate'})"
-    console.print(f"All figures in tokens of {report.model}: {sure}.", style="dim", markup=False)
+    console.print(
+        f"All figures in tokens of {report.model}: {sure}.", style="dim", markup=False
+    )
     for name, reason in report.unreadable:
         console.print(f"not read: {name}: {reason}", style="yellow", markup=False)
 
@@ -132,9 +204,16 @@ def _show_advice(report: TokenReport, console: Console, everything: bool) -> Non
         return
     for one in advice if everything else advice[:_SHOWN]:
         where = f"{one.path}:{one.line}" if one.line else one.path
-        console.print(f"[bold]{one.tokens:,}[/] tokens {one.when}: {shown(one.skill)}: ", end="")
+        console.print(
+            f"[bold]{one.tokens:,}[/] tokens {one.when}: {shown(one.skill)}: ", end=""
+        )
         console.print(one.message, markup=False)
-        console.print(f"    {one.hint} [{one.rule}]\n    {where}", style="dim", markup=False, soft_wrap=True)
+        console.print(
+            f"    {one.hint} [{one.rule}]\n    {where}",
+            style="dim",
+            markup=False,
+            soft_wrap=True,
+        )
     if not everything and len(advice) > _SHOWN:
         console.print(f"... and {len(advice) - _SHOWN:,} more (--all)", style="dim")
     for when in sorted({one.when for one in advice}):

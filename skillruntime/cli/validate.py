@@ -13,7 +13,14 @@ import click
 
 from skillruntime.cli import output
 from skillruntime.cli.contract_source import parse_document
-from skillruntime.cli.output import EXIT_FAILED, draw_diagnostics, json_option, print_result, to_github, with_progress
+from skillruntime.cli.output import (
+    EXIT_FAILED,
+    draw_diagnostics,
+    json_option,
+    print_result,
+    to_github,
+    with_progress,
+)
 from skillruntime.cli.sarif import sarif_option, to_sarif
 from skillruntime.cli.terminal_text import without_controls
 from skillruntime.contract import check_document, lint_contract
@@ -40,11 +47,20 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 
 @click.command("validate")
 @click.argument("paths", nargs=-1, metavar="PATH...", required=True)
-@click.option("--fix", "fixing", is_flag=True, help="Fix mechanical problems first, by rewriting the SKILL.md.")
-@click.option("--github", is_flag=True, help="Print annotations for GitHub's workflows.")
+@click.option(
+    "--fix",
+    "fixing",
+    is_flag=True,
+    help="Fix mechanical problems first, by rewriting the SKILL.md.",
+)
+@click.option(
+    "--github", is_flag=True, help="Print annotations for GitHub's workflows."
+)
 @sarif_option
 @json_option
-def command(paths: tuple[str, ...], fixing: bool, github: bool, as_sarif: bool, as_json: bool) -> None:
+def command(
+    paths: tuple[str, ...], fixing: bool, github: bool, as_sarif: bool, as_json: bool
+) -> None:
     """Check the skills at each PATH: a skill, its SKILL.md, or a directory of skills.
 
     Errors are violations of the format and broken contracts; migrations are tried on arguments of the old versions.
@@ -63,18 +79,36 @@ def command(paths: tuple[str, ...], fixing: bool, github: bool, as_sarif: bool, 
         for finding in (*validation.diagnostics, *_more(validation))
     ]
     # What "contract-invalid" says first, the check of the document says with everything else that is wrong in it.
-    checked = {finding.path for finding in findings if finding.rule in _CHECKED and finding.severity is Severity.ERROR}
-    findings = [each for each in findings if each.rule != "contract-invalid" or each.path not in checked]
+    checked = {
+        finding.path
+        for finding in findings
+        if finding.rule in _CHECKED and finding.severity is Severity.ERROR
+    }
+    findings = [
+        each
+        for each in findings
+        if each.rule != "contract-invalid" or each.path not in checked
+    ]
     findings = list(dict.fromkeys(findings))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     # A directory without skills is an error of its own, and not a skill.
-    number = len(validations) - sum(finding.rule == "skill-missing" for finding in findings)
+    number = len(validations) - sum(
+        finding.rule == "skill-missing" for finding in findings
+    )
 
     def draw(out: Console) -> None:
         draw_diagnostics(out, findings)
-        counts = ((number, "skill"), (errors, "error"), (len(findings) - errors, "other finding"))
-        counted = ", ".join(f"{amount:,} {noun}{'' if amount == 1 else 's'}" for amount, noun in counts)
-        out.print(f"[{'red' if errors else 'green'}]{counted if number else 'No skills found'}[/]")
+        counts = (
+            (number, "skill"),
+            (errors, "error"),
+            (len(findings) - errors, "other finding"),
+        )
+        counted = ", ".join(
+            f"{amount:,} {noun}{'' if amount == 1 else 's'}" for amount, noun in counts
+        )
+        out.print(
+            f"[{'red' if errors else 'green'}]{counted if number else 'No skills found'}[/]"
+        )
 
     if github:
         click.echo(to_github(findings))
@@ -85,7 +119,11 @@ def command(paths: tuple[str, ...], fixing: bool, github: bool, as_sarif: bool, 
             "diagnostics": [finding.to_dict() for finding in findings],
             **({"fixed": fixed} if fixing else {}),
         }
-        print_result(to_sarif(findings) if as_sarif else document, draw, as_json=as_json or as_sarif)
+        print_result(
+            to_sarif(findings) if as_sarif else document,
+            draw,
+            as_json=as_json or as_sarif,
+        )
     sys.exit(EXIT_FAILED if errors else 0)
 
 
@@ -96,7 +134,9 @@ def _validations(paths: Sequence[str]) -> list[Validation]:
     found: list[Validation] = []
     for path in paths:
         found += validate(
-            path, count=lambda text: count(text).tokens, progress=lambda files: with_progress(files, "reading skills")
+            path,
+            count=lambda text: count(text).tokens,
+            progress=lambda files: with_progress(files, "reading skills"),
         )
     # "validate skills skills/pdf" names a skill twice.
     return list({validation.path: validation for validation in found}.values())
@@ -114,7 +154,9 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
         try:
             done = fix_skill(validation.path)
         except OSError as error:
-            raise InvalidSkillError(f"{validation.path} cannot be fixed: {error.strerror or error}") from None
+            raise InvalidSkillError(
+                f"{validation.path} cannot be fixed: {error.strerror or error}"
+            ) from None
         if done:
             fixed.append({"path": validation.path, "done": list(done)})
             if not as_json:
@@ -135,8 +177,13 @@ def _more(validation: Validation) -> list[Diagnostic]:
         skill = read_skill(SkillMetadata(name, "", validation.path), derive=False)
     except SkillRuntimeError as error:
         path = validation.path
-        return [Diagnostic("not-activated", Severity.ERROR, path, item.message) for item in error.to_errors()]
-    disagreements = [each for each in skill.diagnostics if each.rule == "version-disagreement"]
+        return [
+            Diagnostic("not-activated", Severity.ERROR, path, item.message)
+            for item in error.to_errors()
+        ]
+    disagreements = [
+        each for each in skill.diagnostics if each.rule == "version-disagreement"
+    ]
     return disagreements + contract_findings(skill) + _migrations(skill)
 
 
@@ -154,16 +201,26 @@ def contract_findings(skill: Skill) -> list[Diagnostic]:
         faults = [*check_document(document, path=path), *_script(document, skill, path)]
         found += faults
         # Advice on a contract that does not work would bury the errors.
-        if isinstance(document, dict) and not any(each.severity is Severity.ERROR for each in faults):
+        if isinstance(document, dict) and not any(
+            each.severity is Severity.ERROR for each in faults
+        ):
             found += lint_contract(document, path=path)
     return found
 
 
 def _files(directory: Path) -> list[str]:
-    own = [f"contract{suffix}" for suffix in _SUFFIXES if (directory / f"contract{suffix}").is_file()]
+    own = [
+        f"contract{suffix}"
+        for suffix in _SUFFIXES
+        if (directory / f"contract{suffix}").is_file()
+    ]
     tools = directory / "contracts"
     is_own = tools.is_dir() and not tools.is_symlink()
-    several = sorted(file.name for file in tools.iterdir() if file.suffix in _SUFFIXES) if is_own else []
+    several = (
+        sorted(file.name for file in tools.iterdir() if file.suffix in _SUFFIXES)
+        if is_own
+        else []
+    )
     # Of contract.json and contract.yaml the first is read: the other one is reported as "contract-twice".
     return [*own[:1], *(f"contracts/{name}" for name in several)]
 
@@ -176,7 +233,11 @@ def _script(document: Any, skill: Skill, path: str) -> list[Diagnostic]:
         return []
     there = [each for each in files if each.startswith("scripts/")]
     message = f"/run/script: there is no file {script[:120]!r} in the skill"
-    hint = f"the files in scripts/ are {', '.join(there[:8])}" if there else "the skill has no scripts/"
+    hint = (
+        f"the files in scripts/ are {', '.join(there[:8])}"
+        if there
+        else "the skill has no scripts/"
+    )
     return [Diagnostic("contract-script", Severity.ERROR, path, message, hint=hint)]
 
 
@@ -188,6 +249,8 @@ def _migrations(skill: Skill) -> list[Diagnostic]:
     for name, contract in skill.contracts.items():
         if contract.migrations:
             tool = name.partition("/")[2]
-            path = skill.directory / (f"contracts/{tool}.json" if tool else "contract.json")
+            path = skill.directory / (
+                f"contracts/{tool}.json" if tool else "contract.json"
+            )
             found += migration_diagnostics(contract, str(path))
     return found

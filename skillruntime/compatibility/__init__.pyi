@@ -3,6 +3,10 @@ from skillruntime.compatibility.comparison import Bump as Bump
 from skillruntime.compatibility.comparison import Change as Change
 from skillruntime.compatibility.comparison import Verdict as Verdict
 from skillruntime.compatibility.comparison import compare as compare
-from skillruntime.compatibility.migration_proof import prove_migrations as prove_migrations
+from skillruntime.compatibility.migration_proof import (
+    prove_migrations as prove_migrations,
+)
 from skillruntime.compatibility.migration_suggestion import Suggestion as Suggestion
-from skillruntime.compatibility.migration_suggestion import suggest_migration as suggest_migration
+from skillruntime.compatibility.migration_suggestion import (
+    suggest_migration as suggest_migration,
+)

@@ -59,13 +59,24 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the change as a JSON object."""
-        document: dict[str, Any] = {"side": self.side, "path": self.path, "rule": self.rule, "bump": str(self.bump)}
+        document: dict[str, Any] = {
+            "side": self.side,
+            "path": self.path,
+            "rule": self.rule,
+            "bump": str(self.bump),
+        }
         document["why"] = self.why
-        document["readings"] = {"practical": str(self.practical), "set_theory": str(self.set_theory)}
+        document["readings"] = {
+            "practical": str(self.practical),
+            "set_theory": str(self.set_theory),
+        }
         if self.ruling is not None:
             document["readings"]["ruling"] = str(self.ruling)
         if self.counterexample is not NO_COUNTEREXAMPLE:
-            document |= {"counterexample": self.counterexample, "counterexample_reading": self.counterexample_reading}
+            document |= {
+                "counterexample": self.counterexample,
+                "counterexample_reading": self.counterexample_reading,
+            }
         return document
 
 
@@ -108,15 +119,26 @@ class Verdict:
             return new >= old
         wanted = self.next_version(old)
         # A prerelease of the wanted version sorts below it (SemVer section 11), and is raised far enough.
-        return new >= wanted or (new.is_prerelease and new > old and Version(*new.release) >= wanted)
+        return new >= wanted or (
+            new.is_prerelease and new > old and Version(*new.release) >= wanted
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as a JSON object."""
-        readings = {"practical": str(self.practical), "set_theory": str(self.set_theory)}
-        return {"bump": str(self.bump), "readings": readings, "changes": [change.to_dict() for change in self.changes]}
+        readings = {
+            "practical": str(self.practical),
+            "set_theory": str(self.set_theory),
+        }
+        return {
+            "bump": str(self.bump),
+            "readings": readings,
+            "changes": [change.to_dict() for change in self.changes],
+        }
 
 
-def compare(old: Contract | Mapping[str, Any], new: Contract | Mapping[str, Any]) -> Verdict:
+def compare(
+    old: Contract | Mapping[str, Any], new: Contract | Mapping[str, Any]
+) -> Verdict:
     """Return how contract *new* differs from *old*, with a counterexample for what breaks.
 
     >>> old = {"input": {"type": "object", "required": ["topic"], "properties": {"topic": {"type": "string"}}}}
@@ -130,8 +152,13 @@ def compare(old: Contract | Mapping[str, Any], new: Contract | Mapping[str, Any]
     """
     before = old if isinstance(old, Contract) else Contract.from_dict(old)
     after = new if isinstance(new, Contract) else Contract.from_dict(new)
-    changes = list(_schema_changes("input", before.input.document, after.input.document))
-    outputs = [True if contract.output is None else contract.output.document for contract in (before, after)]
+    changes = list(
+        _schema_changes("input", before.input.document, after.input.document)
+    )
+    outputs = [
+        True if contract.output is None else contract.output.document
+        for contract in (before, after)
+    ]
     changes += _schema_changes("output", *outputs)
     for side, finding in _outside_the_schemas(before, after):
         changes.append(_change(side, finding))
@@ -167,20 +194,28 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
     # Findings say where; the readings then check each claim against the whole schemas, in both directions.
     containment = Containment()
     found = differences(before, after, is_output=is_output, containment=containment)
-    readings = _Readings(before, after, containment, is_output=is_output, written=(old, new))
+    readings = _Readings(
+        before, after, containment, is_output=is_output, written=(old, new)
+    )
     changes = [readings.settled(_change(side, finding)) for finding in found]
     yield from changes
     overlooked = list(readings.overlooked(side, changes))
     yield from overlooked
     if not changes and not overlooked and _rewritten(old) != _rewritten(new):
         why = "the same values are described with other keywords"
-        yield _change(side, Finding((), "schema-rewritten", why, Bump.PATCH, Bump.PATCH))
+        yield _change(
+            side, Finding((), "schema-rewritten", why, Bump.PATCH, Bump.PATCH)
+        )
 
 
 def _older_draft(document: Any) -> str:
     """Return the draft of *document* if it is neither 2020-12 nor 7, the two that are compared part by part."""
     draft = str(document.get("$schema", "")) if isinstance(document, dict) else ""
-    return draft.rstrip("#") if any(word in draft for word in ("draft-04", "draft-06", "2019-09")) else ""
+    return (
+        draft.rstrip("#")
+        if any(word in draft for word in ("draft-04", "draft-06", "2019-09"))
+        else ""
+    )
 
 
 def _parts(node: Any) -> Iterator[dict[str, Any]]:
@@ -190,7 +225,13 @@ def _parts(node: Any) -> Iterator[dict[str, Any]]:
         part = pending.pop()
         if isinstance(part, dict):
             yield part
-        pending += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
+        pending += (
+            part.values()
+            if isinstance(part, dict)
+            else part
+            if isinstance(part, list)
+            else []
+        )
 
 
 _REWRITTEN = ("allOf", "unevaluatedProperties", "unevaluatedItems")
@@ -207,7 +248,10 @@ def _is_coupled(node: Any) -> bool:
         return any(map(_is_coupled, node))
     if not isinstance(node, dict):
         return False
-    return any(word in ("unevaluatedProperties", "unevaluatedItems") or _is_coupled(node[word]) for word in node)
+    return any(
+        word in ("unevaluatedProperties", "unevaluatedItems") or _is_coupled(node[word])
+        for word in node
+    )
 
 
 def _as_a_whole(side: str, old: Any, new: Any, reason: str) -> Change:
@@ -215,20 +259,34 @@ def _as_a_whole(side: str, old: Any, new: Any, reason: str) -> Change:
     # Without a normal form there are no parts to compare, so one verdict covers the whole.
     containment = Containment()
     is_covered = containment.covers(taker, giver)
-    bump = Bump.MAJOR if not is_covered else Bump.PATCH if containment.covers(giver, taker) else Bump.MINOR
+    bump = (
+        Bump.MAJOR
+        if not is_covered
+        else Bump.PATCH
+        if containment.covers(giver, taker)
+        else Bump.MINOR
+    )
     why = f"the schemas were compared only as a whole: {reason}"
     change = Change(side, "", "schema-changed", why, bump, bump)
     if bump is Bump.MAJOR:
         finding = Finding((), "schema-changed", why, bump, bump, None, old, new)
-        counterexample = Sides(giver, taker, containment, is_output=side == "output").counterexample_of(finding)
+        counterexample = Sides(
+            giver, taker, containment, is_output=side == "output"
+        ).counterexample_of(finding)
         if counterexample is not NO_COUNTEREXAMPLE:
-            return replace(change, counterexample=counterexample, counterexample_reading="both")
+            return replace(
+                change, counterexample=counterexample, counterexample_reading="both"
+            )
         change = replace(change, why=f"{why}; {_undecided(containment)}")
     return change
 
 
 def _undecided(containment: Containment) -> str:
-    reason = " because the schemas are too large to be compared in full" if containment.is_exceeded else ""
+    reason = (
+        " because the schemas are too large to be compared in full"
+        if containment.is_exceeded
+        else ""
+    )
     return f"it cannot be proven harmless{reason}, which counts as breaking"
 
 
@@ -239,12 +297,19 @@ class _Readings:
     """The two schemas by either reading, and what is looked up once for all changes between them."""
 
     def __init__(
-        self, old: Any, new: Any, containment: Containment, *, is_output: bool, written: tuple[Any, Any]
+        self,
+        old: Any,
+        new: Any,
+        containment: Containment,
+        *,
+        is_output: bool,
+        written: tuple[Any, Any],
     ) -> None:
         self.is_output = is_output
         # A schema that is written in normal form needs no second look.
         old_text, new_text = (
-            None if same_as(form) == same_as(text) else text for form, text in zip((old, new), written, strict=True)
+            None if same_as(form) == same_as(text) else text
+            for form, text in zip((old, new), written, strict=True)
         )
         self._written = (new_text, old_text) if is_output else (old_text, new_text)
         self._containment = containment
@@ -257,9 +322,17 @@ class _Readings:
             giver, taker = self._sides
             is_literal = reading != "practical"
             if not is_literal:
-                giver, taker = closed(giver), opened(taker) if self.is_output else closed(taker)
+                giver, taker = (
+                    closed(giver),
+                    opened(taker) if self.is_output else closed(taker),
+                )
             self._read[reading] = Sides(
-                giver, taker, self._containment, is_output=self.is_output, written=self._written, is_literal=is_literal
+                giver,
+                taker,
+                self._containment,
+                is_output=self.is_output,
+                written=self._written,
+                is_literal=is_literal,
             )
         return self._read[reading]
 
@@ -272,7 +345,9 @@ class _Readings:
             if getattr(change, field) is not Bump.MAJOR:
                 continue
             # One value may break both readings; then it is shown once.
-            if change.counterexample is not NO_COUNTEREXAMPLE and self.sides(reading).shows(change.counterexample):
+            if change.counterexample is not NO_COUNTEREXAMPLE and self.sides(
+                reading
+            ).shows(change.counterexample):
                 change = replace(change, counterexample_reading="both")
                 continue
             counterexample = self.sides(reading).counterexample_of(finding)
@@ -280,14 +355,20 @@ class _Readings:
                 both = reading == "practical" and change.set_theory is Bump.MAJOR
                 both = both and self.sides("set theory").shows(counterexample)
                 change = replace(
-                    change, counterexample=counterexample, counterexample_reading="both" if both else reading
+                    change,
+                    counterexample=counterexample,
+                    counterexample_reading="both" if both else reading,
                 )
             # The whole proves the part harmless: a constraint moved to a place next to it, say.
             elif self._contained(reading) == "yes":
                 why = f"{change.why}, though every value that was valid before still is"
                 change = replace(change, **{field: Bump.MINOR, "why": why})  # type: ignore[arg-type]  # by name
-            elif change.counterexample is NO_COUNTEREXAMPLE and change.why == finding.why:  # said once is enough
-                change = replace(change, why=f"{change.why}; {_undecided(self._containment)}")
+            elif (
+                change.counterexample is NO_COUNTEREXAMPLE and change.why == finding.why
+            ):  # said once is enough
+                change = replace(
+                    change, why=f"{change.why}; {_undecided(self._containment)}"
+                )
         return change
 
     def overlooked(self, side: str, changes: list[Change]) -> Iterator[Change]:
@@ -296,7 +377,10 @@ class _Readings:
         is_coupled = any(map(_is_coupled, self._sides))
         # `unknown` counts as clear only where parts can be compared one by one: those comparisons found nothing.
         clear = {"yes", "unknown"} - ({"unknown"} if is_coupled else set())
-        claimed = [max((getattr(each, field) for each in changes), default=Bump.NONE) for field in _FIELDS.values()]
+        claimed = [
+            max((getattr(each, field) for each in changes), default=Bump.NONE)
+            for field in _FIELDS.values()
+        ]
         missing = [
             reading
             for reading, bump in zip(_FIELDS, claimed, strict=True)
@@ -305,22 +389,34 @@ class _Readings:
             and self._contained(reading) not in clear
         ]
         if missing:
-            strict, practical = (Bump.MAJOR if reading in missing else Bump.MINOR for reading in _FIELDS)
+            strict, practical = (
+                Bump.MAJOR if reading in missing else Bump.MINOR for reading in _FIELDS
+            )
             why = "taken together, the changes exclude values that were possible before"
             old, new = reversed(self._sides) if self.is_output else self._sides
-            whole = Finding((), "schema-changed", why, practical, strict, None, old, new)
+            whole = Finding(
+                (), "schema-changed", why, practical, strict, None, old, new
+            )
             yield self.settled(_change(side, whole))
-        elif is_coupled and max(claimed) <= Bump.PATCH and not self._containment.covers(*self._sides):
+        elif (
+            is_coupled
+            and max(claimed) <= Bump.PATCH
+            and not self._containment.covers(*self._sides)
+        ):
             # `prefixItems: [true]` admits nothing new, except next to `unevaluatedItems: false`.
             why = "taken together, the changes admit values that were refused before"
             if self.is_output:
                 why = "taken together, the changes refuse values that were admitted before"
-            yield _change(side, Finding((), "schema-changed", why, Bump.MINOR, Bump.MINOR))
+            yield _change(
+                side, Finding((), "schema-changed", why, Bump.MINOR, Bump.MINOR)
+            )
 
     def _contained(self, reading: str) -> str:
         if reading not in self._answers:
             sides = self.sides(reading)
-            self._answers[reading] = self._containment.answer(sides.taker.schema, sides.giver.schema)
+            self._answers[reading] = self._containment.answer(
+                sides.taker.schema, sides.giver.schema
+            )
         return self._answers[reading]
 
 
@@ -348,8 +444,19 @@ def narrowed_version(old: str, new: str) -> Version | None:
     # Membership changes only at a bound: the versions at and next to each are enough to compare.
     candidates = {Version(0, 0, 0), Version(10**9, 0, 0), *before.bounds, *after.bounds}
     for edge in (*before.bounds, *after.bounds):
-        candidates |= {Version(*edge.release), Version(edge.major, edge.minor, edge.patch + 1), _just_below(edge)}
-    return min((version for version in candidates if version in before and version not in after), default=None)
+        candidates |= {
+            Version(*edge.release),
+            Version(edge.major, edge.minor, edge.patch + 1),
+            _just_below(edge),
+        }
+    return min(
+        (
+            version
+            for version in candidates
+            if version in before and version not in after
+        ),
+        default=None,
+    )
 
 
 def _just_below(version: Version) -> Version:
@@ -361,27 +468,49 @@ def _just_below(version: Version) -> Version:
 
 
 def _requires(old: Any, new: Any) -> Iterator[Finding]:
-    before, after = set(map(str, old.get("tools", ()))), set(map(str, new.get("tools", ())))
+    before, after = (
+        set(map(str, old.get("tools", ()))),
+        set(map(str, new.get("tools", ()))),
+    )
     if before != after:
         lost, gained = sorted(before - after), sorted(after - before)
-        parts = [f"removed {', '.join(lost)}"] * bool(lost) + [f"added {', '.join(gained)}"] * bool(gained)
+        parts = [f"removed {', '.join(lost)}"] * bool(lost) + [
+            f"added {', '.join(gained)}"
+        ] * bool(gained)
         # A tool that is no longer needed breaks no host in practice; 31.5 says MAJOR for every change of tools.
         breaks = Bump.MAJOR if gained else Bump.MINOR
         why = "requires.tools changed: " + "; ".join(parts)
         # 31.5 rules on tools that are removed or replaced. That an added one is MAJOR is our rule: a host that
         # does not have it can no longer run the skill.
-        yield Finding(("tools",), "tools-changed", why, breaks, breaks, Bump.MAJOR if lost else None)
+        yield Finding(
+            ("tools",),
+            "tools-changed",
+            why,
+            breaks,
+            breaks,
+            Bump.MAJOR if lost else None,
+        )
     if old.get("runtime") != new.get("runtime"):
         try:
-            lost_version = narrowed_version(str(old.get("runtime", "")), str(new.get("runtime", "")))
+            lost_version = narrowed_version(
+                str(old.get("runtime", "")), str(new.get("runtime", ""))
+            )
         except ValueError:
             lost_version = Version(0, 0, 0)
         bump = Bump.MINOR if lost_version is None else Bump.MAJOR
         why = f"requires.runtime is {show(new.get('runtime', 'any version'))} now"
-        why += f"; {lost_version} was enough before" if lost_version is not None else ", which admits more versions"
+        why += (
+            f"; {lost_version} was enough before"
+            if lost_version is not None
+            else ", which admits more versions"
+        )
         yield Finding(("runtime",), "runtime-changed", why, bump, bump)
     # Packages are installed by the host; its callers do not see them.
-    rest = [name for name in {*old, *new} if name not in ("tools", "runtime") and old.get(name) != new.get(name)]
+    rest = [
+        name
+        for name in {*old, *new}
+        if name not in ("tools", "runtime") and old.get(name) != new.get(name)
+    ]
     for name in sorted(rest):
         why = f"what it needs to be installed changed ({name}), which no caller sees"
         yield Finding((name,), "requirement-changed", why, Bump.MINOR, Bump.MINOR)

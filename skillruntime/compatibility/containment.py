@@ -14,13 +14,25 @@ from skillruntime.contract.migration.value_conversions import same_as
 
 __all__ = ["Containment", "for_item", "for_member"]
 
-_DEPENDING = {"additionalProperties", "items", "unevaluatedProperties", "unevaluatedItems", "then", "else"} | {
-    *("contains", "minContains", "maxContains")
-}
+_DEPENDING = {
+    "additionalProperties",
+    "items",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "then",
+    "else",
+} | {*("contains", "minContains", "maxContains")}
 """Keywords that mean something else next to other neighbours."""
 _COUNTED = {"Items", "Properties"}
 _OF_ARRAYS = {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}
-_OF_OBJECTS = {"properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties"}
+_OF_OBJECTS = {
+    "properties",
+    "patternProperties",
+    "additionalProperties",
+    "required",
+    "minProperties",
+    "maxProperties",
+}
 _TYPES = ("string", "number", "boolean", "null", "array", "object")
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _STEPS = 5 * 10**8
@@ -55,7 +67,11 @@ class Containment:
         answer = "unknown"
         if self._is_affordable(taker, giver):
             answer = _by_engine(taker, giver)
-        return "yes" if answer == "unknown" and self._covers_by_parts(taker, giver) else answer
+        return (
+            "yes"
+            if answer == "unknown" and self._covers_by_parts(taker, giver)
+            else answer
+        )
 
     def difference(self, given: Any, taken: Any) -> Any:
         """Return a schema of what *given* admits and *taken* does not, as far as it can be written."""
@@ -67,7 +83,12 @@ class Containment:
             left, right = (_canonical(node) for node in (given, taken))
             return left.subtract(right).to_json_schema()
         # AttributeError: the engine's class for a result that it cannot write has no such method.
-        except (ValueError, AttributeError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
+        except (
+            ValueError,
+            AttributeError,
+            jsonschema_rs.ReferencingError,
+            jsonschema_rs.ValidationError,
+        ):
             return False
 
     def _is_affordable(self, *schemas: Any) -> bool:
@@ -81,7 +102,12 @@ class Containment:
 
     def _covers_by_parts(self, taker: Any, giver: Any) -> bool:
         """Whether each keyword of *taker* asks no more than *giver* promises; others of *giver* only narrow it."""
-        if not isinstance(taker, dict) or not isinstance(giver, dict) or _refers(taker) or self._budget.left <= 0:
+        if (
+            not isinstance(taker, dict)
+            or not isinstance(giver, dict)
+            or _refers(taker)
+            or self._budget.left <= 0
+        ):
             return False
         # A part of a document says neither which draft it is of, nor what a dynamic reference leads to.
         if "$schema" in taker or "$schema" in giver:
@@ -94,9 +120,15 @@ class Containment:
             return False
         asked = taker.keys() - {"type"}
         # A keyword that both have alike asks nothing that is not promised, unless it depends on its neighbours.
-        same = {word for word in asked & giver.keys() if same_as(taker[word]) == same_as(giver[word])}
+        same = {
+            word
+            for word in asked & giver.keys()
+            if same_as(taker[word]) == same_as(giver[word])
+        }
         asked -= same - _DEPENDING
-        asked -= (_OF_ARRAYS if "array" not in kinds else set()) | (_OF_OBJECTS if "object" not in kinds else set())
+        asked -= (_OF_ARRAYS if "array" not in kinds else set()) | (
+            _OF_OBJECTS if "object" not in kinds else set()
+        )
         if not asked <= _OF_ARRAYS | _OF_OBJECTS:
             return False
         return _counts_covered(taker, giver, asked) and (
@@ -116,10 +148,19 @@ class Containment:
     def _objects_covered(self, taker: dict[str, Any], giver: dict[str, Any]) -> bool:
         if not set(taker.get("required", ())) <= set(giver.get("required", ())):
             return False
-        named, patterns = taker.get("properties", {}), taker.get("patternProperties", {})
+        named, patterns = (
+            taker.get("properties", {}),
+            taker.get("patternProperties", {}),
+        )
         given, shapes = giver.get("properties", {}), giver.get("patternProperties", {})
-        rest, others = taker.get("additionalProperties", True), giver.get("additionalProperties", True)
-        if not all(self.covers(for_member(taker, name), for_member(giver, name)) for name in {**named, **given}):
+        rest, others = (
+            taker.get("additionalProperties", True),
+            giver.get("additionalProperties", True),
+        )
+        if not all(
+            self.covers(for_member(taker, name), for_member(giver, name))
+            for name in {**named, **given}
+        ):
             return False
         # What neither names: a member under a pattern of the giver, or under none.
         for pattern, schema in patterns.items():
@@ -127,9 +168,13 @@ class Containment:
                 if not self.covers(schema, shapes[pattern]):
                     return False
             # Any other member may match it too: whether two patterns overlap is not asked.
-            elif not all(self.covers(schema, each) for each in (*shapes.values(), others)):
+            elif not all(
+                self.covers(schema, each) for each in (*shapes.values(), others)
+            ):
                 return False
-        unmatched = [schema for pattern, schema in shapes.items() if pattern not in patterns]
+        unmatched = [
+            schema for pattern, schema in shapes.items() if pattern not in patterns
+        ]
         return all(self.covers(rest, each) for each in (*unmatched, others))
 
 
@@ -147,14 +192,20 @@ def _canonical(node: Any) -> Any:
     import jsonschema_rs
 
     # It takes only objects and booleans; anything else was refused when the contract was read.
-    return jsonschema_rs.canonicalize(node if isinstance(node, dict | bool) else True, validate_formats=True)
+    return jsonschema_rs.canonicalize(
+        node if isinstance(node, dict | bool) else True, validate_formats=True
+    )
 
 
 def for_member(node: dict[str, Any], name: str) -> Any:
     """Return all that the object schema *node* asks of its member *name*: declared, by patterns, or neither."""
     parts = [node["properties"][name]] if name in node.get("properties", {}) else []
     # JSON Schema Core 2020-12, 10.3.2: a member must fit its own schema and that of every pattern it matches.
-    parts += [schema for pattern, schema in node.get("patternProperties", {}).items() if _matches(pattern, name)]
+    parts += [
+        schema
+        for pattern, schema in node.get("patternProperties", {}).items()
+        if _matches(pattern, name)
+    ]
     if not parts:
         return node.get("additionalProperties", True)
     return parts[0] if len(parts) == 1 else {"allOf": parts}
@@ -171,7 +222,9 @@ def _refers(node: Any) -> bool:
     """Whether a reference is left in *node*: the same text may mean another schema in another document."""
     if isinstance(node, list):
         return any(map(_refers, node))
-    return isinstance(node, dict) and (not _REFERENCES.isdisjoint(node) or any(map(_refers, node.values())))
+    return isinstance(node, dict) and (
+        not _REFERENCES.isdisjoint(node) or any(map(_refers, node.values()))
+    )
 
 
 def _kinds(node: dict[str, Any]) -> set[str]:
@@ -180,14 +233,20 @@ def _kinds(node: dict[str, Any]) -> set[str]:
     return found | ({"integer"} if "number" in found else set())
 
 
-def _counts_covered(taker: dict[str, Any], giver: dict[str, Any], asked: set[str]) -> bool:
+def _counts_covered(
+    taker: dict[str, Any], giver: dict[str, Any], asked: set[str]
+) -> bool:
     for what in _COUNTED:
         least, most = f"min{what}", f"max{what}"
         if least in asked and giver.get(least, 0) < taker[least]:
             return False
         if most in asked and not (most in giver and giver[most] <= taker[most]):
             return False
-    return "uniqueItems" not in asked or not taker["uniqueItems"] or giver.get("uniqueItems") is True
+    return (
+        "uniqueItems" not in asked
+        or not taker["uniqueItems"]
+        or giver.get("uniqueItems") is True
+    )
 
 
 def for_item(node: dict[str, Any], index: int) -> Any:

@@ -21,8 +21,18 @@ _OF_THE_WHOLE = 12
 _STEPS = 2 * 10**8  # of about 10 ns, for all counterexamples by one reading
 _OF_A_CANDIDATE = 5000
 _OF_A_VALUE = 300
-_TAKEN_OUT = {"required-parameter-added", "now-required", "no-longer-required", "field-removed"}
-_AS_DECLARED = {"parameter-removed", "parameter-renamed", "field-added", "field-renamed"}
+_TAKEN_OUT = {
+    "required-parameter-added",
+    "now-required",
+    "no-longer-required",
+    "field-removed",
+}
+_AS_DECLARED = {
+    "parameter-removed",
+    "parameter-renamed",
+    "field-added",
+    "field-renamed",
+}
 
 
 class _Judge:
@@ -35,7 +45,9 @@ class _Judge:
 
     def admits(self, value: Any) -> bool:
         """Return what the engine says; False, and the budget is exceeded, where asking it would take too long."""
-        if not self._budget.take(_OF_A_CANDIDATE + 10 * self._parts + _OF_A_VALUE * _size(value)):
+        if not self._budget.take(
+            _OF_A_CANDIDATE + 10 * self._parts + _OF_A_VALUE * _size(value)
+        ):
             raise _TooCostlyError
         return bool(self._is_valid(value))
 
@@ -43,14 +55,19 @@ class _Judge:
         """Return `samples` of *node*, a part of this schema, looked for once; not to be changed."""
         key = (id(node), limit)
         if key not in self._samples:
-            self._samples[key] = (node, samples(node, limit))  # keeping the node alive keeps its id unique
+            self._samples[key] = (
+                node,
+                samples(node, limit),
+            )  # keeping the node alive keeps its id unique
         return self._samples[key][1]
 
     @cached_property
     def _is_valid(self) -> Any:
         import jsonschema_rs  # without its wheel containment is unknown, and this is never reached
 
-        return jsonschema_rs.validator_for(self.schema, validate_formats=True, offline=True).is_valid
+        return jsonschema_rs.validator_for(
+            self.schema, validate_formats=True, offline=True
+        ).is_valid
 
     @cached_property
     def _parts(self) -> int:
@@ -79,9 +96,14 @@ class Sides:
         Unless the reading *is_literal*, the taker as written may admit what the taker by this reading refuses.
         """
         self._budget = Budget(_STEPS)
-        self._written = [None if each is None else _Judge(each, self._budget) for each in written]
+        self._written = [
+            None if each is None else _Judge(each, self._budget) for each in written
+        ]
         self._is_literal = is_literal
-        self.giver, self.taker = _Judge(giver, self._budget), _Judge(taker, self._budget)
+        self.giver, self.taker = (
+            _Judge(giver, self._budget),
+            _Judge(taker, self._budget),
+        )
         self._containment = containment
         self.is_output = is_output
         self._of_the_whole: Any = None
@@ -109,7 +131,10 @@ class Sides:
         if counterexample is NO_COUNTEREXAMPLE:
             # Computed once, because every unproven finding asks for it.
             if self._of_the_whole is None:  # the same for every finding
-                rest = samples(self._containment.difference(self.giver.schema, self.taker.schema), _OF_THE_WHOLE)
+                rest = samples(
+                    self._containment.difference(self.giver.schema, self.taker.schema),
+                    _OF_THE_WHOLE,
+                )
                 self._of_the_whole = self._first(iter(rest), _OF_THE_WHOLE)
             counterexample = self._of_the_whole
         return counterexample
@@ -124,7 +149,9 @@ class Sides:
 
     def _candidates(self, finding: Finding) -> Iterator[Any]:
         giver, difference = self.giver, self._containment.difference
-        given, taken = (finding.new, finding.old) if self.is_output else (finding.old, finding.new)
+        given, taken = (
+            (finding.new, finding.old) if self.is_output else (finding.old, finding.new)
+        )
         path = finding.path
         if finding.rule in _TAKEN_OUT:
             # The member's absence is what breaks, so it is taken out of an admitted value.
@@ -134,19 +161,34 @@ class Sides:
                     rest = {key: child for key, child in value.items() if key != name}
                     yield _placed(giver, giver.schema, path, rest)
         elif finding.rule in _AS_DECLARED:
-            schema = finding.details.get("schema", given.get("properties", {}).get(finding.details["name"], True))
-            yield from (_placed(giver, giver.schema, path, value) for value in samples(schema, 8))
+            schema = finding.details.get(
+                "schema", given.get("properties", {}).get(finding.details["name"], True)
+            )
+            yield from (
+                _placed(giver, giver.schema, path, value)
+                for value in samples(schema, 8)
+            )
         elif finding.rule == "optional-parameter-added":
             rest = given.get("additionalProperties", True)
             # What old callers may have sent under the new name, and the new schema refuses.
             left = difference(rest, finding.details["schema"])
-            yield from (_placed(giver, giver.schema, path, value) for value in [*samples(left, 8), *samples(True)])
+            yield from (
+                _placed(giver, giver.schema, path, value)
+                for value in [*samples(left, 8), *samples(True)]
+            )
         elif "undeclared" in finding.details:
             rest = given.get("additionalProperties", True)
-            yield from (_placed(giver, giver.schema, path, value) for value in samples(rest, 6))
+            yield from (
+                _placed(giver, giver.schema, path, value) for value in samples(rest, 6)
+            )
         else:
-            yield from (_placed(giver, giver.schema, path, value) for value in samples(difference(given, taken), 8))
-            yield from (_placed(giver, giver.schema, path, value) for value in samples(given, 8))
+            yield from (
+                _placed(giver, giver.schema, path, value)
+                for value in samples(difference(given, taken), 8)
+            )
+            yield from (
+                _placed(giver, giver.schema, path, value) for value in samples(given, 8)
+            )
 
 
 def _size(value: Any) -> int:
@@ -171,12 +213,23 @@ def _placed(judge: _Judge, schema: Any, path: tuple[str, ...], value: Any) -> An
     token, rest = path[0], path[1:]
     node = schema if isinstance(schema, dict) else {}
     base = next(iter(judge.samples(node, 1)), None)
-    is_array = node.get("type") == "array" or (isinstance(base, list) and "properties" not in node)
+    is_array = node.get("type") == "array" or (
+        isinstance(base, list) and "properties" not in node
+    )
     if is_array:
         items = list(base) if isinstance(base, list) else []
         prefix = node.get("prefixItems", [])
-        index = int(token) if token.isdecimal() and int(token) < len(prefix) else len(prefix)
-        inner = _placed(judge, prefix[index] if index < len(prefix) else node.get("items", True), rest, value)
+        index = (
+            int(token)
+            if token.isdecimal() and int(token) < len(prefix)
+            else len(prefix)
+        )
+        inner = _placed(
+            judge,
+            prefix[index] if index < len(prefix) else node.get("items", True),
+            rest,
+            value,
+        )
         for number in range(len(items), index):
             items.append(next(iter(samples(prefix[number], 1)), None))
         return [*items[:index], inner, *items[index + 1 :]]

@@ -51,7 +51,9 @@ class Finding:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def differences(old: Any, new: Any, *, is_output: bool, containment: Containment) -> list[Finding]:
+def differences(
+    old: Any, new: Any, *, is_output: bool, containment: Containment
+) -> list[Finding]:
     """Return how *new* differs from *old*, both in normal form."""
     return list(_Difference(is_output, containment).at((), old, new))
 
@@ -59,7 +61,11 @@ def differences(old: Any, new: Any, *, is_output: bool, containment: Containment
 def opened(node: Any) -> Any:
     """Return the normal form *node* as a tolerant reader takes it: objects may hold more than is declared."""
     if isinstance(node, dict):
-        shut = {keyword for keyword in ("additionalProperties", "unevaluatedProperties") if node.get(keyword) is False}
+        shut = {
+            keyword
+            for keyword in ("additionalProperties", "unevaluatedProperties")
+            if node.get(keyword) is False
+        }
         # Inside `not`, opening would narrow what is admitted; constants hold values and not schemas.
         return {
             keyword: value if keyword in ("const", "enum", "not") else opened(value)
@@ -69,10 +75,36 @@ def opened(node: Any) -> Any:
     return [opened(child) for child in node] if isinstance(node, list) else node
 
 
-_ABOUT = {"description", "title", "examples", "$comment", "default", "deprecated", "readOnly", "writeOnly"}
+_ABOUT = {
+    "description",
+    "title",
+    "examples",
+    "$comment",
+    "default",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+}
 _SCALAR = {
-    *("type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    *("minLength", "maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems"),
+    *(
+        "type",
+        "enum",
+        "const",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+    ),
+    *(
+        "minLength",
+        "maxLength",
+        "pattern",
+        "format",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+    ),
     *("minProperties", "maxProperties"),
 }
 _OF_OBJECTS = {"properties", "patternProperties", "additionalProperties", "required"}
@@ -101,9 +133,15 @@ class _Difference:
         return Bump.PATCH if self._covers(giver, taker) else Bump.MINOR
 
     def _practically(self, old: Any, new: Any) -> Bump:
-        return self._judged(opened(old), closed(new)) if self.is_output else self._judged(closed(old), closed(new))
+        return (
+            self._judged(opened(old), closed(new))
+            if self.is_output
+            else self._judged(closed(old), closed(new))
+        )
 
-    def _whole(self, path: tuple[str, ...], rule: str, why: str, old: Any, new: Any) -> Finding:
+    def _whole(
+        self, path: tuple[str, ...], rule: str, why: str, old: Any, new: Any
+    ) -> Finding:
         practical, strict = self._readings(old, new)
         return Finding(path, rule, why, practical, strict, None, old, new)
 
@@ -111,7 +149,9 @@ class _Difference:
         """Return both readings; what breaks in theory is not nothing in practice."""
         # Set theory may call a change of an open object MAJOR where practice sees none: something changed, so MINOR.
         practical, strict = self._practically(old, new), self._judged(old, new)
-        return (max(practical, Bump.MINOR) if strict is Bump.MAJOR else practical), strict
+        return (
+            max(practical, Bump.MINOR) if strict is Bump.MAJOR else practical
+        ), strict
 
     def at(self, path: tuple[str, ...], old: Any, new: Any) -> Iterator[Finding]:
         """Yield the differences at *path* and below."""
@@ -119,7 +159,11 @@ class _Difference:
             return
         if not isinstance(old, dict) or not isinstance(new, dict):
             yield self._whole(
-                path, "schema-changed", f"before, {_allowed(old)} was allowed here; now {_allowed(new)} is", old, new
+                path,
+                "schema-changed",
+                f"before, {_allowed(old)} was allowed here; now {_allowed(new)} is",
+                old,
+                new,
             )
             return
         yield from self._about(path, old, new)
@@ -141,25 +185,47 @@ class _Difference:
             yield from self._arrays(path, old, new)
         yield from self._others(path, old, new, handled)
 
-    def _about(self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]) -> Iterator[Finding]:
+    def _about(
+        self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]
+    ) -> Iterator[Finding]:
         sentinel = object()
         # A default of null differs from none (JSON Schema Validation 2020-12, 9.2).
         before, after = old.get("default", sentinel), new.get("default", sentinel)
         if (before is sentinel) != (after is sentinel) or not _same(before, after):
-            shown = ["none" if value is sentinel else show(value) for value in (before, after)]
+            shown = [
+                "none" if value is sentinel else show(value)
+                for value in (before, after)
+            ]
             why = f"the default was {shown[0]} and is {shown[1]}: a call that leaves it out means something else"
-            yield Finding(path, "default-changed", why, Bump.MINOR, Bump.PATCH, None, old, new)
+            yield Finding(
+                path, "default-changed", why, Bump.MINOR, Bump.PATCH, None, old, new
+            )
         # Only the mark's arrival counts: SemVer section 7 says nothing about taking it back.
         if new.get("deprecated") is True and old.get("deprecated") is not True:
             why = "it is marked as deprecated, which SemVer (section 7) makes a minor change"
-            yield Finding(path, "deprecated", why, Bump.MINOR, Bump.PATCH, None, old, new)
+            yield Finding(
+                path, "deprecated", why, Bump.MINOR, Bump.PATCH, None, old, new
+            )
         texts = ("description", "title", "examples")
         if any(not _same(old.get(keyword), new.get(keyword)) for keyword in texts):
-            yield Finding(path, "text-changed", "only its description changed", Bump.PATCH, Bump.PATCH, None, old, new)
+            yield Finding(
+                path,
+                "text-changed",
+                "only its description changed",
+                Bump.PATCH,
+                Bump.PATCH,
+                None,
+                old,
+                new,
+            )
 
-    def _scalars(self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]) -> Iterator[Finding]:
+    def _scalars(
+        self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]
+    ) -> Iterator[Finding]:
         changed = sorted(
-            word for word in _SCALAR if not _same(old.get(word), new.get(word)) or (word in old) != (word in new)
+            word
+            for word in _SCALAR
+            if not _same(old.get(word), new.get(word)) or (word in old) != (word in new)
         )
         if not changed:
             return
@@ -168,31 +234,61 @@ class _Difference:
         overall = self._judged(mine, theirs)
         choices = [_choices(node) for node in (old, new)]
         # 31.5 rules on enum values by name, so they are reported value by value.
-        if choices[0] is not None and choices[1] is not None and {"enum", "const"} & set(changed):
+        if (
+            choices[0] is not None
+            and choices[1] is not None
+            and {"enum", "const"} & set(changed)
+        ):
             yield from self._choices(path, choices[0], choices[1], old, new, overall)
-            changed = [keyword for keyword in changed if keyword not in ("enum", "const")]
+            changed = [
+                keyword for keyword in changed if keyword not in ("enum", "const")
+            ]
         # One keyword alone can look harmless only by its type: `minLength` for an integer.
         kind = {"type": old["type"]} if "type" in old else {}
         for keyword in changed:
             bump = overall
             if overall is Bump.MAJOR and len(changed) > 1:
-                bump = self._judged(kind | _only(old, {keyword}), kind | _only(new, {keyword}))
-            was, now = (show(node[keyword]) if keyword in node else "not limited" for node in (old, new))
-            rule = {Bump.MAJOR: "constraint-tightened", Bump.MINOR: "constraint-loosened"}.get(
-                bump, "constraint-rewritten"
-            )
-            if self.is_output:
-                rule = {"constraint-tightened": "promise-loosened", "constraint-loosened": "promise-tightened"}.get(
-                    rule, rule
+                bump = self._judged(
+                    kind | _only(old, {keyword}), kind | _only(new, {keyword})
                 )
+            was, now = (
+                show(node[keyword]) if keyword in node else "not limited"
+                for node in (old, new)
+            )
+            rule = {
+                Bump.MAJOR: "constraint-tightened",
+                Bump.MINOR: "constraint-loosened",
+            }.get(bump, "constraint-rewritten")
+            if self.is_output:
+                rule = {
+                    "constraint-tightened": "promise-loosened",
+                    "constraint-loosened": "promise-tightened",
+                }.get(rule, rule)
             yield Finding(
-                path, rule, f"{keyword} was {was} and is {now}", bump, bump, None, old, new, {"keyword": keyword}
+                path,
+                rule,
+                f"{keyword} was {was} and is {now}",
+                bump,
+                bump,
+                None,
+                old,
+                new,
+                {"keyword": keyword},
             )
 
     def _choices(
-        self, path: tuple[str, ...], before: list[Any], after: list[Any], old: Any, new: Any, overall: Bump
+        self,
+        path: tuple[str, ...],
+        before: list[Any],
+        after: list[Any],
+        old: Any,
+        new: Any,
+        overall: Bump,
     ) -> Iterator[Finding]:
-        was, now = {same_as(value) for value in before}, {same_as(value) for value in after}
+        was, now = (
+            {same_as(value) for value in before},
+            {same_as(value) for value in after},
+        )
         # By `same_as`, 1 and 1.0 are one choice, and 1 and true are two (JSON Schema Core 2020-12, 4.2.2).
         added = [value for value in after if same_as(value) not in was]
         removed = [value for value in before if same_as(value) not in now]
@@ -201,16 +297,47 @@ class _Difference:
             # A reader of outputs may not know the new value; 31.5 rules MINOR nevertheless.
             bump = broken if self.is_output else Bump.MINOR
             why = f"{', '.join(map(show, added))} may now be chosen"
-            yield Finding(path, "enum-value-added", why, bump, bump, Bump.MINOR, old, new, {"values": added})
+            yield Finding(
+                path,
+                "enum-value-added",
+                why,
+                bump,
+                bump,
+                Bump.MINOR,
+                old,
+                new,
+                {"values": added},
+            )
         if not added and not removed:
             why = "the same values are listed in another way"
-            yield Finding(path, "constraint-rewritten", why, Bump.PATCH, Bump.PATCH, None, old, new)
+            yield Finding(
+                path,
+                "constraint-rewritten",
+                why,
+                Bump.PATCH,
+                Bump.PATCH,
+                None,
+                old,
+                new,
+            )
         if removed:
             bump = Bump.MINOR if self.is_output else broken
             why = f"{', '.join(map(show, removed))} may no longer be chosen"
-            yield Finding(path, "enum-value-removed", why, bump, bump, None, old, new, {"values": removed})
+            yield Finding(
+                path,
+                "enum-value-removed",
+                why,
+                bump,
+                bump,
+                None,
+                old,
+                new,
+                {"values": removed},
+            )
 
-    def _objects(self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]) -> Iterator[Finding]:
+    def _objects(
+        self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]
+    ) -> Iterator[Finding]:
         before, after = old.get("properties", {}), new.get("properties", {})
         needed, needs = set(old.get("required", ())), set(new.get("required", ()))
         renamed = _renamed(before, after, needed, needs)
@@ -237,10 +364,22 @@ class _Difference:
                     if self.is_output
                     else f"{name!r} may be left out"
                 )
-                yield Finding((*path, name), "no-longer-required", why, bump, bump, ruling, old, new, {"name": name})
+                yield Finding(
+                    (*path, name),
+                    "no-longer-required",
+                    why,
+                    bump,
+                    bump,
+                    ruling,
+                    old,
+                    new,
+                    {"name": name},
+                )
         yield from self._rest(path, old, new)
 
-    def _renamed(self, path: tuple[str, ...], name: str, other: str, old: Any, new: Any) -> Finding:
+    def _renamed(
+        self, path: tuple[str, ...], name: str, other: str, old: Any, new: Any
+    ) -> Finding:
         required = name in old.get("required", ())
         why = f"{name!r} was renamed to {other!r}"
         details = {"name": name, "new_name": other}
@@ -248,11 +387,15 @@ class _Difference:
         practical = Bump.MAJOR if required or not self.is_output else Bump.MINOR
         ruling = Bump.MAJOR if required else None
         rule = "field-renamed" if self.is_output else "parameter-renamed"
-        return Finding((*path, name), rule, why, practical, Bump.MAJOR, ruling, old, new, details)
+        return Finding(
+            (*path, name), rule, why, practical, Bump.MAJOR, ruling, old, new, details
+        )
 
     def _removed(self, path: tuple[str, ...], name: str, old: Any, new: Any) -> Finding:
         schema, rest = old["properties"][name], new.get("additionalProperties", True)
-        required = name in old.get("required", ()) and name not in new.get("required", ())
+        required = name in old.get("required", ()) and name not in new.get(
+            "required", ()
+        )
         strict = self._judged(for_member(old, name), for_member(new, name))
         practical = Bump.MINOR if self.is_output else Bump.MAJOR
         if "additionalProperties" in new and rest is not False and not self.is_output:
@@ -265,11 +408,23 @@ class _Difference:
         ruling = Bump.MAJOR if required else None
         why = f"{name!r} is {'no longer returned' if self.is_output else 'no longer declared'}"
         rule = "field-removed" if self.is_output else "parameter-removed"
-        return Finding((*path, name), rule, why, practical, strict, ruling, old, new, {"name": name, "schema": schema})
+        return Finding(
+            (*path, name),
+            rule,
+            why,
+            practical,
+            strict,
+            ruling,
+            old,
+            new,
+            {"name": name, "schema": schema},
+        )
 
     def _added(self, path: tuple[str, ...], name: str, old: Any, new: Any) -> Finding:
         schema, rest = new["properties"][name], old.get("additionalProperties", True)
-        required = name in new.get("required", ()) and name not in old.get("required", ())
+        required = name in new.get("required", ()) and name not in old.get(
+            "required", ()
+        )
         strict = self._judged(for_member(old, name), for_member(new, name))
         practical = Bump.MINOR
         # An explicit `additionalProperties` says that callers may have sent this name before.
@@ -279,37 +434,95 @@ class _Difference:
         if required:  # it is now required, under any schema
             strict = max(strict, Bump.MINOR)
         if self.is_output:
-            ruling = Bump.MAJOR if required else Bump.MINOR  # 31.5: required output changed; an optional field added
+            ruling = (
+                Bump.MAJOR if required else Bump.MINOR
+            )  # 31.5: required output changed; an optional field added
             why = f"{name!r} is returned now" + ("" if required else ", sometimes")
-            return Finding((*path, name), "field-added", why, practical, strict, ruling, old, new, details)
+            return Finding(
+                (*path, name),
+                "field-added",
+                why,
+                practical,
+                strict,
+                ruling,
+                old,
+                new,
+                details,
+            )
         if required:
             why = f"{name!r} must be given now, and old calls do not give it"
             rule = "required-parameter-added"
-            return Finding((*path, name), rule, why, Bump.MAJOR, Bump.MAJOR, None, old, new, details)
+            return Finding(
+                (*path, name),
+                rule,
+                why,
+                Bump.MAJOR,
+                Bump.MAJOR,
+                None,
+                old,
+                new,
+                details,
+            )
         why = f"{name!r} may be given now"
         if strict is Bump.MAJOR:
             why += "; by set theory old calls might have sent anything under this name"
-        return Finding((*path, name), "optional-parameter-added", why, practical, strict, Bump.MINOR, old, new, details)
+        return Finding(
+            (*path, name),
+            "optional-parameter-added",
+            why,
+            practical,
+            strict,
+            Bump.MINOR,
+            old,
+            new,
+            details,
+        )
 
-    def _now_required(self, path: tuple[str, ...], name: str, old: Any, new: Any) -> Finding:
+    def _now_required(
+        self, path: tuple[str, ...], name: str, old: Any, new: Any
+    ) -> Finding:
         # 31.5: a change of what the output requires is MAJOR in either direction.
         bump = Bump.MINOR if self.is_output else Bump.MAJOR
         ruling = Bump.MAJOR if self.is_output else None
-        why = f"{name!r} is always there now" if self.is_output else f"{name!r} may no longer be left out"
-        return Finding((*path, name), "now-required", why, bump, bump, ruling, old, new, {"name": name})
+        why = (
+            f"{name!r} is always there now"
+            if self.is_output
+            else f"{name!r} may no longer be left out"
+        )
+        return Finding(
+            (*path, name),
+            "now-required",
+            why,
+            bump,
+            bump,
+            ruling,
+            old,
+            new,
+            {"name": name},
+        )
 
     def _rest(self, path: tuple[str, ...], old: Any, new: Any) -> Iterator[Finding]:
         """Yield what changed about the members that are not declared by name."""
-        if not _same(old.get("patternProperties", {}), new.get("patternProperties", {})):
+        if not _same(
+            old.get("patternProperties", {}), new.get("patternProperties", {})
+        ):
             keys = [set(node.get("patternProperties", {})) for node in (old, new)]
             # Under the same patterns schemas are compared one by one; otherwise the patterns' overlap is unknown.
             if keys[0] == keys[1]:
                 for pattern in sorted(keys[0]):
                     yield from self.at(
-                        (*path, "*"), old["patternProperties"][pattern], new["patternProperties"][pattern]
+                        (*path, "*"),
+                        old["patternProperties"][pattern],
+                        new["patternProperties"][pattern],
                     )
             else:
-                yield self._whole(path, "pattern-properties-changed", "the names that are allowed changed", old, new)
+                yield self._whole(
+                    path,
+                    "pattern-properties-changed",
+                    "the names that are allowed changed",
+                    old,
+                    new,
+                )
         before, after = (node.get("additionalProperties", True) for node in (old, new))
         written = [("additionalProperties" in node) for node in (old, new)]
         if _same(before, after) and written[0] == written[1]:
@@ -319,35 +532,66 @@ class _Difference:
             yield from self.at((*path, "*"), before, after)
             return
         strict = self._judged(before, after)
-        declared = [written[0] and before is not False, written[1] and after is not False]
+        declared = [
+            written[0] and before is not False,
+            written[1] and after is not False,
+        ]
         # If a schema does not mention undeclared members, callers are assumed to send none.
-        practical = min(strict, Bump.MINOR) if self.is_output or not declared[0] else strict
+        practical = (
+            min(strict, Bump.MINOR) if self.is_output or not declared[0] else strict
+        )
         if declared[1] and not declared[0]:
             practical = max(practical, Bump.MINOR)
         words = {True: "accepted", False: "refused"}
-        was, now = (words.get(value, "checked") if isinstance(value, bool) else "checked" for value in (before, after))
+        was, now = (
+            words.get(value, "checked") if isinstance(value, bool) else "checked"
+            for value in (before, after)
+        )
         why = f"undeclared members were {was} and are {now} now"
         rule = "additional-properties-changed"
-        yield Finding((*path, "*"), rule, why, practical, strict, None, old, new, {"undeclared": True})
+        yield Finding(
+            (*path, "*"),
+            rule,
+            why,
+            practical,
+            strict,
+            None,
+            old,
+            new,
+            {"undeclared": True},
+        )
 
-    def _arrays(self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]) -> Iterator[Finding]:
+    def _arrays(
+        self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]
+    ) -> Iterator[Finding]:
         before, after = old.get("prefixItems", []), new.get("prefixItems", [])
         # Places are compared by index; when their number changes, an item moves between `prefixItems` and `items`.
         if len(before) != len(after):
             keywords = {"type", "items", "prefixItems", "minItems", "maxItems"}
             parts = [_only(node, keywords) for node in (old, new)]
-            yield self._whole(path, "items-changed", "the number of items with their own schema changed", *parts)
+            yield self._whole(
+                path,
+                "items-changed",
+                "the number of items with their own schema changed",
+                *parts,
+            )
             return
         for index, (left, right) in enumerate(zip(before, after, strict=True)):
             yield from self.at((*path, str(index)), left, right)
         yield from self.at((*path, "*"), old.get("items", True), new.get("items", True))
 
     def _others(
-        self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any], handled: set[str]
+        self,
+        path: tuple[str, ...],
+        old: dict[str, Any],
+        new: dict[str, Any],
+        handled: set[str],
     ) -> Iterator[Finding]:
         words = (old.keys() | new.keys()) - handled - {"$ref", "$defs", "definitions"}
         changed = sorted(
-            word for word in words if not _same(old.get(word), new.get(word)) or (word in old) != (word in new)
+            word
+            for word in words
+            if not _same(old.get(word), new.get(word)) or (word in old) != (word in new)
         )
         if not changed:
             return
@@ -361,39 +605,80 @@ class _Difference:
         unknown = [word for word in changed if word not in _JUDGED]
         if unknown:
             why = f"{', '.join(unknown)} changed, which does not affect what is valid"
-            yield Finding(path, "annotation-changed", why, Bump.PATCH, Bump.PATCH, None, old, new)
+            yield Finding(
+                path, "annotation-changed", why, Bump.PATCH, Bump.PATCH, None, old, new
+            )
         judged = [word for word in changed if word in _JUDGED]
         if judged:
             yield self._of_keywords(path, judged, old, new)
 
-    def _branches(self, path: tuple[str, ...], keyword: str, old: dict[str, Any], new: dict[str, Any]) -> list[Finding]:
+    def _branches(
+        self,
+        path: tuple[str, ...],
+        keyword: str,
+        old: dict[str, Any],
+        new: dict[str, Any],
+    ) -> list[Finding]:
         """Return the differences inside branches that became others, so that they name the member and not the union."""
-        pairs = _pairs(old.get(keyword, ()), new.get(keyword, ()), in_order=keyword == "allOf")
+        pairs = _pairs(
+            old.get(keyword, ()), new.get(keyword, ()), in_order=keyword == "allOf"
+        )
         return [finding for pair in pairs for finding in self.at(path, *pair)]
 
-    def _is_shown_by(self, inside: list[Finding], keyword: str, old: dict[str, Any], new: dict[str, Any]) -> bool:
+    def _is_shown_by(
+        self,
+        inside: list[Finding],
+        keyword: str,
+        old: dict[str, Any],
+        new: dict[str, Any],
+    ) -> bool:
         """Whether what was found inside the branches is all that changed about the union."""
         # `oneOf` refuses values that two branches admit, which comparing single branches does not show.
         claimed = any(finding.set_theory is Bump.MAJOR for finding in inside)
         return keyword != "oneOf" or claimed or self._judged(old, new) < Bump.MAJOR
 
     def _of_keywords(
-        self, path: tuple[str, ...], judged: list[str], old: dict[str, Any], new: dict[str, Any]
+        self,
+        path: tuple[str, ...],
+        judged: list[str],
+        old: dict[str, Any],
+        new: dict[str, Any],
     ) -> Finding:
         # A keyword is compared with those that it depends on: `then` without `if` has no effect.
-        words = set(judged).union({"type"}, *(family for family in _FAMILIES if family & set(judged)))
+        words = set(judged).union(
+            {"type"}, *(family for family in _FAMILIES if family & set(judged))
+        )
         practical, strict = self._readings(*(_only(node, words) for node in (old, new)))
         if max(practical, strict) > Bump.PATCH:
             whole = self._readings(old, new)
             if Bump.MAJOR in (practical, strict) or whole == (Bump.PATCH, Bump.PATCH):
                 practical, strict = whole
         why = f"{', '.join(judged)} changed"
-        return Finding(path, f"{judged[0]}-changed", why, practical, strict, None, old, new)
+        return Finding(
+            path, f"{judged[0]}-changed", why, practical, strict, None, old, new
+        )
 
 
 _JUDGED = {
-    *("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "contains", "minContains", "maxContains"),
-    *("dependentRequired", "dependentSchemas", "propertyNames", "unevaluatedProperties", "unevaluatedItems"),
+    *(
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "if",
+        "then",
+        "else",
+        "contains",
+        "minContains",
+        "maxContains",
+    ),
+    *(
+        "dependentRequired",
+        "dependentSchemas",
+        "propertyNames",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+    ),
 }
 
 
@@ -409,14 +694,20 @@ def _pairs(old: Any, new: Any, *, in_order: bool) -> list[tuple[Any, Any]]:
         return []
     if in_order:
         return [pair for pair in zip(old, new, strict=True) if not _same(*pair)]
-    before = [branch for branch in old if not any(_same(branch, other) for other in new)]
+    before = [
+        branch for branch in old if not any(_same(branch, other) for other in new)
+    ]
     after = [branch for branch in new if not any(_same(branch, other) for other in old)]
     alike = len(before) == len(after) and all(map(_alike, before, after))
     return list(zip(before, after, strict=True)) if alike else []
 
 
 def _alike(old: Any, new: Any) -> bool:
-    if not isinstance(old, dict) or not isinstance(new, dict) or not _same(old.get("type"), new.get("type")):
+    if (
+        not isinstance(old, dict)
+        or not isinstance(new, dict)
+        or not _same(old.get("type"), new.get("type"))
+    ):
         return False
     names = [set(node.get("properties", {})) for node in (old, new)]
     return names[0] == names[1] or bool(names[0] & names[1])
@@ -436,12 +727,16 @@ def _bare(node: dict[str, Any]) -> dict[str, Any]:
 def _choices(node: dict[str, Any]) -> list[Any] | None:
     listed = node.get("enum")
     if "const" in node:  # next to an enum that does not list it, nothing fits
-        is_listed = not isinstance(listed, list) or any(same_as(each) == same_as(node["const"]) for each in listed)
+        is_listed = not isinstance(listed, list) or any(
+            same_as(each) == same_as(node["const"]) for each in listed
+        )
         return [node["const"]] if is_listed else []
     return list(listed) if isinstance(listed, list) else None
 
 
-def _renamed(before: Any, after: Any, needed: set[str], needs: set[str]) -> dict[str, str]:
+def _renamed(
+    before: Any, after: Any, needed: set[str], needs: set[str]
+) -> dict[str, str]:
     """Return the renamed properties: same schema, equally required, and only one candidate."""
     gone = [name for name in before if name not in after]
     come = [name for name in after if name not in before]
@@ -453,11 +748,16 @@ def _renamed(before: Any, after: Any, needed: set[str], needs: set[str]) -> dict
         like = [
             other
             for other in come
-            if (name in needed) == (other in needs) and _same(_stripped(before[name]), _stripped(after[other]))
+            if (name in needed) == (other in needs)
+            and _same(_stripped(before[name]), _stripped(after[other]))
         ]
         # 0.5 keeps `topic` -> `topics` and `count` -> `max_count`, and separates `lang` from `limit`.
-        near = [other for other in like if SequenceMatcher(None, name, other).ratio() >= 0.5]
-        pick = like if len(like) == 1 and (len(gone) == len(come) == 1 or near) else near
+        near = [
+            other for other in like if SequenceMatcher(None, name, other).ratio() >= 0.5
+        ]
+        pick = (
+            like if len(like) == 1 and (len(gone) == len(come) == 1 or near) else near
+        )
         if len(pick) == 1 and pick[0] not in found.values():
             found[name] = pick[0]
     return found

@@ -45,7 +45,10 @@ class Proof:
 
 
 def prove_migrations(
-    contract: Contract | Mapping[str, Any], *, examples: int = 200, counterexamples: Iterable[Any] = ()
+    contract: Contract | Mapping[str, Any],
+    *,
+    examples: int = 200,
+    counterexamples: Iterable[Any] = (),
 ) -> Proof:
     """Return whether every migration of *contract* converts generated values of its old version correctly.
 
@@ -60,7 +63,9 @@ def prove_migrations(
     >>> proof.holds
     True
     """
-    subject = contract if isinstance(contract, Contract) else Contract.from_dict(contract)
+    subject = (
+        contract if isinstance(contract, Contract) else Contract.from_dict(contract)
+    )
     cases, failures, unproven = 0, [], []
     for migration in subject.migrations:
         if migration.accepts is None:
@@ -72,19 +77,25 @@ def prove_migrations(
     return Proof(cases, tuple(failures), tuple(unproven))
 
 
-def migration_diagnostics(contract: Contract, path: str, *, examples: int = 50) -> list[Diagnostic]:
+def migration_diagnostics(
+    contract: Contract, path: str, *, examples: int = 50
+) -> list[Diagnostic]:
     """Return findings on the migrations of the contract in the file *path*."""
     found = []
     proof = prove_migrations(contract, examples=examples)
     for version in proof.unproven:
         text = f"the migration to {version} has no 'accepts', so it cannot be tried"
         hint = "add 'accepts', the input schema of the old version"
-        found.append(Diagnostic("migration-unproven", Severity.ADVICE, path, text, hint=hint))
+        found.append(
+            Diagnostic("migration-unproven", Severity.ADVICE, path, text, hint=hint)
+        )
     for failure in proof.failures:
         shown = json.dumps(failure["input"], ensure_ascii=False)
         text = f"the migration to {failure['to']} fails for {shown[:200]}: {failure['why']}"
         hint = "correct its steps, or narrow its 'accepts' to what old callers send"
-        found.append(Diagnostic("migration-fails", Severity.WARNING, path, text, hint=hint))
+        found.append(
+            Diagnostic("migration-fails", Severity.WARNING, path, text, hint=hint)
+        )
     return found
 
 
@@ -99,7 +110,9 @@ def _tried(
         narrow = old
     rest = chain(contract.migrations, migration.to)
     end = (rest or [migration])[-1].to
-    if contract.version is not None and not same_line(Version.parse(contract.version), end):
+    if contract.version is not None and not same_line(
+        Version.parse(contract.version), end
+    ):
         why = f"nothing leads on from {end} to {contract.version}, so every call of an older version is refused"
         return 0, [{"to": str(migration.to), "input": {}, "why": why}]
     tried = 0
@@ -113,7 +126,9 @@ def _tried(
         broken = _broken_law(contract, migration, rest, value)
         if broken is not None:
             cause, why = broken
-            found.setdefault(cause, {"to": str(migration.to), "input": value, "why": why})
+            found.setdefault(
+                cause, {"to": str(migration.to), "input": value, "why": why}
+            )
     return tried, [found[cause] for cause in sorted(found, key=lambda cause: cause[0])]
 
 
@@ -121,7 +136,11 @@ def _values(schema: Any) -> Iterator[Any]:
     """Yield a few values of the object *schema*, and then each value of each member in the first of them."""
     whole = [value for value in samples(schema, 20) if isinstance(value, dict)]
     yield from whole
-    for name, part in schema.get("properties", {}).items() if whole and isinstance(schema, dict) else ():
+    for name, part in (
+        schema.get("properties", {}).items()
+        if whole and isinstance(schema, dict)
+        else ()
+    ):
         yield from ({**whole[0], name: value} for value in samples(part, 20))
 
 
@@ -130,7 +149,10 @@ _Cause: TypeAlias = tuple[bool, str, str, str]
 
 
 def _broken_law(
-    contract: Contract, migration: Migration, rest: list[Migration], value: dict[str, Any]
+    contract: Contract,
+    migration: Migration,
+    rest: list[Migration],
+    value: dict[str, Any],
 ) -> tuple[_Cause, str] | None:
     before = json.dumps(value, sort_keys=True)
     try:
@@ -148,11 +170,20 @@ def _broken_law(
             if not coerced.fits:
                 wrong = explain(coerced.violations)[0]
                 who = (
-                    "the contract" if following is None else "the next version" if index == 0 else str(following.source)
+                    "the contract"
+                    if following is None
+                    else "the next version"
+                    if index == 0
+                    else str(following.source)
                 )
                 path = str((wrong.details or {}).get("path", ""))
                 is_beyond = wrong.code is ErrorCode.PARAM_OUT_OF_RANGE
-                cause = _cause(f"{index} {coerced.violations[0].keyword}", path, result, is_beyond=is_beyond)
+                cause = _cause(
+                    f"{index} {coerced.violations[0].keyword}",
+                    path,
+                    result,
+                    is_beyond=is_beyond,
+                )
                 end = " at the end of the chain" * bool(index)
                 return cause, f"{who} does not accept the result{end}: {wrong.message}"
             result = without_decimals(coerced.value)
@@ -161,7 +192,9 @@ def _broken_law(
                 result = following.apply(result)
             except SkillInputError as error:
                 path = error.path if isinstance(error, MigrationError) else ""
-                return _cause(f"chain {index}", path, result), f"further along the chain: {error}"
+                return _cause(
+                    f"chain {index}", path, result
+                ), f"further along the chain: {error}"
     return None
 
 
@@ -177,11 +210,19 @@ def _shape(following: Migration | None, contract: Contract) -> Schema | None:
     """Return what the migration *following* starts from, or the contract's own input after the last one."""
     if following is None:
         return contract.input
-    return None if following.accepts is None else Schema(_with_definitions(following.accepts, contract))
+    return (
+        None
+        if following.accepts is None
+        else Schema(_with_definitions(following.accepts, contract))
+    )
 
 
 def _with_definitions(schema: Any, contract: Contract) -> Any:
     """Return *schema* with the definitions of the contract's document around it."""
     document = contract.to_dict()
-    around = {word: document[word] for word in ("$schema", "$defs", "definitions") if word in document}
+    around = {
+        word: document[word]
+        for word in ("$schema", "$defs", "definitions")
+        if word in document
+    }
     return {**around, **schema} if isinstance(schema, dict) else schema

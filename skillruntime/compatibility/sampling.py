@@ -31,7 +31,24 @@ _FORMATS = {
     "json-pointer": "/a",
     "regex": "a+",
 }
-_TEXTS = ("a", "", "A", "ab", "a b", "0", "-", "1.5", "_", "é", "a" * 10, "/", ".", "A1", "z" * 40, " ")
+_TEXTS = (
+    "a",
+    "",
+    "A",
+    "ab",
+    "a b",
+    "0",
+    "-",
+    "1.5",
+    "_",
+    "é",
+    "a" * 10,
+    "/",
+    ".",
+    "A1",
+    "z" * 40,
+    " ",
+)
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 _GREATEST_FLOAT = sys.float_info.max
 _LARGE = Fraction(10**17 + 1)  # no float holds it exactly
@@ -75,7 +92,9 @@ def _values(schema: Any, depth: int) -> Iterator[Any]:
                     merged = _merged(merged, branch)
                 yield from _values(merged, depth)
             else:
-                yield from _in_turn([_values(_merged(rest, branch), depth) for branch in branches])
+                yield from _in_turn(
+                    [_values(_merged(rest, branch), depth) for branch in branches]
+                )
             return
     if "const" in schema:
         yield schema["const"]
@@ -83,12 +102,17 @@ def _values(schema: Any, depth: int) -> Iterator[Any]:
     if "enum" in schema:
         yield from schema["enum"]
         return
-    yield from schema.get("examples", ()) if isinstance(schema.get("examples"), list) else ()
+    yield from (
+        schema.get("examples", ()) if isinstance(schema.get("examples"), list) else ()
+    )
     # A default is likely to be valid, though JSON Schema does not require it (Validation 2020-12, 9.2).
     if schema.get("default") is not None:
         yield schema["default"]
     types = schema.get("type") or _guessed(schema)
-    makers = [_OF_TYPE[kind](schema, depth) for kind in ([types] if isinstance(types, str) else types)]
+    makers = [
+        _OF_TYPE[kind](schema, depth)
+        for kind in ([types] if isinstance(types, str) else types)
+    ]
     yield from _in_turn(makers)
 
 
@@ -105,12 +129,35 @@ def _in_turn(iterators: list[Iterator[Any]]) -> Iterator[Any]:
 
 def _guessed(schema: dict[str, Any]) -> tuple[str, ...]:
     hints = {
-        "object": ("properties", "required", "additionalProperties", "minProperties", "patternProperties"),
-        "array": ("items", "minItems", "maxItems", "contains", "prefixItems", "uniqueItems"),
-        "number": ("minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"),
+        "object": (
+            "properties",
+            "required",
+            "additionalProperties",
+            "minProperties",
+            "patternProperties",
+        ),
+        "array": (
+            "items",
+            "minItems",
+            "maxItems",
+            "contains",
+            "prefixItems",
+            "uniqueItems",
+        ),
+        "number": (
+            "minimum",
+            "maximum",
+            "multipleOf",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+        ),
         "string": ("minLength", "maxLength", "pattern", "format"),
     }
-    likely = [kind for kind, keywords in hints.items() if any(keyword in schema for keyword in keywords)]
+    likely = [
+        kind
+        for kind, keywords in hints.items()
+        if any(keyword in schema for keyword in keywords)
+    ]
     return (*likely, *(kind for kind in _TYPES if kind not in likely))
 
 
@@ -134,7 +181,10 @@ def _both(keyword: str, mine: Any, value: Any) -> Any:
     if keyword in ("required", "allOf"):
         return [*mine, *(item for item in value if item not in mine)]
     if keyword in ("properties", "patternProperties"):
-        shared = {name: _merged(mine[name], value[name]) for name in mine.keys() & value.keys()}
+        shared = {
+            name: _merged(mine[name], value[name])
+            for name in mine.keys() & value.keys()
+        }
         return {**mine, **value, **shared}
     if keyword in BRANCHES:  # one of these and one of those
         pairs = islice(product(mine, value), _BRANCHES)
@@ -145,7 +195,11 @@ def _both(keyword: str, mine: Any, value: Any) -> Any:
         return min(mine, value)
     if keyword in ("enum", "type"):
         others = value if isinstance(value, list) else [value]
-        both = [item for item in (mine if isinstance(mine, list) else [mine]) if item in others]
+        both = [
+            item
+            for item in (mine if isinstance(mine, list) else [mine])
+            if item in others
+        ]
         return both or mine
     return mine
 
@@ -170,7 +224,9 @@ def _numbers(schema: dict[str, Any], _: int) -> Iterator[float]:
     """Yield numbers at, next to and between the bounds, exactly: a float overflows on a long integer."""
     is_integer = schema.get("type") == "integer"
     words = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-    low, high, above, below, step = (exact_number(schema[word]) if word in schema else None for word in words)
+    low, high, above, below, step = (
+        exact_number(schema[word]) if word in schema else None for word in words
+    )
     bottom = max((bound for bound in (low, above) if bound is not None), default=None)
     top = min((bound for bound in (high, below) if bound is not None), default=None)
     unit = step or Fraction(1)
@@ -183,7 +239,17 @@ def _numbers(schema: dict[str, Any], _: int) -> Iterator[float]:
         tried += [last, last - unit, top - Fraction(1, 2)]
     if bottom is not None and top is not None:
         tried.append((bottom + top) / 2)
-    tried += [low, high, Fraction(0), unit, -unit, Fraction(1), Fraction(-1), Fraction(1, 2), _LARGE]
+    tried += [
+        low,
+        high,
+        Fraction(0),
+        unit,
+        -unit,
+        Fraction(1),
+        Fraction(-1),
+        Fraction(1, 2),
+        _LARGE,
+    ]
     for value in tried:
         if value is None or not _is_between(value, low, high, above, below):
             continue
@@ -194,7 +260,11 @@ def _numbers(schema: dict[str, Any], _: int) -> Iterator[float]:
 
 
 def _is_between(
-    value: Fraction, low: Fraction | None, high: Fraction | None, above: Fraction | None, below: Fraction | None
+    value: Fraction,
+    low: Fraction | None,
+    high: Fraction | None,
+    above: Fraction | None,
+    below: Fraction | None,
 ) -> bool:
     if (low is not None and value < low) or (high is not None and value > high):
         return False
@@ -206,10 +276,18 @@ def _arrays(schema: dict[str, Any], depth: int) -> Iterator[list[Any]]:
     if low > _MOST_ITEMS:
         return
     inner = list(islice(_values(schema.get("items", True), depth + 1), 6))
-    wanted = list(islice(_values(schema["contains"], depth + 1), 3)) if "contains" in schema else []
-    firsts = [next(_values(item, depth + 1), None) for item in schema.get("prefixItems", ())]
+    wanted = (
+        list(islice(_values(schema["contains"], depth + 1), 3))
+        if "contains" in schema
+        else []
+    )
+    firsts = [
+        next(_values(item, depth + 1), None) for item in schema.get("prefixItems", ())
+    ]
     base = firsts + wanted[:1] * schema.get("minContains", 1)
-    for length in dict.fromkeys([low, max(low, 1), len(base), low + 1, min(high, low + 3)]):
+    for length in dict.fromkeys(
+        [low, max(low, 1), len(base), low + 1, min(high, low + 3)]
+    ):
         if length <= high and (inner or length <= len(base)):
             yield [*base[:length], *_several(inner, length - len(base), schema)]
     if wanted:
@@ -225,29 +303,51 @@ def _several(inner: list[Any], number: int, schema: dict[str, Any]) -> list[Any]
 
 
 def _objects(schema: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
-    properties, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+    properties, others = (
+        schema.get("properties", {}),
+        schema.get("additionalProperties", True),
+    )
     names = schema.get("propertyNames", True)
 
     def a_value(name: str) -> Any:
         return next(_values(properties.get(name, others), depth + 1), None)
 
     base = {name: a_value(name) for name in schema.get("required", ())}
-    allowed = samples({"type": "string", **names}, 6) if isinstance(names, dict) and names else []
-    for name in (*properties, *allowed, *(f"key{index}" for index in range(min(schema.get("minProperties", 0), 50)))):
+    allowed = (
+        samples({"type": "string", **names}, 6)
+        if isinstance(names, dict) and names
+        else []
+    )
+    for name in (
+        *properties,
+        *allowed,
+        *(f"key{index}" for index in range(min(schema.get("minProperties", 0), 50))),
+    ):
         if len(base) < schema.get("minProperties", 0):
             base.setdefault(name, a_value(name))
     yield base
     for pattern, child in schema.get("patternProperties", {}).items():
         for name in islice(_matching(pattern, 0, None), 2):
-            yield from ({**base, name: value} for value in islice(_values(child, depth + 1), 4))
+            yield from (
+                {**base, name: value} for value in islice(_values(child, depth + 1), 4)
+            )
     yield from ({**base, name: None} for name in allowed)
     for name, child in properties.items():
-        yield from ({**base, name: value} for value in islice(_values(child, depth + 1), 4 if name in base else 2))
+        yield from (
+            {**base, name: value}
+            for value in islice(_values(child, depth + 1), 4 if name in base else 2)
+        )
     if others is not False:
-        yield from ({**base, "another": value} for value in islice(_values(others, depth + 1), 2))
+        yield from (
+            {**base, "another": value}
+            for value in islice(_values(others, depth + 1), 2)
+        )
     # One object with every member: constraints between members often need several at once.
     if depth < _DEPTH - 2 and properties:
-        yield {**{name: a_value(name) for name, child in properties.items() if child}, **base}
+        yield {
+            **{name: a_value(name) for name, child in properties.items() if child},
+            **base,
+        }
 
 
 _OF_TYPE: dict[str, Any] = {
@@ -264,7 +364,9 @@ _OF_TYPE: dict[str, Any] = {
 def _matching(pattern: str, low: int, high: int | None) -> Iterator[str]:
     """Yield texts that *pattern* matches, of several lengths; nothing where its syntax is not Python's."""
     try:
-        tree = import_module("re._parser").parse(pattern)  # private, and the only reader of patterns there is
+        tree = import_module("re._parser").parse(
+            pattern
+        )  # private, and the only reader of patterns there is
     except (ImportError, re.error, RecursionError):
         return
     # Repetitions are written low, low+1, ... times, until the length fits.
@@ -294,7 +396,9 @@ def _written(tree: Any, more: int) -> Iterator[str]:
                 low, high, inner = argument
                 # An open repeat has MAXREPEAT as its upper bound, which is 2**32 - 1 in CPython.
                 count = min(low + more, int(high), low + 50)
-                yield from chain.from_iterable(_written(inner, more) for _ in range(count))
+                yield from chain.from_iterable(
+                    _written(inner, more) for _ in range(count)
+                )
             case "SUBPATTERN":
                 yield from _written(argument[3], more)
             case "BRANCH":
@@ -315,10 +419,20 @@ def _one_of(members: Any, more: int) -> str:
             case "LITERAL":
                 options.append(chr(argument))
             case "RANGE":
-                options += [chr(argument[0]), chr(argument[1]), chr((argument[0] + argument[1]) // 2)]
+                options += [
+                    chr(argument[0]),
+                    chr(argument[1]),
+                    chr((argument[0] + argument[1]) // 2),
+                ]
             case "CATEGORY":
                 digit = "DIGIT" in str(argument)
-                options += [" "] if "SPACE" in str(argument) else ["1", "2"] if digit else ["a", "1", "_"]
+                options += (
+                    [" "]
+                    if "SPACE" in str(argument)
+                    else ["1", "2"]
+                    if digit
+                    else ["a", "1", "_"]
+                )
     if negated:
         return next((text for text in "aA1 -_.~é" if text not in options), "z")
     return options[more % len(options)]

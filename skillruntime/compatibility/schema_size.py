@@ -9,16 +9,52 @@ from typing import Any
 
 __all__ = ["Budget", "SchemaSize", "measure", "without_descriptions"]
 
-_NAMED = {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions", "dependencies"}
-_IN_PLACE = {"anyOf", "oneOf", "allOf", "not", "if", "then", "else", "contains", "propertyNames"}
+_NAMED = {
+    "properties",
+    "patternProperties",
+    "dependentSchemas",
+    "$defs",
+    "definitions",
+    "dependencies",
+}
+_IN_PLACE = {
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "propertyNames",
+}
 _LISTED = {"properties", "patternProperties", "prefixItems", "required"}
 _DEPENDENT = {"dependentRequired", "dependentSchemas", "dependencies"}
-_VALUES = {"const", "enum", "required", "dependentRequired", "type", "default", "examples"}
-_DESCRIBING = {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"}
+_VALUES = {
+    "const",
+    "enum",
+    "required",
+    "dependentRequired",
+    "type",
+    "default",
+    "examples",
+}
+_DESCRIBING = {
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "$comment",
+}
 
 _OF_A_QUESTION = 15_000  # what the smallest schemas cost
 _OF_A_DEPENDENCY = 4
-_MOST_REFERENCES = 300  # the engine descends once for each, and 1,000 overflow the stack of a thread
+_MOST_REFERENCES = (
+    300  # the engine descends once for each, and 1,000 overflow the stack of a thread
+)
 _TOO_MANY = 10**12
 
 
@@ -68,13 +104,21 @@ def _measured(schema: Any) -> SchemaSize:
     for keyword, value in schema.items():
         inside = [_measured(child) for child in _children(keyword, value)]
         inner = sum(size.parts for size in inside)
-        listed = 3 * isqrt(len(value)) if keyword == "enum" and isinstance(value, list) else 0
+        listed = (
+            3 * isqrt(len(value))
+            if keyword == "enum" and isinstance(value, list)
+            else 0
+        )
         parts += inner + listed + (keyword == "$ref")
-        steps += sum(size.steps for size in inside) + (20 * len(str(value)) if keyword == "pattern" else 0)
+        steps += sum(size.steps for size in inside) + (
+            20 * len(str(value)) if keyword == "pattern" else 0
+        )
         wide += listed + _width(keyword, value, inner)
         ways = min(ways * _ways(keyword, [size.ways for size in inside]), _TOO_MANY)
     # A part of a union is counted in all unions around it too, as the engine meets it again in each.
-    references = _references(schema) if "$defs" in schema or "definitions" in schema else 0
+    references = (
+        _references(schema) if "$defs" in schema or "definitions" in schema else 0
+    )
     steps += max(wide, ways) ** 4 + (_TOO_MANY if references > _MOST_REFERENCES else 0)
     return SchemaSize(parts, ways, steps)
 
@@ -128,7 +172,11 @@ def without_descriptions(schema: Any) -> Any:
     found = {}
     for keyword, value in schema.items():
         if keyword in _NAMED and isinstance(value, dict):
-            found[keyword] = {name: without_descriptions(child) for name, child in value.items()}
+            found[keyword] = {
+                name: without_descriptions(child) for name, child in value.items()
+            }
         elif keyword not in _DESCRIBING:
-            found[keyword] = value if keyword in _VALUES else without_descriptions(value)
+            found[keyword] = (
+                value if keyword in _VALUES else without_descriptions(value)
+            )
     return found

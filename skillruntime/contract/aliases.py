@@ -17,10 +17,16 @@ def names_by_alias(document: Mapping[str, Any]) -> dict[str, str]:
     >>> names_by_alias({"aliases": {"path": ["file_path", "file"]}})
     {'file_path': 'path', 'file': 'path'}
     """
-    return {alias: name for name, aliases in document.get("aliases", {}).items() for alias in aliases}
+    return {
+        alias: name
+        for name, aliases in document.get("aliases", {}).items()
+        for alias in aliases
+    }
 
 
-def alias_faults(document: Mapping[str, Any], declared: Collection[str], older: Collection[str]) -> list[str]:
+def alias_faults(
+    document: Mapping[str, Any], declared: Collection[str], older: Collection[str]
+) -> list[str]:
     """Return what is wrong with the aliases of *document*.
 
     An alias means one of the parameters that are *declared*, and is not one itself, nor one of *older* versions.
@@ -34,14 +40,20 @@ def alias_faults(document: Mapping[str, Any], declared: Collection[str], older: 
             if alias in declared:
                 faults.append(f"/aliases/{name}: {alias!r} is a parameter itself")
             elif alias in older:
-                faults.append(f"/aliases/{name}: {alias!r} is a parameter of an older version; migrations rename it")
+                faults.append(
+                    f"/aliases/{name}: {alias!r} is a parameter of an older version; migrations rename it"
+                )
             elif alias in meant:
-                faults.append(f"/aliases/{name}: {alias!r} is an alias of {meant[alias]!r} too")
+                faults.append(
+                    f"/aliases/{name}: {alias!r} is an alias of {meant[alias]!r} too"
+                )
             meant.setdefault(alias, name)
     return faults
 
 
-def with_own_names(arguments: dict[str, Any], names: Mapping[str, str]) -> tuple[dict[str, Any], tuple[Repair, ...]]:
+def with_own_names(
+    arguments: dict[str, Any], names: Mapping[str, str]
+) -> tuple[dict[str, Any], tuple[Repair, ...]]:
     """Return *arguments* with each alias renamed, and a repair for each; *names* are the parameters by alias.
 
     A value that is sent under several names of a parameter counts once, as it was sent under the parameter's own.
@@ -53,7 +65,9 @@ def with_own_names(arguments: dict[str, Any], names: Mapping[str, str]) -> tuple
     repairs = []
     for key, value in arguments.items():
         name = names.get(key, key)
-        kept = renamed.setdefault(name, arguments.get(name, value))  # what is sent under the own name, if anything
+        kept = renamed.setdefault(
+            name, arguments.get(name, value)
+        )  # what is sent under the own name, if anything
         if kept is not value and not is_same(kept, value):
             raise _differing(name, key)
         if name != key:

@@ -11,9 +11,19 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Annotated, Any, NotRequired, Union
 
-from pydantic import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+from pydantic import (
+    PydanticInvalidForJsonSchema,
+    PydanticSchemaGenerationError,
+    PydanticUserError,
+    TypeAdapter,
+)
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticUndefined, SchemaError, SchemaValidator, to_jsonable_python
+from pydantic_core import (
+    PydanticUndefined,
+    SchemaError,
+    SchemaValidator,
+    to_jsonable_python,
+)
 from typing_extensions import TypedDict
 
 from skillruntime.contract.plain_json import find_fault
@@ -27,7 +37,9 @@ def is_model(annotation: Any) -> bool:
     """Whether *annotation* is a class of named fields: a pydantic model, a dataclass or a TypedDict."""
     if not isinstance(annotation, type):
         return False
-    has_fields = hasattr(annotation, "model_json_schema") or hasattr(annotation, "__dataclass_fields__")
+    has_fields = hasattr(annotation, "model_json_schema") or hasattr(
+        annotation, "__dataclass_fields__"
+    )
     return has_fields or _is_dict(annotation)
 
 
@@ -41,9 +53,15 @@ def adapter_of(annotation: Any, label: str) -> TypeAdapter[Any]:
         return TypeAdapter(_for_pydantic(annotation))
     except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
         # Of an unknown class pydantic's text says how to configure a model, which does not help here.
-        reason = "" if isinstance(error, PydanticSchemaGenerationError) else ": " + str(error).partition("\n")[0]
+        reason = (
+            ""
+            if isinstance(error, PydanticSchemaGenerationError)
+            else ": " + str(error).partition("\n")[0]
+        )
         shown = getattr(annotation, "__name__", annotation)
-        raise unusable(f"{label}: {shown} cannot be made from JSON{reason}", _ANNOTATE) from None
+        raise unusable(
+            f"{label}: {shown} cannot be made from JSON{reason}", _ANNOTATE
+        ) from None
 
 
 def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[str, Any]:
@@ -52,13 +70,19 @@ def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[st
     Raises:
         InvalidSkillError: it has none.
     """
-    adapter = annotation if isinstance(annotation, TypeAdapter) else adapter_of(annotation, label)
+    adapter = (
+        annotation
+        if isinstance(annotation, TypeAdapter)
+        else adapter_of(annotation, label)
+    )
     try:
         return adapter.json_schema(mode=mode, schema_generator=SchemaWriter)
     except (PydanticInvalidForJsonSchema, PydanticUserError):
         # pydantic's own text names its internal schemas, which a reader has never seen.
         shown = getattr(annotation, "__name__", annotation)
-        raise unusable(f"{label}: {str(shown)[:80]} has no JSON Schema", _ANNOTATE) from None
+        raise unusable(
+            f"{label}: {str(shown)[:80]} has no JSON Schema", _ANNOTATE
+        ) from None
 
 
 class SchemaWriter(GenerateJsonSchema):
@@ -108,7 +132,9 @@ def plain_default(default: Any, validate: Callable[[Any], Any] | None) -> Any:
         return PydanticUndefined
     try:
         plain = to_jsonable_python(default)
-        if find_fault(plain) is None and (validate is None or bool(validate(plain) == validate(default))):
+        if find_fault(plain) is None and (
+            validate is None or bool(validate(plain) == validate(default))
+        ):
             return plain
     except Exception:  # validators and comparisons are the host's own code
         pass
@@ -127,8 +153,14 @@ def tidied(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
     which would hide a misspelt argument.
     """
     definitions = schema.pop("$defs", {})
-    uses = {name: _count(f"#/$defs/{name}", [schema, definitions]) for name in definitions}
-    inline = {name for name, times in uses.items() if times == 1 and not _count(f"#/$defs/{name}", definitions[name])}
+    uses = {
+        name: _count(f"#/$defs/{name}", [schema, definitions]) for name in definitions
+    }
+    inline = {
+        name
+        for name, times in uses.items()
+        if times == 1 and not _count(f"#/$defs/{name}", definitions[name])
+    }
 
     def tidy(part: Any, *, is_schema: bool = True) -> Any:
         if isinstance(part, list):
@@ -139,18 +171,30 @@ def tidied(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
             return {name: tidy(each) for name, each in part.items()}
         reference = str(part.get("$ref", "")).removeprefix("#/$defs/")
         if reference in inline:
-            part = {**definitions[reference], **{key: value for key, value in part.items() if key != "$ref"}}
+            part = {
+                **definitions[reference],
+                **{key: value for key, value in part.items() if key != "$ref"},
+            }
         made: dict[str, Any] = {}
         for key, value in part.items():
-            if key in ("title", "discriminator"):  # discriminator is OpenAPI's, not JSON Schema's
+            if key in (
+                "title",
+                "discriminator",
+            ):  # discriminator is OpenAPI's, not JSON Schema's
                 continue
-            made[key] = value if key in _VALUES else tidy(value, is_schema=key not in ("properties", "$defs"))
+            made[key] = (
+                value
+                if key in _VALUES
+                else tidy(value, is_schema=key not in ("properties", "$defs"))
+            )
         if closed and "properties" in made and "additionalProperties" not in made:
             made["additionalProperties"] = False
         return made
 
     result: dict[str, Any] = tidy(schema)
-    kept = {name: tidy(each) for name, each in definitions.items() if name not in inline}
+    kept = {
+        name: tidy(each) for name, each in definitions.items() if name not in inline
+    }
     return {**result, "$defs": kept} if kept else result
 
 
@@ -159,13 +203,19 @@ _VALUES = ("default", "const", "enum", "examples", "required")
 
 def _count(reference: str, part: Any) -> int:
     if isinstance(part, dict):
-        return (part.get("$ref") == reference) + sum(_count(reference, each) for each in part.values())
-    return sum(_count(reference, each) for each in part) if isinstance(part, list) else 0
+        return (part.get("$ref") == reference) + sum(
+            _count(reference, each) for each in part.values()
+        )
+    return (
+        sum(_count(reference, each) for each in part) if isinstance(part, list) else 0
+    )
 
 
 def unusable(what: str, action: str) -> InvalidSkillError:
     """Return the error of a function that cannot be a skill: *what* is wrong, and the next step."""
-    return InvalidSkillError(f"{what}; {action[0].lower()}{action[1:]}", suggested_action=action)
+    return InvalidSkillError(
+        f"{what}; {action[0].lower()}{action[1:]}", suggested_action=action
+    )
 
 
 def _for_pydantic(annotation: Any) -> Any:
@@ -175,11 +225,19 @@ def _for_pydantic(annotation: Any) -> Any:
     """
     if sys.version_info >= (3, 12):
         return annotation
-    if isinstance(annotation, type) and _is_dict(annotation) and type(annotation).__module__ == "typing":
+    if (
+        isinstance(annotation, type)
+        and _is_dict(annotation)
+        and type(annotation).__module__ == "typing"
+    ):
         required: frozenset[str] = getattr(annotation, "__required_keys__", frozenset())
         fields = {
-            name: _for_pydantic(hint) if name in required else NotRequired[_for_pydantic(hint)]
-            for name, hint in typing.get_type_hints(annotation, include_extras=True).items()
+            name: _for_pydantic(hint)
+            if name in required
+            else NotRequired[_for_pydantic(hint)]
+            for name, hint in typing.get_type_hints(
+                annotation, include_extras=True
+            ).items()
         }
         make: Any = TypedDict  # in its functional form, which type checkers accept for literals only
         made = make(annotation.__name__, fields)

@@ -13,7 +13,13 @@ from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple, NoReturn
 
 from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.json_text import TOO_DEEP, LenientParser, UnreadableError, decode, has_unclear_escape
+from skillruntime.contract.json_text import (
+    TOO_DEEP,
+    LenientParser,
+    UnreadableError,
+    decode,
+    has_unclear_escape,
+)
 from skillruntime.contract.plain_json import find_fault, is_unicode
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
@@ -22,8 +28,15 @@ MAX_ENCODED = 2
 # The finish reasons by which a provider says that the model stopped by itself, as each writes it.
 FINISHED = frozenset(
     {
-        *("stop", "tool_calls", "function_call"),  # OpenAI, and the many servers that speak its protocol
-        *("end_turn", "tool_use"),  # Anthropic; its `stop_sequence` may end a text anywhere
+        *(
+            "stop",
+            "tool_calls",
+            "function_call",
+        ),  # OpenAI, and the many servers that speak its protocol
+        *(
+            "end_turn",
+            "tool_use",
+        ),  # Anthropic; its `stop_sequence` may end a text anywhere
         "STOP",  # Gemini
         *("COMPLETE", "TOOL_CALL"),  # Cohere
         "eos",  # Hugging Face's text generation server: `eos_token` is left out, for it also ends what was cut
@@ -32,7 +45,14 @@ FINISHED = frozenset(
 # The finish reasons, in small letters, by which a provider says that the model was interrupted.
 CUT_OFF_REASONS = frozenset(
     {
-        *("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete"),
+        *(
+            "length",
+            "max_tokens",
+            "max_output_tokens",
+            "model_length",
+            "model_context_window_exceeded",
+            "incomplete",
+        ),
         *("content_filter", "safety"),
     }
 )
@@ -94,10 +114,18 @@ def parse_arguments(
     """
     # Before any parsing: a text that was cut off may be whole JSON by chance.
     if finish_reason is not None and str(finish_reason).lower() in CUT_OFF_REASONS:
-        fail(UnreadableError(f"stop early: the model was cut off (finish_reason {finish_reason})", cut=True), True)
+        fail(
+            UnreadableError(
+                f"stop early: the model was cut off (finish_reason {finish_reason})",
+                cut=True,
+            ),
+            True,
+        )
     failure: UnreadableError | None = None
     try:
-        parsed = _parse(text, _Options(literals, str(finish_reason) in FINISHED, names, tool))
+        parsed = _parse(
+            text, _Options(literals, str(finish_reason) in FINISHED, names, tool)
+        )
         if "\\u" in text or not text.isascii():
             _check_unicode(parsed.value)
     except UnreadableError as error:
@@ -174,7 +202,9 @@ def _without_fence(text: str, marks: Iterable[str] = _FENCES) -> str:
             if mark in ("```", "~~~"):
                 return _LANGUAGE.sub("", inside, count=1)
             if "\\" in inside and inside.strip()[:1] in ("{", "["):
-                raise UnreadableError("the backslashes inside the quotes can be read in two ways")
+                raise UnreadableError(
+                    "the backslashes inside the quotes can be read in two ways"
+                )
             return inside
     return text
 
@@ -222,13 +252,16 @@ def fail(error: UnreadableError, quoting: bool) -> NoReturn:
         raise too_deep() from None
     raise SkillInputError(
         f"The arguments are not one JSON object: {message}",
-        suggested_action=error.action or "Send the arguments again as exactly one JSON object",
+        suggested_action=error.action
+        or "Send the arguments again as exactly one JSON object",
     ) from None
 
 
 def _parse(text: str, options: _Options) -> Parsed:
     if len(text) > MAX_CHARACTERS:
-        raise UnreadableError(f"the text has {len(text)} characters, more than {MAX_CHARACTERS}")
+        raise UnreadableError(
+            f"the text has {len(text)} characters, more than {MAX_CHARACTERS}"
+        )
     # RFC 8259, section 8.1: a parser may ignore a byte order mark; editors on Windows write it.
     text = text.removeprefix("\ufeff").strip()
     # What OpenAI-compatible servers send for a call without arguments; the schema decides whether that is enough.
@@ -245,7 +278,9 @@ def _parse(text: str, options: _Options) -> Parsed:
         parsed = _repaired(text, options)
     # Models that write JSON inside JSON sometimes encode the whole once more.
     if isinstance(parsed.value, str) and options.encoded < MAX_ENCODED:
-        return _behind((*parsed.rules, "double-encoding"), _encoded_once(parsed.value, options))
+        return _behind(
+            (*parsed.rules, "double-encoding"), _encoded_once(parsed.value, options)
+        )
     if not isinstance(parsed.value, dict | list):
         kind = {str: "a string", bool: "a boolean"}.get(type(parsed.value), "a number")
         raise UnreadableError(f"they are {kind}")
@@ -262,14 +297,18 @@ def _encoded_once(text: str, options: _Options) -> Parsed:
     A model that escapes the quotes alone writes the path `C:\\\\temp` as it is in JSON; decoded, it holds a tab.
     """
     if "\\" in text and text.lstrip()[:1] in ("{", "[") and has_unclear_escape(text):
-        raise UnreadableError("the backslashes inside the quotes can be read in two ways")
+        raise UnreadableError(
+            "the backslashes inside the quotes can be read in two ways"
+        )
     return _parse(text, options.deeper())
 
 
 def _check_unicode(value: Any) -> None:
     try:
         if not is_unicode(value):
-            raise UnreadableError("a string holds half of a surrogate pair, which is not a Unicode character")
+            raise UnreadableError(
+                "a string holds half of a surrogate pair, which is not a Unicode character"
+            )
     except RecursionError:
         raise UnreadableError(TOO_DEEP) from None
 
@@ -296,13 +335,19 @@ def _repaired(text: str, options: _Options) -> Parsed:
     # Its patterns take a fifth of the time of an import, and few texts need them.
     from skillruntime.contract.call_forms import calls_of_text
 
-    found = calls_of_text(text, may_close=options.may_close, names=options.names, tool=options.tool)
+    found = calls_of_text(
+        text, may_close=options.may_close, names=options.names, tool=options.tool
+    )
     if not found and "{" in text:
-        raise UnreadableError("the only object is the model's reasoning, or a result", action=_ONE_CALL)
+        raise UnreadableError(
+            "the only object is the model's reasoning, or a result", action=_ONE_CALL
+        )
     if not found:
         raise UnreadableError("they are {}", text[:200])
     if len(found) > 1:
-        raise UnreadableError("there is more than one object in one text", action=_ONE_CALL)
+        raise UnreadableError(
+            "there is more than one object in one text", action=_ONE_CALL
+        )
     call = found[0]
     if call.fault is not None:
         raise call.fault
@@ -316,7 +361,8 @@ _ONE_CALL = "Send one call at a time, each as exactly one JSON object"
 def several_calls(count: int) -> SkillInputError:
     """Return the error of *count* calls in one text: running one of them would lose the others."""
     return SkillInputError(
-        f"The arguments are not one JSON object: there are {count} calls in one text", suggested_action=_ONE_CALL
+        f"The arguments are not one JSON object: there are {count} calls in one text",
+        suggested_action=_ONE_CALL,
     )
 
 
@@ -329,12 +375,16 @@ def _whole(text: str, options: _Options) -> Parsed:
     while parser.rest()[:1] == "{":
         following = parser.value(0)
         if value and not is_same(following, value):
-            raise UnreadableError("there is more than one object in one text", action=_ONE_CALL)
+            raise UnreadableError(
+                "there is more than one object in one text", action=_ONE_CALL
+            )
         parser.note("repeated-object" if value else "empty-object")
         value = following
         parser.space()
     if parser.position != len(text):
         raise UnreadableError("after it comes {}", parser.rest())
     if text[0] == "'" and "\\" in text:
-        raise UnreadableError("the backslashes inside the quotes can be read in two ways")
+        raise UnreadableError(
+            "the backslashes inside the quotes can be read in two ways"
+        )
     return Parsed(value, tuple(parser.rules))

@@ -12,15 +12,28 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from skillruntime.contract.json_text import LITERAL_DECODER, LenientParser, UnreadableError
+from skillruntime.contract.json_text import (
+    LITERAL_DECODER,
+    LenientParser,
+    UnreadableError,
+)
 from skillruntime.contract.prose import fault_after, fault_before, fault_of_values
-from skillruntime.contract.templates import TEMPLATES, Template, python_call, read_parameters
+from skillruntime.contract.templates import (
+    TEMPLATES,
+    Template,
+    python_call,
+    read_parameters,
+)
 from skillruntime.contract.tool_names import ARGUMENT_KEYS, NAME_KEYS, folded
 
 _NAME = r"[^\W\d][\w.:/-]{0,120}"
-_KEYS = "|".join(sorted((re.sub("[_ ]", "[_ ]?", key) for key in NAME_KEYS), key=len, reverse=True))
+_KEYS = "|".join(
+    sorted((re.sub("[_ ]", "[_ ]?", key) for key in NAME_KEYS), key=len, reverse=True)
+)
 # Reasoning, by the tags and tokens that models open and close it with.
-_THOUGHT = r"think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad|seed:think"
+_THOUGHT = (
+    r"think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad|seed:think"
+)
 # What a tool returned, by the tags of chat templates.
 _RESULT = r"(?:tool|function)_(?:response|result|output)s?|tool_call_result|observation|response|results?|output"
 # Openings without a pair of tags, and what closes each. Of a turn that is a tool's, the token that ends a turn.
@@ -40,7 +53,11 @@ _TOKENS = {
     "<|tool_response>": "<tool_response|>",
     "<|channel>thought": "<channel|>",
 }
-_THOUGHT_CLOSERS = [re.escape(closer) for closer in _TOKENS.values() if re.search("(?i)think|thought", closer)]
+_THOUGHT_CLOSERS = [
+    re.escape(closer)
+    for closer in _TOKENS.values()
+    if re.search("(?i)think|thought", closer)
+]
 _TOOL_TAGS = (
     r"(?:antml:|minimax:|\uff5cDSML\uff5c)?(?:(?:tool|function)_?(?:calls?|uses?)|functions?|tools?|calls?|invoke)|"
 ) + "|".join(ARGUMENT_KEYS)
@@ -69,12 +86,16 @@ _SECTION_END = r"^(?=[ \t*]*(?:Thought|Action|Final Answer)[ \t*]*:|[ \t]*(?:<to
 _MESSAGE_END = re.compile(r"<\|(?:end|call|return|start)\|>")
 _RECIPIENT = re.compile(r"\bto=(?P<name>functions\.[^\s<]+)")
 _PYTHON = re.compile(rf"\s*(?P<bracket>\[\s*)?(?P<name>{_NAME})\(")
-_PYTHON_MARKS = frozenset({"", "<|python_tag|>", "```tool_code", "<tool_call>", "<|tool_call_start|>"})
+_PYTHON_MARKS = frozenset(
+    {"", "<|python_tag|>", "```tool_code", "<tool_call>", "<|tool_call_start|>"}
+)
 _OBJECT = re.compile(r"\s*\{")
 _WRAPPER = re.compile(r"<([^<>/]+)>")
 MAX_STEPS = 20_000
 _CONTINUED = re.compile(r"\}\s*,")
-_ARGUMENTS_LINE = re.compile(rf"\s{{0,9}}\*{{0,2}}(?i:{'|'.join(ARGUMENT_KEYS)}|(?:action|tool|function) \w+)\**[:=]")
+_ARGUMENTS_LINE = re.compile(
+    rf"\s{{0,9}}\*{{0,2}}(?i:{'|'.join(ARGUMENT_KEYS)}|(?:action|tool|function) \w+)\**[:=]"
+)
 
 
 @dataclass(slots=True)
@@ -142,7 +163,9 @@ class _Walk:
         self.skip_to(call.end)
 
 
-def calls_of_text(text: str, *, may_close: bool = False, names: Collection[str] = (), tool: str = "") -> list[Found]:
+def calls_of_text(
+    text: str, *, may_close: bool = False, names: Collection[str] = (), tool: str = ""
+) -> list[Found]:
     """Return the calls in *text*, in their order; those that a result follows only where no call comes after it.
 
     *names* are the declared parameters, *tool* is the tool's name, or empty; with *may_close*, an outermost object at
@@ -157,7 +180,9 @@ def calls_of_text(text: str, *, may_close: bool = False, names: Collection[str] 
     while walk.position < len(text):
         steps += 1
         if steps > MAX_STEPS:
-            raise UnreadableError(f"the text has more than {MAX_STEPS} marks and objects")
+            raise UnreadableError(
+                f"the text has more than {MAX_STEPS} marks and objects"
+            )
         try:
             _step(walk)
         except UnreadableError:
@@ -176,7 +201,10 @@ def _judge(walk: _Walk, call: Found) -> None:
     rest = walk.text[call.end :]
     is_followed = "python-call" in call.rules and any(map(str.strip, walk.after))
     # A value that holds the mark that it ends with.
-    if is_followed or (call.template and (call.template.value_end in rest or call.template.closing in rest)):
+    if is_followed or (
+        call.template
+        and (call.template.value_end in rest or call.template.closing in rest)
+    ):
         call.fault = UnreadableError("after the call comes {}", rest)
     rule, fault = fault_after(walk.after, rest, call.name)
     # After `{"a": {"b": 1}, "c": 2` the bracket too many may be the inner one.
@@ -184,12 +212,19 @@ def _judge(walk: _Walk, call: Found) -> None:
         fault = UnreadableError("after the object comes {}", rest)
     if rule:
         call.rules = (*(each for each in call.rules if each != "text-around"), rule)
-    call.fault = call.fault or fault or fault_of_values(walk.beside, call.value, walk.names)
+    call.fault = (
+        call.fault or fault or fault_of_values(walk.beside, call.value, walk.names)
+    )
 
 
 def _step(walk: _Walk) -> None:
     """Read the prose up to the next mark or object, and that."""
-    is_first = walk.is_bare and not walk.before_mark and not walk.found and walk.mark in _PYTHON_MARKS
+    is_first = (
+        walk.is_bare
+        and not walk.before_mark
+        and not walk.found
+        and walk.mark in _PYTHON_MARKS
+    )
     if is_first and (call := _PYTHON.match(walk.text, walk.position)):
         _read_python(walk, call)
         return
@@ -211,7 +246,12 @@ def _add_prose(walk: _Walk, end: int) -> None:
 def _read_mark(walk: _Walk, match: re.Match[str]) -> None:
     if not walk.is_bare:
         walk.before_mark = walk.prose
-    walk.mark, walk.position, walk.since, walk.is_bare = match[0], match.end(), match.end(), True
+    walk.mark, walk.position, walk.since, walk.is_bare = (
+        match[0],
+        match.end(),
+        match.end(),
+        True,
+    )
     walk.after.append("")
 
 
@@ -225,7 +265,9 @@ def _read_tag(walk: _Walk, match: re.Match[str]) -> None:
 
 def _read_object(walk: _Walk, match: re.Match[str]) -> None:
     start = match.start()
-    name, fault = fault_before(walk.prose, walk.mark, walk.before_mark, walk.names, walk.tool)
+    name, fault = fault_before(
+        walk.prose, walk.mark, walk.before_mark, walk.names, walk.tool
+    )
     parser = LenientParser(walk.text, start, may_close=walk.may_close)
     try:
         value, parser.position = LITERAL_DECODER.raw_decode(walk.text, start)
@@ -248,13 +290,23 @@ def _read_python(walk: _Walk, match: re.Match[str]) -> None:
     value = python_call(parser)
     # JSON's `\/` is a backslash and a slash in Python.
     if "\\/" in walk.text[match.end() : parser.position]:
-        raise UnreadableError("the backslashes inside the quotes can be read in two ways")
+        raise UnreadableError(
+            "the backslashes inside the quotes can be read in two ways"
+        )
     if match["bracket"]:
         parser.space()
         if not walk.text.startswith("]", parser.position):
             raise UnreadableError("after a call comes {}", parser.rest())
         parser.position += 1
-    walk.add(Found(match["name"], value, ("python-call", *parser.rules), match.start(), parser.position))
+    walk.add(
+        Found(
+            match["name"],
+            value,
+            ("python-call", *parser.rules),
+            match.start(),
+            parser.position,
+        )
+    )
 
 
 def _read_template(walk: _Walk, match: re.Match[str]) -> None:
@@ -273,7 +325,18 @@ def _read_template(walk: _Walk, match: re.Match[str]) -> None:
             raise UnreadableError("end inside a call", cut=True)
         before = walk.before_mark if walk.is_bare else walk.prose
         _, fault = fault_before("", opening[0], before, walk.names, walk.tool)
-        walk.add(Found(opening["name"], texts, ("call-template",), start, end, strings, template, fault))
+        walk.add(
+            Found(
+                opening["name"],
+                texts,
+                ("call-template",),
+                start,
+                end,
+                strings,
+                template,
+                fault,
+            )
+        )
         return
     _add_prose(walk, start + 1)
 
@@ -281,7 +344,9 @@ def _read_template(walk: _Walk, match: re.Match[str]) -> None:
 def _read_name(walk: _Walk, match: re.Match[str]) -> None:
     """Read a line or an element that names the tool; where a parameter has that key, only a line before arguments."""
     is_parameter = folded(match["tag"] or match["key"]) in map(folded, walk.names)
-    is_before_arguments = walk.tool and match["key"] and _ARGUMENTS_LINE.match(walk.text, match.end())
+    is_before_arguments = (
+        walk.tool and match["key"] and _ARGUMENTS_LINE.match(walk.text, match.end())
+    )
     if is_parameter and not is_before_arguments:
         _add_prose(walk, match.end())
     else:
@@ -292,7 +357,9 @@ def _read_name(walk: _Walk, match: re.Match[str]) -> None:
 def _read_header(walk: _Walk, match: re.Match[str]) -> None:
     """Enter a message of the assistant to a tool, and skip any other message."""
     header = match[0]
-    if not header.startswith("<|start|>"):  # the prompt wrote the beginning, with the role
+    if not header.startswith(
+        "<|start|>"
+    ):  # the prompt wrote the beginning, with the role
         header = "<|start|>assistant" + walk.prose + header
     recipient = _RECIPIENT.search(header)
     words = re.sub(r"<\|\w+\|>", " ", header).split()

@@ -14,14 +14,31 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skillruntime.contract.aliases import alias_faults, names_by_alias, with_own_names
-from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, several_calls, too_deep
-from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, with_whole_numbers, without_decimals
+from skillruntime.contract.arguments import (
+    FINISHED,
+    Parsed,
+    cut_off,
+    parse_arguments,
+    several_calls,
+    too_deep,
+)
+from skillruntime.contract.coercion.coercion import (
+    Policy,
+    Repair,
+    policy_named,
+    with_whole_numbers,
+    without_decimals,
+)
 from skillruntime.contract.coercion.subschemas import declared_properties, secret_texts
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import EDITOR_SCHEMA, document_faults
 from skillruntime.contract.envelopes import ENVELOPE_KEYS, calls_in, check_tool, opened
 from skillruntime.contract.explanation import explain
-from skillruntime.contract.parameters import may_have_swallowed, typed_parameters, with_swallowed
+from skillruntime.contract.parameters import (
+    may_have_swallowed,
+    typed_parameters,
+    with_swallowed,
+)
 from skillruntime.contract.plain_json import find_fault, is_plain_json
 from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.readings import Reading, Shapes, read_as_version
@@ -63,34 +80,75 @@ class Contract:
     """
 
     __slots__ = (
-        *("name", "description", "version", "input", "output", "requires", "run", "annotations", "migrations"),
-        *("formats", "policy", "_aliases", "_document", "_defaults", "_guide", "_deprecated", "_is_prepared"),
+        *(
+            "name",
+            "description",
+            "version",
+            "input",
+            "output",
+            "requires",
+            "run",
+            "annotations",
+            "migrations",
+        ),
+        *(
+            "formats",
+            "policy",
+            "_aliases",
+            "_document",
+            "_defaults",
+            "_guide",
+            "_deprecated",
+            "_is_prepared",
+        ),
         *("_names", "_shapes", "_tool"),
     )
 
-    def __init__(self, document: Mapping[str, Any], *, name: str = "", formats: Formats = "assert") -> None:
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        *,
+        name: str = "",
+        formats: Formats = "assert",
+    ) -> None:
         if formats not in ("assert", "annotate"):
             raise ValueError(f"formats is {formats!r}; it is 'assert' or 'annotate'")
         faults = document_faults(document)
         if faults:
             label = f"contract {name or document.get('name') or ''}".rstrip()
             raise InvalidSkillError(f"{label}: {faults[0]}", details={"faults": faults})
-        self._read(document, name, partial(Schema, assert_formats=formats == "assert"), formats)
-        if self.migrations or self._aliases:  # which may not fit the schema; else the first call is soon enough
+        self._read(
+            document, name, partial(Schema, assert_formats=formats == "assert"), formats
+        )
+        if (
+            self.migrations or self._aliases
+        ):  # which may not fit the schema; else the first call is soon enough
             self._prepare()
 
     def _read(
-        self, document: Mapping[str, Any], name: str, schema_of: Callable[..., Schema], formats: Formats = "assert"
+        self,
+        document: Mapping[str, Any],
+        name: str,
+        schema_of: Callable[..., Schema],
+        formats: Formats = "assert",
     ) -> None:
         self._document = document
         self.formats = formats
         self.name = name or str(document.get("name") or document.get("title") or "")
         tool = str(name or document.get("name") or "")
-        self._tool = "" if tool == "contract" else tool  # what the command line calls a contract.json
+        self._tool = (
+            "" if tool == "contract" else tool
+        )  # what the command line calls a contract.json
         self.description = str(document.get("description") or "")
         self.version: str | None = document.get("version")
-        self.input = self._schema(document.get("input", {"type": "object"}), "input", schema_of)
-        self.output = self._schema(document["output"], "output", schema_of) if "output" in document else None
+        self.input = self._schema(
+            document.get("input", {"type": "object"}), "input", schema_of
+        )
+        self.output = (
+            self._schema(document["output"], "output", schema_of)
+            if "output" in document
+            else None
+        )
         self.requires: Mapping[str, Any] = document.get("requires", {})
         self.run: Mapping[str, Any] = document.get("run", {})
         self.annotations: Mapping[str, Any] = document.get("annotations", {})
@@ -99,21 +157,31 @@ class Contract:
         self._is_prepared = False
         properties = properties_of(self.input.document)
         self._deprecated = frozenset(
-            name for name, each in properties.items() if isinstance(each, dict) and each.get("deprecated") is True
+            name
+            for name, each in properties.items()
+            if isinstance(each, dict) and each.get("deprecated") is True
         )
-        self.migrations = _linked(_read_migrations(document), self.version) if document.get("migrations") else ()
+        self.migrations = (
+            _linked(_read_migrations(document), self.version)
+            if document.get("migrations")
+            else ()
+        )
 
     def _prepare(self) -> None:
         """Read the defaults and the shapes of older versions, for which the schemas are compiled."""
         self._defaults = Defaults.of(self.input)
         self._guide: Schema | None = None
         if self.formats == "annotate" and self.input.may_hold_formats:
-            self._guide = self._schema(self._document.get("input", {"type": "object"}), "input")
+            self._guide = self._schema(
+                self._document.get("input", {"type": "object"}), "input"
+            )
         self._link_shapes()
         self._is_prepared = True
 
     @classmethod
-    def from_dict(cls, document: Any, *, name: str = "", formats: Formats = "assert") -> Contract:
+    def from_dict(
+        cls, document: Any, *, name: str = "", formats: Formats = "assert"
+    ) -> Contract:
         """Return the contract that *document* writes, under *name* or else its own ``name`` or ``title``.
 
         *formats* says what ``format`` in a schema means: ``"assert"`` refuses what is not of that form, as the contract
@@ -124,12 +192,18 @@ class Contract:
             InvalidSkillError: it is not a contract; ``details["faults"]`` lists all that is wrong.
         """
         if not isinstance(document, dict):
-            raise InvalidSkillError(f"a contract must be a JSON object, got {type(document).__name__}")
+            raise InvalidSkillError(
+                f"a contract must be a JSON object, got {type(document).__name__}"
+            )
         return cls(document, name=name, formats=formats)
 
     @classmethod
     def from_schema(
-        cls, schema: Mapping[str, Any] | type[Any], *, name: str = "", formats: Formats = "annotate"
+        cls,
+        schema: Mapping[str, Any] | type[Any],
+        *,
+        name: str = "",
+        formats: Formats = "annotate",
     ) -> Contract:
         """Return the contract whose arguments are what *schema* takes, and which has nothing else.
 
@@ -142,13 +216,17 @@ class Contract:
             InvalidSkillError: it is not a JSON Schema, or a field's annotation has none.
         """
         if isinstance(schema, type):
-            from skillruntime.contract.function_contract import document_of_model  # it needs pydantic
+            from skillruntime.contract.function_contract import (
+                document_of_model,
+            )  # it needs pydantic
 
             return cls.from_dict(document_of_model(schema), name=name, formats=formats)
         return cls.from_dict({"input": schema}, name=name, formats=formats)
 
     @classmethod
-    def from_known_dict(cls, document: Mapping[str, Any], *, name: str = "") -> Contract:
+    def from_known_dict(
+        cls, document: Mapping[str, Any], *, name: str = ""
+    ) -> Contract:
         """Return the contract of a *document* that `from_dict` took before, in an earlier process perhaps.
 
         It is compiled when it is first used: of a thousand tools a conversation calls a few.
@@ -158,7 +236,9 @@ class Contract:
         return contract
 
     @classmethod
-    def from_function(cls, function: Callable[..., Any], *, name: str = "", version: str | None = None) -> Contract:
+    def from_function(
+        cls, function: Callable[..., Any], *, name: str = "", version: str | None = None
+    ) -> Contract:
         """Return the contract of calling *function* with keyword arguments: from its signature and its docstring.
 
         >>> def greet(name: str, times: int = 1) -> str: ...
@@ -168,7 +248,9 @@ class Contract:
         Raises:
             InvalidSkillError: its annotations make no usable schema.
         """
-        from skillruntime.contract.function_contract import document_of_function  # what it needs is slow to import
+        from skillruntime.contract.function_contract import (
+            document_of_function,
+        )  # what it needs is slow to import
 
         return cls.from_dict(document_of_function(function, name=name, version=version))
 
@@ -184,9 +266,13 @@ class Contract:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if len(self.migrations) > len(self._document.get("migrations", ())):
-            raise TypeError(f"{self!r} cannot be pickled: with_migration added a function; add it in the other process")
+            raise TypeError(
+                f"{self!r} cannot be pickled: with_migration added a function; add it in the other process"
+            )
         own = self._document.get("name") or self._document.get("title")
-        make = partial(Contract, name="" if self.name == own else self.name, formats=self.formats)
+        make = partial(
+            Contract, name="" if self.name == own else self.name, formats=self.formats
+        )
         return make, (dict(self._document),)
 
     def with_migration(self, migration: Migration) -> Contract:
@@ -235,21 +321,37 @@ class Contract:
         if not self._is_prepared:
             self._prepare()
         if policy is not None:
-            policy = policy_named(policy)  # an unknown name is an error of the caller, whatever the arguments are
+            policy = policy_named(
+                policy
+            )  # an unknown name is an error of the caller, whatever the arguments are
         parsed: Parsed | None = None
         try:
             # The way of every valid call: no copy, no coercion, one question to the engine.
-            if version is None and (finish_reason is None or str(finish_reason) in FINISHED):
-                parsed = self._parse(raw, finish_reason, literals=False) if isinstance(raw, str) else None
+            if version is None and (
+                finish_reason is None or str(finish_reason) in FINISHED
+            ):
+                parsed = (
+                    self._parse(raw, finish_reason, literals=False)
+                    if isinstance(raw, str)
+                    else None
+                )
                 arguments = parsed.value if parsed else raw
                 is_plain = type(arguments) is dict and not (parsed and parsed.rules)
-                is_plain = is_plain and (not self._aliases or self._aliases.keys().isdisjoint(arguments))
-                if is_plain and self._fits(arguments) and not self._holds_more(arguments, parsed is not None):
+                is_plain = is_plain and (
+                    not self._aliases or self._aliases.keys().isdisjoint(arguments)
+                )
+                if (
+                    is_plain
+                    and self._fits(arguments)
+                    and not self._holds_more(arguments, parsed is not None)
+                ):
                     return self._accepted(arguments, (), None, fill_defaults)
             if parsed is not None and not parsed.rules:
                 parsed = None  # strict JSON that does not fit is parsed again, for its numbers as they were written
             policy = policy_named(policy or self.policy)
-            return self._accept_slowly(raw, parsed, version, fill_defaults, policy, finish_reason)
+            return self._accept_slowly(
+                raw, parsed, version, fill_defaults, policy, finish_reason
+            )
         # A step that walks the value by recursion, close to the end of the host's own stack; or the engine, which
         # compares items (`uniqueItems`) of at most 255 levels (jsonschema-rs 0.60.3).
         except (RecursionError, ValueError) as error:
@@ -263,7 +365,11 @@ class Contract:
         Raises:
             SkillOutputError: it does not; ``details["violations"]`` says where.
         """
-        fault = find_fault(output) if self.output is None else find_fault(output, self.output.levels)
+        fault = (
+            find_fault(output)
+            if self.output is None
+            else find_fault(output, self.output.levels)
+        )
         if fault and self.output is None:
             # Without a schema a set or a date inside a result is written as JSON has it; NaN cannot be.
             fault = find_fault(to_plain(output))
@@ -276,24 +382,40 @@ class Contract:
         except (RecursionError, ValueError) as error:
             if not _is_of_depth(error):
                 raise
-            raise SkillOutputError("The output of the skill is nested too deep to be checked") from None
+            raise SkillOutputError(
+                "The output of the skill is nested too deep to be checked"
+            ) from None
         if not fits:
             errors = explain(self.output.violations(output), self.output)
             raise SkillOutputError(
                 "The output of the skill does not fit its contract: "
                 + "; ".join(error.message for error in errors[:3]),
-                details={"violations": [{"message": error.message, **(error.details or {})} for error in errors]},
+                details={
+                    "violations": [
+                        {"message": error.message, **(error.details or {})}
+                        for error in errors
+                    ]
+                },
             )
 
-    def _schema(self, schema: Any, where: str, schema_of: Callable[..., Schema] = Schema) -> Schema:
+    def _schema(
+        self, schema: Any, where: str, schema_of: Callable[..., Schema] = Schema
+    ) -> Schema:
         """Return *schema* with the document's own definitions and dialect around it."""
         label = f"{self.name or 'contract'}: {where}"
         if isinstance(schema, dict):
-            around = {key: self._document[key] for key in ("$schema", "definitions", "$defs") if key in self._document}
+            around = {
+                key: self._document[key]
+                for key in ("$schema", "definitions", "$defs")
+                if key in self._document
+            }
             # "$schema": "contract.schema.json" is for editors: it describes the document, not the dialect of its parts.
             if str(around.get("$schema", "")).endswith(EDITOR_SCHEMA):
                 del around["$schema"]
-            schema = {**{key: value for key, value in around.items() if key not in schema}, **schema}
+            schema = {
+                **{key: value for key, value in around.items() if key not in schema},
+                **schema,
+            }
             for key in ("definitions", "$defs"):
                 if key in around and isinstance(schema[key], dict):
                     schema[key] = {**around[key], **schema[key]}
@@ -302,17 +424,31 @@ class Contract:
     def _link_shapes(self) -> None:
         """Compile the shapes of older versions, and collect the names of all parameters, old and current."""
         older = tuple(self._shape(migration) for migration in self.migrations)
-        old = [declared_properties(shape.references, [()]) for shape in older if shape is not None]
+        old = [
+            declared_properties(shape.references, [()])
+            for shape in older
+            if shape is not None
+        ]
         reserved = frozenset(name for names in old for name in names)
-        self._shapes = Shapes(self.input, self.version, self.migrations, older, reserved)
+        self._shapes = Shapes(
+            self.input, self.version, self.migrations, older, reserved
+        )
         declared = declared_properties(self.input.references, [()]).keys()
         self._names = reserved | declared | self._aliases.keys()
-        if self._aliases and (faults := alias_faults(self._document, declared, reserved)):
-            raise InvalidSkillError(f"contract {self.name}: {faults[0]}", details={"faults": faults})
+        if self._aliases and (
+            faults := alias_faults(self._document, declared, reserved)
+        ):
+            raise InvalidSkillError(
+                f"contract {self.name}: {faults[0]}", details={"faults": faults}
+            )
 
     def _shape(self, migration: Migration) -> Schema | None:
         """Compile the schema of the arguments that *migration* starts from, where it is known."""
-        return None if migration.accepts is None else self._schema(migration.accepts, f"migration to {migration.to}")
+        return (
+            None
+            if migration.accepts is None
+            else self._schema(migration.accepts, f"migration to {migration.to}")
+        )
 
     def _fits(self, arguments: dict[str, Any]) -> bool:
         """Whether *arguments* fit as they are. An engine may raise on a value that is not JSON: it does not fit."""
@@ -325,7 +461,11 @@ class Contract:
             return False
 
     def _accepted(
-        self, arguments: dict[str, Any], repairs: tuple[Repair, ...], migrated_from: str | None, fill_defaults: bool
+        self,
+        arguments: dict[str, Any],
+        repairs: tuple[Repair, ...],
+        migrated_from: str | None,
+        fill_defaults: bool,
     ) -> Accepted:
         arguments, whole = with_whole_numbers(arguments, self.input)
         repairs += whole
@@ -336,8 +476,13 @@ class Contract:
                 for each in repairs
                 if each.rule == "swallowed-parameter"
             )
-        if not ENVELOPE_KEYS.isdisjoint(arguments) and not ENVELOPE_KEYS.isdisjoint(arguments.keys() - self._names):
-            warnings += tuple(f"the arguments look like a call of {call.name!r}" for call in calls_in(arguments)[:1])
+        if not ENVELOPE_KEYS.isdisjoint(arguments) and not ENVELOPE_KEYS.isdisjoint(
+            arguments.keys() - self._names
+        ):
+            warnings += tuple(
+                f"the arguments look like a call of {call.name!r}"
+                for call in calls_in(arguments)[:1]
+            )
         if self._deprecated and not self._deprecated.isdisjoint(arguments):
             used = sorted(self._deprecated & arguments.keys())
             warnings += tuple(f"the parameter {name!r} is deprecated" for name in used)
@@ -353,14 +498,21 @@ class Contract:
     def _parse(self, text: str, finish_reason: str | None, *, literals: bool) -> Parsed:
         quoting = not self.input.may_hold_secrets
         return parse_arguments(
-            text, finish_reason=finish_reason, literals=literals, quoting=quoting, names=self._names, tool=self._tool
+            text,
+            finish_reason=finish_reason,
+            literals=literals,
+            quoting=quoting,
+            names=self._names,
+            tool=self._tool,
         )
 
     def _holds_more(self, arguments: dict[str, Any], is_text: bool) -> bool:
         """Whether *arguments*, which fit, may be more than they seem: a call in a text, or swallowed parameters."""
         if is_text and not ENVELOPE_KEYS.isdisjoint(arguments):
             return True
-        return (is_text and len(arguments) == 1 and self._tool in arguments) or may_have_swallowed(arguments)
+        return (
+            is_text and len(arguments) == 1 and self._tool in arguments
+        ) or may_have_swallowed(arguments)
 
     def _accept_slowly(
         self,
@@ -377,7 +529,8 @@ class Contract:
             raise too_deep()
         if fault:
             raise SkillInputError(
-                f"The arguments are not JSON: {fault}", suggested_action="Send the arguments as one plain JSON object"
+                f"The arguments are not JSON: {fault}",
+                suggested_action="Send the arguments as one plain JSON object",
             )
         if not policy.repair and "unclosed-object" in parsed.rules:
             raise cut_off("end inside an object")
@@ -390,21 +543,37 @@ class Contract:
             raise several_calls(2)  # the empty one may be a call too
         check_tool(parsed.tool, self._tool)
         value, unwrapped = self._arguments(parsed, policy, is_text=isinstance(raw, str))
-        if self._aliases and isinstance(value, dict) and version in (None, self.version):
+        if (
+            self._aliases
+            and isinstance(value, dict)
+            and version in (None, self.version)
+        ):
             value, renamed = with_own_names(value, self._aliases)
             unwrapped += renamed
         attempt = self._as_version(value, version, policy)
         arguments = without_decimals(attempt.coerced.value)
-        has_secret = self.input.may_hold_secrets and bool(secret_texts(self.input.references, parsed.value))
-        repairs = _syntax_repairs(raw, parsed, has_secret) + unwrapped + attempt.coerced.repairs
-        accepted = self._accepted(arguments, repairs, attempt.migrated_from, fill_defaults)
+        has_secret = self.input.may_hold_secrets and bool(
+            secret_texts(self.input.references, parsed.value)
+        )
+        repairs = (
+            _syntax_repairs(raw, parsed, has_secret)
+            + unwrapped
+            + attempt.coerced.repairs
+        )
+        accepted = self._accepted(
+            arguments, repairs, attempt.migrated_from, fill_defaults
+        )
         lost = tuple(
             f"{place[1:]!r} of version {attempt.migrated_from} has no effect in version {self.version}"
             for place in attempt.dropped
         )
-        return replace(accepted, warnings=accepted.warnings + lost) if lost else accepted
+        return (
+            replace(accepted, warnings=accepted.warnings + lost) if lost else accepted
+        )
 
-    def _arguments(self, parsed: Parsed, policy: Policy, *, is_text: bool) -> tuple[Any, tuple[Repair, ...]]:
+    def _arguments(
+        self, parsed: Parsed, policy: Policy, *, is_text: bool
+    ) -> tuple[Any, tuple[Repair, ...]]:
         """Return the arguments that *parsed* is or is a call with, and the repairs that took.
 
         Raises:
@@ -418,12 +587,21 @@ class Contract:
         repairs: tuple[Repair, ...] = ()
         call = opened(value, self._tool, self._names, self._fits_call, is_text=is_text)
         if call is not None:
-            value, repairs = call.arguments, (Repair("", "wrapper-object", call.sent, None, is_secret),)
+            value, repairs = (
+                call.arguments,
+                (Repair("", "wrapper-object", call.sent, None, is_secret),),
+            )
         if isinstance(value, dict) and may_have_swallowed(value):
             sent = value
             value, recovered = with_swallowed(value, self.input)
             repairs += tuple(
-                Repair(format_pointer((name,)), "swallowed-parameter", sent[name], value[name], is_secret)
+                Repair(
+                    format_pointer((name,)),
+                    "swallowed-parameter",
+                    sent[name],
+                    value[name],
+                    is_secret,
+                )
                 for name in recovered
             )
         return value, repairs
@@ -432,7 +610,9 @@ class Contract:
         if not isinstance(value, dict):
             return False
         try:
-            return self._fits(with_own_names(value, self._aliases)[0] if self._aliases else value)
+            return self._fits(
+                with_own_names(value, self._aliases)[0] if self._aliases else value
+            )
         except SkillInputError:
             return False
 
@@ -440,7 +620,9 @@ class Contract:
         """Read *value* as a version of the contract; a format that only describes guides the repairs, if it can."""
         if self._guide is not None and policy.repair:
             try:
-                return read_as_version(self._shapes._replace(current=self._guide), value, version, policy)
+                return read_as_version(
+                    self._shapes._replace(current=self._guide), value, version, policy
+                )
             except SkillInputError:
                 pass
         return read_as_version(self._shapes, value, version, policy)
@@ -450,9 +632,13 @@ class Contract:
             return Parsed({}, ("empty-text",))
         if isinstance(raw, str):
             return self._parse(raw, finish_reason, literals=True)
-        if finish_reason is not None:  # a call that was cut off is refused as a mapping too: a host closes the brace
+        if (
+            finish_reason is not None
+        ):  # a call that was cut off is refused as a mapping too: a host closes the brace
             parse_arguments("", finish_reason=finish_reason)
-        return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
+        return Parsed(
+            dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw
+        )
 
 
 def _is_of_depth(error: Exception) -> bool:
@@ -463,10 +649,15 @@ def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...
     text = raw if isinstance(raw, str) else ""
     excerpt = text if len(text) <= 200 else text[:199] + "…"
     # What a repaired text became is not repeated in its repair, except for an empty one: nothing else shows it.
-    return tuple(Repair("", rule, excerpt, {} if rule == "empty-text" else None, secret) for rule in parsed.rules)
+    return tuple(
+        Repair("", rule, excerpt, {} if rule == "empty-text" else None, secret)
+        for rule in parsed.rules
+    )
 
 
-def _linked(migrations: Iterable[Migration], version: str | None) -> tuple[Migration, ...]:
+def _linked(
+    migrations: Iterable[Migration], version: str | None
+) -> tuple[Migration, ...]:
     from skillruntime.contract.migration.migration import link
     from skillruntime.contract.versions import Version
 
@@ -475,7 +666,12 @@ def _linked(migrations: Iterable[Migration], version: str | None) -> tuple[Migra
 
 def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
     """Read the declared migrations; a schema they accept may refer to the contract's own definitions."""
-    from skillruntime.contract.migration.migration import Migration  # most contracts have none
+    from skillruntime.contract.migration.migration import (
+        Migration,
+    )  # most contracts have none
 
     declared = document.get("migrations", [])
-    return [Migration.from_dict(each, where=f"migrations/{index}") for index, each in enumerate(declared)]
+    return [
+        Migration.from_dict(each, where=f"migrations/{index}")
+        for index, each in enumerate(declared)
+    ]

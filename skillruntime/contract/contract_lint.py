@@ -42,15 +42,27 @@ def _findings(document: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
 
     if not document.get("description"):
         hint = "say what it does and when to use it"
-        yield advice("contract-no-description", "nothing says what the skill does", hint)
+        yield advice(
+            "contract-no-description", "nothing says what the skill does", hint
+        )
     if not document.get("version"):
-        yield advice("contract-no-version", "the contract has no version", 'add "version": "1.0.0"')
+        yield advice(
+            "contract-no-version",
+            "the contract has no version",
+            'add "version": "1.0.0"',
+        )
     for unread in document.get("derived", {}).get("unread", []):
         message = f"could not be read from the script: {unread}"
-        yield Diagnostic("contract-unread", Severity.WARNING, path, message, hint="write it by hand")
+        yield Diagnostic(
+            "contract-unread", Severity.WARNING, path, message, hint="write it by hand"
+        )
     schema = document.get("input")
     if not isinstance(schema, Mapping):
-        yield advice("contract-no-input", "the contract has no input schema", "declare the parameters under 'input'")
+        yield advice(
+            "contract-no-input",
+            "the contract has no input schema",
+            "declare the parameters under 'input'",
+        )
         return
     for where, level in _objects(schema):
         yield from _object_findings(where, level, "oneOf" in schema, advice)
@@ -62,9 +74,15 @@ def _findings(document: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
         yield from _parameter_findings(name, parameter, advice)
 
 
-def _object_findings(where: str, schema: Mapping[str, Any], is_branch: bool, advice: Any) -> Iterator[Diagnostic]:
+def _object_findings(
+    where: str, schema: Mapping[str, Any], is_branch: bool, advice: Any
+) -> Iterator[Diagnostic]:
     properties = schema.get("properties") or {}
-    own = {name: each for name, each in properties.items() if isinstance(each, Mapping) and "const" not in each}
+    own = {
+        name: each
+        for name, each in properties.items()
+        if isinstance(each, Mapping) and "const" not in each
+    }
     required = [name for name in schema.get("required") or [] if name in own]
     # 31.1, first principle: only what is really needed is required.
     if own and not required and not is_branch:
@@ -72,11 +90,21 @@ def _object_findings(where: str, schema: Mapping[str, Any], is_branch: bool, adv
         yield advice("contract-no-required", f"no parameter is required{where}", hint)
     if len(required) > MANY_REQUIRED and len(required) > 0.8 * len(own):
         hint = "give defaults to what has a usual value"
-        yield advice("contract-many-required", f"{len(required)} of {len(own)} parameters are required{where}", hint)
+        yield advice(
+            "contract-many-required",
+            f"{len(required)} of {len(own)} parameters are required{where}",
+            hint,
+        )
     # 31.1, fourth principle: no undeclared parameter.
-    if own and schema.get("additionalProperties", True) is not False and "oneOf" not in schema:
+    if (
+        own
+        and schema.get("additionalProperties", True) is not False
+        and "oneOf" not in schema
+    ):
         hint = 'add "additionalProperties": false'
-        yield advice("contract-open", f"undeclared parameters are let through{where}", hint)
+        yield advice(
+            "contract-open", f"undeclared parameters are let through{where}", hint
+        )
 
 
 def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -97,7 +125,9 @@ def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, st
         older = str(migration.source)
         declared = properties_of(migration.accepts)
         defaults = {
-            name: each["default"] for name, each in declared.items() if isinstance(each, dict) and "default" in each
+            name: each["default"]
+            for name, each in declared.items()
+            if isinstance(each, dict) and "default" in each
         }
         for call in _calls(migration.accepts):
             result = {**defaults, **call}
@@ -108,17 +138,27 @@ def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, st
                 as_older = contract.accept(result, version=contract.version).arguments
             except SkillInputError:  # a call that is refused is not of two versions
                 continue
-            if newest.migrated_from != older and not is_same(newest.arguments, as_older):
-                yield json.dumps(call), older, f"{json.dumps(newest.arguments)} and {json.dumps(as_older)}"
+            if newest.migrated_from != older and not is_same(
+                newest.arguments, as_older
+            ):
+                yield (
+                    json.dumps(call),
+                    older,
+                    f"{json.dumps(newest.arguments)} and {json.dumps(as_older)}",
+                )
                 break
 
 
 def _calls(schema: Any) -> Iterator[dict[str, Any]]:
     """Yield calls that *schema* may take: what is required, with each value that a parameter may have."""
-    values = {name: _sample_values(each) for name, each in properties_of(schema).items()}
+    values = {
+        name: _sample_values(each) for name, each in properties_of(schema).items()
+    }
     if not values:
         return
-    least = {name: values[name][0] for name in schema.get("required", ()) if values.get(name)}
+    least = {
+        name: values[name][0] for name in schema.get("required", ()) if values.get(name)
+    }
     yield least  # whose defaults may differ
     for name, samples in values.items():
         yield from ({**least, name: sample} for sample in samples)
@@ -145,7 +185,9 @@ def _sample_values(schema: Any) -> list[Any]:
     return samples
 
 
-def _parameter_findings(name: str, schema: Mapping[str, Any], advice: Any) -> Iterator[Diagnostic]:
+def _parameter_findings(
+    name: str, schema: Mapping[str, Any], advice: Any
+) -> Iterator[Diagnostic]:
     text = schema.get("description")
     # 31.1, third principle: the description is what a model fills the parameter by.
     if not isinstance(text, str) or not text.strip():
@@ -153,13 +195,36 @@ def _parameter_findings(name: str, schema: Mapping[str, Any], advice: Any) -> It
         yield advice("parameter-no-description", f"{name!r} has no description", hint)
         text = ""
     # 31.1, second principle: types as narrow as they are.
-    constrained = any(key in schema for key in ("enum", "const", "pattern", "format", "maxLength"))
-    if schema.get("type") == "string" and not constrained and (choices := _choices_in(text)):
+    constrained = any(
+        key in schema for key in ("enum", "const", "pattern", "format", "maxLength")
+    )
+    if (
+        schema.get("type") == "string"
+        and not constrained
+        and (choices := _choices_in(text))
+    ):
         hint = f'add "enum": {choices}'.replace("'", '"')
-        yield advice("parameter-free-string", f"{name!r} is any text, but its description lists choices", hint)
-    bounds = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "multipleOf")
-    if schema.get("type") in ("integer", "number") and not any(key in schema for key in bounds):
-        yield advice("parameter-no-range", f"{name!r} is any number", 'add "minimum" and "maximum" where there are any')
+        yield advice(
+            "parameter-free-string",
+            f"{name!r} is any text, but its description lists choices",
+            hint,
+        )
+    bounds = (
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "enum",
+        "multipleOf",
+    )
+    if schema.get("type") in ("integer", "number") and not any(
+        key in schema for key in bounds
+    ):
+        yield advice(
+            "parameter-no-range",
+            f"{name!r} is any number",
+            'add "minimum" and "maximum" where there are any',
+        )
     if not schema.keys() & {"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"}:
         yield advice("parameter-no-type", f"{name!r} is of any type", 'add "type"')
 
@@ -170,7 +235,11 @@ def _objects(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
     if not branches:
         yield "", schema
     for branch in branches:
-        words = [str(each["const"]) for each in (branch.get("properties") or {}).values() if "const" in each]
+        words = [
+            str(each["const"])
+            for each in (branch.get("properties") or {}).values()
+            if "const" in each
+        ]
         yield f" by {' '.join(words)!r}" if words else "", branch
 
 

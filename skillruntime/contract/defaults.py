@@ -6,7 +6,13 @@ import copy
 from typing import Any, NamedTuple
 
 from skillruntime.contract.coercion.keys import close_names
-from skillruntime.contract.coercion.subschemas import ABSENT, EACH_ALONE, default_at, in_place, property_locations
+from skillruntime.contract.coercion.subschemas import (
+    ABSENT,
+    EACH_ALONE,
+    default_at,
+    in_place,
+    property_locations,
+)
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.schema import Schema
 
@@ -38,8 +44,14 @@ class Defaults:
     def __init__(self, schema: Schema, root: _Level) -> None:
         self._schema = schema
         self._root = root
-        self._simple = not root.below and not any(isinstance(each, dict | list) for each in root.defaults.values())
-        self._independent = self._simple and isinstance(schema.document, dict) and schema.document.keys() <= EACH_ALONE
+        self._simple = not root.below and not any(
+            isinstance(each, dict | list) for each in root.defaults.values()
+        )
+        self._independent = (
+            self._simple
+            and isinstance(schema.document, dict)
+            and schema.document.keys() <= EACH_ALONE
+        )
 
     @classmethod
     def of(cls, schema: Schema) -> Defaults:
@@ -49,7 +61,9 @@ class Defaults:
     def __bool__(self) -> bool:
         return bool(self._root.defaults or self._root.below)
 
-    def filled(self, arguments: dict[str, Any], misspelt: list[tuple[str, str]] | None = None) -> dict[str, Any]:
+    def filled(
+        self, arguments: dict[str, Any], misspelt: list[tuple[str, str]] | None = None
+    ) -> dict[str, Any]:
         """Return *arguments*, which fit, with the defaults filled in; the same object if none is missing.
 
         *misspelt* receives each undeclared key with the parameter that it may mean, whose default was left out.
@@ -77,11 +91,19 @@ class Defaults:
 def _fill(value: Any, level: _Level, misspelt: list[tuple[str, str]]) -> Any:
     if isinstance(value, list):
         items = [_fill(item, level, misspelt) for item in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        return (
+            items
+            if any(new is not old for new, old in zip(items, value, strict=True))
+            else value
+        )
     if not isinstance(value, dict):
         return value
     # A caller may change its arguments: a default that is a container is never shared.
-    added = {name: copy.deepcopy(default) for name, default in level.defaults.items() if name not in value}
+    added = {
+        name: copy.deepcopy(default)
+        for name, default in level.defaults.items()
+        if name not in value
+    }
     if added and level.names is not None:
         _leave_out_misspelt(value, level.names, added, misspelt)
     for name in level.below.keys() & value.keys():
@@ -92,23 +114,32 @@ def _fill(value: Any, level: _Level, misspelt: list[tuple[str, str]]) -> Any:
 
 
 def _leave_out_misspelt(
-    value: dict[str, Any], names: frozenset[str], added: dict[str, Any], misspelt: list[tuple[str, str]]
+    value: dict[str, Any],
+    names: frozenset[str],
+    added: dict[str, Any],
+    misspelt: list[tuple[str, str]],
 ) -> None:
     """Remove from *added* what an undeclared key of *value* may mean, and note both in *misspelt*."""
-    for key, name in close_names([key for key in value if key not in names][:MAX_COMPARED], list(added)):
+    for key, name in close_names(
+        [key for key in value if key not in names][:MAX_COMPARED], list(added)
+    ):
         if name in added:
             misspelt.append((key, name))
             del added[name]
 
 
-def _level(schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]) -> _Level:
+def _level(
+    schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]
+) -> _Level:
     # Twelve definitions that refer to one another have 12**8 ways down, but few places: each is read once a depth.
     if (location, depth) not in known:
         known[location, depth] = _read_level(schema, location, depth, known)
     return known[location, depth]
 
 
-def _read_level(schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]) -> _Level:
+def _read_level(
+    schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]
+) -> _Level:
     defaults: dict[str, Any] = {}
     below: dict[str, _Level] = {}
     references = schema.references
@@ -116,11 +147,17 @@ def _read_level(schema: Schema, location: Path, depth: int, known: dict[tuple[Pa
     for name, places in properties.items():
         default = default_at(references, places)
         # `default: null` of a parameter that is not nullable means that there is none.
-        if default is not ABSENT and all(schema.fits(default, place) for place in places):
+        if default is not ABSENT and all(
+            schema.fits(default, place) for place in places
+        ):
             defaults[name] = default
         if depth < MAX_DEPTH:
             here = in_place(references, places[:1], choices=False)
-            items = [(*place, "items") for place, each in here if isinstance(each.get("items"), dict)]
+            items = [
+                (*place, "items")
+                for place, each in here
+                if isinstance(each.get("items"), dict)
+            ]
             level = _level(schema, [*items, places[0]][0], depth + 1, known)
             below |= {name: level} if level.defaults or level.below else {}
     # A pattern takes undeclared keys as well, though all others are refused.

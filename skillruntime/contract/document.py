@@ -16,7 +16,14 @@ from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
 
 __all__ = [
-    *("CONTRACT_SCHEMA", "EDITOR_SCHEMA", "contract_form", "document_faults", "may_be_repeated", "version_faults")
+    *(
+        "CONTRACT_SCHEMA",
+        "EDITOR_SCHEMA",
+        "contract_form",
+        "document_faults",
+        "may_be_repeated",
+        "version_faults",
+    )
 ]
 
 # How the file is called that ``$schema`` may name, so that editors complete a contract's fields.
@@ -27,7 +34,9 @@ _SCHEMA: Final = {"type": ["object", "boolean"]}
 _NAMES: Final = {"type": "array", "items": {"type": "string"}}
 
 
-def _object(description: str, properties: dict[str, Any], **more: Any) -> dict[str, Any]:
+def _object(
+    description: str, properties: dict[str, Any], **more: Any
+) -> dict[str, Any]:
     return {
         "type": "object",
         "description": description,
@@ -45,7 +54,11 @@ def _names(description: str) -> dict[str, Any]:
 
 def _words(description: str) -> dict[str, Any]:
     # One string of words, as frontmatter writes it, is read too; the variables that a script receives must be a list.
-    return {**_NAMES, "type": ["string", "array"], "description": f"{description} A list, or words in one string."}
+    return {
+        **_NAMES,
+        "type": ["string", "array"],
+        "description": f"{description} A list, or words in one string.",
+    }
 
 
 def _flag(description: str) -> dict[str, Any]:
@@ -67,7 +80,10 @@ _STEPS = {
 _STEP = {
     "type": "object",
     "description": "One change, as an object with one key. Places are JSON Pointers (RFC 6901).",
-    "properties": {kind: {"type": ["string", "object"], "description": text} for kind, text in _STEPS.items()},
+    "properties": {
+        kind: {"type": ["string", "object"], "description": text}
+        for kind, text in _STEPS.items()
+    },
     "additionalProperties": False,
     "minProperties": 1,
     "maxProperties": 1,
@@ -76,15 +92,26 @@ _STEP = {
 _REQUIRES = _object(
     "What the skill needs. Where something is missing, the skill is listed as unavailable.",
     {
-        "runtime": {"type": "string", "description": "The versions of skillruntime, such as '>=1.0.0,<2.0.0'."},
+        "runtime": {
+            "type": "string",
+            "description": "The versions of skillruntime, such as '>=1.0.0,<2.0.0'.",
+        },
         "commands": _words("Commands that must be on PATH."),
-        "environment": _names("Environment variables that must be set; the host grants them to an untrusted script."),
+        "environment": _names(
+            "Environment variables that must be set; the host grants them to an untrusted script."
+        ),
         "network": {
-            "anyOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "string"}}],
+            "anyOf": [
+                {"type": "boolean"},
+                {"type": "array", "items": {"type": "string"}},
+            ],
             "description": "Whether the script uses the network, or the hosts that it connects to. The host grants it.",
         },
         "write": {
-            "anyOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "string"}}],
+            "anyOf": [
+                {"type": "boolean"},
+                {"type": "array", "items": {"type": "string"}},
+            ],
             "description": "The directories outside the workspace that the script changes. The host grants them.",
         },
         "packages": _words("Python packages, as requirements: 'pypdf>=5'."),
@@ -92,7 +119,9 @@ _REQUIRES = _object(
             "anyOf": [_PLATFORM, {"type": "array", "items": _PLATFORM}],
             "description": "The platforms it runs on.",
         },
-        "tools": _words("Tools of the host that the skill uses; the host decides whether it has them."),
+        "tools": _words(
+            "Tools of the host that the skill uses; the host decides whether it has them."
+        ),
     },
 )
 
@@ -109,7 +138,9 @@ _RUN = _object(
             "exclusiveMinimum": 0,
             "description": "How long a call may run, in seconds. Default: the runtime's.",
         },
-        "environment": _names("Environment variables that the script receives if they are set."),
+        "environment": _names(
+            "Environment variables that the script receives if they are set."
+        ),
         "command_line": {
             "type": "object",
             "description": "Pass the arguments as words instead of JSON on stdin. `skillruntime init` writes it.",
@@ -121,7 +152,9 @@ _ANNOTATIONS = _object(
     "What a call does, for hosts that decide whether to ask or to retry.",
     {
         "read_only": _flag("It changes nothing. Default: unknown."),
-        "idempotent": _flag("Repeating it changes nothing further, so a timed-out call may be repeated."),
+        "idempotent": _flag(
+            "Repeating it changes nothing further, so a timed-out call may be repeated."
+        ),
         "destructive": _flag("It may delete or overwrite."),
         "open_world": _flag("It reaches systems outside the host, such as the web."),
     },
@@ -135,7 +168,10 @@ _POLICY = {
             "type": "object",
             "properties": {
                 "repair": _flag("Whether to repair at all. Default: true."),
-                "on_unknown": {"enum": ["refuse", "drop"], "description": "Default: refuse."},
+                "on_unknown": {
+                    "enum": ["refuse", "drop"],
+                    "description": "Default: refuse.",
+                },
             },
             "additionalProperties": False,
         },
@@ -145,10 +181,20 @@ _POLICY = {
 _MIGRATION = _object(
     "How arguments of older versions become arguments of a newer one.",
     {
-        "from": {"type": "string", "description": "The range of old versions. Default: from the previous 'to' on."},
+        "from": {
+            "type": "string",
+            "description": "The range of old versions. Default: from the previous 'to' on.",
+        },
         "to": {"type": "string", "description": "The version that the steps lead to."},
-        "accepts": {**_SCHEMA, "description": "The input schema of the last of the old versions."},
-        "steps": {"type": "array", "items": _STEP, "description": "The changes of the arguments, in order."},
+        "accepts": {
+            **_SCHEMA,
+            "description": "The input schema of the last of the old versions.",
+        },
+        "steps": {
+            "type": "array",
+            "items": _STEP,
+            "description": "The changes of the arguments, in order.",
+        },
         "description": {"type": "string"},
     },
     required=["to"],
@@ -167,14 +213,35 @@ CONTRACT_SCHEMA: Final[dict[str, Any]] = {
             },
             "$comment": {"type": "string", "description": "A note for people."},
             "$id": {"type": "string"},
-            "name": {"type": "string", "description": "The callable's name. Default: that of the skill."},
+            "name": {
+                "type": "string",
+                "description": "The callable's name. Default: that of the skill.",
+            },
             "title": {"type": "string", "description": "A title for people."},
-            "description": {"type": "string", "description": "What a call does and when to use it, for models."},
-            "version": {"type": "string", "description": "The semantic version of the contract: 1.0.0."},
-            "input": {**_SCHEMA, "description": "The JSON Schema of the arguments. Default: any object."},
-            "output": {**_SCHEMA, "description": "The JSON Schema of the result. Default: anything."},
-            "definitions": {"type": "object", "description": "Schemas that 'input' and 'output' refer to."},
-            "$defs": {"type": "object", "description": "The same, under the keyword of newer JSON Schema."},
+            "description": {
+                "type": "string",
+                "description": "What a call does and when to use it, for models.",
+            },
+            "version": {
+                "type": "string",
+                "description": "The semantic version of the contract: 1.0.0.",
+            },
+            "input": {
+                **_SCHEMA,
+                "description": "The JSON Schema of the arguments. Default: any object.",
+            },
+            "output": {
+                **_SCHEMA,
+                "description": "The JSON Schema of the result. Default: anything.",
+            },
+            "definitions": {
+                "type": "object",
+                "description": "Schemas that 'input' and 'output' refer to.",
+            },
+            "$defs": {
+                "type": "object",
+                "description": "The same, under the keyword of newer JSON Schema.",
+            },
             "requires": _REQUIRES,
             "run": _RUN,
             "annotations": _ANNOTATIONS,
@@ -182,10 +249,20 @@ CONTRACT_SCHEMA: Final[dict[str, Any]] = {
             "aliases": {
                 "type": "object",
                 "description": "Other names that models write for a parameter: {name: [alias, ...]}.",
-                "additionalProperties": {**_NAMES, "items": {"type": "string", "minLength": 1}},
+                "additionalProperties": {
+                    **_NAMES,
+                    "items": {"type": "string", "minLength": 1},
+                },
             },
-            "migrations": {"type": "array", "items": _MIGRATION, "description": "From older versions to this one."},
-            "derived": {"type": "object", "description": "Where a contract comes from that was read from a script."},
+            "migrations": {
+                "type": "array",
+                "items": _MIGRATION,
+                "description": "From older versions to this one.",
+            },
+            "derived": {
+                "type": "object",
+                "description": "Where a contract comes from that was read from a script.",
+            },
         },
     ),
 }
@@ -197,7 +274,11 @@ def contract_form() -> tuple[Schema, Schema]:
 
     def opened(part: Any) -> Any:
         if isinstance(part, dict):
-            return {key: opened(each) for key, each in part.items() if (key, each) != ("additionalProperties", False)}
+            return {
+                key: opened(each)
+                for key, each in part.items()
+                if (key, each) != ("additionalProperties", False)
+            }
         return [opened(each) for each in part] if isinstance(part, list) else part
 
     return Schema(CONTRACT_SCHEMA), Schema(opened(CONTRACT_SCHEMA))
@@ -213,8 +294,14 @@ def document_faults(document: Mapping[str, Any]) -> list[str]:
     _, schema = contract_form()
     try:
         if not schema.is_valid(document):
-            faults += [error.message for error in explain(schema.violations(document), schema)]
-    except (ValueError, TypeError, RecursionError) as error:  # what is not JSON, or is nested too deep for an engine
+            faults += [
+                error.message for error in explain(schema.violations(document), schema)
+            ]
+    except (
+        ValueError,
+        TypeError,
+        RecursionError,
+    ) as error:  # what is not JSON, or is nested too deep for an engine
         return [f"the document cannot be read: {error}"]
     # The commonest mistake in a contract file: the input schema alone.
     if "input" not in document and "properties" in document:
@@ -222,7 +309,9 @@ def document_faults(document: Mapping[str, Any]) -> list[str]:
     faults += version_faults(document)
     if not faults:
         try:
-            policy_named(document.get("policy", "safe"))  # an unknown switch, which the open form lets through
+            policy_named(
+                document.get("policy", "safe")
+            )  # an unknown switch, which the open form lets through
         except (TypeError, ValueError) as error:
             faults.append(str(error))
     return faults

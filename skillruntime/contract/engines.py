@@ -20,7 +20,11 @@ _DRAFTS = {
     "http://json-schema.org/draft-06/schema#": "Draft6",
     "http://json-schema.org/draft-04/schema#": "Draft4",
 }
-DIALECTS = {name: uri for uri in _DRAFTS for name in (uri.rstrip("#"), uri.removesuffix("/schema"))}
+DIALECTS = {
+    name: uri
+    for uri in _DRAFTS
+    for name in (uri.rstrip("#"), uri.removesuffix("/schema"))
+}
 
 # The URI of a document that does not name itself: one that relative references can be resolved against (RFC 6761).
 BASE = "http://skillruntime.invalid/"
@@ -61,13 +65,24 @@ class Engine:
         self._new_registry = jsonschema_rs.Registry
         self._draft = getattr(jsonschema_rs, _DRAFTS[dialect])
         self._registry: Any = None
-        own = document.get("id" if "draft-04" in dialect else "$id") if isinstance(document, dict) else None
+        own = (
+            document.get("id" if "draft-04" in dialect else "$id")
+            if isinstance(document, dict)
+            else None
+        )
         try:  # the document's own identifier, against which its relative references are resolved
-            self._uri = urljoin(BASE, own).partition("#")[0] if isinstance(own, str) else BASE
+            self._uri = (
+                urljoin(BASE, own).partition("#")[0] if isinstance(own, str) else BASE
+            )
         except ValueError:
             self._uri = BASE
         # ValueError and TypeError: numbers and texts that the library cannot read, such as half of a surrogate pair.
-        self._refusals = (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError)
+        self._refusals = (
+            jsonschema_rs.ValidationError,
+            jsonschema_rs.ReferencingError,
+            ValueError,
+            TypeError,
+        )
         try:
             self._validators[()] = self._compile(document, **self._options)
         except self._refusals as error:
@@ -86,7 +101,10 @@ class Engine:
         if validator is None:
             schema = {"$schema": self._dialect, "$ref": _reference(location, self._uri)}
             try:
-                options = self._options | {"registry": self._open_registry(), "base_uri": BASE + "part"}
+                options = self._options | {
+                    "registry": self._open_registry(),
+                    "base_uri": BASE + "part",
+                }
                 validator = self._compile(schema, **options)
             except self._refusals as error:
                 raise UnusableSchemaError(_reason(error)) from None
@@ -94,14 +112,20 @@ class Engine:
                 # jsonschema-rs 0.60.3 panics where a pointer leads through an embedded resource that refers back.
                 if type(error).__name__ != "PanicException":
                     raise
-                raise UnusableSchemaError(f"the part at {format_pointer(location)} cannot be compiled alone") from None
+                raise UnusableSchemaError(
+                    f"the part at {format_pointer(location)} cannot be compiled alone"
+                ) from None
             self._validators[location] = validator
         return validator
 
     def alone(self, schema: Mapping[str, Any]) -> Engine:
         """Return the engine of *schema*, which refers to nothing, in the same dialect."""
         formats = bool(self._options["validate_formats"])
-        return Engine({"$schema": self._dialect, **schema}, dialect=self._dialect, assert_formats=formats)
+        return Engine(
+            {"$schema": self._dialect, **schema},
+            dialect=self._dialect,
+            assert_formats=formats,
+        )
 
     def checker(self, location: Path) -> Callable[[Any], bool]:
         """Return the function that says whether a value fits the subschema."""
@@ -114,8 +138,15 @@ def _reason(error: Exception) -> str:
     if not path:
         return shortened(str(getattr(error, "message", error)), 160)
     # The engine says of a misspelt type: "strin" is not valid under any of the schemas listed in the 'anyOf' keyword.
-    is_schema = path[-2:-1] and path[-2] in ("properties", "patternProperties", "$defs", "definitions")
-    wanted = "a schema" if is_schema else _WANTED.get(str(path[-1]), f"a valid {path[-1]!r}")
+    is_schema = path[-2:-1] and path[-2] in (
+        "properties",
+        "patternProperties",
+        "$defs",
+        "definitions",
+    )
+    wanted = (
+        "a schema" if is_schema else _WANTED.get(str(path[-1]), f"a valid {path[-1]!r}")
+    )
     return f"{quoted(getattr(error, 'instance', None))} is not {wanted} - at {format_pointer(path)}"
 
 

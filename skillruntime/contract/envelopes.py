@@ -16,11 +16,33 @@ from skillruntime.contract.coercion.keys import wrapped
 from skillruntime.contract.tool_names import ARGUMENT_KEYS, NAME_KEYS, is_name_of
 from skillruntime.errors import SkillInputError
 
-_ONE = frozenset({"function", "functionCall", "function_call", "toolCall", "tool_call", "toolUse", "tool_use"})
-_SEVERAL = frozenset({"tool_calls", "toolCalls", "tool_uses", "function_calls", "functionCalls"})
+_ONE = frozenset(
+    {
+        "function",
+        "functionCall",
+        "function_call",
+        "toolCall",
+        "tool_call",
+        "toolUse",
+        "tool_use",
+    }
+)
+_SEVERAL = frozenset(
+    {"tool_calls", "toolCalls", "tool_uses", "function_calls", "functionCalls"}
+)
 ENVELOPE_KEYS = NAME_KEYS | _ONE | _SEVERAL | {"jsonrpc"}
 _IDENTIFIER = re.compile(r"[\w.:/-]{1,120}")
-_KINDS = frozenset({"function", "function_call", "tool_use", "tool_call", "toolUse", "toolCall", "object"})
+_KINDS = frozenset(
+    {
+        "function",
+        "function_call",
+        "tool_use",
+        "tool_call",
+        "toolUse",
+        "toolCall",
+        "object",
+    }
+)
 
 
 class Call(NamedTuple):
@@ -51,24 +73,39 @@ def calls_in(value: Any, declared: Collection[str] = ()) -> list[Call]:
     if not isinstance(value, dict):
         return []
     several = [key for key in value if key in _SEVERAL]
-    if len(several) == 1 and isinstance(value[several[0]], list) and not _beside(value, several[0]):
+    if (
+        len(several) == 1
+        and isinstance(value[several[0]], list)
+        and not _beside(value, several[0])
+    ):
         return [
-            Call(call.name, call.arguments, several, value.keys(), call.sent) for call in calls_in(value[several[0]])
+            Call(call.name, call.arguments, several, value.keys(), call.sent)
+            for call in calls_in(value[several[0]])
         ]
     one = [key for key in value if key in _ONE and isinstance(value[key], dict)]
     if len(one) == 1 and not _beside(value, one[0]):
         inside = _plain_call(value[one[0]], ())
-        return [Call(inside.name, inside.arguments, one, value.keys(), value)] if inside else []
+        return (
+            [Call(inside.name, inside.arguments, one, value.keys(), value)]
+            if inside
+            else []
+        )
     call = _plain_call(value, declared)
     return [call] if call else []
 
 
 def _plain_call(value: dict[str, Any], declared: Collection[str]) -> Call | None:
     # Exactly one of each: with two names or two inputs the form is another one.
-    name_keys = NAME_KEYS | {"method"} if "jsonrpc" in value else NAME_KEYS  # ollama/ollama#5976
+    name_keys = (
+        NAME_KEYS | {"method"} if "jsonrpc" in value else NAME_KEYS
+    )  # ollama/ollama#5976
     names = [key for key in value if key in name_keys and isinstance(value[key], str)]
     inputs = [key for key in value if key in ARGUMENT_KEYS]
-    if len(inputs) != 1 or len(names) > 1 or not all(_IDENTIFIER.fullmatch(value[key]) for key in names):
+    if (
+        len(inputs) != 1
+        or len(names) > 1
+        or not all(_IDENTIFIER.fullmatch(value[key]) for key in names)
+    ):
         return None
     arguments = wrapped(value[inputs[0]])
     if not isinstance(arguments, dict):
@@ -85,7 +122,12 @@ def _plain_call(value: dict[str, Any], declared: Collection[str]) -> Call | None
 
 
 def opened(
-    value: Any, tool: str, declared: frozenset[str], fits: Callable[[Any], bool], *, is_text: bool
+    value: Any,
+    tool: str,
+    declared: frozenset[str],
+    fits: Callable[[Any], bool],
+    *,
+    is_text: bool,
 ) -> Call | None:
     """Return the one call that *value* is the form of; ``None`` where it is the arguments themselves.
 
@@ -96,22 +138,34 @@ def opened(
         SkillInputError: there are several calls, or the call is one of another tool.
     """
     calls = calls_in(value, declared) or _under_its_name(value, tool)
-    if not calls or declared.issuperset(calls[0].form) or (fits(value) and not (is_text and calls[0].name)):
+    if (
+        not calls
+        or declared.issuperset(calls[0].form)
+        or (fits(value) and not (is_text and calls[0].name))
+    ):
         return None
     if len(calls) > 1:
         raise several_calls(len(calls))
     call = calls[0]
     # The tool as the prompt declares it: `{"name": "f", "parameters": {"type": "object", "properties": {...}}}`.
-    if "properties" not in declared and "properties" in call.arguments and call.arguments.get("type") == "object":
+    if (
+        "properties" not in declared
+        and "properties" in call.arguments
+        and call.arguments.get("type") == "object"
+    ):
         raise SkillInputError(
             f"This is the definition of {call.name!r}, and no call of it",
             suggested_action="Send the parameters with their values, as one JSON object",
         )
     # A key of the form that is a parameter may be meant as that: only the tool's own name decides.
     parameters = declared.intersection(call.keys)
-    if parameters and not tool and not fits(value):  # nor can that name be known: the arguments must have them too
+    if (
+        parameters and not tool and not fits(value)
+    ):  # nor can that name be known: the arguments must have them too
         return call if parameters <= call.arguments.keys() else None
-    if parameters and not (tool and is_name_of(call.name, tool) and fits(call.arguments)):
+    if parameters and not (
+        tool and is_name_of(call.name, tool) and fits(call.arguments)
+    ):
         raise SkillInputError(
             f"The arguments may be those of a call of {call.name!r}, or the parameters themselves",
             suggested_action="Send the parameters alone, as one JSON object",
@@ -140,7 +194,11 @@ def check_tool(name: str, tool: str) -> None:
 
 def _beside(value: dict[str, Any], *form: str) -> set[str]:
     """Return the keys of *value* but *form* that say more than the number of the call or its kind."""
-    return {key for key, said in value.items() if key not in form and not _is_mark(key, said)}
+    return {
+        key
+        for key, said in value.items()
+        if key not in form and not _is_mark(key, said)
+    }
 
 
 def _is_mark(key: str, said: Any) -> bool:

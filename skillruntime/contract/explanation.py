@@ -66,7 +66,9 @@ _RANGE = {
 _UNIT = {"minLength": " characters", "maxLength": " characters"}
 
 
-def explain(violations: Iterable[Violation], schema: Schema | None = None, *, sent: Any = None) -> list[SkillError]:
+def explain(
+    violations: Iterable[Violation], schema: Schema | None = None, *, sent: Any = None
+) -> list[SkillError]:
     """Return one error per offending parameter, the first things first; at most a dozen.
 
     Each carries the JSON Pointer, what was expected (the part of the schema), what came (shortened; never a secret),
@@ -92,7 +94,11 @@ def _meant(violations: Iterable[Violation], left: list[int]) -> Iterator[Violati
         if violation.list_branches is not None and isinstance(violation.expected, list):
             left[0] -= len(violation.expected)
             if left[0] < 0:
-                yield violation._replace(keyword="anyOf", schema={"anyOf": violation.expected}, list_branches=None)
+                yield violation._replace(
+                    keyword="anyOf",
+                    schema={"anyOf": violation.expected},
+                    list_branches=None,
+                )
                 continue
         branch = _branch(violation)
         if branch:
@@ -104,23 +110,37 @@ def _meant(violations: Iterable[Violation], left: list[int]) -> Iterator[Violati
 def _branch(violation: Violation) -> tuple[Violation, ...]:
     """Return the violations of the branch that comes nearest: the only one but null, or the one its value points to."""
     # Null is the branch that makes a parameter optional; no model that sent a value meant it.
-    branches = [branch for branch in violation.branches if not _asks_for_null(branch, violation.path)]
+    branches = [
+        branch
+        for branch in violation.branches
+        if not _asks_for_null(branch, violation.path)
+    ]
     if len(branches) == 1:
         return branches[0]
     ranked = sorted(branches, key=lambda branch: _distance(branch, violation.path))
     # Where two branches are equally near, none was meant more than the other.
     distances = [_distance(branch, violation.path) for branch in ranked[:2]]
-    return () if not ranked or distances[0][0] or distances[0] == distances[-1] else ranked[0]
+    return (
+        ()
+        if not ranked or distances[0][0] or distances[0] == distances[-1]
+        else ranked[0]
+    )
 
 
 def _distance(branch: tuple[Violation, ...], path: Path) -> tuple[bool, bool, int]:
     """Return whether the value is of another kind than *branch* takes, whether a constant differs, and the faults."""
-    is_other = any(each.path == path and each.keyword in ("type", "const", "enum") for each in branch)
+    is_other = any(
+        each.path == path and each.keyword in ("type", "const", "enum")
+        for each in branch
+    )
     return is_other, any(each.keyword == "const" for each in branch), len(branch)
 
 
 def _asks_for_null(branch: tuple[Violation, ...], path: Path) -> bool:
-    return any(each.path == path and each.keyword == "type" and each.expected == "null" for each in branch)
+    return any(
+        each.path == path and each.keyword == "type" and each.expected == "null"
+        for each in branch
+    )
 
 
 class _Explainer:
@@ -142,20 +162,34 @@ class _Explainer:
                     yield (*path, name), self.unknown(violation, name)
             case "budget":
                 message = "There is too much to repair in one call"
-                yield path, SkillError(ErrorCode.INVALID_INPUT, message, True, None, _LESS)
+                yield (
+                    path,
+                    SkillError(ErrorCode.INVALID_INPUT, message, True, None, _LESS),
+                )
             case _:
-                code = ErrorCode.PARAM_OUT_OF_RANGE if keyword in _RANGE else ErrorCode.INVALID_INPUT
+                code = (
+                    ErrorCode.PARAM_OUT_OF_RANGE
+                    if keyword in _RANGE
+                    else ErrorCode.INVALID_INPUT
+                )
                 received = self.quoted(path, violation.value)
                 is_secret = received == _SECRET
                 wanted = in_words(violation.schema)
                 action = _advice(violation, is_secret, wanted)
                 message = f"{_name(path)}{received} {_fault(violation)}"
-                yield path, _error(code, message, path, wanted or None, received, action)
+                yield (
+                    path,
+                    _error(code, message, path, wanted or None, received, action),
+                )
 
     def missing(self, violation: Violation, name: str) -> SkillError:
         properties = self.properties(violation)
-        places = property_locations(self.references, _locations(violation)).get(name, [])
-        sides: list[Any] = [side for _, side in in_place(self.references, places, choices=False)]
+        places = property_locations(self.references, _locations(violation)).get(
+            name, []
+        )
+        sides: list[Any] = [
+            side for _, side in in_place(self.references, places, choices=False)
+        ]
         sides = sides or [properties.get(name)]
         present = violation.value if isinstance(violation.value, dict) else {}
         wanted = next(filter(None, map(in_words, sides)), "")
@@ -166,12 +200,21 @@ class _Explainer:
             action += f" (you sent {quoted(near)})"
         message = f"{_name(violation.path)}{name!r} is a required property"
         where = (*violation.path, name)
-        return _error(ErrorCode.MISSING_REQUIRED_PARAM, message, where, wanted or None, None, action)
+        return _error(
+            ErrorCode.MISSING_REQUIRED_PARAM,
+            message,
+            where,
+            wanted or None,
+            None,
+            action,
+        )
 
     def unknown(self, violation: Violation, name: str) -> SkillError:
         properties = self.properties(violation)
         present = violation.value if isinstance(violation.value, dict) else {}
-        near = nearest(name, [known for known in properties if known not in present]) or nearest(name, properties)
+        near = nearest(
+            name, [known for known in properties if known not in present]
+        ) or nearest(name, properties)
         if near:
             action = f"Did you mean {quoted(near)}?"
         elif may_wrap(name) and isinstance(present.get(name), dict):
@@ -182,15 +225,26 @@ class _Explainer:
             action = "Leave it out; this takes no parameters"
         where = (*violation.path, name)
         message = f"{_name(violation.path)}{shortened(name)!r} is not a known property"
-        return _error(ErrorCode.INVALID_INPUT, message, where, None, self.quoted(where, present.get(name)), action)
+        return _error(
+            ErrorCode.INVALID_INPUT,
+            message,
+            where,
+            None,
+            self.quoted(where, present.get(name)),
+            action,
+        )
 
     def properties(self, violation: Violation) -> Mapping[str, Any]:
         """Return the properties declared where *violation* is: of its schema, and of what that refers to."""
-        return properties_of(violation.schema) or declared_properties(self.references, _locations(violation))
+        return properties_of(violation.schema) or declared_properties(
+            self.references, _locations(violation)
+        )
 
     def quoted(self, path: Path, value: Any) -> str:
         if self.may_hide:
-            value = without_texts(without_secrets(self.references, path, value), self.secrets)
+            value = without_texts(
+                without_secrets(self.references, path, value), self.secrets
+            )
         return _SECRET if value == _SECRET else quoted(value)
 
 
@@ -203,9 +257,20 @@ _SECRET = "(secret)"
 _LESS = "Send each value in its declared type, or fewer items in one call"
 
 
-def _error(code: ErrorCode, message: str, path: Path, expected: Any, received: Any, action: str | None) -> SkillError:
+def _error(
+    code: ErrorCode,
+    message: str,
+    path: Path,
+    expected: Any,
+    received: Any,
+    action: str | None,
+) -> SkillError:
     """Return the error; what its message and its next step say already is left out of the details of a long one."""
-    details = {"path": shortened(format_pointer(path), MAX_POINTER), "expected": expected, "received": received}
+    details = {
+        "path": shortened(format_pointer(path), MAX_POINTER),
+        "expected": expected,
+        "received": received,
+    }
     kept = {key: value for key, value in details.items() if value is not None}
     # Message and next step come first: what they leave of the budget goes to the details.
     left = MAX_BYTES - _size(message) - _size(action)
@@ -260,9 +325,14 @@ def _fault_of_union(violation: Violation) -> str:
     if violation.keyword == "oneOf" and not violation.branches:
         return "fits more than one of the alternatives, and must fit exactly one"
     # More than are shown need not be described: a union may have hundreds of branches.
-    some = islice((each for each in violation.expected or () if isinstance(each, dict)), MAX_LISTED // 2)
+    some = islice(
+        (each for each in violation.expected or () if isinstance(each, dict)),
+        MAX_LISTED // 2,
+    )
     kinds = [in_words(branch) for branch in some]
-    return "is none of: " + shortened("; ".join(kind for kind in kinds if kind), MAX_LISTED)
+    return "is none of: " + shortened(
+        "; ".join(kind for kind in kinds if kind), MAX_LISTED
+    )
 
 
 def _advice(violation: Violation, is_secret: bool, wanted: str) -> str | None:
@@ -270,7 +340,11 @@ def _advice(violation: Violation, is_secret: bool, wanted: str) -> str | None:
     match keyword:
         case "not":
             other = in_words(schema.get("not")) if isinstance(schema, dict) else ""
-            return f"Send a value other than {other}" if other else "Send another value; this one is excluded"
+            return (
+                f"Send a value other than {other}"
+                if other
+                else "Send another value; this one is excluded"
+            )
         case "uniqueItems":
             return "Send each item once"
         case "enum":
@@ -292,9 +366,17 @@ def _advice(violation: Violation, is_secret: bool, wanted: str) -> str | None:
 
 
 def _advice_on_choice(value: Any, members: list[Any], is_secret: bool) -> str:
-    near = nearest(value, filter(_is_text, members), cutoff=0.75) if isinstance(value, str) and not is_secret else None
+    near = (
+        nearest(value, filter(_is_text, members), cutoff=0.75)
+        if isinstance(value, str) and not is_secret
+        else None
+    )
     # "UTC 5" may be UTC-5 or UTC+5: where only a sign is missing, the nearest is as far as its opposite.
-    return f"Did you mean {quoted(near)}?" if near and letters(near) != letters(value) else "Send one of them"
+    return (
+        f"Did you mean {quoted(near)}?"
+        if near and letters(near) != letters(value)
+        else "Send one of them"
+    )
 
 
 def _is_text(value: Any) -> bool:

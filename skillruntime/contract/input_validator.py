@@ -25,11 +25,15 @@ class SkillInputValidator:
 
     def __init__(self, schema: dict[str, Any]) -> None:
         if not isinstance(schema, dict | bool):
-            raise TypeError(f"SkillInputValidator takes a JSON Schema, as a dict; got {schema!r:.80}")
+            raise TypeError(
+                f"SkillInputValidator takes a JSON Schema, as a dict; got {schema!r:.80}"
+            )
         import jsonschema  # slow to import, and only this class speaks in its sentences
 
         self.schema = schema
-        self.validator = jsonschema.Draft202012Validator(schema, format_checker=_format_checker())
+        self.validator = jsonschema.Draft202012Validator(
+            schema, format_checker=_format_checker()
+        )
         self._compiled = Schema(schema)
 
     def validate(self, data: Any) -> tuple[bool, list[str]]:
@@ -49,7 +53,9 @@ class SkillInputValidator:
         is_valid, errors = self.validate(data)
         if not is_valid:
             faults = explain(self._compiled.violations(data), self._compiled)
-            raise SkillInputError("Input validation failed", errors=errors, skill_errors=faults)
+            raise SkillInputError(
+                "Input validation failed", errors=errors, skill_errors=faults
+            )
 
     def coerce_and_validate(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return *data* with the errors that models make repaired.
@@ -66,8 +72,27 @@ class SkillInputValidator:
 
 
 _FORMATS = (
-    *("date", "date-time", "duration", "email", "hostname", "idn-email", "idn-hostname", "ipv4", "ipv6", "iri"),
-    *("iri-reference", "json-pointer", "regex", "relative-json-pointer", "time", "uri", "uri-reference"),
+    *(
+        "date",
+        "date-time",
+        "duration",
+        "email",
+        "hostname",
+        "idn-email",
+        "idn-hostname",
+        "ipv4",
+        "ipv6",
+        "iri",
+    ),
+    *(
+        "iri-reference",
+        "json-pointer",
+        "regex",
+        "relative-json-pointer",
+        "time",
+        "uri",
+        "uri-reference",
+    ),
     *("uri-template", "uuid"),
 )
 """The formats of JSON Schema 2020-12, validation, section 7.3."""
@@ -81,5 +106,9 @@ def _format_checker() -> Any:
 
     checker = jsonschema.FormatChecker(formats=())
     for name in _FORMATS:
-        checker.checks(name)(jsonschema_rs.Draft202012Validator({"format": name}, validate_formats=True).is_valid)
+        checker.checks(name)(
+            jsonschema_rs.Draft202012Validator(
+                {"format": name}, validate_formats=True
+            ).is_valid
+        )
     return checker

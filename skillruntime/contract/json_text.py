@@ -26,9 +26,20 @@ class UnreadableError(Exception):
     ``{}`` in *message* is replaced by *found*, quoted; ``unquoted`` is the message without it.
     """
 
-    def __init__(self, message: str, found: str | None = None, *, cut: bool = False, action: str | None = None) -> None:
-        super().__init__(message if found is None else message.replace("{}", _quote(found)))
-        self.unquoted = message if found is None else message.replace("{}", "other text")
+    def __init__(
+        self,
+        message: str,
+        found: str | None = None,
+        *,
+        cut: bool = False,
+        action: str | None = None,
+    ) -> None:
+        super().__init__(
+            message if found is None else message.replace("{}", _quote(found))
+        )
+        self.unquoted = (
+            message if found is None else message.replace("{}", "other text")
+        )
         self.cut, self.action = cut, action
 
 
@@ -43,7 +54,9 @@ def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         for key, value in pairs:
             if not is_same(members[key], value):
-                raise UnreadableError(f"the key {_quote(key)} appears twice, with different values")
+                raise UnreadableError(
+                    f"the key {_quote(key)} appears twice, with different values"
+                )
     return members
 
 
@@ -55,7 +68,9 @@ def integer(text: str) -> int | Decimal:
 def literal(text: str) -> float | Decimal:
     """Return the number *text* writes; one that a float would not keep as it was written is a decimal."""
     number = float(text)
-    return number if repr(number) == text and not number.is_integer() else _decimal(text)
+    return (
+        number if repr(number) == text and not number.is_integer() else _decimal(text)
+    )
 
 
 def _decimal(text: str) -> Decimal:
@@ -84,7 +99,9 @@ def _exact(text: str) -> float:
     # 2**53 is where floats stop holding every integer (IEEE 754, 53 bits of fraction).
     if number == 0 or abs(number) >= 2**53:
         written = _decimal(text)
-        if (number == 0) != (written == 0) or (number and written != written.to_integral_value()):
+        if (number == 0) != (written == 0) or (
+            number and written != written.to_integral_value()
+        ):
             raise UnreadableError("{} cannot be held by a float", text)
     return number
 
@@ -98,10 +115,15 @@ def _no_constant(name: str) -> NoReturn:
     raise UnreadableError(f"{name} is not a JSON number")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=_exact)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=_exact
+)
 # With it, a number that a float would not keep as it was written is a decimal.
 LITERAL_DECODER = json.JSONDecoder(
-    object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=_literal, parse_int=integer
+    object_pairs_hook=unique_members,
+    parse_constant=_no_constant,
+    parse_float=_literal,
+    parse_int=integer,
 )
 
 
@@ -122,7 +144,9 @@ _ESCAPED_SPACE = re.compile(r"(?:\\[nrt]\s*)+")
 # A string whose quotes alone were escaped: `{"query": \"foo\"}`.
 _ESCAPED_STRING = re.compile(r'\\"(?P<inside>[^"\\\x00-\x1f]*)\\"')
 # A string between the tokens of Gemma's templates, which has no escapes.
-_TOKEN_STRING = re.compile(r'(?P<mark><\|"\|>|<escape>)(?P<inside>.*?)(?P=mark)', re.DOTALL)
+_TOKEN_STRING = re.compile(
+    r'(?P<mark><\|"\|>|<escape>)(?P<inside>.*?)(?P=mark)', re.DOTALL
+)
 # JSON5 and JSONC have the first and the last form, Python and YAML the second.
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 # RFC 8259, section 6: no plus sign, no leading zero, a digit on both sides of the point.
@@ -141,10 +165,31 @@ _PLAIN = {
     "\u201c": re.compile(r'[^"\u201c\u201d\\]+'),
     "\u2018": re.compile(r"[^'\u2018\u2019\\]+"),
 }
-_LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
-_LITERALS |= {"TRUE": True, "FALSE": False, "NULL": None}  # as SQL and spreadsheets write them
+_LITERALS = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "True": True,
+    "False": False,
+    "None": None,
+}
+_LITERALS |= {
+    "TRUE": True,
+    "FALSE": False,
+    "NULL": None,
+}  # as SQL and spreadsheets write them
 # RFC 8259, section 7, and `\'`, which JavaScript and Python write inside their strings.
-_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "/": "/", '"': '"', "'": "'"}
+_ESCAPES = {
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "\\": "\\",
+    "/": "/",
+    '"': '"',
+    "'": "'",
+}
 # The forms of `repr` in Python: `\x41` and `\U0001f600` beside JSON's own `\u0041`.
 _HEXADECIMAL = {"u": 4, "x": 2, "U": 8}
 # A whole string with backslashes, none of which is before a character of JSON's escapes, or of JavaScript's quote.
@@ -179,7 +224,9 @@ class LenientParser:
     With *may_close*, an outermost object that the text does not close is closed.
     """
 
-    def __init__(self, text: str, position: int = 0, *, may_close: bool = False) -> None:
+    def __init__(
+        self, text: str, position: int = 0, *, may_close: bool = False
+    ) -> None:
         self.text = text
         self.position = position
         self.may_close = may_close
@@ -217,7 +264,9 @@ class LenientParser:
     def value(self, depth: int) -> Any:
         # The parser calls itself for each level, and Python's stack has about a thousand frames.
         if depth > MAX_REPAIRED_LEVELS:
-            raise UnreadableError(f"it is not JSON, and nested more than {MAX_REPAIRED_LEVELS} levels deep")
+            raise UnreadableError(
+                f"it is not JSON, and nested more than {MAX_REPAIRED_LEVELS} levels deep"
+            )
         match self.peek("where a value is expected"):
             case "{":
                 return self.object(depth)
@@ -243,7 +292,9 @@ class LenientParser:
         self.position += 1
         pairs: list[tuple[str, Any]] = []
         while True:
-            character = self.peek("inside an object" if depth or not pairs else "after a comma")
+            character = self.peek(
+                "inside an object" if depth or not pairs else "after a comma"
+            )
             if character == "}":
                 if pairs:
                     self.note("trailing-comma")
@@ -256,7 +307,12 @@ class LenientParser:
             pairs.append((key, value))
             self.space()
             # Only the outermost brace: how many of several missing ones belong where is a guess.
-            if depth == 0 and self.may_close and self.is_at_end() and self.closed_itself(value):
+            if (
+                depth == 0
+                and self.may_close
+                and self.is_at_end()
+                and self.closed_itself(value)
+            ):
                 self.note("unclosed-object")
                 return unique_members(pairs)
             character = self.peek("inside an object")
@@ -269,7 +325,9 @@ class LenientParser:
         return unique_members(pairs)
 
     def is_at_end(self) -> bool:
-        return self.position >= len(self.text) or self.text.startswith(_END_OF_CALL, self.position)
+        return self.position >= len(self.text) or self.text.startswith(
+            _END_OF_CALL, self.position
+        )
 
     def closed_itself(self, value: Any) -> bool:
         """Whether *value*, the last of the text, ended with a mark of its own: a number may go on.
@@ -335,8 +393,12 @@ class LenientParser:
             self.position += 1
             if character == closing:
                 break
-            if closing != mark:  # whether a backslash in them escapes anything cannot be known
-                raise UnreadableError("inside typographic quotes there is {}", character + self.rest())
+            if (
+                closing != mark
+            ):  # whether a backslash in them escapes anything cannot be known
+                raise UnreadableError(
+                    "inside typographic quotes there is {}", character + self.rest()
+                )
             if character == "\\" and keeps_backslashes:
                 self.note("plain-backslash")
                 parts.append(character)
@@ -347,7 +409,9 @@ class LenientParser:
                 parts.append(character)
         inside = self.text[start : self.position - 1]
         if mark == "'" and "\\" in inside and _UNCLEAR_ESCAPE.search(inside):
-            raise UnreadableError("the backslashes in {} may be escapes or not", inside, action=_DOUBLE)
+            raise UnreadableError(
+                "the backslashes in {} may be escapes or not", inside, action=_DOUBLE
+            )
         following = self.text[self.position : self.position + 1]
         # `"say "hi", ok"`: a quote inside a string that was not escaped; where it ends is unknown.
         if following not in _SEPARATORS and not self.is_at_end():
@@ -375,7 +439,9 @@ class LenientParser:
         if character == "u" or (character in _HEXADECIMAL and mark == "'"):
             digits = self.text[self.position : self.position + _HEXADECIMAL[character]]
             self.position += len(digits)
-            if len(digits) < _HEXADECIMAL[character] and self.position >= len(self.text):
+            if len(digits) < _HEXADECIMAL[character] and self.position >= len(
+                self.text
+            ):
                 raise UnreadableError("end inside a string", cut=True)
             try:
                 return chr(int(digits, 16))
@@ -387,7 +453,9 @@ class LenientParser:
         """Join the two halves that an escaped character beyond U+FFFF is written as."""
         # RFC 8259, section 7: a character beyond U+FFFF is written as a pair of escapes.
         if not text.isascii() and _SURROGATE.search(text):
-            return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+            return text.encode("utf-16", "surrogatepass").decode(
+                "utf-16", "surrogatepass"
+            )
         return text
 
     def scalar(self) -> Any:
@@ -405,7 +473,9 @@ class LenientParser:
                     self.note("python-literal")
                 return _LITERALS[word]
             # `tru` at the end of the text is a cut, `tru` inside it a word that means nothing.
-            if match.end() == len(self.text) and any(literal.startswith(word) for literal in _LITERALS):
+            if match.end() == len(self.text) and any(
+                literal.startswith(word) for literal in _LITERALS
+            ):
                 raise UnreadableError("end inside a literal", cut=True)
         if self.text[self.position :] == "-":
             raise UnreadableError(_IN_NUMBER, cut=True)
@@ -417,7 +487,9 @@ class LenientParser:
         if not following:
             raise UnreadableError(_IN_NUMBER, cut=True)
         if following not in _SEPARATORS or _DIVISION.match(self.text, self.position):
-            raise UnreadableError("after a number comes {}; an expression is not computed", self.rest())
+            raise UnreadableError(
+                "after a number comes {}; an expression is not computed", self.rest()
+            )
 
     def number(self, text: str) -> int | float | Decimal:
         if text.lstrip("-").isdecimal():

@@ -46,7 +46,9 @@ class Bounds(NamedTuple):
     levels: int = ANY_LEVELS
 
 
-def measure(document: Mapping[str, Any] | bool, *, dialect: str = "", base: str = "") -> Bounds:
+def measure(
+    document: Mapping[str, Any] | bool, *, dialect: str = "", base: str = ""
+) -> Bounds:
     """Return the bounds of the schema *document*, with references that are read as `References` reads them.
 
     Raises:
@@ -54,18 +56,28 @@ def measure(document: Mapping[str, Any] | bool, *, dialect: str = "", base: str 
     """
     if fault := find_fault(document, MAX_DEPTH):
         is_deep = fault.startswith("nested")
-        raise SchemaTooCostlyError(f"nested more than {MAX_DEPTH} levels deep" if is_deep else f"it holds {fault}")
+        raise SchemaTooCostlyError(
+            f"nested more than {MAX_DEPTH} levels deep"
+            if is_deep
+            else f"it holds {fault}"
+        )
     text = json.dumps(document, ensure_ascii=False)
     if len(text) > MAX_CHARACTERS or text.count(",") + text.count(":") > MAX_NODES:
-        raise SchemaTooCostlyError(f"the schema is larger than {MAX_NODES} nodes or {MAX_CHARACTERS} characters")
+        raise SchemaTooCostlyError(
+            f"the schema is larger than {MAX_NODES} nodes or {MAX_CHARACTERS} characters"
+        )
     references = References(document, dialect=dialect, base=base)
-    if not any(f'"{each}"' in text for each in _REFERENCES):  # nothing is evaluated more often than it is written
+    if not any(
+        f'"{each}"' in text for each in _REFERENCES
+    ):  # nothing is evaluated more often than it is written
         return Bounds(references, text)
     expansion = _Expansion(references)
     expansion.of((), 0)
     if not expansion.is_recursive:
         return Bounds(references, text)
-    return Bounds(references, text, STACK_BYTES // (LEVEL_BYTES + STEP_BYTES * expansion.longest))
+    return Bounds(
+        references, text, STACK_BYTES // (LEVEL_BYTES + STEP_BYTES * expansion.longest)
+    )
 
 
 class _Expansion:
@@ -84,13 +96,17 @@ class _Expansion:
             # The same subschema for the same part of the value: no value could ever end it.
             if self._open[location] == depth:
                 where = format_pointer(location) or "the root"
-                raise SchemaTooCostlyError(f"the schema refers to itself without end at {where}")
+                raise SchemaTooCostlyError(
+                    f"the schema refers to itself without end at {where}"
+                )
             self.is_recursive = True
             return 1
         if location in self._known:
             return self._known[location]
         if len(self._open) > 4 * MAX_DEPTH:
-            raise SchemaTooCostlyError(f"a chain of references is longer than {4 * MAX_DEPTH}")
+            raise SchemaTooCostlyError(
+                f"a chain of references is longer than {4 * MAX_DEPTH}"
+            )
         self._open[location] = depth
         self.longest = max(self.longest, len(self._open))
         total = 1

@@ -20,7 +20,9 @@ from skillruntime.errors import SkillInputError
 _WORDS = {"true": True, "false": False, "null": None, "none": None}
 
 
-def typed_parameters(texts: Mapping[str, str], strings: Mapping[str, bool], schema: Schema) -> dict[str, Any]:
+def typed_parameters(
+    texts: Mapping[str, str], strings: Mapping[str, bool], schema: Schema
+) -> dict[str, Any]:
     """Return the values of *texts*, the parameters of a chat template; *strings* says of some whether they are strings.
 
     >>> schema = Schema({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
@@ -30,7 +32,10 @@ def typed_parameters(texts: Mapping[str, str], strings: Mapping[str, bool], sche
     Raises:
         SkillInputError: a text may be a string or another value.
     """
-    return {name: _typed(name, text, strings.get(name), schema) for name, text in texts.items()}
+    return {
+        name: _typed(name, text, strings.get(name), schema)
+        for name, text in texts.items()
+    }
 
 
 def _typed(name: str, text: str, is_string: bool | None, schema: Schema) -> Any:
@@ -57,7 +62,9 @@ def _fitting(name: str, schema: Schema) -> Callable[[Any], bool]:
     if certain:
         return lambda value: all(schema.fits(value, place) for place in certain)
     possible = property_locations(schema.references, [()]).get(name, [])
-    return lambda value: not possible or any(schema.fits(value, place) for place in possible)
+    return lambda value: (
+        not possible or any(schema.fits(value, place) for place in possible)
+    )
 
 
 def _read(text: str) -> tuple[bool, Any]:
@@ -81,13 +88,15 @@ _ELEMENT = re.compile(
 
 def may_have_swallowed(arguments: Mapping[str, Any]) -> bool:
     """Whether it is worth to look for swallowed parameters in *arguments*: a valid call pays only for this."""
-    for value in arguments.values():  # noqa: SIM110 - a generator costs three times what it looks at
+    for value in arguments.values():
         if type(value) is str and "</" in value and "parameter" in value:
             return True
     return False
 
 
-def with_swallowed(arguments: dict[str, Any], schema: Schema) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
+def with_swallowed(
+    arguments: dict[str, Any], schema: Schema
+) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
     """Return *arguments* with the parameters that were pasted into the end of another, and their names by that one.
 
     >>> schema = Schema({"properties": {"text": {"type": "string"}, "tags": {"type": "array"}}})
@@ -121,7 +130,9 @@ def with_swallowed(arguments: dict[str, Any], schema: Schema) -> tuple[dict[str,
 def _split(text: str) -> tuple[str, dict[str, str]] | None:
     """Return what *text* says itself, and the parameters behind it; ``None`` where it is not of that form."""
     match = _SWALLOWED.search(text)
-    if match is None or re.search(rf"<{re.escape(match['tag'])}[\s>]", text[: match.start()]):
+    if match is None or re.search(
+        rf"<{re.escape(match['tag'])}[\s>]", text[: match.start()]
+    ):
         return None
     found: dict[str, str] = {}
     position = match.end()
@@ -131,6 +142,8 @@ def _split(text: str) -> tuple[str, dict[str, str]] | None:
             return None
         closing = f"</{element['tag']}>"
         end = text.find(closing, element.end())
-        found[element["name"]] = without_breaks(text[element.end() : end if end >= 0 else len(text)], False)
+        found[element["name"]] = without_breaks(
+            text[element.end() : end if end >= 0 else len(text)], False
+        )
         position = end + len(closing) if end >= 0 else len(text)
     return text[: match.start()], found

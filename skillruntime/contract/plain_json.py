@@ -26,7 +26,9 @@ MAX_BITS = 14_000
 _TOO_DEEP = "nested deeper than JSON can be written here"
 
 
-def is_plain_json(value: Any, levels: int = ANY_LEVELS, _nested: int = USUAL_LEVELS) -> bool:
+def is_plain_json(
+    value: Any, levels: int = ANY_LEVELS, _nested: int = USUAL_LEVELS
+) -> bool:
     """Whether the array or object *value* holds nothing but JSON, at most *levels* levels deep.
 
     >>> is_plain_json({"a": [1.5, None]}), is_plain_json({"a": float("nan")})
@@ -51,7 +53,9 @@ def is_plain_json(value: Any, levels: int = ANY_LEVELS, _nested: int = USUAL_LEV
         elif kind is int:
             if member.bit_length() > MAX_BITS:
                 return False
-        elif not (kind is bool or member is None or (kind is float and math.isfinite(member))):
+        elif not (
+            kind is bool or member is None or (kind is float and math.isfinite(member))
+        ):
             return False
     return True
 
@@ -62,7 +66,14 @@ def type_name(value: Any) -> str:
     >>> [type_name(value) for value in (True, 1, 1.5, None)]
     ['boolean', 'integer', 'number', 'null']
     """
-    names = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object", type(None): "null"}
+    names = {
+        str: "string",
+        bool: "boolean",
+        int: "integer",
+        list: "array",
+        dict: "object",
+        type(None): "null",
+    }
     return names.get(type(value), "number")
 
 
@@ -73,7 +84,11 @@ def is_unicode(value: Any) -> bool:
     (True, False)
     """
     # The encoder of C walks the value faster than any loop here.
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False, default=str)
+    )
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -106,7 +121,13 @@ def _first_fault(value: Any, levels: int) -> str | None:
         fault = _scalar_fault(part, path)
         if fault is not None:
             return fault
-        members = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list | tuple) else ()
+        members = (
+            part.items()
+            if isinstance(part, dict)
+            else enumerate(part)
+            if isinstance(part, list | tuple)
+            else ()
+        )
         # In the order of the value, for the first fault is the one that is reported.
         pending += [(member, (*path, key)) for key, member in members][::-1]
     return None
@@ -118,12 +139,26 @@ def _scalar_fault(part: Any, path: Path) -> str | None:
         case None | bool() | list() | tuple():
             return None
         case str():
-            fault = None if part.isascii() or is_unicode(part) else "half of a surrogate pair"
+            fault = (
+                None
+                if part.isascii() or is_unicode(part)
+                else "half of a surrogate pair"
+            )
         case int():
-            fault = "a number of thousands of digits" if part.bit_length() > MAX_BITS else None
+            fault = (
+                "a number of thousands of digits"
+                if part.bit_length() > MAX_BITS
+                else None
+            )
         case float() | Decimal():
-            name = "NaN" if math.isnan(part) else "Infinity" if part > 0 else "-Infinity"
-            return None if math.isfinite(part) else f"{name} at {_where(path)}, which JSON cannot express"
+            name = (
+                "NaN" if math.isnan(part) else "Infinity" if part > 0 else "-Infinity"
+            )
+            return (
+                None
+                if math.isfinite(part)
+                else f"{name} at {_where(path)}, which JSON cannot express"
+            )
         case dict():
             for key in part:
                 if not isinstance(key, str):

@@ -14,7 +14,9 @@ def format_pointer(path: Iterable[str | int]) -> str:
     >>> format_pointer(("topics", 0, "a/b"))
     '/topics/0/a~1b'
     """
-    return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in path)
+    return "".join(
+        "/" + str(token).replace("~", "~0").replace("/", "~1") for token in path
+    )
 
 
 def parse_pointer(pointer: str) -> tuple[str, ...]:
@@ -31,7 +33,9 @@ def parse_pointer(pointer: str) -> tuple[str, ...]:
     if not pointer.startswith("/"):
         raise ValueError(f"a JSON Pointer begins with '/', got {pointer!r}")
     # RFC 6901, section 4: ~1 first, so that ~01 becomes ~1 and not a slash.
-    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/"))
+    return tuple(
+        token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/")
+    )
 
 
 def value_at(value: Any, path: Iterable[str | int]) -> Any:

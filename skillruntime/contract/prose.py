@@ -23,7 +23,12 @@ _REFUSING = re.compile(
 _SENTENCE_END = re.compile(r"[.!?]\s|[\u3002\uff01\uff1f\n]")
 _ENDS = (":", "\uff1a", ".", "!", "?", "\u3002", "\uff01", "\uff1f")
 # Labels of arguments: `Arguments:`, `Action Input:`; more words than these make a label of something else.
-_LABELS = frozenset(map(folded, ARGUMENT_KEYS)) | {"functionarguments", "functioninput", "functionargs", "toolcall"}
+_LABELS = frozenset(map(folded, ARGUMENT_KEYS)) | {
+    "functionarguments",
+    "functioninput",
+    "functionargs",
+    "toolcall",
+}
 _LABELS |= {"functioncall", "call", "json", "here", "hereitis", "hereyouare"}
 _LABEL_WORD = re.compile(r"[\w.:/'\u2019-]+")
 _TAG = re.compile(r"<([\w.:-]{1,120})>\s*\Z")
@@ -74,7 +79,9 @@ def _label(
     if not all(map(_LABEL_WORD.fullmatch, words)):
         return None
     has_colon = line.endswith((":", "=", "\uff1a"))
-    is_identifier = len(words) == 1 and "_" in words[0]  # `get_weather`, on a line of its own
+    is_identifier = (
+        len(words) == 1 and "_" in words[0]
+    )  # `get_weather`, on a line of its own
     if not words or len(words) > 3 or not (has_colon or is_identifier):
         return None
     label = " ".join(words)
@@ -91,18 +98,24 @@ def _fault_of_sentence(prose: str) -> UnreadableError | None:
     """Return what the first words of the last sentence of *prose* say against the object behind it."""
     last = prose.rstrip(" \t\r\n:.!?*_`\"'\uff1a\u3002\uff01\uff1f")[-MAX_LINE:]
     if _REFUSING.match(_SENTENCE_END.split(last)[-1]):
-        return UnreadableError("the text before the object says not to use it", action=ALONE)
+        return UnreadableError(
+            "the text before the object says not to use it", action=ALONE
+        )
     return None
 
 
-def fault_after(pieces: Iterable[str], rest: str, name: str) -> tuple[str | None, UnreadableError | None]:
+def fault_after(
+    pieces: Iterable[str], rest: str, name: str
+) -> tuple[str | None, UnreadableError | None]:
     """Return the rule that what follows an object is repaired by, if one is needed, and what is against the object.
 
     *pieces* are the prose behind it, *rest* is all that follows; *name* is the tool's, whose
     tag may close here.
     """
     if _REFUSING.match(rest.lstrip(" \t\r\n`/#*")):
-        return None, UnreadableError("the text after the object may correct it: {}", rest[:100], action=ALONE)
+        return None, UnreadableError(
+            "the text after the object may correct it: {}", rest[:100], action=ALONE
+        )
     said = next((piece for piece in pieces if piece.strip()), "")
     text = said.strip().removeprefix(f"</{name}>")
     if not text:
@@ -129,10 +142,16 @@ _VALUE = re.compile(
 )
 
 
-def fault_of_values(prose: Iterable[str], value: Any, names: Collection[str]) -> UnreadableError | None:
+def fault_of_values(
+    prose: Iterable[str], value: Any, names: Collection[str]
+) -> UnreadableError | None:
     """Return that a part of *prose* gives a value to a parameter, one of *names*, which *value* does not have."""
     declared = {folded(name) for name in names}
-    held = {folded(key): member for key, member in value.items()} if isinstance(value, dict) else {}
+    held = (
+        {folded(key): member for key, member in value.items()}
+        if isinstance(value, dict)
+        else {}
+    )
     text = "\n".join(prose)
     if len(text) > MAX_TEXT:
         return UnreadableError("beside the object there is a long text", action=ALONE)
@@ -141,7 +160,11 @@ def fault_of_values(prose: Iterable[str], value: Any, names: Collection[str]) ->
         said = (match["said"] or match["value"] or "").strip(" \t\r\"'`*.,;")
         for first in range(len(words)):
             name = folded("".join(words[first:]))
-            if name in declared and (said or match["tag"]) and said != _written(held.get(name)):
+            if (
+                name in declared
+                and (said or match["tag"])
+                and said != _written(held.get(name))
+            ):
                 return _beside(match[0])
     return None
 
@@ -150,7 +173,11 @@ _SPACE = re.compile(r"[ .]")
 
 
 def _written(member: Any) -> str | None:
-    return member if isinstance(member, str) else json.dumps(member, ensure_ascii=False, default=str)
+    return (
+        member
+        if isinstance(member, str)
+        else json.dumps(member, ensure_ascii=False, default=str)
+    )
 
 
 def _beside(text: str) -> UnreadableError:

@@ -9,14 +9,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillruntime.contract.coercion.coercion import Coerced, Policy, Repair, coerce, without_decimals
+from skillruntime.contract.coercion.coercion import (
+    Coerced,
+    Policy,
+    Repair,
+    coerce,
+    without_decimals,
+)
 from skillruntime.contract.coercion.scalars import is_same, pieces
 from skillruntime.contract.coercion.subschemas import declared_properties, subschemas
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.pointer import parse_pointer
 from skillruntime.contract.references import References, properties_of
 from skillruntime.contract.schema import Schema
-from skillruntime.errors import ErrorCode, SkillError, SkillInputError, UnsupportedVersionError
+from skillruntime.errors import (
+    ErrorCode,
+    SkillError,
+    SkillInputError,
+    UnsupportedVersionError,
+)
 
 if TYPE_CHECKING:
     from skillruntime.contract.migration.migration import Migration
@@ -43,8 +54,13 @@ class Shapes(NamedTuple):
             return ()
         from skillruntime.contract.migration.migration import chain
 
-        ends = [(chain(self.migrations, each.to) or [each])[-1].to for each in self.migrations]
-        return tuple(index for index in reversed(range(len(ends))) if self.arrives(ends[index]))
+        ends = [
+            (chain(self.migrations, each.to) or [each])[-1].to
+            for each in self.migrations
+        ]
+        return tuple(
+            index for index in reversed(range(len(ends))) if self.arrives(ends[index])
+        )
 
     def arrives(self, version: Version) -> bool:
         """Whether arguments in the shape of *version* are of the current line."""
@@ -65,7 +81,9 @@ class Reading(NamedTuple):
     dropped: tuple[str, ...] = ()
 
 
-def read_as_version(shapes: Shapes, arguments: Any, version: str | None, policy: Policy) -> Reading:
+def read_as_version(
+    shapes: Shapes, arguments: Any, version: str | None, policy: Policy
+) -> Reading:
     """Find out which version *arguments* were written for, and bring them to the current shape."""
     if version is not None:
         return _as_version(shapes, arguments, version, policy)
@@ -78,10 +96,18 @@ def read_as_version(shapes: Shapes, arguments: Any, version: str | None, policy:
         shape = shapes.older[index]
         if shape is not None and _is_untouched(arguments, shape):
             return _of_old_caller(shapes, arguments, index, policy)
-    formal = _formally_repaired(shapes, arguments, policy) if newest_first and policy.repair else None
+    formal = (
+        _formally_repaired(shapes, arguments, policy)
+        if newest_first and policy.repair
+        else None
+    )
     if formal is not None:
         reading = read_as_version(shapes, formal.value, None, policy)
-        return reading._replace(coerced=reading.coerced._replace(repairs=formal.repairs + reading.coerced.repairs))
+        return reading._replace(
+            coerced=reading.coerced._replace(
+                repairs=formal.repairs + reading.coerced.repairs
+            )
+        )
     attempts: list[Reading] = []
     refusal: SkillInputError | None = None
     # The current shape first: most callers are current, and among old ones the newest are the likeliest.
@@ -101,13 +127,19 @@ def read_as_version(shapes: Shapes, arguments: Any, version: str | None, policy:
     return attempts[0]
 
 
-def _formally_repaired(shapes: Shapes, arguments: Any, policy: Policy) -> Coerced | None:
+def _formally_repaired(
+    shapes: Shapes, arguments: Any, policy: Policy
+) -> Coerced | None:
     """Return *arguments* in the form of the newest shape that they need only a wrapper taken off or quotes to fit.
 
     Then they are read as the same call without the wrapper or the quotes is, whatever version that is of.
     """
     for shape in (shapes.current, *(shapes.older[index] for index in shapes.starts)):
-        coerced = None if shape is None else coerce(arguments, shape, policy, reserved=shapes.reserved)
+        coerced = (
+            None
+            if shape is None
+            else coerce(arguments, shape, policy, reserved=shapes.reserved)
+        )
         if coerced is None or not coerced.fits or not coerced.repairs:
             continue
         first = coerced.repairs[0]
@@ -118,7 +150,9 @@ def _formally_repaired(shapes: Shapes, arguments: Any, policy: Policy) -> Coerce
     return None
 
 
-def _of_old_caller(shapes: Shapes, arguments: Any, index: int, policy: Policy) -> Reading:
+def _of_old_caller(
+    shapes: Shapes, arguments: Any, index: int, policy: Policy
+) -> Reading:
     """Bring *arguments*, which fit the shape before migration *index* as they are, to the current shape.
 
     They are also read by the current shape. A container written in a string is the commonest error of current
@@ -142,14 +176,19 @@ def _of_old_caller(shapes: Shapes, arguments: Any, index: int, policy: Policy) -
         old_names = shapes.reserved - properties_of(newer.document).keys()
         if rules & _UNCOUNTED or not old_names.isdisjoint(reading.sent):
             continue
-        if is_same(without_decimals(reading.coerced.value), without_decimals(old.coerced.value)):
+        if is_same(
+            without_decimals(reading.coerced.value), without_decimals(old.coerced.value)
+        ):
             continue
         if rules == {"container-text"} and not any(
-            _describes_text(shape.references, parse_pointer(repair.path)) for repair in reading.coerced.repairs
+            _describes_text(shape.references, parse_pointer(repair.path))
+            for repair in reading.coerced.repairs
         ):
             return reading
         raise _unclear_version(shapes)
-    _along(shapes, arguments, index, policy)  # refuses a container in a text that would become an item
+    _along(
+        shapes, arguments, index, policy
+    )  # refuses a container in a text that would become an item
     return old
 
 
@@ -158,8 +197,14 @@ def _holds_container(arguments: dict[str, Any], shape: Schema, newer: Schema) ->
     for name, text in arguments.items():
         if not isinstance(text, str) or _describes_text(shape.references, (name,)):
             continue
-        kinds = {str(each.get("type")) for each in subschemas(newer.references, (name,))}
-        if text.strip(" '\"`\n")[:1] in ("[", "{", "(") and kinds and kinds <= {"array", "object"}:
+        kinds = {
+            str(each.get("type")) for each in subschemas(newer.references, (name,))
+        }
+        if (
+            text.strip(" '\"`\n")[:1] in ("[", "{", "(")
+            and kinds
+            and kinds <= {"array", "object"}
+        ):
             return True
         # "AI, space" may be two topics of a newer caller, or one of an older one.
         if len(pieces(text)) > 1 and kinds == {"array"}:
@@ -186,13 +231,16 @@ def _as_version(shapes: Shapes, arguments: Any, stated: str, policy: Policy) -> 
         version = Version.parse(str(stated))
     except ValueError as error:
         raise UnsupportedVersionError(
-            str(error), suggested_action="State a version such as 1.2.0, or leave the version out"
+            str(error),
+            suggested_action="State a version such as 1.2.0, or leave the version out",
         ) from None
     covering = chain(shapes.migrations, version)
     if covering and shapes.arrives(covering[-1].to):
         start = shapes.migrations.index(covering[0])
         old = _along(shapes, arguments, start, policy, may_hold_containers=True)
-        if _is_of_current(shapes, arguments, start) and not is_same(without_decimals(old.coerced.value), arguments):
+        if _is_of_current(shapes, arguments, start) and not is_same(
+            without_decimals(old.coerced.value), arguments
+        ):
             raise _unclear_version(shapes)
         return old._replace(migrated_from=stated)
     if not covering and shapes.arrives(version):
@@ -211,12 +259,20 @@ def _is_of_current(shapes: Shapes, arguments: Any, start: int) -> bool:
     shape = shapes.older[start]
     if shape is None or not _is_untouched(arguments, shapes.current):
         return False
-    new = properties_of(shapes.current.document).keys() - declared_properties(shape.references, [()]).keys()
+    new = (
+        properties_of(shapes.current.document).keys()
+        - declared_properties(shape.references, [()]).keys()
+    )
     return not new.isdisjoint(arguments)
 
 
 def _along(
-    shapes: Shapes, arguments: Any, start: int | None, policy: Policy, *, may_hold_containers: bool = False
+    shapes: Shapes,
+    arguments: Any,
+    start: int | None,
+    policy: Policy,
+    *,
+    may_hold_containers: bool = False,
 ) -> Reading:
     """Bring *arguments* from the shape before migration *start* to the current one; ``None`` is the current."""
     repairs: tuple[Repair, ...] = ()
@@ -235,11 +291,16 @@ def _along(
                 value = coerced.value
                 sent = frozenset(value) if sent is None else sent
             dropped += migration.dropped(value)
-            value = migration.apply(value, meant=None if may_hold_containers else _described_texts(value, shape))
+            value = migration.apply(
+                value,
+                meant=None if may_hold_containers else _described_texts(value, shape),
+            )
     coerced = _coerced(shapes, value, shapes.current, policy)
     sent = frozenset(coerced.value) if sent is None else sent
     source = None if start is None else str(shapes.migrations[start].source)
-    return Reading(coerced._replace(repairs=repairs + coerced.repairs), source, sent, dropped)
+    return Reading(
+        coerced._replace(repairs=repairs + coerced.repairs), source, sent, dropped
+    )
 
 
 def _coerced(shapes: Shapes, arguments: Any, shape: Schema, policy: Policy) -> Coerced:
@@ -251,7 +312,9 @@ def _coerced(shapes: Shapes, arguments: Any, shape: Schema, policy: Policy) -> C
         raise SkillInputError("Input validation failed", skill_errors=errors)
     if not isinstance(coerced.value, dict):
         kind = type(coerced.value).__name__
-        error = SkillError(ErrorCode.INVALID_INPUT, f"the arguments are a {kind}, not an object", True)
+        error = SkillError(
+            ErrorCode.INVALID_INPUT, f"the arguments are a {kind}, not an object", True
+        )
         raise SkillInputError("Input validation failed", skill_errors=[error])
     return coerced
 
@@ -264,7 +327,11 @@ def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
     name = str((error.details or {}).get("path", ""))[1:]
     for index in shapes.starts:
         shape, migration = shapes.older[index], shapes.migrations[index]
-        if shape is not None and name in declared_properties(shape.references, [()]) and migration.converts:
+        if (
+            shape is not None
+            and name in declared_properties(shape.references, [()])
+            and migration.converts
+        ):
             action = (
                 f"{name!r} is of version {migration.source}: send what version {shapes.version} describes, converted, "
                 "or state the version"
@@ -283,7 +350,9 @@ _UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key"})
 
 def _describes_text(references: References, path: tuple[str, ...]) -> bool:
     """Whether an old shape says what the string at *path* holds, so that it is meant as a string."""
-    return any(not _DESCRIBING.isdisjoint(schema) for schema in subschemas(references, path))
+    return any(
+        not _DESCRIBING.isdisjoint(schema) for schema in subschemas(references, path)
+    )
 
 
 def _described_texts(arguments: dict[str, Any], shape: Schema | None) -> set[str]:
@@ -291,4 +360,8 @@ def _described_texts(arguments: dict[str, Any], shape: Schema | None) -> set[str
     if shape is None:
         return set()
     texts = {name: value for name, value in arguments.items() if isinstance(value, str)}
-    return {text for name, text in texts.items() if _describes_text(shape.references, (name,))}
+    return {
+        text
+        for name, text in texts.items()
+        if _describes_text(shape.references, (name,))
+    }

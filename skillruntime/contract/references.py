@@ -19,14 +19,28 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE = ("if", "then", "else", "not")
 # Up to draft 7 `dependencies` had both meanings; 2019-09 divided it.
-_MAPS = {"dependentSchemas": "same", "dependencies": "same", "properties": "name", "patternProperties": "pattern"}
+_MAPS = {
+    "dependentSchemas": "same",
+    "dependencies": "same",
+    "properties": "name",
+    "patternProperties": "pattern",
+}
 _DEFINITIONS = ("$defs", "definitions")
 _REST = ("additionalProperties", "unevaluatedProperties")
-_OF_ARRAYS = frozenset({"prefixItems", "items", "additionalItems", "contains", "unevaluatedItems"})
+_OF_ARRAYS = frozenset(
+    {"prefixItems", "items", "additionalItems", "contains", "unevaluatedItems"}
+)
 # All keywords that hold subschemas (2020-12, core, 10; older drafts).
 _APPLICATORS = frozenset(
     {
-        *(*_IN_PLACE_LISTS, *_IN_PLACE, *_REST, *_DEFINITIONS, "dependentSchemas", "dependencies"),
+        *(
+            *_IN_PLACE_LISTS,
+            *_IN_PLACE,
+            *_REST,
+            *_DEFINITIONS,
+            "dependentSchemas",
+            "dependencies",
+        ),
         *("properties", "patternProperties", "propertyNames", *_OF_ARRAYS),
     }
 )
@@ -34,7 +48,9 @@ _APPLICATORS = frozenset(
 _BEFORE_2019 = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
-class Child(NamedTuple):  # a hundred are made for a schema of usual size; a dataclass would take three times as long
+class Child(
+    NamedTuple
+):  # a hundred are made for a schema of usual size; a dataclass would take three times as long
     """A subschema directly inside another one, and which values it applies to.
 
     ``kind`` is ``"same"`` (the value itself), ``"name"`` (the member ``key``), ``"pattern"`` (members whose name
@@ -54,7 +70,9 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
     >>> [(child.location, child.kind) for child in children({"items": {}, "properties": {"a": {}}})]
     [(('properties', 'a'), 'name'), (('items',), 'items')]
     """
-    if not isinstance(schema, dict) or schema.keys().isdisjoint(_APPLICATORS):  # most schemas of a value have none
+    if not isinstance(schema, dict) or schema.keys().isdisjoint(
+        _APPLICATORS
+    ):  # most schemas of a value have none
         return
     for keyword in _IN_PLACE_LISTS:
         yield from _listed(schema, location, keyword, "same")
@@ -65,7 +83,12 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
         yield from _named(schema, location, keyword, kind)
     for keyword in _REST:
         if keyword in schema:
-            yield Child((*location, keyword), schema[keyword], "rest", frozenset(properties_of(schema)))
+            yield Child(
+                (*location, keyword),
+                schema[keyword],
+                "rest",
+                frozenset(properties_of(schema)),
+            )
     if "propertyNames" in schema:
         yield Child((*location, "propertyNames"), schema["propertyNames"], "names")
     if not _OF_ARRAYS.isdisjoint(schema):
@@ -74,9 +97,13 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
         yield from _named(schema, location, keyword, "none")
 
 
-def _named(schema: dict[str, Any], location: Location, keyword: str, kind: str) -> Iterator[Child]:
+def _named(
+    schema: dict[str, Any], location: Location, keyword: str, kind: str
+) -> Iterator[Child]:
     for name, child in properties_of(schema, keyword).items():
-        if not isinstance(child, list):  # up to draft 7 `dependencies` may also have lists of required names
+        if not isinstance(
+            child, list
+        ):  # up to draft 7 `dependencies` may also have lists of required names
             yield Child((*location, keyword, name), child, kind, name)
 
 
@@ -94,19 +121,25 @@ def _items(schema: dict[str, Any], location: Location) -> Iterator[Child]:
     yield from _listed(schema, location, "prefixItems", "index")
     items, prefix = schema.get("items"), schema.get("prefixItems")
     beyond = len(prefix) if isinstance(prefix, list) else 0
-    if isinstance(items, list):  # up to 2019-09: one schema for each place, additionalItems for those behind
+    if isinstance(
+        items, list
+    ):  # up to 2019-09: one schema for each place, additionalItems for those behind
         yield from _listed(schema, location, "items", "index")
         beyond = len(items)
     elif items is not None:
         yield Child((*location, "items"), items, "items", beyond)
     if "additionalItems" in schema:
-        yield Child((*location, "additionalItems"), schema["additionalItems"], "items", beyond)
+        yield Child(
+            (*location, "additionalItems"), schema["additionalItems"], "items", beyond
+        )
     for keyword in ("contains", "unevaluatedItems"):
         if keyword in schema:
             yield Child((*location, keyword), schema[keyword], "items", 0)
 
 
-def _listed(schema: dict[str, Any], location: Location, keyword: str, kind: str) -> Iterator[Child]:
+def _listed(
+    schema: dict[str, Any], location: Location, keyword: str, kind: str
+) -> Iterator[Child]:
     listed = schema.get(keyword)
     for index, child in enumerate(listed if isinstance(listed, list) else ()):
         yield Child((*location, keyword, index), child, kind, index)
@@ -170,7 +203,9 @@ class References:
             if target is not None:
                 found[target] = None
             if keyword == "$dynamicRef":
-                found |= dict.fromkeys(self._dynamic.get(reference.rpartition("#")[2], ()))
+                found |= dict.fromkeys(
+                    self._dynamic.get(reference.rpartition("#")[2], ())
+                )
             elif keyword == "$recursiveRef":
                 found |= dict.fromkeys(self._recursive)
         return tuple(found)
@@ -180,7 +215,11 @@ class References:
         # RFC 3986, 5.1: the nearest identifier above is the base of a relative reference.
         base = self._base_at(location)
         try:
-            uri = base + reference if reference.startswith("#") else urljoin(base, reference)
+            uri = (
+                base + reference
+                if reference.startswith("#")
+                else urljoin(base, reference)
+            )
         except ValueError:  # a bracket that is not an IPv6 address, say
             return None
         uri, _, fragment = uri.partition("#")
@@ -206,7 +245,10 @@ class References:
             here, part, base = pending.pop()
             if isinstance(part, dict):
                 base = self._identify(here, part, base)
-                pending += [(child.location, child.schema, base) for child in children(part, here)]
+                pending += [
+                    (child.location, child.schema, base)
+                    for child in children(part, here)
+                ]
 
     def _identify(self, location: Location, schema: dict[str, Any], base: str) -> str:
         identifier = schema.get("$id", schema.get("id") if self.is_old else None)
@@ -253,7 +295,9 @@ def resolve(document: Any, reference: Any) -> Location | None:
     >>> resolve({"$defs": {"a/b": [{}]}}, "#/$defs/a~1b/0")
     ('$defs', 'a/b', 0)
     """
-    if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+    if not isinstance(reference, str) or not (
+        reference == "#" or reference.startswith("#/")
+    ):
         return None
     return _walk(document, unquote(reference[1:]))
 
@@ -276,7 +320,9 @@ def _walk(document: Any, pointer: str) -> Location | None:
     value = document
     try:
         for token in parse_pointer(pointer):
-            step: str | int = int(token) if isinstance(value, list) and token.isdecimal() else token
+            step: str | int = (
+                int(token) if isinstance(value, list) and token.isdecimal() else token
+            )
             value = value[step]
             location.append(step)
     except (LookupError, TypeError, ValueError):

@@ -15,7 +15,13 @@ from skillruntime.errors import SkillNotFoundError
 __all__ = ["Repairer", "repair"]
 
 _KEPT = 1_024  # contracts
-_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
+_SCHEMA_KEYS = (
+    "parameters",
+    "input_schema",
+    "inputSchema",
+    "parameters_json_schema",
+    "parametersJsonSchema",
+)
 _GEMINI_TYPES = {"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
 
 
@@ -45,8 +51,12 @@ def repair(
         InvalidSkillError: it is not a JSON Schema.
     """
     # A mapping may be changed later, so that its text is what the contract is kept by.
-    key: Any = json.dumps(schema, default=repr) if isinstance(schema, Mapping) else schema
-    return _contract(key, name or "", formats).accept(arguments, finish_reason=finish_reason, policy=policy)
+    key: Any = (
+        json.dumps(schema, default=repr) if isinstance(schema, Mapping) else schema
+    )
+    return _contract(key, name or "", formats).accept(
+        arguments, finish_reason=finish_reason, policy=policy
+    )
 
 
 class Repairer:
@@ -62,13 +72,19 @@ class Repairer:
     """
 
     def __init__(
-        self, tools: Iterable[Any], *, formats: Formats = "annotate", policy: str | Policy | None = None
+        self,
+        tools: Iterable[Any],
+        *,
+        formats: Formats = "annotate",
+        policy: str | Policy | None = None,
     ) -> None:
         self._schemas: dict[str, Any] = {}
         for tool in tools:
             for name, schema in _definitions(tool):
                 if name in self._schemas:
-                    raise ValueError(f"two tools have the name {name[:80]!r}: a call of it could mean either")
+                    raise ValueError(
+                        f"two tools have the name {name[:80]!r}: a call of it could mean either"
+                    )
                 self._schemas[name] = schema
         self._formats, self._policy = formats, policy
         self._contracts: dict[str, Contract] = {}
@@ -78,7 +94,9 @@ class Repairer:
         """The names of the tools, in their order."""
         return tuple(self._schemas)
 
-    def accept(self, name: str, arguments: Any, *, finish_reason: str | None = None) -> Accepted:
+    def accept(
+        self, name: str, arguments: Any, *, finish_reason: str | None = None
+    ) -> Accepted:
         """Return *arguments* as the tool *name* takes them, with what was repaired; see `repair`.
 
         Raises:
@@ -89,16 +107,28 @@ class Repairer:
         if name not in self._contracts:
             if name not in self._schemas:
                 close = nearest(name, self._schemas)
-                action = f"Did you mean {close!r}?" if close else f"Call one of: {', '.join(self.names[:10])}"
-                raise SkillNotFoundError(f"There is no tool {name[:80]!r}", suggested_action=action)
-            self._contracts[name] = Contract.from_schema(self._schemas[name], name=name, formats=self._formats)
-        return self._contracts[name].accept(arguments, finish_reason=finish_reason, policy=self._policy)
+                action = (
+                    f"Did you mean {close!r}?"
+                    if close
+                    else f"Call one of: {', '.join(self.names[:10])}"
+                )
+                raise SkillNotFoundError(
+                    f"There is no tool {name[:80]!r}", suggested_action=action
+                )
+            self._contracts[name] = Contract.from_schema(
+                self._schemas[name], name=name, formats=self._formats
+            )
+        return self._contracts[name].accept(
+            arguments, finish_reason=finish_reason, policy=self._policy
+        )
 
 
 @lru_cache(_KEPT)
 def _contract(schema: Any, name: str, formats: Formats | None) -> Contract:
     if isinstance(schema, str):
-        return Contract.from_schema(json.loads(schema), name=name, formats=formats or "annotate")
+        return Contract.from_schema(
+            json.loads(schema), name=name, formats=formats or "annotate"
+        )
     return Contract.from_schema(schema, name=name, formats=formats or "assert")
 
 
@@ -108,9 +138,15 @@ def _definitions(tool: Any) -> Iterator[tuple[str, Any]]:
     Raises:
         TypeError: it is not a definition of a tool.
     """
-    found = tool.model_dump(by_alias=True, exclude_none=True) if hasattr(tool, "model_dump") else tool
+    found = (
+        tool.model_dump(by_alias=True, exclude_none=True)
+        if hasattr(tool, "model_dump")
+        else tool
+    )
     if not isinstance(found, Mapping):
-        raise TypeError(f"a tool is defined by a mapping with its name and schema; got {tool!r:.80}")
+        raise TypeError(
+            f"a tool is defined by a mapping with its name and schema; got {tool!r:.80}"
+        )
     listed = found.get("functionDeclarations", found.get("function_declarations"))
     if isinstance(listed, list):
         for each in listed:
@@ -119,7 +155,14 @@ def _definitions(tool: Any) -> Iterator[tuple[str, Any]]:
     inner = found.get("function", found)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
         raise TypeError(f"a tool's definition has a name; got {tool!r:.80}")
-    yield inner["name"], _json_schema(next((inner[key] for key in _SCHEMA_KEYS if key in inner), {"type": "object"}))
+    yield (
+        inner["name"],
+        _json_schema(
+            next(
+                (inner[key] for key in _SCHEMA_KEYS if key in inner), {"type": "object"}
+            )
+        ),
+    )
 
 
 def _json_schema(schema: Any) -> Any:
@@ -131,5 +174,7 @@ def _json_schema(schema: Any) -> Any:
     found = {key: _json_schema(value) for key, value in schema.items()}
     kind = schema.get("type")
     if isinstance(kind, str) and kind in _GEMINI_TYPES:
-        found["type"] = [kind.lower(), "null"] if schema.get("nullable") is True else kind.lower()
+        found["type"] = (
+            [kind.lower(), "null"] if schema.get("nullable") is True else kind.lower()
+        )
     return found

@@ -8,18 +8,33 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
 
 from skillruntime.contract.plain_json import is_plain_json
-from skillruntime.errors import ErrorCode, RateLimitError, SkillError, SkillInputError, SkillRuntimeError
+from skillruntime.errors import (
+    ErrorCode,
+    RateLimitError,
+    SkillError,
+    SkillInputError,
+    SkillRuntimeError,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     Data = TypeVar("Data", default=Any)
 else:
-    from typing import TypeVar  # Python 3.11 and 3.12 have no default for a type variable
+    from typing import (
+        TypeVar,
+    )  # Python 3.11 and 3.12 have no default for a type variable
 
     Data = TypeVar("Data")
 
-__all__ = ["STATUSES", "SkillResponse", "Status", "handle_skill_error", "holds_iterator", "to_plain"]
+__all__ = [
+    "STATUSES",
+    "SkillResponse",
+    "Status",
+    "handle_skill_error",
+    "holds_iterator",
+    "to_plain",
+]
 
 Status = Literal["success", "partial_success", "failed"]
 
@@ -46,13 +61,17 @@ class SkillResponse(Generic[Data]):
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
-            raise ValueError(f"status must be one of {', '.join(STATUSES)}; got {self.status!r:.80}")
+            raise ValueError(
+                f"status must be one of {', '.join(STATUSES)}; got {self.status!r:.80}"
+            )
         errors: Any = self.errors
         if errors is None:  # the contract document writes `errors=None` for "no errors"
             object.__setattr__(self, "errors", [])
 
     def __repr__(self) -> str:
-        said = "; ".join(f"{error.code.value} {error.message}" for error in self.errors) or repr(self.data)
+        said = "; ".join(
+            f"{error.code.value} {error.message}" for error in self.errors
+        ) or repr(self.data)
         return f"<SkillResponse {self.status}: {said[:200]}>"
 
     @property
@@ -61,7 +80,9 @@ class SkillResponse(Generic[Data]):
         return self.status != "failed"
 
     @classmethod
-    def failed(cls, *errors: SkillError, metadata: dict[str, Any] | None = None) -> SkillResponse[Any]:
+    def failed(
+        cls, *errors: SkillError, metadata: dict[str, Any] | None = None
+    ) -> SkillResponse[Any]:
         """Return the envelope of a call that failed with *errors*."""
         return cls("failed", errors=list(errors), metadata=metadata)
 
@@ -72,7 +93,9 @@ class SkillResponse(Generic[Data]):
     def to_json(self) -> str:
         """Return the envelope as compact JSON text, as a model reads it."""
         try:
-            return _ENCODE(self._document(self.data))  # which asks for what is not JSON where it meets it
+            return _ENCODE(
+                self._document(self.data)
+            )  # which asks for what is not JSON where it meets it
         except TypeError:  # a date as a key of a mapping
             return _ENCODE(self.to_dict())
 
@@ -87,7 +110,9 @@ class SkillResponse(Generic[Data]):
         return document
 
 
-def handle_skill_error(exception: BaseException, context: Mapping[str, Any]) -> SkillResponse:
+def handle_skill_error(
+    exception: BaseException, context: Mapping[str, Any]
+) -> SkillResponse:
     """Return the envelope for *exception*, written for a model.
 
     *context* may carry ``timeout``, the seconds that were allowed. A `SkillRuntimeError` keeps its code; any other
@@ -156,7 +181,13 @@ def to_plain(data: Any) -> Any:
 
 def holds_iterator(data: Any) -> bool:
     """Whether a generator or the like is in *data*: it can be read once, and the envelope is read more often."""
-    parts = data.values() if isinstance(data, Mapping) else data if isinstance(data, list | tuple | set) else ()
+    parts = (
+        data.values()
+        if isinstance(data, Mapping)
+        else data
+        if isinstance(data, list | tuple | set)
+        else ()
+    )
     return isinstance(data, Iterator) or any(holds_iterator(part) for part in parts)
 
 
@@ -167,4 +198,6 @@ def _to_json(value: Any) -> Any:
 
 
 # `json.dumps` with options makes an encoder for each text, which takes longer than writing a usual envelope.
-_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_to_json).encode
+_ENCODE = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), default=_to_json
+).encode

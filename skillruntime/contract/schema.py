@@ -40,7 +40,14 @@ class Schema:
     """
 
     __slots__ = (
-        *("_checkers", "_engine", "_lister", "document", "is_valid", "may_hold_formats"),
+        *(
+            "_checkers",
+            "_engine",
+            "_lister",
+            "document",
+            "is_valid",
+            "may_hold_formats",
+        ),
         *("levels", "may_hold_integers", "may_hold_secrets", "references", "where"),
     )
 
@@ -48,13 +55,19 @@ class Schema:
     is_valid: Callable[[Any], bool]
 
     def __init__(
-        self, document: Mapping[str, Any] | bool, *, where: str = "schema", assert_formats: bool = True
+        self,
+        document: Mapping[str, Any] | bool,
+        *,
+        where: str = "schema",
+        assert_formats: bool = True,
     ) -> None:
         self.document, self.where = document, where
         self._compile(assert_formats)
 
     @classmethod
-    def known(cls, document: Mapping[str, Any] | bool, *, where: str = "schema") -> Schema:
+    def known(
+        cls, document: Mapping[str, Any] | bool, *, where: str = "schema"
+    ) -> Schema:
         """Return the schema of a *document* that was usable before; it is compiled when it is first needed."""
         schema = _UncompiledSchema.__new__(_UncompiledSchema)
         schema.document, schema.where = document, where
@@ -64,22 +77,30 @@ class Schema:
         document, where = self.document, self.where
         if not isinstance(document, dict | bool):
             kind = type(document).__name__
-            raise InvalidSkillError(f"{where} is {kind}; a JSON Schema is an object, true or false")
+            raise InvalidSkillError(
+                f"{where} is {kind}; a JSON Schema is an object, true or false"
+            )
         try:
             bounds = measure(document, dialect=_dialect_of(document), base=BASE)
             self.references = bounds.references
             self.levels = bounds.levels
             # Also the key under which an engine is kept, so that the same schema is compiled once.
             text = bounds.text
-            self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
+            self.may_hold_secrets = (
+                '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
+            )
             self.may_hold_formats = '"format"' in text
             self.may_hold_integers = '"integer"' in text
             self._engine = _compile_once(text, assert_formats)
-            self._lister = Lister(self.references, lambda schema: self._engine.alone(schema).checker(()))
+            self._lister = Lister(
+                self.references, lambda schema: self._engine.alone(schema).checker(())
+            )
             self._checkers: dict[Path, Callable[[Any], bool]] = {}
             self.is_valid = self._engine.checker(())
         except (SchemaTooCostlyError, UnusableSchemaError, RecursionError) as error:
-            raise InvalidSkillError(f"{where} is not a usable JSON Schema: {error}") from None
+            raise InvalidSkillError(
+                f"{where} is not a usable JSON Schema: {error}"
+            ) from None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Schema:
         return self  # it never changes, and the engine's own objects cannot be copied
@@ -88,7 +109,12 @@ class Schema:
         return f"Schema({json.dumps(self.document)[:60]})"
 
     def violations(
-        self, value: Any, location: Path = (), *, most: int | None = None, fits: Fits | None = None
+        self,
+        value: Any,
+        location: Path = (),
+        *,
+        most: int | None = None,
+        fits: Fits | None = None,
     ) -> list[Violation]:
         """Return what is wrong with *value* by the subschema at *location*, at most *most* things; none if it fits.
 
@@ -97,7 +123,9 @@ class Schema:
         """
         if fits is None and self.fits(value, location):
             return []
-        return list(islice(self._lister.violations(value, location, fits or self.fits), most))
+        return list(
+            islice(self._lister.violations(value, location, fits or self.fits), most)
+        )
 
     def fits(self, value: Any, location: Path) -> bool:
         """Whether *value* fits the subschema at *location* of the document."""
@@ -106,7 +134,9 @@ class Schema:
             try:
                 check = self._checkers[location] = self._engine.checker(location)
             except UnusableSchemaError as error:
-                raise InvalidSkillError(f"{self.where} is not a usable JSON Schema: {error}") from None
+                raise InvalidSkillError(
+                    f"{self.where} is not a usable JSON Schema: {error}"
+                ) from None
         return check(value)
 
     def name_matches(self, pattern: str, name: str) -> bool:
@@ -148,4 +178,6 @@ def _dialect_of(document: Any) -> str:
     declared = str(document["$schema"]).rstrip("#")
     if declared in DIALECTS:
         return DIALECTS[declared]
-    raise UnusableSchemaError(f"$schema is {declared!r}; known are {', '.join(sorted(set(DIALECTS.values())))}")
+    raise UnusableSchemaError(
+        f"$schema is {declared!r}; known are {', '.join(sorted(set(DIALECTS.values())))}"
+    )

@@ -13,13 +13,61 @@ from typing import Any
 MASK = "(secret)"
 
 _SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_ALWAYS = frozenset({"password", "passwd", "passphrase", "pwd", "apikey", "credential", "credentials", "authorization"})
+_ALWAYS = frozenset(
+    {
+        "password",
+        "passwd",
+        "passphrase",
+        "pwd",
+        "apikey",
+        "credential",
+        "credentials",
+        "authorization",
+    }
+)
 # A key is a secret only by what kind it is: `sort_key` and `primary_key` are not.
-_KEYS = frozenset({"api", "access", "secret", "private", "encryption", "signing", "auth", "master", "subscription"})
+_KEYS = frozenset(
+    {
+        "api",
+        "access",
+        "secret",
+        "private",
+        "encryption",
+        "signing",
+        "auth",
+        "master",
+        "subscription",
+    }
+)
 # Tokens that are a place in a list (Google's AIP-158, AWS's NextToken) or a unit of text.
 _NOT_SECRET_TOKENS = frozenset(
-    {"page", "next", "prev", "previous", "continuation", "cursor", "sync", "resume", "start", "stop", "end"}
-    | {"max", "min", "pad", "eos", "bos", "unk", "mask", "sep", "special", "per", "first", "last"}
+    {
+        "page",
+        "next",
+        "prev",
+        "previous",
+        "continuation",
+        "cursor",
+        "sync",
+        "resume",
+        "start",
+        "stop",
+        "end",
+    }
+    | {
+        "max",
+        "min",
+        "pad",
+        "eos",
+        "bos",
+        "unk",
+        "mask",
+        "sep",
+        "special",
+        "per",
+        "first",
+        "last",
+    }
 )
 _KEY_IN_JSON = re.compile(r'"([A-Za-z0-9_.\-]{2,64})"\s*:')
 
@@ -59,11 +107,17 @@ def masked(value: Any, depth: int = 64) -> Any:
         return value
     if isinstance(value, dict):
         made = {
-            key: MASK if isinstance(key, str) and is_secret_name(key) and item is not None else masked(item, depth - 1)
+            key: MASK
+            if isinstance(key, str) and is_secret_name(key) and item is not None
+            else masked(item, depth - 1)
             for key, item in value.items()
         }
         return value if all(made[key] is value[key] for key in value) else made
     if isinstance(value, list):
         items = [masked(item, depth - 1) for item in value]
-        return value if all(one is other for one, other in zip(items, value, strict=True)) else items
+        return (
+            value
+            if all(one is other for one, other in zip(items, value, strict=True))
+            else items
+        )
     return value

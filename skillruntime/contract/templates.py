@@ -32,7 +32,9 @@ class Template(NamedTuple):
     breaks: bool = False
 
 
-def _in_elements(opening: str, parameter: str, namespace: str, tag: str, *, breaks: bool = False) -> Template:
+def _in_elements(
+    opening: str, parameter: str, namespace: str, tag: str, *, breaks: bool = False
+) -> Template:
     pattern = re.compile(rf"<{namespace}{parameter}>")
     ends = (f"</{namespace}parameter>", f"</{namespace}{tag}>")
     return Template(re.compile(rf"<{namespace}{opening}>"), pattern, *ends, breaks)
@@ -49,7 +51,12 @@ TEMPLATES: tuple[Template, ...] = (
     _in_elements(_INVOKE, rf"{_PARAMETER}\s*", "", "invoke"),
     _in_elements(_INVOKE, rf"{_PARAMETER}\s*", "antml:", "invoke"),
     # DeepSeek V3.2 and V4, which also say of each parameter whether it is a string.
-    _in_elements(_INVOKE, rf"""{_PARAMETER}(?:\s+string="(?P<string>true|false)")?\s*""", _DSML, "invoke"),
+    _in_elements(
+        _INVOKE,
+        rf"""{_PARAMETER}(?:\s+string="(?P<string>true|false)")?\s*""",
+        _DSML,
+        "invoke",
+    ),
     # GLM 4.5 to 4.7.
     Template(
         re.compile(rf"<tool_call>\s*{_TOOL}\s*(?=<arg_key>|</tool_call>|\{{)"),
@@ -58,22 +65,44 @@ TEMPLATES: tuple[Template, ...] = (
         "</tool_call>",
     ),
     # As the ones above, in the words of other models; an object follows.
-    Template(re.compile(rf"""<(?:function|tool|tool_call)\s+name\s*=\s*["']?{_TOOL}["']?\s*>""")),
+    Template(
+        re.compile(
+            rf"""<(?:function|tool|tool_call)\s+name\s*=\s*["']?{_TOOL}["']?\s*>"""
+        )
+    ),
     # Kimi K2: the name has a prefix and a number, `functions.get_weather:0`.
-    Template(re.compile(rf"<\|tool_call_begin\|>\s*{_TOOL}\s*<\|tool_call_argument_begin\|>")),
+    Template(
+        re.compile(rf"<\|tool_call_begin\|>\s*{_TOOL}\s*<\|tool_call_argument_begin\|>")
+    ),
     # DeepSeek V3 and R1, which write the kind of the call first and fence the object; V3.1, which does neither.
-    Template(re.compile(rf"<\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>{_TOOL}")),
-    Template(re.compile(rf"<\uff5ctool\u2581call\u2581begin\uff5c>{_TOOL}<\uff5ctool\u2581sep\uff5c>")),
+    Template(
+        re.compile(
+            rf"<\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>{_TOOL}"
+        )
+    ),
+    Template(
+        re.compile(
+            rf"<\uff5ctool\u2581call\u2581begin\uff5c>{_TOOL}<\uff5ctool\u2581sep\uff5c>"
+        )
+    ),
     # Mistral from its 11th tokenizer on; what earlier ones write is an array behind a mark.
-    Template(re.compile(rf"\[TOOL_CALLS\]\s*{_TOOL}(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|(?=\s*\{{))")),
+    Template(
+        re.compile(
+            rf"\[TOOL_CALLS\]\s*{_TOOL}(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|(?=\s*\{{))"
+        )
+    ),
     # Gemma 4 and FunctionGemma: `<|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>`.
-    Template(re.compile(rf"<(?:\|tool_call|start_function_call)>\s*call:{_TOOL}(?=\{{)")),
+    Template(
+        re.compile(rf"<(?:\|tool_call|start_function_call)>\s*call:{_TOOL}(?=\{{)")
+    ),
     # Harmony whose tokens a server left out; whole, it is read by its messages.
     Template(re.compile(r"to=(?P<name>functions\.[\w.:/-]{1,120})\s+(?:json\s*)?")),
 )
 
 
-def read_parameters(text: str, position: int, template: Template) -> tuple[dict[str, str], dict[str, bool], int]:
+def read_parameters(
+    text: str, position: int, template: Template
+) -> tuple[dict[str, str], dict[str, bool], int]:
     """Return the parameters of the call whose opening ends at *position*, and the position behind the call.
 
     They are the texts by name, and of those whose template says it, whether they are strings.
@@ -93,7 +122,11 @@ def read_parameters(text: str, position: int, template: Template) -> tuple[dict[
         match = template.parameter.match(text, position)
         if match is None:
             rest = text[position : position + 100]
-            raise UnreadableError("expected a parameter, got {}" if rest else "end inside a call", rest, cut=not rest)
+            raise UnreadableError(
+                "expected a parameter, got {}" if rest else "end inside a call",
+                rest,
+                cut=not rest,
+            )
         end = text.find(template.value_end, match.end())
         if end < 0:
             raise UnreadableError("end inside a parameter", cut=True)

@@ -7,7 +7,16 @@ import re
 # The key of the tool's name: OpenAI, Anthropic and Gemini write `name`, ReAct `action`, parallel calls
 # `recipient_name`.
 NAME_KEYS = frozenset(
-    {"name", "tool", "tool_name", "toolName", "function", "function_name", "action", "recipient_name"}
+    {
+        "name",
+        "tool",
+        "tool_name",
+        "toolName",
+        "function",
+        "function_name",
+        "action",
+        "recipient_name",
+    }
 )
 # The key of the arguments: `arguments` (OpenAI), `input` (Anthropic), `args` (Gemini, LangChain), `action_input`
 # (ReAct).

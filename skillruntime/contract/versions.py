@@ -14,7 +14,14 @@ from dataclasses import dataclass, field
 from functools import total_ordering
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Version", "VersionRange", "check_skill_compatibility", "read_version", "same_line", "satisfies"]
+__all__ = [
+    "Version",
+    "VersionRange",
+    "check_skill_compatibility",
+    "read_version",
+    "same_line",
+    "satisfies",
+]
 
 _MAX_LENGTH = 256
 _NUMBER = r"0|[1-9][0-9]*"
@@ -46,8 +53,15 @@ class Version:
 
     def __post_init__(self) -> None:
         # Section 11.4: numbers below words; a longer list above its own beginning; no prerelease above any.
-        identifiers = tuple((0, part, "") if isinstance(part, int) else (1, 0, part) for part in self.prerelease)
-        object.__setattr__(self, "_order", (self.major, self.minor, self.patch, not self.prerelease, identifiers))
+        identifiers = tuple(
+            (0, part, "") if isinstance(part, int) else (1, 0, part)
+            for part in self.prerelease
+        )
+        object.__setattr__(
+            self,
+            "_order",
+            (self.major, self.minor, self.patch, not self.prerelease, identifiers),
+        )
 
     @classmethod
     def parse(cls, text: str) -> Version:
@@ -56,12 +70,28 @@ class Version:
         Raises:
             ValueError: *text* is not a version by SemVer 2.0.0.
         """
-        match = _VERSION.fullmatch(text) if isinstance(text, str) and len(text) <= _MAX_LENGTH else None
+        match = (
+            _VERSION.fullmatch(text)
+            if isinstance(text, str) and len(text) <= _MAX_LENGTH
+            else None
+        )
         if match is None:
-            raise ValueError(f"{str(text)[:60]!r} is not a semantic version; write MAJOR.MINOR.PATCH, such as 1.4.0")
+            raise ValueError(
+                f"{str(text)[:60]!r} is not a semantic version; write MAJOR.MINOR.PATCH, such as 1.4.0"
+            )
         major, minor, patch, prerelease, build = match.groups()
-        identifiers = (int(part) if part.isdecimal() else part for part in prerelease.split(".")) if prerelease else ()
-        return cls(int(major), int(minor), int(patch), tuple(identifiers), tuple(build.split(".")) if build else ())
+        identifiers = (
+            (int(part) if part.isdecimal() else part for part in prerelease.split("."))
+            if prerelease
+            else ()
+        )
+        return cls(
+            int(major),
+            int(minor),
+            int(patch),
+            tuple(identifiers),
+            tuple(build.split(".")) if build else (),
+        )
 
     @property
     def release(self) -> tuple[int, int, int]:
@@ -81,24 +111,40 @@ class Version:
         announced = self.prerelease
         match part.lower():
             case "major":
-                return Version(self.major + (not announced or (self.minor, self.patch) != (0, 0)), 0, 0)
+                return Version(
+                    self.major + (not announced or (self.minor, self.patch) != (0, 0)),
+                    0,
+                    0,
+                )
             case "minor":
-                return Version(self.major, self.minor + (not announced or self.patch != 0), 0)
+                return Version(
+                    self.major, self.minor + (not announced or self.patch != 0), 0
+                )
             case "patch":
                 return Version(self.major, self.minor, self.patch + (not announced))
             case _:
-                raise ValueError(f"{part!r} is not a part of a version; send major, minor or patch")
+                raise ValueError(
+                    f"{part!r} is not a part of a version; send major, minor or patch"
+                )
 
     def __str__(self) -> str:
-        prerelease = "-" + ".".join(map(str, self.prerelease)) if self.prerelease else ""
+        prerelease = (
+            "-" + ".".join(map(str, self.prerelease)) if self.prerelease else ""
+        )
         build = "+" + ".".join(self.build) if self.build else ""
         return f"{self.major}.{self.minor}.{self.patch}{prerelease}{build}"
 
     def __eq__(self, other: object) -> bool:
-        return self._order == other._order if isinstance(other, Version) else NotImplemented
+        return (
+            self._order == other._order
+            if isinstance(other, Version)
+            else NotImplemented
+        )
 
     def __lt__(self, other: Version) -> bool:
-        return self._order < other._order if isinstance(other, Version) else NotImplemented
+        return (
+            self._order < other._order if isinstance(other, Version) else NotImplemented
+        )
 
     def __hash__(self) -> int:
         return hash(self._order)
@@ -107,7 +153,9 @@ class Version:
 def same_line(current: Version, stated: Version) -> bool:
     """Whether *stated* is of the line that *current* continues: the same MAJOR; below 1.0.0, the same MINOR too."""
     # SemVer 2.0.0, section 4: below 1.0.0 anything may change, and a new minor version is where it does.
-    return current.major == stated.major and (current.major > 0 or current.minor == stated.minor)
+    return current.major == stated.major and (
+        current.major > 0 or current.minor == stated.minor
+    )
 
 
 class VersionReading(NamedTuple):
@@ -143,10 +191,14 @@ def read_version(value: Any) -> VersionReading:
         text, what = value.strip(), f"{value[:60]!r}"
     elif isinstance(value, int | float) and not isinstance(value, bool):
         text, what = repr(value), f"the number {value!r}"
-    elif type(value).__name__ == "date":  # YAML makes one of 2024-01-05; datetime is not worth importing for it
+    elif (
+        type(value).__name__ == "date"
+    ):  # YAML makes one of 2024-01-05; datetime is not worth importing for it
         text, what = f"{value.year}.{value.month}.{value.day}", f"the date {value}"
     else:
-        raise ValueError(f"{str(value)[:60]!r} is not a version; write MAJOR.MINOR.PATCH, such as 1.4.0")
+        raise ValueError(
+            f"{str(value)[:60]!r} is not a version; write MAJOR.MINOR.PATCH, such as 1.4.0"
+        )
     try:
         version = Version.parse(text)
     except ValueError:
@@ -158,18 +210,28 @@ def read_version(value: Any) -> VersionReading:
             hint += f" (as numbers, {value!r} and {value!r}0 are the same)"
     elif value != str(version):
         hint = f"; write {version}"
-    return VersionReading(version, f"{what} was read as {version}{hint}" if hint else "")
+    return VersionReading(
+        version, f"{what} was read as {version}{hint}" if hint else ""
+    )
 
 
 def _read_loosely(text: str) -> Version:
     match = _LOOSE.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
-        raise ValueError(f"{text[:60]!r} is not a version; write MAJOR.MINOR.PATCH, such as 1.4.0")
+        raise ValueError(
+            f"{text[:60]!r} is not a version; write MAJOR.MINOR.PATCH, such as 1.4.0"
+        )
     *numbers, label, counter, prerelease, build = match.groups()
     plain = ".".join(str(int(number or 0)) for number in numbers)
     if label:
-        prerelease = _LABELS.get(label.lower(), label.lower()) + (f".{int(counter)}" if counter else "")
-    return Version.parse(plain + (f"-{prerelease}" if prerelease else "") + (f"+{build}" if build else ""))
+        prerelease = _LABELS.get(label.lower(), label.lower()) + (
+            f".{int(counter)}" if counter else ""
+        )
+    return Version.parse(
+        plain
+        + (f"-{prerelease}" if prerelease else "")
+        + (f"+{build}" if build else "")
+    )
 
 
 _HOLDS: dict[str, Callable[[Version, Version], bool]] = {
@@ -211,13 +273,22 @@ class VersionRange:
             ValueError: *text* is not a range.
         """
         if not isinstance(text, str):
-            raise ValueError(f"{text!r:.60} is not a version range; write one such as '>=1.0.0,<2.0.0'")
+            raise ValueError(
+                f"{text!r:.60} is not a version range; write one such as '>=1.0.0,<2.0.0'"
+            )
         if len(text) > _MAX_LENGTH * 4:
             raise ValueError(f"a version range of {len(text)} characters is too long")
         alternatives = text.split("||")
         if len(alternatives) > 1 and not all(map(str.strip, alternatives)):
-            raise ValueError(f"{text[:60]!r} is not a version range: one side of '||' is empty")
-        return cls(text, tuple(_parse_alternative(alternative, text) for alternative in alternatives))
+            raise ValueError(
+                f"{text[:60]!r} is not a version range: one side of '||' is empty"
+            )
+        return cls(
+            text,
+            tuple(
+                _parse_alternative(alternative, text) for alternative in alternatives
+            ),
+        )
 
     @classmethod
     def between(cls, low: Version | None, high: Version) -> VersionRange:
@@ -232,7 +303,11 @@ class VersionRange:
         wanted = version if isinstance(version, Version) else Version.parse(version)
         for comparators in self._alternatives:
             # A prerelease only where a bound is one of the same numbers.
-            bounds = [bound.release for sign, bound in comparators if bound.is_prerelease and sign != "!="]
+            bounds = [
+                bound.release
+                for sign, bound in comparators
+                if bound.is_prerelease and sign != "!="
+            ]
             if wanted.is_prerelease and wanted.release not in bounds:
                 continue
             if all(_HOLDS[sign](wanted, bound) for sign, bound in comparators):
@@ -245,7 +320,9 @@ class VersionRange:
     @property
     def bounds(self) -> tuple[Version, ...]:
         """The versions at which the range begins or ends, somewhere."""
-        return tuple(bound for comparators in self._alternatives for _, bound in comparators)
+        return tuple(
+            bound for comparators in self._alternatives for _, bound in comparators
+        )
 
 
 def satisfies(version: str, version_range: str) -> bool:
@@ -257,7 +334,9 @@ def satisfies(version: str, version_range: str) -> bool:
     return version in VersionRange.parse(version_range)
 
 
-def check_skill_compatibility(skill_hermes_requirement: str, current_hermes_version: str) -> tuple[bool, str]:
+def check_skill_compatibility(
+    skill_hermes_requirement: str, current_hermes_version: str
+) -> tuple[bool, str]:
     """Return whether a skill fits the current runtime version, and if not, why.
 
     As the contract document writes it, on `packaging`; SemVer decides where PEP 440 reads a prerelease or build
@@ -271,17 +350,27 @@ def check_skill_compatibility(skill_hermes_requirement: str, current_hermes_vers
     Raises:
         ValueError: the requirement or the version is invalid by both readings.
     """
-    if not isinstance(skill_hermes_requirement, str) or not isinstance(current_hermes_version, str):
-        raise TypeError("a requirement and a version are texts, such as '>=3.0.0' and '3.1.2'")
+    if not isinstance(skill_hermes_requirement, str) or not isinstance(
+        current_hermes_version, str
+    ):
+        raise TypeError(
+            "a requirement and a version are texts, such as '>=3.0.0' and '3.1.2'"
+        )
     if not current_hermes_version.strip():
         raise ValueError("the current version is empty; give one such as '3.1.2'")
     if _is_within(current_hermes_version, skill_hermes_requirement):
         return True, ""
-    return False, f"Skill requires Hermes {skill_hermes_requirement}, but current version is {current_hermes_version}"
+    return (
+        False,
+        f"Skill requires Hermes {skill_hermes_requirement}, but current version is {current_hermes_version}",
+    )
 
 
 def _is_within(version: str, requirement: str) -> bool:
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # 15 ms that a plain start does not need
+    from packaging.specifiers import (
+        InvalidSpecifier,
+        SpecifierSet,
+    )  # 15 ms that a plain start does not need
     from packaging.version import Version as PythonVersion
 
     try:
@@ -307,14 +396,21 @@ _HYPHEN = re.compile(r"\s*(\S+)\s+-\s+(\S+)\s*")
 def _parse_alternative(text: str, whole: str) -> _Comparators:
     try:
         if hyphen := _HYPHEN.fullmatch(text):
-            return (*_comparators(">=", _Partial.parse(hyphen[1])), *_comparators("<=", _Partial.parse(hyphen[2])))
+            return (
+                *_comparators(">=", _Partial.parse(hyphen[1])),
+                *_comparators("<=", _Partial.parse(hyphen[2])),
+            )
         found: list[tuple[str, Version]] = []
         position, text = 0, text.strip()
         while position < len(text):
             match = _COMPARATOR.match(text, position)
             if match is None:
-                raise ValueError(f"{text[position : position + 20]!r} is not a comparator with a version")
-            found += _comparators((match[1] or "=").replace("==", "="), _Partial.parse(match[2]))
+                raise ValueError(
+                    f"{text[position : position + 20]!r} is not a comparator with a version"
+                )
+            found += _comparators(
+                (match[1] or "=").replace("==", "="), _Partial.parse(match[2])
+            )
             position = match.end()
             separator = re.compile(r"\s*,\s*|\s+").match(text, position)
             if separator:
@@ -343,14 +439,23 @@ class _Partial(NamedTuple):
             raise ValueError(f"{text[:60]!r} has a number after an open part")
         if len(numbers) == 3:
             return cls(Version.parse(text.lstrip("vV")), 3)
-        if match[4]:  # build metadata has no precedence (SemVer, section 10), and may stay
-            raise ValueError(f"{text[:60]!r} has a prerelease label, but not all three numbers")
+        if match[
+            4
+        ]:  # build metadata has no precedence (SemVer, section 10), and may stay
+            raise ValueError(
+                f"{text[:60]!r} has a prerelease label, but not all three numbers"
+            )
         major, minor, patch = (*numbers, 0, 0, 0)[:3]
         return cls(Version(major, minor, patch), len(numbers))
 
     def raised(self, part: int) -> Version:
         """The lowest version whose *part* (1 major, 2 minor, 3 patch) is one higher: of ``1.2`` and 2, 1.3.0-0."""
-        major, minor, patch = (*self.first.release[: part - 1], self.first.release[part - 1] + 1, 0, 0)[:3]
+        major, minor, patch = (
+            *self.first.release[: part - 1],
+            self.first.release[part - 1] + 1,
+            0,
+            0,
+        )[:3]
         return Version(major, minor, patch, (0,))
 
 
@@ -361,8 +466,14 @@ def _comparators(sign: str, partial: _Partial) -> _Comparators:
         return _NOTHING if sign in ("<", ">", "!=") else ()
     if sign in ("^", "~", "~>"):
         # `~`: patches, or minors where only the major is given; `^`: up to the change of the first part that is not 0.
-        leading = next((index for index, number in enumerate(first.release[:known], 1) if number), known)
-        return (">=", first), ("<", partial.raised(leading if sign == "^" else min(known, 2)))
+        leading = next(
+            (index for index, number in enumerate(first.release[:known], 1) if number),
+            known,
+        )
+        return (">=", first), (
+            "<",
+            partial.raised(leading if sign == "^" else min(known, 2)),
+        )
     if known == 3:
         return ((sign, first),)
     after = partial.raised(known)

@@ -14,7 +14,12 @@ MAX_QUOTED = 40
 MAX_COMPARED = 80
 MAX_ITEMS = 5
 MAX_LISTED = 72
-_ARTICLES = {"integer": "an integer", "array": "an array", "object": "an object", "null": "null"}
+_ARTICLES = {
+    "integer": "an integer",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
 
 
 def in_words(schema: Any) -> str:
@@ -26,7 +31,10 @@ def in_words(schema: Any) -> str:
     if "const" in schema:
         return quoted(schema["const"])
     words = _kind_in_words(schema) + _range_in_words(schema)
-    for few, many, unit in (("minLength", "maxLength", "characters"), ("minItems", "maxItems", "items")):
+    for few, many, unit in (
+        ("minLength", "maxLength", "characters"),
+        ("minItems", "maxItems", "items"),
+    ):
         words += _count_in_words(schema.get(few), schema.get(many), unit)
     if "pattern" in schema:
         words += f" that matches {shortened(str(schema['pattern']))}"
@@ -66,7 +74,10 @@ def _range_in_words(schema: dict[str, Any]) -> str:
     elif high is not None:
         words = f", at most {high}"
     for keyword, side in (("exclusiveMinimum", "more"), ("exclusiveMaximum", "less")):
-        if schema.get(keyword) not in (None, True):  # true as in draft 4, beside the bound
+        if schema.get(keyword) not in (
+            None,
+            True,
+        ):  # true as in draft 4, beside the bound
             words += f", {side} than {schema[keyword]}"
     return words
 
@@ -92,7 +103,12 @@ WIDER = {
     "uri": (r"^\s*[A-Za-z][A-Za-z0-9+.-]*:", "https://example.com/page"),
 }
 FORMAT_OF_PATTERN = {pattern: name for name, (pattern, _) in WIDER.items()}
-_FORMS = {"date-time": "2026-01-31T09:30:00Z", "date": "2026-01-31", "time": "09:30:00Z", "duration": "PT1H30M"}
+_FORMS = {
+    "date-time": "2026-01-31T09:30:00Z",
+    "date": "2026-01-31",
+    "time": "09:30:00Z",
+    "duration": "PT1H30M",
+}
 
 
 def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
@@ -103,13 +119,20 @@ def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | No
     """
     import difflib  # only for names that do not fit
 
-    folded = {known[:MAX_QUOTED].casefold(): known for known in list(names)[:MAX_COMPARED]}
-    near = difflib.get_close_matches(name[:MAX_QUOTED].casefold(), folded, n=1, cutoff=cutoff)
+    folded = {
+        known[:MAX_QUOTED].casefold(): known for known in list(names)[:MAX_COMPARED]
+    }
+    near = difflib.get_close_matches(
+        name[:MAX_QUOTED].casefold(), folded, n=1, cutoff=cutoff
+    )
     return folded[near[0]] if near else None
 
 
 def type_names(types: Any) -> str:
-    return " or ".join(_ARTICLES.get(name, f"a {name}") for name in (types if isinstance(types, list) else [types]))
+    return " or ".join(
+        _ARTICLES.get(name, f"a {name}")
+        for name in (types if isinstance(types, list) else [types])
+    )
 
 
 def listed(names: Iterable[Any]) -> str:
@@ -132,7 +155,11 @@ def quoted(value: Any) -> str:
             return f"an array of {len(value)}"
         case Decimal():
             # `1e5` as a number, and not as `1E+5`, which Python alone writes.
-            return f"{value:f}" if -20 < value.adjusted() < 20 else str(value).lower().replace("e+", "e")
+            return (
+                f"{value:f}"
+                if -20 < value.adjusted() < 20
+                else str(value).lower().replace("e+", "e")
+            )
         case _:
             return shortened(as_json(value))
 
@@ -143,12 +170,18 @@ as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 def _is_short(items: list[Any]) -> bool:
     """Whether *items* are few, and each a scalar or an array of few scalars."""
-    parts = [part for item in items for part in (item if isinstance(item, list) else [item])]
-    return len(items) <= MAX_ITEMS >= len(parts) and all(isinstance(part, str | int | float | None) for part in parts)
+    parts = [
+        part for item in items for part in (item if isinstance(item, list) else [item])
+    ]
+    return len(items) <= MAX_ITEMS >= len(parts) and all(
+        isinstance(part, str | int | float | None) for part in parts
+    )
 
 
 def shortened(text: str, limit: int = MAX_QUOTED) -> str:
     """Return *text*, cut to *limit* bytes: what tokens follow more closely than characters."""
     # Bytes follow tokens more closely than characters do: a Chinese character is one token or more.
     data = text.encode(errors="replace")
-    return text if len(data) <= limit else data[: limit - 1].decode(errors="ignore") + "…"
+    return (
+        text if len(data) <= limit else data[: limit - 1].decode(errors="ignore") + "…"
+    )

@@ -95,11 +95,25 @@ class Command:
 
     def all_unread(self) -> list[Unread]:
         """Return what stayed unread here and in the commands below."""
-        return [*self.unread, *(each for command in self.commands.values() for each in command.all_unread())]
+        return [
+            *self.unread,
+            *(
+                each
+                for command in self.commands.values()
+                for each in command.all_unread()
+            ),
+        ]
 
     def all_notes(self) -> list[str]:
         """Return the notes of this and of the commands below, each once."""
-        notes = [*self.notes, *(note for command in self.commands.values() for note in command.all_notes())]
+        notes = [
+            *self.notes,
+            *(
+                note
+                for command in self.commands.values()
+                for note in command.all_notes()
+            ),
+        ]
         return list(dict.fromkeys(notes))
 
 

@@ -14,7 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError
+from skillruntime.errors import (
+    ErrorCode,
+    InvalidSkillError,
+    SkillError,
+    SkillInputError,
+)
 
 __all__ = ["ABSENT", "CommandLine", "Parameter", "to_argv", "tool_name"]
 
@@ -63,15 +68,27 @@ class Parameter:
     def from_dict(cls, document: Mapping[str, Any]) -> Parameter:
         """Return the parameter that *document* writes; raises `InvalidSkillError`."""
         known = {each.name for each in fields(cls)}
-        if not isinstance(document, Mapping) or not isinstance(document.get("name"), str) or set(document) - known:
-            raise InvalidSkillError(f"run.command_line: {str(document)[:80]!r} is not a parameter")
+        if (
+            not isinstance(document, Mapping)
+            or not isinstance(document.get("name"), str)
+            or set(document) - known
+        ):
+            raise InvalidSkillError(
+                f"run.command_line: {str(document)[:80]!r} is not a parameter"
+            )
         if document.get("takes", "value") not in get_args(Takes):
-            raise InvalidSkillError(f"run.command_line: takes is {document['takes']!r}, not one of {get_args(Takes)}")
+            raise InvalidSkillError(
+                f"run.command_line: takes is {document['takes']!r}, not one of {get_args(Takes)}"
+            )
         return cls(**document)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameter as a JSON object, without what it leaves unsaid."""
-        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+        return {
+            each.name: value
+            for each in fields(self)
+            if (value := getattr(self, each.name)) != each.default
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +112,35 @@ class CommandLine:
             InvalidSkillError: it is none.
         """
         if not isinstance(document, Mapping):
-            raise InvalidSkillError(f"run.command_line is {type(document).__name__}, not an object")
+            raise InvalidSkillError(
+                f"run.command_line is {type(document).__name__}, not an object"
+            )
         parser = document.get("parser", "argparse")
         if parser not in get_args(Parser):
-            raise InvalidSkillError(f"run.command_line: parser is {parser!r}, not one of {get_args(Parser)}")
+            raise InvalidSkillError(
+                f"run.command_line: parser is {parser!r}, not one of {get_args(Parser)}"
+            )
         return cls(
             parser,
             tuple(Parameter.from_dict(each) for each in document.get("parameters", ())),
             document.get("chooser"),
-            {name: cls.from_dict({"parser": parser, **each}) for name, each in document.get("commands", {}).items()},
+            {
+                name: cls.from_dict({"parser": parser, **each})
+                for name, each in document.get("commands", {}).items()
+            },
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the command line as a JSON object."""
-        document: dict[str, Any] = {"parser": self.parser, "parameters": [each.to_dict() for each in self.parameters]}
+        document: dict[str, Any] = {
+            "parser": self.parser,
+            "parameters": [each.to_dict() for each in self.parameters],
+        }
         if self.chooser:
             document["chooser"] = self.chooser
-            document["commands"] = {name: command.to_dict() for name, command in self.commands.items()}
+            document["commands"] = {
+                name: command.to_dict() for name, command in self.commands.items()
+            }
         return document
 
 
@@ -128,9 +157,18 @@ def to_argv(command_line: CommandLine, arguments: Mapping[str, Any]) -> list[str
     faults: list[SkillError] = []
     words = _words(command_line, arguments, faults)
     if sum(len(word) for word in words) > TOTAL_LIMIT and not faults:
-        faults.append(_fault("", f"the arguments are longer than {TOTAL_LIMIT:,} characters together", None))
+        faults.append(
+            _fault(
+                "",
+                f"the arguments are longer than {TOTAL_LIMIT:,} characters together",
+                None,
+            )
+        )
     if faults:
-        raise SkillInputError("The arguments cannot be written as the script's command line", skill_errors=faults)
+        raise SkillInputError(
+            "The arguments cannot be written as the script's command line",
+            skill_errors=faults,
+        )
     return words
 
 
@@ -141,11 +179,15 @@ class _UnsayableError(ValueError):
 _Place = tuple[Parameter, list[str] | None]
 
 
-def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]) -> list[str]:
+def _words(
+    line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]
+) -> list[str]:
     options, places = _said_words(line, arguments, faults)
     # A flag that takes as many words as follow goes first: the next flag ends its words.
     # ``--tags a b --limit 3 file``: argparse would take ``file`` for a tag if the open flag came last.
-    options = sorted((option for option in options if option[1]), key=lambda option: not option[0])
+    options = sorted(
+        (option for option in options if option[1]), key=lambda option: not option[0]
+    )
     is_open = bool(options) and options[-1][0]
     words = [word for _, said in options for word in said]
     before = len(words)
@@ -154,13 +196,27 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
     if chosen is None:
         return words
     if is_open and len(words) == before:
-        name = next(p.name for p in line.parameters if p.takes in ("values", "optional") and p.name in arguments)
-        faults.append(_fault(name, "it would take the command that follows as a value", arguments[name]))
+        name = next(
+            p.name
+            for p in line.parameters
+            if p.takes in ("values", "optional") and p.name in arguments
+        )
+        faults.append(
+            _fault(
+                name,
+                "it would take the command that follows as a value",
+                arguments[name],
+            )
+        )
     return [*words, str(chosen), *_words(line.commands[chosen], arguments, faults)]
 
 
 def _with_places(
-    line: CommandLine, options: list[str], places: list[_Place], is_open: bool, faults: list[SkillError]
+    line: CommandLine,
+    options: list[str],
+    places: list[_Place],
+    is_open: bool,
+    faults: list[SkillError],
 ) -> list[str]:
     """Return the words of the *options*, of which the last takes more where it *is_open*, and of the places."""
     words = _in_place(places, faults)
@@ -172,7 +228,13 @@ def _with_places(
             # argparse takes the words that are left from the first positional on, and ``--`` would be one of them.
             first = words[: len(words) - len(said)] or words[: parameter.flag is None]
             if any(map(_is_flag, first)) or (is_open and first):
-                faults.append(_fault(parameter.name, "its first word would be read as a flag, or its value", said))
+                faults.append(
+                    _fault(
+                        parameter.name,
+                        "its first word would be read as a flag, or its value",
+                        said,
+                    )
+                )
             return [*options, *words]
     is_risky = line.parser != "words" and (is_open or any(map(_is_flag, words)))
     return [*options, *(["--"] if words and is_risky else []), *words]
@@ -190,9 +252,25 @@ def _said_words(
         value = arguments.get(parameter.name)
         try:
             if parameter.takes == "rest" and parameter.flag is not None:
-                last += [(parameter, [parameter.flag, *_place(parameter, value, line.parser)])] if value else []
+                last += (
+                    [
+                        (
+                            parameter,
+                            [parameter.flag, *_place(parameter, value, line.parser)],
+                        )
+                    ]
+                    if value
+                    else []
+                )
             elif parameter.flag is None:
-                places.append((parameter, None if value is None else _place(parameter, value, line.parser)))
+                places.append(
+                    (
+                        parameter,
+                        None
+                        if value is None
+                        else _place(parameter, value, line.parser),
+                    )
+                )
             elif value is not None and not _is_default(value, parameter):
                 options.append(_option(line, parameter, value))
         except _UnsayableError as error:
@@ -204,7 +282,9 @@ def _is_flag(word: str) -> bool:
     return len(word) > 1 and word[0] == "-"
 
 
-def _option(line: CommandLine, parameter: Parameter, value: Any) -> tuple[bool, list[str]]:
+def _option(
+    line: CommandLine, parameter: Parameter, value: Any
+) -> tuple[bool, list[str]]:
     """Return the words of one option, and whether it would take further words too."""
     flag = parameter.flag or ""
     match parameter.takes:
@@ -219,7 +299,11 @@ def _option(line: CommandLine, parameter: Parameter, value: Any) -> tuple[bool, 
     _refuse_separator(items, line.parser)
     if parameter.takes != "values":
         is_optional = parameter.takes == "optional"
-        return False, [word for item in items for word in _said(line, flag, _text(parameter, item), is_optional)]
+        return False, [
+            word
+            for item in items
+            for word in _said(line, flag, _text(parameter, item), is_optional)
+        ]
     words: list[str] = []
     for group in items:
         values = _values(line, parameter, group)
@@ -250,7 +334,9 @@ def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
 def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
     is_risky = attach or _is_flag(text)
     # The next word is the value in any case, so a dash is not a reason to attach it.
-    is_next = line.parser in _NEXT_WORD_IS_THE_VALUE and not (attach and line.parser not in _BY_HAND)
+    is_next = line.parser in _NEXT_WORD_IS_THE_VALUE and not (
+        attach and line.parser not in _BY_HAND
+    )
     return [flag, text] if is_next or not is_risky else _attached(line, flag, text)
 
 
@@ -268,7 +354,9 @@ def _attached(line: CommandLine, flag: str, text: str) -> list[str]:
 def _refuse_separator(values: Any, parser: str) -> None:
     """Refuse ``--`` as a value: argparse (in Python 3.11) drops it, even where it is attached to its flag."""
     pending = values if isinstance(values, list | tuple) else [values]
-    if parser == "argparse" and any(each == "--" or (isinstance(each, list) and "--" in each) for each in pending):
+    if parser == "argparse" and any(
+        each == "--" or (isinstance(each, list) and "--" in each) for each in pending
+    ):
         raise _UnsayableError("it cannot be '--', which ends the flags")
 
 
@@ -292,8 +380,14 @@ def _in_place(places: list[_Place], faults: list[SkillError]) -> list[str]:
     for index, (parameter, given) in enumerate(places):
         if given is None and parameter.default not in (ABSENT, None):
             given = _place(parameter, parameter.default)
-        if given is None and parameter.takes == "value" and any(later for _, later in places[index + 1 :]):
-            reason = "it is positional: the arguments after it can be given only with it"
+        if (
+            given is None
+            and parameter.takes == "value"
+            and any(later for _, later in places[index + 1 :])
+        ):
+            reason = (
+                "it is positional: the arguments after it can be given only with it"
+            )
             faults.append(_fault(parameter.name, reason, None))
         words += given or []
     return words
@@ -301,7 +395,9 @@ def _in_place(places: list[_Place], faults: list[SkillError]) -> list[str]:
 
 def _is_needed(parameter: Parameter, given: list[str] | None) -> bool:
     default = parameter.default
-    return bool(given) and (default in (ABSENT, None) or given != _place(parameter, default))
+    return bool(given) and (
+        default in (ABSENT, None) or given != _place(parameter, default)
+    )
 
 
 def _is_default(value: Any, parameter: Parameter) -> bool:
@@ -319,10 +415,21 @@ def _is_negative_number(word: str, line: CommandLine) -> bool:
 
 
 def _text(parameter: Parameter, value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False) if parameter.encode == "json" else _plain(value)
+    text = (
+        json.dumps(value, ensure_ascii=False)
+        if parameter.encode == "json"
+        else _plain(value)
+    )
     if isinstance(parameter.encode, Mapping):
         pairs = parameter.encode.get("words", ())
-        text = next((word for known, word in pairs if known == value and type(known) is type(value)), text)
+        text = next(
+            (
+                word
+                for known, word in pairs
+                if known == value and type(known) is type(value)
+            ),
+            text,
+        )
     # The system ends each word at its first NUL (``execve``).
     if "\0" in text:
         raise _UnsayableError("it cannot contain a NUL character")
@@ -355,7 +462,9 @@ def _fault(name: str, why: str, value: Any) -> SkillError:
     details: dict[str, Any] = {"path": pointer, "expected": why}
     if value is not None:
         details["received"] = str(value)[:80]
-    return SkillError(ErrorCode.INVALID_INPUT, f"{name or 'the arguments'}: {why}", True, details)
+    return SkillError(
+        ErrorCode.INVALID_INPUT, f"{name or 'the arguments'}: {why}", True, details
+    )
 
 
 def tool_name(script: str) -> str:

@@ -13,7 +13,9 @@ from skillruntime.derive.command_line import ABSENT, COUNT_LIMIT, CommandLine, P
 __all__ = ["to_command_line", "to_input_schema", "with_distinct_names"]
 
 
-def with_distinct_names(command: Command, outer: frozenset[str] = frozenset()) -> Command:
+def with_distinct_names(
+    command: Command, outer: frozenset[str] = frozenset()
+) -> Command:
     """Return *command* with names that are distinct all the way down: one object holds the arguments of all levels.
 
     An argument that a command below declares in the same way is given to both; another of the same name gets one of
@@ -26,20 +28,37 @@ def with_distinct_names(command: Command, outer: frozenset[str] = frozenset()) -
         for number, argument in enumerate(command.arguments):
             others = [each for each in inside if each.name == argument.name]
             # argparse lets a command's value overwrite the outer one, in one namespace; click keeps one for each level.
-            is_same = command.parser == "argparse" and all(_kind(argument) == _kind(each) for each in others)
+            is_same = command.parser == "argparse" and all(
+                _kind(argument) == _kind(each) for each in others
+            )
             if others and not is_same:
-                command.arguments[number] = replace(argument, name=_free(taken, f"main_{argument.name}"))
+                command.arguments[number] = replace(
+                    argument, name=_free(taken, f"main_{argument.name}")
+                )
         outer |= {command.chooser, *(each.name for each in command.arguments)}
-        command.commands = {name: with_distinct_names(inner, outer) for name, inner in command.commands.items()}
+        command.commands = {
+            name: with_distinct_names(inner, outer)
+            for name, inner in command.commands.items()
+        }
     return command
 
 
 def _kind(argument: Argument) -> tuple[Any, ...]:
-    return argument.takes, argument.length, argument.repeat, argument.value, bool(argument.flags)
+    return (
+        argument.takes,
+        argument.length,
+        argument.repeat,
+        argument.value,
+        bool(argument.flags),
+    )
 
 
 def _free(taken: set[str], *names: str) -> str:
-    return next(each for each in (*names, *(f"{names[-1]}_{number}" for number in range(2, 99))) if each not in taken)
+    return next(
+        each
+        for each in (*names, *(f"{names[-1]}_{number}" for number in range(2, 99)))
+        if each not in taken
+    )
 
 
 def to_input_schema(command: Command) -> dict[str, Any]:
@@ -48,13 +67,24 @@ def to_input_schema(command: Command) -> dict[str, Any]:
         return _object(*_members(command))
     branches = [_object(*members) for members in _branches(command)]
     names = list(command.commands)
-    described = [f"{name}: {each.description}" for name, each in command.commands.items() if each.description]
+    described = [
+        f"{name}: {each.description}"
+        for name, each in command.commands.items()
+        if each.description
+    ]
     chooser: dict[str, Any] = {"type": "string", "enum": names}
     # A hundred commands with a paragraph each would cost more tokens than all else.
     if described and sum(map(len, described)) < 2_000:
         chooser["description"] = "; ".join(described)
-    schema = {"type": "object", "properties": {command.chooser: chooser}, "required": [command.chooser]}
-    return schema | {"oneOf": branches, "discriminator": {"propertyName": command.chooser}}
+    schema = {
+        "type": "object",
+        "properties": {command.chooser: chooser},
+        "required": [command.chooser],
+    }
+    return schema | {
+        "oneOf": branches,
+        "discriminator": {"propertyName": command.chooser},
+    }
 
 
 _Members = tuple[dict[str, Any], list[str], list[Any]]
@@ -73,7 +103,9 @@ def _branches(command: Command) -> Iterator[_Members]:
             yield properties | chosen | below, both, [*rules, *below_rules]
 
 
-def _object(properties: dict[str, Any], required: list[str], rules: list[Any]) -> dict[str, Any]:
+def _object(
+    properties: dict[str, Any], required: list[str], rules: list[Any]
+) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required:
         schema["required"] = required
@@ -87,7 +119,9 @@ def _object(properties: dict[str, Any], required: list[str], rules: list[Any]) -
 def _members(command: Command) -> _Members:
     properties = {each.name: _property(each) for each in command.arguments}
     # A name is required once (JSON Schema 2020-12, 6.5.3), though two arguments of a script may have it.
-    required = list(dict.fromkeys(each.name for each in command.arguments if each.required))
+    required = list(
+        dict.fromkeys(each.name for each in command.arguments if each.required)
+    )
     rules: list[Any] = []
     for number, needs_one in command.exclusive.items():
         members = [each for each in command.arguments if each.group == number]
@@ -96,7 +130,15 @@ def _members(command: Command) -> _Members:
         if needs_one:
             rules.append({"anyOf": [_used(each) for each in members]})
     for names in command.one_of:
-        rules.append({"anyOf": [_used(each, is_true=True) for each in command.arguments if each.name in names]})
+        rules.append(
+            {
+                "anyOf": [
+                    _used(each, is_true=True)
+                    for each in command.arguments
+                    if each.name in names
+                ]
+            }
+        )
     return properties, required, rules
 
 
@@ -119,11 +161,20 @@ def _both(one: Argument, other: Argument) -> dict[str, Any]:
 def _property(argument: Argument) -> dict[str, Any]:
     schema = _value_schema(argument)
     default = argument.default
-    if argument.takes == "nothing" and default is ABSENT and argument.off_flag is None and not argument.required:
+    if (
+        argument.takes == "nothing"
+        and default is ABSENT
+        and argument.off_flag is None
+        and not argument.required
+    ):
         default = False
     text = argument.description
     # A default that was filled in would exclude the other members.
-    if argument.group is not None and default is not ABSENT and argument.takes != "nothing":
+    if (
+        argument.group is not None
+        and default is not ABSENT
+        and argument.takes != "nothing"
+    ):
         if str(default) not in text:
             text = f"{text} (default: {default})".strip()
         default = ABSENT
@@ -167,8 +218,15 @@ def to_command_line(command: Command) -> CommandLine:
 
 def _parameter(argument: Argument) -> Parameter:
     # The long flag says in a log what was meant.
-    long = next((each for each in argument.flags if len(each) > 2), argument.flags[0] if argument.flags else None)
-    default = ABSENT if argument.group is not None and argument.takes != "count" else argument.default
+    long = next(
+        (each for each in argument.flags if len(each) > 2),
+        argument.flags[0] if argument.flags else None,
+    )
+    default = (
+        ABSENT
+        if argument.group is not None and argument.takes != "count"
+        else argument.default
+    )
     return Parameter(
         argument.name,
         long,

@@ -15,7 +15,11 @@ from typing import Any, Literal
 
 from skillruntime.contract.contract import Contract
 from skillruntime.derive.command import Argument, Command, Reading, Unread
-from skillruntime.derive.contract_document import to_command_line, to_input_schema, with_distinct_names
+from skillruntime.derive.contract_document import (
+    to_command_line,
+    to_input_schema,
+    with_distinct_names,
+)
 from skillruntime.derive.readers.any_script import ARGS, read_any, words_are_used
 from skillruntime.derive.readers.node_script import read_node
 from skillruntime.derive.readers.python_script import read_python
@@ -66,7 +70,11 @@ def derive(source: str | bytes, *, path: str) -> Derivation | None:
     >>> found.framework, found.confidence, found.document["input"]["properties"]
     ('argparse', 'high', {'limit': {'type': 'integer'}})
     """
-    text = source.decode("utf-8-sig", "replace") if isinstance(source, bytes) else source.removeprefix("\ufeff")
+    text = (
+        source.decode("utf-8-sig", "replace")
+        if isinstance(source, bytes)
+        else source.removeprefix("\ufeff")
+    )
     if len(text) > SOURCE_LIMIT:
         return None
     kind = _kind(text, path)
@@ -88,7 +96,14 @@ def _kind(text: str, path: str) -> str:
     first = text[:200].partition("\n")[0]
     if not first.startswith("#!"):
         return ""
-    return next((kind for name, kind in _INTERPRETERS if re.search(rf"[/ ]{name}[\d.]*(?:\s|$)", first)), "other")
+    return next(
+        (
+            kind
+            for name, kind in _INTERPRETERS
+            if re.search(rf"[/ ]{name}[\d.]*(?:\s|$)", first)
+        ),
+        "other",
+    )
 
 
 def _read_shell(text: str) -> Reading | None:
@@ -109,7 +124,9 @@ def _read_node(text: str) -> Reading | None:
     # Packages that declare options: a skill brings none of them along, so they are only named.
     if re.search(r"[\"'](?:commander|yargs)[\"']", text):
         return read_any(text, "process.argv", "a package reads the command line")
-    return Reading(Command("words"), "none", "medium") if text.startswith("#!") else None
+    return (
+        Reading(Command("words"), "none", "medium") if text.startswith("#!") else None
+    )
 
 
 def _read_other(text: str) -> Reading | None:
@@ -131,8 +148,12 @@ def _completed(reading: Reading, source: str, path: str) -> Reading:
     nothing_read = bool(unread) and not command.arguments and not command.commands
     if nothing_read or any(each.is_needed for each in unread):
         least = least_in_usage(source)
-        words = Argument("args", takes="values", required=least > 0, description=ARGS, least=least)
-        command = Command("places", command.description, [words], unread=unread, notes=command.notes)
+        words = Argument(
+            "args", takes="values", required=least > 0, description=ARGS, least=least
+        )
+        command = Command(
+            "places", command.description, [words], unread=unread, notes=command.notes
+        )
         reading = Reading(command, reading.framework, "low")
     # Parsers declare their help; the others only have their texts.
     is_by_hand = command.parser in ("words", "places", "getopts", "parseArgs")
@@ -147,8 +168,14 @@ def _to_derivation(reading: Reading, path: str) -> Derivation:
     notes = tuple(reading.command.all_notes())
     command = with_distinct_names(reading.command)
     # A contract with a gap is never of high confidence.
-    confidence = reading.confidence if not unread or reading.confidence == "low" else "medium"
-    derived: dict[str, Any] = {"from": path, "framework": reading.framework, "confidence": confidence}
+    confidence = (
+        reading.confidence if not unread or reading.confidence == "low" else "medium"
+    )
+    derived: dict[str, Any] = {
+        "from": path,
+        "framework": reading.framework,
+        "confidence": confidence,
+    }
     if unread:
         derived["unread"] = [str(each) for each in unread]
     if notes:
@@ -156,7 +183,10 @@ def _to_derivation(reading: Reading, path: str) -> Derivation:
     title = posixpath.splitext(posixpath.basename(path))[0]
     document: dict[str, Any] = {"title": title, "description": command.description}
     document["input"] = to_input_schema(command)
-    document["run"] = {"script": path, "command_line": to_command_line(command).to_dict()}
+    document["run"] = {
+        "script": path,
+        "command_line": to_command_line(command).to_dict(),
+    }
     document["derived"] = derived
     return Derivation(document, reading.framework, confidence, unread, notes)
 

@@ -8,7 +8,9 @@ from typing import NamedTuple
 __all__ = ["InlineMetadata", "parse_inline_metadata"]
 
 # The regular expression of PEP 723, section "Specification".
-_BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
+_BLOCK = re.compile(
+    r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$"
+)
 
 
 class InlineMetadata(NamedTuple):
@@ -39,6 +41,8 @@ def parse_inline_metadata(source: str) -> InlineMetadata:
     dependencies = document.get("dependencies")
     requires_python = document.get("requires-python")
     return InlineMetadata(
-        tuple(item for item in dependencies if isinstance(item, str)) if isinstance(dependencies, list) else (),
+        tuple(item for item in dependencies if isinstance(item, str))
+        if isinstance(dependencies, list)
+        else (),
         requires_python if isinstance(requires_python, str) else None,
     )

@@ -8,7 +8,9 @@ from typing import Any
 
 __all__ = ["expanded", "first_paragraph", "flattened", "free_name", "plain_name"]
 
-_NO_WORDS = re.compile(r"\s*+(?:[-=~*#]{3,}\s*+$|(?i:\(c\)|copyright|licensed|spdx-|all rights reserved)\b)")
+_NO_WORDS = re.compile(
+    r"\s*+(?:[-=~*#]{3,}\s*+$|(?i:\(c\)|copyright|licensed|spdx-|all rights reserved)\b)"
+)
 """Lines that describe nothing: rules, and who may use the script."""
 
 _NOT_DESCRIPTIVE = re.compile(
@@ -79,7 +81,11 @@ def expanded(text: Any, default: Any, dest: str) -> str:
     """
     line = flattened(text)
     is_plain = isinstance(default, str | int | float | list | tuple | None)
-    values = {"default": default if is_plain else "its own", "dest": dest, "metavar": dest.upper()}
+    values = {
+        "default": default if is_plain else "its own",
+        "dest": dest,
+        "metavar": dest.upper(),
+    }
 
     def fill(match: re.Match[str]) -> str:
         # argparse formats a help text with the ``%`` operator (`_expand_help`, line 629).

@@ -19,16 +19,39 @@ import anyio
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.document import may_be_repeated
-from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError
+from skillruntime.errors import (
+    ErrorCode,
+    InvalidSkillError,
+    SkillError,
+    SkillInputError,
+)
 from skillruntime.remote import invocation_flow
 from skillruntime.remote.credentials import Credentials, Shown, from_environment
-from skillruntime.remote.descriptor import AuthConfig, AuthType, CapabilityType, SkillDescriptor
+from skillruntime.remote.descriptor import (
+    AuthConfig,
+    AuthType,
+    CapabilityType,
+    SkillDescriptor,
+)
 from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
 from skillruntime.remote.hosts import origin_of
-from skillruntime.remote.http_message import Transport, UnreachableError, WireRequest, WireResponse
+from skillruntime.remote.http_message import (
+    Transport,
+    UnreachableError,
+    WireRequest,
+    WireResponse,
+)
 from skillruntime.remote.http_transport import HttpTransport, send
-from skillruntime.remote.invocation_flow import InvocationFlow, Pause, Plan, Saw, Send, StepResult, read_error
+from skillruntime.remote.invocation_flow import (
+    InvocationFlow,
+    Pause,
+    Plan,
+    Saw,
+    Send,
+    StepResult,
+    read_error,
+)
 from skillruntime.remote.protocol import (
     Caller,
     Execution,
@@ -40,7 +63,12 @@ from skillruntime.remote.protocol import (
 )
 from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.remote.tracing import new_traceparent
-from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode, shortened
+from skillruntime.remote.wire_errors import (
+    ErrorDocument,
+    RemoteError,
+    WireCode,
+    shortened,
+)
 from skillruntime.runtime.error_responses import read_reported
 from skillruntime.runtime.runners import CallContext, Runner, RunnerFactory
 from skillruntime.runtime.runtime import SkillRuntime
@@ -53,7 +81,9 @@ _FETCH_CODES = {
     404: WireCode.SKILL_NOT_FOUND,
     410: WireCode.SKILL_NOT_FOUND,
 }
-_ANSWER_SECONDS = 30.0  # for one whole answer, beside the time that a server is asked to hold it back
+_ANSWER_SECONDS = (
+    30.0  # for one whole answer, beside the time that a server is asked to hold it back
+)
 _CANCEL_SECONDS = 1.0  # seconds for asking the server to stop what was cancelled here
 
 
@@ -102,7 +132,9 @@ class RemoteClient:
         # At least one: 0 is refused by the protocol, and a call that has no time left is still a call.
         timeout_ms = None if timeout is None else max(1.0, round(timeout * 1000))
         context = InvocationContext(trace_id, timeout_ms=timeout_ms)
-        request = InvocationRequest(caller or self.caller, self.descriptor.id, arguments, context)
+        request = InvocationRequest(
+            caller or self.caller, self.descriptor.id, arguments, context
+        )
         plan = self._plan(request, key or secrets.token_hex(16), trace_id, repeatable)
         seen: list[Execution] = []
 
@@ -113,23 +145,40 @@ class RemoteClient:
 
         # The server keeps the deadline; ours is only for one that does not.
         with anyio.move_on_after(None if timeout is None else timeout + self.grace):
-            return self._checked(await self._drive(plan, invocation_flow.invoke(plan), note))
+            return self._checked(
+                await self._drive(plan, invocation_flow.invoke(plan), note)
+            )
         begun = f"; the execution is {seen[0].execution_id}" if seen else ""
         message = f"The server was asked to end within {timeout:g} s, and had not {self.grace:g} s later{begun}"
         details = {"execution_id": seen[0].execution_id} if seen else None
-        if not seen and self.descriptor.extensions.idempotency_key:  # what finds the execution, if there is one
+        if (
+            not seen and self.descriptor.extensions.idempotency_key
+        ):  # what finds the execution, if there is one
             details = {"idempotency_key": plan.key}
         # It may still run there: the error must not suggest a second call.
-        raise RemoteError(ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details), may_have_run=True)
+        raise RemoteError(
+            ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details),
+            may_have_run=True,
+        )
 
-    async def resume(self, execution_id: str, *, on_change: Callable[[Execution], None] | None = None) -> Execution:
+    async def resume(
+        self, execution_id: str, *, on_change: Callable[[Execution], None] | None = None
+    ) -> Execution:
         """Follow an execution that was begun before, this process's start included, and return it ended."""
-        plan = self._plan(InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False)
-        return self._checked(await self._drive(plan, invocation_flow.resume(plan, execution_id), on_change))
+        plan = self._plan(
+            InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False
+        )
+        return self._checked(
+            await self._drive(
+                plan, invocation_flow.resume(plan, execution_id), on_change
+            )
+        )
 
     async def cancel(self, execution_id: str) -> Execution:
         """Ask the server to stop an execution, and return its new state."""
-        plan = self._plan(InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False)
+        plan = self._plan(
+            InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False
+        )
         return await self._drive(plan, invocation_flow.cancel(plan, execution_id), None)
 
     def _checked(self, execution: Execution) -> Execution:
@@ -141,13 +190,23 @@ class RemoteClient:
         schema = self.descriptor.output.schema
         # A descriptor is a promise of a third party; what breaks it must not reach a model as a result.
         if execution.status is ExecutionStatus.COMPLETED and schema is not None:
-            Contract.from_dict({"input": {"type": "object"}, "output": schema}, name=self.descriptor.id).check(
-                execution.output
-            )
+            Contract.from_dict(
+                {"input": {"type": "object"}, "output": schema}, name=self.descriptor.id
+            ).check(execution.output)
         return execution
 
-    def _plan(self, request: InvocationRequest, key: str, trace_id: str | None, repeatable: bool) -> Plan:
-        headers = {"skill-protocol": PROTOCOL_VERSION, "skill-extensions": "cancelled", "user-agent": "skillruntime"}
+    def _plan(
+        self,
+        request: InvocationRequest,
+        key: str,
+        trace_id: str | None,
+        repeatable: bool,
+    ) -> Plan:
+        headers = {
+            "skill-protocol": PROTOCOL_VERSION,
+            "skill-extensions": "cancelled",
+            "user-agent": "skillruntime",
+        }
         parent = new_traceparent(trace_id)
         if parent is not None:
             headers["traceparent"] = parent
@@ -163,7 +222,10 @@ class RemoteClient:
         )
 
     async def _drive(
-        self, plan: Plan, flow: InvocationFlow, on_change: Callable[[Execution], None] | None
+        self,
+        plan: Plan,
+        flow: InvocationFlow,
+        on_change: Callable[[Execution], None] | None,
     ) -> Execution:
         """Do what the flow asks for until it has an execution; stop that one when we are stopped."""
         # Asked for each call: a key may be rotated while the process runs.
@@ -188,7 +250,11 @@ class RemoteClient:
                 result: Execution = end.value
                 return result
             except anyio.get_cancelled_exc_class():
-                if seen is not None and not seen.is_final and self.descriptor.extensions.cancel:
+                if (
+                    seen is not None
+                    and not seen.is_final
+                    and self.descriptor.extensions.cancel
+                ):
                     await _request_cancel(sender, plan, seen.execution_id)
                 raise
 
@@ -197,7 +263,9 @@ class RemoteClient:
         if self.transport is not None:
             yield self.transport
         else:
-            async with HttpTransport(self.guard, timeout=self.wait_seconds + _ANSWER_SECONDS) as transport:
+            async with HttpTransport(
+                self.guard, timeout=self.wait_seconds + _ANSWER_SECONDS
+            ) as transport:
                 yield transport
 
 
@@ -211,7 +279,9 @@ class _Sender:
 
     async def send(self, request: WireRequest) -> WireResponse | UnreachableError:
         if origin_of(request.url) != origin_of(self.descriptor.endpoint.url):
-            return await self._carry(request)  # a status_url elsewhere never sees the credentials
+            return await self._carry(
+                request
+            )  # a status_url elsewhere never sees the credentials
         signed = await self._signed(request, False)
         answer = await self._carry(signed)
         if isinstance(answer, WireResponse) and answer.status == 401:
@@ -226,7 +296,9 @@ class _Sender:
         if shown.body is not None and request.method == "POST":
             document = json.loads(body)
             document["caller"]["credentials"] = dict(shown.body)
-            body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+            body = json.dumps(
+                document, ensure_ascii=False, separators=(",", ":")
+            ).encode()
         return replace(request, headers={**request.headers, **shown.headers}, body=body)
 
     async def _carry(self, request: WireRequest) -> WireResponse | UnreachableError:
@@ -251,7 +323,9 @@ class RemoteRunner:
 
     client: RemoteClient
 
-    stops_when_cancelled = False  # the server was asked to stop, but may still be running
+    stops_when_cancelled = (
+        False  # the server was asked to stop, but may still be running
+    )
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Invoke the skill and return its output.
@@ -265,10 +339,14 @@ class RemoteRunner:
                 # The call is the execution: whatever retries inside or around it, it runs once.
                 key=context.idempotency_key(arguments),
                 # Whole seconds: a server may compare a request with the one that it repeats, to the millisecond.
-                timeout=None if context.remaining is None else math.ceil(context.remaining),
+                timeout=None
+                if context.remaining is None
+                else math.ceil(context.remaining),
                 trace_id=context.call_id,
                 # A server that trusts us can distinguish our users by it.
-                caller=replace(self.client.caller, id=context.caller) if context.caller else None,
+                caller=replace(self.client.caller, id=context.caller)
+                if context.caller
+                else None,
             )
         except RemoteError as error:
             raise as_input_error(error) or error from None
@@ -287,7 +365,9 @@ def to_output(execution: Execution) -> Any:
         ExecutionStatus.TIMEOUT: WireCode.EXECUTION_TIMEOUT,
         ExecutionStatus.CANCELLED: WireCode.EXECUTION_CANCELLED,
     }.get(execution.status, ErrorCode.TOOL_EXECUTION_FAILED)
-    document = execution.error or ErrorDocument(code, f"The execution is {execution.status} and does not say why")
+    document = execution.error or ErrorDocument(
+        code, f"The execution is {execution.status} and does not say why"
+    )
     # The skill's own errors, one for each parameter, are worth more to a model than one sentence.
     listed = (document.details or {}).get("errors")
     errors: tuple[SkillError, ...] = ()
@@ -300,10 +380,18 @@ def to_output(execution: Execution) -> Any:
 def as_input_error(error: RemoteError) -> SkillInputError | None:
     """Return the refusal of arguments that the server's own contract made, as ours; None where it is something else."""
     violations = (error.document.details or {}).get("violations")
-    if error.document.code != WireCode.VALIDATION_ERROR or not isinstance(violations, list):
+    if error.document.code != WireCode.VALIDATION_ERROR or not isinstance(
+        violations, list
+    ):
         return None
-    found = [_violation_error(each) for each in violations[:20] if isinstance(each, Mapping)]
-    return SkillInputError("The remote skill refused the arguments", skill_errors=found) if found else None
+    found = [
+        _violation_error(each) for each in violations[:20] if isinstance(each, Mapping)
+    ]
+    return (
+        SkillInputError("The remote skill refused the arguments", skill_errors=found)
+        if found
+        else None
+    )
 
 
 def _violation_error(violation: Mapping[str, Any]) -> SkillError:
@@ -311,9 +399,15 @@ def _violation_error(violation: Mapping[str, Any]) -> SkillError:
     path = str(violation.get("field") or "").removeprefix("/inputs")
     expected, actual = violation.get("expected"), violation.get("actual")
     said = f"expected {json.dumps(expected)[:100]}, got {json.dumps(actual)[:100]} - at {path[:100]}"
-    document = {**violation, "message": str(violation.get("message") or said)[:500], "recoverable": True}
+    document = {
+        **violation,
+        "message": str(violation.get("message") or said)[:500],
+        "recoverable": True,
+    }
     document["code"] = violation.get("code") or ErrorCode.INVALID_INPUT.value
-    document["details"] = shortened({"path": path, "expected": expected, "received": actual})
+    document["details"] = shortened(
+        {"path": path, "expected": expected, "received": actual}
+    )
     _, (error, *_) = read_reported({"status": "failed", "errors": [document]})
     return error
 
@@ -336,7 +430,9 @@ def remote_runners(
         descriptor = _remote_descriptor(skill)
         if descriptor is None:
             return None
-        return RemoteRunner(RemoteClient(descriptor, credentials(descriptor), transport, guard))
+        return RemoteRunner(
+            RemoteClient(descriptor, credentials(descriptor), transport, guard)
+        )
 
     return factory
 
@@ -361,7 +457,9 @@ def attach_remote_skills(
         descriptor = None if name in skill.contracts else _remote_descriptor(skill)
         if descriptor is None:
             continue
-        runner = RemoteRunner(RemoteClient(descriptor, credentials(descriptor), transport, guard))
+        runner = RemoteRunner(
+            RemoteClient(descriptor, credentials(descriptor), transport, guard)
+        )
         runtime.implements(name, contract=descriptor.to_contract(name))(runner)
         attached.append(name)
     return attached
@@ -371,7 +469,10 @@ def _remote_descriptor(skill: Skill) -> SkillDescriptor | None:
     """Return the descriptor of a skill that is called over the network."""
     descriptor = read_descriptor_file(skill)
     # A plugin is embedded and knowledge is read (4.3): neither is called.
-    if descriptor is None or descriptor.capability_type not in (CapabilityType.API, CapabilityType.TASK):
+    if descriptor is None or descriptor.capability_type not in (
+        CapabilityType.API,
+        CapabilityType.TASK,
+    ):
         return None
     return descriptor
 
@@ -390,12 +491,18 @@ async def fetch_descriptor(
         InvalidSkillError: the address does not hold a descriptor.
     """
     # The descriptor is not known yet, so the way to authenticate is the usual one.
-    shown = await credentials(AuthConfig(AuthType.API_KEY), False) if credentials is not None else Shown()
+    shown = (
+        await credentials(AuthConfig(AuthType.API_KEY), False)
+        if credentials is not None
+        else Shown()
+    )
     request = WireRequest("GET", url, {"accept": "application/json", **shown.headers})
     try:
         response = await send(request, transport, guard)
     except UnreachableError as error:
-        raise RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, str(error))) from None
+        raise RemoteError(
+            ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, str(error))
+        ) from None
     if response.status != 200:
         message = f"The address of the descriptor answered {response.status}"
         code = _FETCH_CODES.get(response.status, WireCode.ENDPOINT_UNREACHABLE)
@@ -403,4 +510,6 @@ async def fetch_descriptor(
     try:
         return SkillDescriptor.from_dict(parse_json(response.body))
     except MessageError as error:
-        raise InvalidSkillError(f"The address does not hold a descriptor: {error}") from None
+        raise InvalidSkillError(
+            f"The address does not hold a descriptor: {error}"
+        ) from None

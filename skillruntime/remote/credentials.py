@@ -25,21 +25,35 @@ from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.descriptor import AuthConfig, AuthType, SkillDescriptor
 from skillruntime.remote.descriptor_parts import OAuth2Config
 from skillruntime.remote.hosts import ascii_host
-from skillruntime.remote.http_message import Transport, UnreachableError, WireRequest, WireResponse
+from skillruntime.remote.http_message import (
+    Transport,
+    UnreachableError,
+    WireRequest,
+    WireResponse,
+)
 from skillruntime.remote.http_transport import send
 from skillruntime.remote.protocol import MessageError, parse_json
 from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode
 
 __all__ = [
-    *("ApiKey", "AuthorizationCode", "ClientCredentials", "Credentials", "CustomCredentials", "NoCredentials"),
+    *(
+        "ApiKey",
+        "AuthorizationCode",
+        "ClientCredentials",
+        "Credentials",
+        "CustomCredentials",
+        "NoCredentials",
+    ),
     *("Token", "from_environment", "variable_for"),
 ]
 
 # Of Authlib, the parts without a transport that do what the documents say. Its client authentication does not
 # form-encode the id and the secret (RFC 6749, 2.3.1), its tokens never expire where `expires_at` is not an int, and its
 # clients use other HTTP libraries, which connect to whatever address a descriptor names.
-_TOKEN = re.compile(r"[\x21-\x7e]+")  # RFC 6749, appendix A.12, without the space: it goes into a header
+_TOKEN = re.compile(
+    r"[\x21-\x7e]+"
+)  # RFC 6749, appendix A.12, without the space: it goes into a header
 _EARLY = 30.0  # seconds before its end that a token counts as expired
 
 
@@ -74,7 +88,13 @@ class ApiKey:
         """
         if auth.type in (AuthType.OAUTH2, AuthType.CUSTOM):
             message = f"The skill asks for {auth.type.value} credentials, so the API key was not sent"
-            raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, message, {"required_auth_type": auth.type.value}))
+            raise RemoteError(
+                ErrorDocument(
+                    WireCode.AUTH_REQUIRED,
+                    message,
+                    {"required_auth_type": auth.type.value},
+                )
+            )
         value = self.key() if callable(self.key) else self.key
         key = await value if inspect.isawaitable(value) else value
         return Shown({auth.key_header.lower(): key})
@@ -139,18 +159,34 @@ class ClientCredentials:
         async with self._lock.of_this_loop():
             token = self._token
             # Whoever waited for the lock takes what was fetched meanwhile.
-            if token is None or not token.is_good(self._clock()) or (is_refused and token is before):
+            if (
+                token is None
+                or not token.is_good(self._clock())
+                or (is_refused and token is before)
+            ):
                 token = self._token = await self._fetch(auth.oauth2)
         return await token(auth, is_refused)
 
     async def _fetch(self, config: OAuth2Config | None) -> Token:
         if config is None:
-            raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, "The descriptor has no oauth2.token_url"))
+            raise RemoteError(
+                ErrorDocument(
+                    WireCode.AUTH_REQUIRED, "The descriptor has no oauth2.token_url"
+                )
+            )
         # No refresh token: RFC 6749, 4.4.3, advises against one for this grant.
         scopes = " ".join(self._scopes if self._scopes is not None else config.scopes)
-        form = {"grant_type": "client_credentials", **({"scope": scopes} if scopes else {})}
+        form = {
+            "grant_type": "client_credentials",
+            **({"scope": scopes} if scopes else {}),
+        }
         return await ask_for_token(
-            config.token_url, form, self._client, transport=self._transport, guard=self._guard, clock=self._clock
+            config.token_url,
+            form,
+            self._client,
+            transport=self._transport,
+            guard=self._guard,
+            clock=self._clock,
         )
 
 
@@ -172,13 +208,20 @@ class AuthorizationCode:
     redirect: str
 
     @classmethod
-    def begin(cls, config: OAuth2Config, client_id: str, redirect: str) -> AuthorizationCode:
+    def begin(
+        cls, config: OAuth2Config, client_id: str, redirect: str
+    ) -> AuthorizationCode:
         """Return the flow whose ``address`` is to be opened in a browser, which comes back to *redirect*."""
         from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]  # it has no types
         from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]  # nor here
 
         if not config.authorization_url:
-            raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, "The skill's descriptor has no authorization_url"))
+            raise RemoteError(
+                ErrorDocument(
+                    WireCode.AUTH_REQUIRED,
+                    "The skill's descriptor has no authorization_url",
+                )
+            )
         state, verifier = secrets.token_urlsafe(24), secrets.token_urlsafe(48)
         address: str = prepare_grant_uri(
             config.authorization_url,
@@ -193,7 +236,11 @@ class AuthorizationCode:
         return cls(address, state, verifier, config, client_id, redirect)
 
     async def finish(
-        self, visited: str, *, transport: Transport | None = None, guard: AddressGuard | None = None
+        self,
+        visited: str,
+        *,
+        transport: Transport | None = None,
+        guard: AddressGuard | None = None,
     ) -> Token:
         """Return the token for the address that the browser came back to.
 
@@ -201,11 +248,16 @@ class AuthorizationCode:
             RemoteError: the person refused, or the answer is not to our question.
         """
         # In constant time, and before anything else of the answer is believed (RFC 6749, 10.12).
-        query = {name: values[-1] for name, values in parse_qs(urlsplit(visited).query).items()}
+        query = {
+            name: values[-1]
+            for name, values in parse_qs(urlsplit(visited).query).items()
+        }
         if not secrets.compare_digest(query.get("state", ""), self.state):
             raise _refused("the browser returned a different state than it was sent")
         if "code" not in query:
-            raise _refused(query.get("error", "the browser returned without a code")[:100])
+            raise _refused(
+                query.get("error", "the browser returned without a code")[:100]
+            )
         form = {
             "grant_type": "authorization_code",
             "code": query["code"],
@@ -213,7 +265,9 @@ class AuthorizationCode:
             "code_verifier": self.verifier,
         }
         client = (self.client_id, "")
-        return await ask_for_token(self.config.token_url, form, client, transport=transport, guard=guard)
+        return await ask_for_token(
+            self.config.token_url, form, client, transport=transport, guard=guard
+        )
 
 
 def variable_for(url: str, kind: str = "API_KEY") -> str:
@@ -233,11 +287,22 @@ def variable_for(url: str, kind: str = "API_KEY") -> str:
     except ValueError:
         raise InvalidSkillError(f"{url[:200]!r} is not a URL") from None
     # A dash and a dot are written differently, so that api-example.com never gets the key of api.example.com.
-    host = "".join(c if c.isalnum() else "__" if c == "-" else "_" if c in ".:" else f"_X{ord(c):X}_" for c in name)
+    host = "".join(
+        c
+        if c.isalnum()
+        else "__"
+        if c == "-"
+        else "_"
+        if c in ".:"
+        else f"_X{ord(c):X}_"
+        for c in name
+    )
     return f"SKILLRUNTIME_{kind}_{host.upper()}{port}"
 
 
-def from_environment(descriptor: SkillDescriptor, environment: Mapping[str, str] | None = None) -> Credentials:
+def from_environment(
+    descriptor: SkillDescriptor, environment: Mapping[str, str] | None = None
+) -> Credentials:
     """Return credentials for *descriptor* from the environment; their first use names a variable that is missing.
 
     An API key lies in `variable_for` its endpoint, and goes only to a skill that asks for one. For OAuth it is
@@ -262,7 +327,11 @@ def from_environment(descriptor: SkillDescriptor, environment: Mapping[str, str]
 
     async def missing(auth: AuthConfig, is_refused: bool) -> Shown:
         message = f"{descriptor.id} needs {auth.type.value} credentials; set {name}"
-        raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, message, {"required_auth_type": auth.type.value}))
+        raise RemoteError(
+            ErrorDocument(
+                WireCode.AUTH_REQUIRED, message, {"required_auth_type": auth.type.value}
+            )
+        )
 
     return missing
 
@@ -281,7 +350,10 @@ async def ask_for_token(
     Raises:
         RemoteError: it gives none. What it says beyond its error code is not repeated.
     """
-    headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+    headers = {
+        "content-type": "application/x-www-form-urlencoded",
+        "accept": "application/json",
+    }
     fields = dict(form)
     if client[1]:
         # RFC 6749, 2.3.1: each of the two is form-encoded before they are joined.
@@ -293,7 +365,9 @@ async def ask_for_token(
     try:
         response = await send(request, transport, guard, timeout=30)
     except UnreachableError as error:
-        raise RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, f"The token endpoint: {error}")) from None
+        raise RemoteError(
+            ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, f"The token endpoint: {error}")
+        ) from None
     return _read_token(response, clock())
 
 
@@ -307,10 +381,21 @@ def _read_token(response: WireResponse, now: float) -> Token:
     access = document.get("access_token")
     # 7.1: its case means nothing; a kind that we do not know must not be shown as a bearer token.
     kind = str(document.get("token_type", "bearer")).lower()
-    if response.status != 200 or not isinstance(access, str) or not _TOKEN.fullmatch(access) or kind != "bearer":
+    if (
+        response.status != 200
+        or not isinstance(access, str)
+        or not _TOKEN.fullmatch(access)
+        or kind != "bearer"
+    ):
         code = document.get("error")
-        said = code[:60] if isinstance(code, str) and code.isprintable() else "no bearer token"
-        raise _refused(f"the token endpoint answered {response.status}: {said or 'no bearer token'}")
+        said = (
+            code[:60]
+            if isinstance(code, str) and code.isprintable()
+            else "no bearer token"
+        )
+        raise _refused(
+            f"the token endpoint answered {response.status}: {said or 'no bearer token'}"
+        )
     return Token(access, _end(document.get("expires_in"), now))
 
 
@@ -318,11 +403,17 @@ def _end(lasts: Any, now: float) -> float | None:
     """When a token ends that lasts so many seconds; some endpoints write the number as a text."""
     if isinstance(lasts, str) and lasts.isdecimal():
         lasts = int(lasts[:12])
-    return now + lasts if isinstance(lasts, int | float) and not isinstance(lasts, bool) else None
+    return (
+        now + lasts
+        if isinstance(lasts, int | float) and not isinstance(lasts, bool)
+        else None
+    )
 
 
 def _refused(why: str) -> RemoteError:
-    return RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, f"No token was issued: {why}"))
+    return RemoteError(
+        ErrorDocument(WireCode.AUTH_REQUIRED, f"No token was issued: {why}")
+    )
 
 
 class _LoopLock:

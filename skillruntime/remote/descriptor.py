@@ -103,7 +103,9 @@ class SkillDescriptor:
         """
         faults = find_faults(document)
         if faults:
-            raise InvalidSkillError(f"The descriptor is invalid: {faults[0]}", details={"faults": faults})
+            raise InvalidSkillError(
+                f"The descriptor is invalid: {faults[0]}", details={"faults": faults}
+            )
         return read(cls, document)
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,8 +146,12 @@ class SkillDescriptor:
             document["annotations"] = dict(self.extensions.annotations)
         # A client that waited just as long as the skill may run would give up a moment before the answer.
         if self.endpoint.timeout_ms is not None:
-            document["run"] = {"timeout_seconds": self.endpoint.timeout_ms / 1000 + _WAY}
-        return Contract.from_dict(visible_document(document, one_line=False), name=name or self.id)
+            document["run"] = {
+                "timeout_seconds": self.endpoint.timeout_ms / 1000 + _WAY
+            }
+        return Contract.from_dict(
+            visible_document(document, one_line=False), name=name or self.id
+        )
 
 
 def schema_from_inputs(inputs: tuple[ParameterDefinition, ...]) -> dict[str, Any]:
@@ -159,7 +165,9 @@ def schema_from_inputs(inputs: tuple[ParameterDefinition, ...]) -> dict[str, Any
     return {**schema, "required": required} if required else schema
 
 
-def inputs_from_schema(schema: Mapping[str, Any] | bool) -> tuple[tuple[ParameterDefinition, ...], bool]:
+def inputs_from_schema(
+    schema: Mapping[str, Any] | bool,
+) -> tuple[tuple[ParameterDefinition, ...], bool]:
     """Return the parameters that *schema* describes, and whether they say all that it says.
 
     >>> inputs, whole = inputs_from_schema({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}},
@@ -174,7 +182,9 @@ def inputs_from_schema(schema: Mapping[str, Any] | bool) -> tuple[tuple[Paramete
     listed = required if isinstance(required, list) else []
     inputs = tuple(
         _parameter(name, part if isinstance(part, Mapping) else {}, name in listed)
-        for name, part in (properties if isinstance(properties, Mapping) else {}).items()
+        for name, part in (
+            properties if isinstance(properties, Mapping) else {}
+        ).items()
     )
     # They say nothing about which values are valid (JSON Schema 2020-12, core 8 and validation 9).
     ignored = {"$schema", "title", "description", "$id", "$comment", "examples"}
@@ -182,7 +192,11 @@ def inputs_from_schema(schema: Mapping[str, Any] | bool) -> tuple[tuple[Paramete
     again = schema_from_inputs(inputs)
     # The order of `required` means nothing (validation, 6.5.3), and Python compares lists by it.
     again["required"] = sorted(again.get("required", []))
-    return inputs, {"required": [], **plain, **({"required": sorted(listed)} if listed else {})} == again
+    return inputs, {
+        "required": [],
+        **plain,
+        **({"required": sorted(listed)} if listed else {}),
+    } == again
 
 
 def find_faults(document: Any) -> list[str]:
@@ -197,18 +211,31 @@ def find_faults(document: Any) -> list[str]:
     # SemVer forbids what a readable pattern lets through (leading zeros, empty identifiers): its parser decides.
     protocol = document.get("protocol")
     stated = protocol.get("version") if isinstance(protocol, Mapping) else None
-    for where, version in (("/version", document.get("version")), ("/protocol/version", stated)):
+    for where, version in (
+        ("/version", document.get("version")),
+        ("/protocol/version", stated),
+    ):
         if isinstance(version, str):
             try:
                 Version.parse(version)
             except ValueError as error:
                 found.append(f"{error} - at {where}")
-    found += [f"it is not a URL - at /{'/'.join(place)}" for place in _URLS if _is_broken_url(_at(document, place))]
+    found += [
+        f"it is not a URL - at /{'/'.join(place)}"
+        for place in _URLS
+        if _is_broken_url(_at(document, place))
+    ]
     # uniqueItems compares whole items: two of one name and different types would pass.
     inputs = document.get("inputs")
-    names = [str(item.get("name")) for item in inputs if isinstance(item, Mapping)] if isinstance(inputs, list) else []
+    names = (
+        [str(item.get("name")) for item in inputs if isinstance(item, Mapping)]
+        if isinstance(inputs, list)
+        else []
+    )
     repeated = {name for name in names if names.count(name) > 1}
-    found += [f"two inputs are named {name!r} - at /inputs" for name in sorted(repeated)]
+    found += [
+        f"two inputs are named {name!r} - at /inputs" for name in sorted(repeated)
+    ]
     # Only where the form is right are the schemas where the form says.
     return found or _schema_faults(document)
 
@@ -220,9 +247,17 @@ def _form() -> Schema:
 
 def _schema_faults(document: Mapping[str, Any]) -> list[str]:
     """Compile each schema of a valid document, to be sure that values can be validated against it."""
-    schemas = [(f"/inputs/{index}/schema", item.get("schema")) for index, item in enumerate(document["inputs"])]
+    schemas = [
+        (f"/inputs/{index}/schema", item.get("schema"))
+        for index, item in enumerate(document["inputs"])
+    ]
     schemas.append(("/output/schema", document["output"].get("schema")))
-    schemas.append(("/extensions/input_schema", (document.get("extensions") or {}).get("input_schema")))
+    schemas.append(
+        (
+            "/extensions/input_schema",
+            (document.get("extensions") or {}).get("input_schema"),
+        )
+    )
     found = []
     for where, schema in schemas:
         if schema is not None:
@@ -241,17 +276,32 @@ def _at(document: Any, place: tuple[str, ...]) -> Any:
 
 def _is_broken_url(value: Any) -> bool:
     """Whether *value* starts like a URL but is not one; the schema reports everything else."""
-    return isinstance(value, str) and value.startswith(("http://", "https://")) and not is_address(value)
+    return (
+        isinstance(value, str)
+        and value.startswith(("http://", "https://"))
+        and not is_address(value)
+    )
 
 
-def _parameter(name: str, schema: Mapping[str, Any], required: bool) -> ParameterDefinition:
+def _parameter(
+    name: str, schema: Mapping[str, Any], required: bool
+) -> ParameterDefinition:
     kind = schema.get("type")
-    rest = {key: value for key, value in schema.items() if key not in ("type", "description", "default")}
+    rest = {
+        key: value
+        for key, value in schema.items()
+        if key not in ("type", "description", "default")
+    }
     # The `type` of 4.4 is one name: a list of types, or none, is "any" with the rest in its schema.
     if not isinstance(kind, str):
         if kind is not None:
             rest["type"] = kind
         kind = "any"
     return ParameterDefinition(
-        name, kind, str(schema.get("description") or ""), required, schema.get("default", ABSENT), rest or None
+        name,
+        kind,
+        str(schema.get("description") or ""),
+        required,
+        schema.get("default", ABSENT),
+        rest or None,
     )

@@ -24,7 +24,9 @@ def read_descriptor_file(skill: Skill) -> SkillDescriptor | None:
     path = Path(skill.directory) / "descriptor.json"
     try:
         # As every file of a skill: no link is followed, no FIFO waited for, and nothing larger is read.
-        data = read_inside(str(skill.directory), "descriptor.json", _MAX_BYTES, identity=skill.identity)
+        data = read_inside(
+            str(skill.directory), "descriptor.json", _MAX_BYTES, identity=skill.identity
+        )
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -34,5 +36,7 @@ def read_descriptor_file(skill: Skill) -> SkillDescriptor | None:
         # must neither end the process nor be read in two ways.
         document = parse_json(data)
     except MessageError as error:
-        raise InvalidSkillError(f"{path} is not JSON: {error.violations[0]['actual']}") from None
+        raise InvalidSkillError(
+            f"{path} is not JSON: {error.violations[0]['actual']}"
+        ) from None
     return SkillDescriptor.from_dict(document)

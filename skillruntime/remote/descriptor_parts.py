@@ -126,7 +126,9 @@ class ParameterDefinition:
             schema["description"] = self.description
         # Last, as it refines what `type` and `description` say.
         schema |= self.schema or {}
-        if self.default is not ABSENT and (self.default is not None or _admits_null(schema)):
+        if self.default is not ABSENT and (
+            self.default is not None or _admits_null(schema)
+        ):
             schema["default"] = self.default
         return schema
 
@@ -202,7 +204,11 @@ def is_address(url: str) -> bool:
     try:
         # urlsplit takes any text as a port, and complains when it is read. Port 0 cannot be connected to.
         parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(ascii_host(url)) and parts.port != 0
+        return (
+            parts.scheme in ("http", "https")
+            and bool(ascii_host(url))
+            and parts.port != 0
+        )
     except ValueError:
         return False
 

@@ -13,14 +13,31 @@ _TEXT: Final = {"type": "string", "minLength": 1}
 # http too: a service on the same machine or network often has no certificate. Longer ones are cut by proxies.
 _URL: Final = {"type": "string", "pattern": "^https?://[^\\s]+$", "maxLength": 2000}
 _VERSION: Final = {"type": "string"}
-_TYPES: Final = ["string", "number", "integer", "boolean", "array", "object", "null", "any"]
+_TYPES: Final = [
+    "string",
+    "number",
+    "integer",
+    "boolean",
+    "array",
+    "object",
+    "null",
+    "any",
+]
 
 DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "Skill descriptor",
     "type": "object",
     "required": [
-        *("protocol", "id", "name", "version", "capability_type", "description", "provider"),
+        *(
+            "protocol",
+            "id",
+            "name",
+            "version",
+            "capability_type",
+            "description",
+            "provider",
+        ),
         *("endpoint", "inputs", "output", "auth", "access"),
     ],
     "properties": {
@@ -30,7 +47,12 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             "properties": {"version": _VERSION, "changelog_url": _URL},
         },
         # Any text, as 4.2 gives no form; NUL alone is refused, which PostgreSQL holds in no text.
-        "id": {"type": "string", "minLength": 1, "maxLength": 500, "pattern": "^[^\\u0000]+$"},
+        "id": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 500,
+            "pattern": "^[^\\u0000]+$",
+        },
         "name": _TEXT,
         "version": _VERSION,
         "capability_type": {"enum": ["plugin", "api", "knowledge", "task"]},
@@ -48,7 +70,10 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
                 # 4.4 names no other; a GET could be repeated by any cache or proxy on the way.
                 "method": {"enum": ["POST"]},
                 # Without regard to case, and with parameters (RFC 9110, 8.3.1).
-                "content_type": {"type": "string", "pattern": "^[Aa]pplication/[Jj][Ss][Oo][Nn]\\s*(;.*)?$"},
+                "content_type": {
+                    "type": "string",
+                    "pattern": "^[Aa]pplication/[Jj][Ss][Oo][Nn]\\s*(;.*)?$",
+                },
                 "status_url": _URL,
                 "result_url": _URL,
                 # 2^53: above it, other readers of JSON round whole numbers (RFC 8259, section 6).
@@ -57,8 +82,16 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
                 "retry": {
                     "type": "object",
                     "properties": {
-                        "max_attempts": {"type": "integer", "minimum": 0, "maximum": 100},
-                        "backoff_ms": {"type": "integer", "minimum": 0, "maximum": 3_600_000},
+                        "max_attempts": {
+                            "type": "integer",
+                            "minimum": 0,
+                            "maximum": 100,
+                        },
+                        "backoff_ms": {
+                            "type": "integer",
+                            "minimum": 0,
+                            "maximum": 3_600_000,
+                        },
                     },
                 },
             },
@@ -94,14 +127,20 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
                 "type": {"enum": ["api_key", "oauth2", "custom", "none"]},
                 "description": {"type": "string"},
                 # A token (RFC 9110, 5.6.2): a line break in it would begin a header of the provider's choice.
-                "header": {"type": "string", "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"},
+                "header": {
+                    "type": "string",
+                    "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$",
+                },
                 "oauth2": {
                     "type": "object",
                     "required": ["token_url"],
                     "properties": {
                         "authorization_url": _URL,
                         "token_url": _URL,
-                        "scopes": {"type": "object", "additionalProperties": {"type": "string"}},
+                        "scopes": {
+                            "type": "object",
+                            "additionalProperties": {"type": "string"},
+                        },
                     },
                 },
             },
@@ -128,7 +167,14 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
     # 4.4: without a token_url there is no way to a token.
     "allOf": [
         {
-            "if": {"properties": {"auth": {"properties": {"type": {"const": "oauth2"}}, "required": ["type"]}}},
+            "if": {
+                "properties": {
+                    "auth": {
+                        "properties": {"type": {"const": "oauth2"}},
+                        "required": ["type"],
+                    }
+                }
+            },
             "then": {"properties": {"auth": {"required": ["oauth2"]}}},
         }
     ],

@@ -39,6 +39,11 @@ def escape_segment(text: str) -> str:
     >>> [escape_segment(text) for text in ("a/b", "..", "技", "urn:x:y")]
     ['a%2Fb', '%2E%2E', '%E6%8A%80', 'urn%3Ax%3Ay']
     """
-    if text in (".", ".."):  # RFC 3986, 5.2.4: as they are, they would be removed from the path
+    if text in (
+        ".",
+        "..",
+    ):  # RFC 3986, 5.2.4: as they are, they would be removed from the path
         return text.replace(".", "%2E")
-    return quote(text, safe="", errors="surrogatepass")  # half of a surrogate pair is a legal JSON string
+    return quote(
+        text, safe="", errors="surrogatepass"
+    )  # half of a surrogate pair is a legal JSON string

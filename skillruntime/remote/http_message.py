@@ -48,7 +48,9 @@ class WireResponse:
 class UnreachableError(Exception):
     """No answer came. ``was_sent``: the request may have arrived. ``is_refused``: the client did not send it."""
 
-    def __init__(self, message: str, *, was_sent: bool, is_refused: bool = False) -> None:
+    def __init__(
+        self, message: str, *, was_sent: bool, is_refused: bool = False
+    ) -> None:
         super().__init__(message)
         self.was_sent = was_sent
         self.is_refused = is_refused

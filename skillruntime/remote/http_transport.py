@@ -16,7 +16,12 @@ import anyio
 import httpx2
 
 from skillruntime.remote.hosts import ascii_host, origin_of
-from skillruntime.remote.http_message import Transport, UnreachableError, WireRequest, WireResponse
+from skillruntime.remote.http_message import (
+    Transport,
+    UnreachableError,
+    WireRequest,
+    WireResponse,
+)
 from skillruntime.remote.ssrf_guard import AddressGuard
 
 __all__ = ["HttpTransport"]
@@ -33,7 +38,11 @@ class HttpTransport:
     """
 
     def __init__(
-        self, guard: AddressGuard | None = None, *, timeout: float = 60.0, max_response: int = MAX_RESPONSE
+        self,
+        guard: AddressGuard | None = None,
+        *,
+        timeout: float = 60.0,
+        max_response: int = MAX_RESPONSE,
     ) -> None:
         self._guard = guard or AddressGuard()
         self._timeout = timeout
@@ -57,7 +66,10 @@ class HttpTransport:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         assert self._client is not None
         # Bounded, but generously: on a busy machine a close that is given up leaks the socket.
@@ -79,33 +91,60 @@ class HttpTransport:
                 target = _same_origin_target(request, response)
                 if target is None:
                     break
-                request = WireRequest(request.method, target, request.headers, request.body)
-                response = await self._send_once(request, await self._guard.address_of(request.url))
+                request = WireRequest(
+                    request.method, target, request.headers, request.body
+                )
+                response = await self._send_once(
+                    request, await self._guard.address_of(request.url)
+                )
             return response
-        raise UnreachableError(f"The answer did not arrive within {self._timeout:g} s", was_sent=bool(address))
+        raise UnreachableError(
+            f"The answer did not arrive within {self._timeout:g} s",
+            was_sent=bool(address),
+        )
 
     async def _send_once(self, request: WireRequest, address: str) -> WireResponse:
         assert self._client is not None, "used outside its context"
         # Of a failure its kind alone is reported: its text could quote what came over the wire.
         try:
             return await self._send(self._client, request, address)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-            raise UnreachableError(f"The endpoint cannot be reached ({type(error).__name__})", was_sent=False) from None
+        except (
+            httpx2.ConnectError,
+            httpx2.ConnectTimeout,
+            httpx2.PoolTimeout,
+        ) as error:
+            raise UnreachableError(
+                f"The endpoint cannot be reached ({type(error).__name__})",
+                was_sent=False,
+            ) from None
         except (httpx2.InvalidURL, UnicodeError):
-            raise UnreachableError("The address is not a URL", was_sent=False, is_refused=True) from None
+            raise UnreachableError(
+                "The address is not a URL", was_sent=False, is_refused=True
+            ) from None
         except (httpx2.HTTPError, OSError) as error:
-            raise UnreachableError(f"The connection was lost ({type(error).__name__})", was_sent=True) from None
+            raise UnreachableError(
+                f"The connection was lost ({type(error).__name__})", was_sent=True
+            ) from None
 
-    async def _send(self, client: httpx2.AsyncClient, request: WireRequest, address: str) -> WireResponse:
+    async def _send(
+        self, client: httpx2.AsyncClient, request: WireRequest, address: str
+    ) -> WireResponse:
         """Send to *address* itself; the name goes into the Host header, and into TLS, which checks it."""
         parts = urlsplit(request.url)
         host = ascii_host(request.url)
         # A small compressed answer can be gigabytes when it is unpacked.
-        headers = {"accept-encoding": "identity", **request.headers, "host": _netloc(host, parts.port)}
+        headers = {
+            "accept-encoding": "identity",
+            **request.headers,
+            "host": _netloc(host, parts.port),
+        }
         wire = client.build_request(
             request.method,
             parts._replace(netloc=_netloc(address, parts.port), fragment="").geturl(),
-            headers=[(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()],
+            headers=[
+                (name.encode(), value.encode("latin-1", "replace"))
+                for name, value in headers.items()
+            ],
             content=request.body or None,
             extensions={"sni_hostname": host} if parts.scheme == "https" else None,
         )
@@ -117,7 +156,9 @@ class HttpTransport:
                 # While it comes: a length that a peer declares proves nothing.
                 if len(body) > self._max_response:
                     raise UnreachableError(
-                        f"The response is longer than {self._max_response:,} bytes", was_sent=True, is_refused=True
+                        f"The response is longer than {self._max_response:,} bytes",
+                        was_sent=True,
+                        is_refused=True,
                     )
         finally:
             await response.aclose()
@@ -126,7 +167,11 @@ class HttpTransport:
 
 
 async def send(
-    request: WireRequest, transport: Transport | None, guard: AddressGuard | None, *, timeout: float = 60.0
+    request: WireRequest,
+    transport: Transport | None,
+    guard: AddressGuard | None,
+    *,
+    timeout: float = 60.0,
 ) -> WireResponse:
     """Return the response to one request: over *transport*, or over HTTP where there is none."""
     if transport is not None:

@@ -27,15 +27,25 @@ from skillruntime.remote.protocol import (
     can_reach,
     parse_json,
 )
-from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, RetryHint, WireCode
+from skillruntime.remote.wire_errors import (
+    ErrorDocument,
+    RemoteError,
+    RetryHint,
+    WireCode,
+)
 
 __all__ = ["read_error"]
 
 MAX_PAUSE: Final = 30.0
 """Seconds, at most, that our own backoff, or the interval of polling, makes us pause at once."""
 
-_FIRST_POLL, _LAST_POLL = 0.1, 5.0  # seconds: our own polling, where the server says nothing
-_MOST_ATTEMPTS: Final = 10  # for a call that timed out, even if the server suggests more
+_FIRST_POLL, _LAST_POLL = (
+    0.1,
+    5.0,
+)  # seconds: our own polling, where the server says nothing
+_MOST_ATTEMPTS: Final = (
+    10  # for a call that timed out, even if the server suggests more
+)
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
 # The server says that it did not take the request; of 408, RFC 9110, 15.5.9, says that it may be repeated.
 _NOT_TAKEN: Final = frozenset({408, 429, 503})
@@ -106,8 +116,15 @@ def check_protocol(descriptor: SkillDescriptor) -> None:
     stated = descriptor.protocol.version
     ours = Version.parse(PROTOCOL_VERSION).major
     if Version.parse(stated).major != ours:
-        details = {"descriptor_version": stated, "consumer_supported_range": f">={ours}.0.0,<{ours + 1}.0.0"}
-        upgrade_url = descriptor.protocol.changelog_url or descriptor.documentation_url or descriptor.provider.url
+        details = {
+            "descriptor_version": stated,
+            "consumer_supported_range": f">={ours}.0.0,<{ours + 1}.0.0",
+        }
+        upgrade_url = (
+            descriptor.protocol.changelog_url
+            or descriptor.documentation_url
+            or descriptor.provider.url
+        )
         if upgrade_url:
             details["upgrade_url"] = upgrade_url
         raise RemoteError(version_incompatible(details))
@@ -134,13 +151,23 @@ def invoke(plan: Plan) -> InvocationFlow:
         final = yield from _follow(plan, execution, asked)
         # 6.6: the timeout document itself says how often and when.
         hint = final.error.retry if final.error is not None else None
-        allowed = hint.max_attempts if hint is not None and hint.max_attempts is not None else 0
+        allowed = (
+            hint.max_attempts
+            if hint is not None and hint.max_attempts is not None
+            else 0
+        )
         attempt += 1
-        may_repeat = plan.repeatable and attempt < min(allowed, _MOST_ATTEMPTS) and not _is_too_long(plan, hint)
+        may_repeat = (
+            plan.repeatable
+            and attempt < min(allowed, _MOST_ATTEMPTS)
+            and not _is_too_long(plan, hint)
+        )
         if final.status is not ExecutionStatus.TIMEOUT or not may_repeat:
             return final
         yield Pause(_backoff(plan, attempt - 1, hint))
-        plan = replace(plan, key=f"{plan.key}-{attempt}")  # another attempt is another execution
+        plan = replace(
+            plan, key=f"{plan.key}-{attempt}"
+        )  # another attempt is another execution
 
 
 def resume(plan: Plan, execution_id: str) -> InvocationFlow:
@@ -161,13 +188,21 @@ def cancel(plan: Plan, execution_id: str) -> InvocationFlow:
     return _read_execution(answer, plan, execution_id)
 
 
-def _submit(plan: Plan) -> Generator[Send | Pause | Saw, StepResult, tuple[Execution, float | None]]:
+def _submit(
+    plan: Plan,
+) -> Generator[Send | Pause | Saw, StepResult, tuple[Execution, float | None]]:
     """POST until the call is accepted, refused, or no longer safe to repeat; return also when to ask again."""
-    headers = {**plan.headers, "content-type": plan.descriptor.endpoint.content_type, "accept": "application/json"}
+    headers = {
+        **plan.headers,
+        "content-type": plan.descriptor.endpoint.content_type,
+        "accept": "application/json",
+    }
     if plan.descriptor.extensions.idempotency_key:
         headers["idempotency-key"] = plan.key
     headers |= _wait_header(plan)
-    body = json.dumps(plan.request.to_dict(), ensure_ascii=False, separators=(",", ":")).encode()
+    body = json.dumps(
+        plan.request.to_dict(), ensure_ascii=False, separators=(",", ":")
+    ).encode()
     request = WireRequest("POST", plan.descriptor.endpoint.url, headers, body)
     unsure = False
     waited = 0.0
@@ -186,16 +221,25 @@ def _submit(plan: Plan) -> Generator[Send | Pause | Saw, StepResult, tuple[Execu
             # An answer that cannot be read, or is too long, is one to a request that was sent.
             unsure = unsure or error.may_have_run
             document = _with_key(error.document, plan, unsure)
-            raise RemoteError(document, may_have_run=unsure and not plan.repeatable) from None
+            raise RemoteError(
+                document, may_have_run=unsure and not plan.repeatable
+            ) from None
         pause = _backoff(plan, attempt, hint)
         # Once an answer was lost, the server may hold the execution, and only the same key finds it. Giving up would
         # leave the caller to order a second time with a new key: the plan's patience counts then, not the attempts
         # that the descriptor allows for plain refusals.
         is_last = waited + pause > plan.patience
         if not (unsure and plan.descriptor.extensions.idempotency_key):
-            is_last = is_last or (unsure and not plan.may_repeat) or attempt + 1 >= plan.retry.max_attempts
+            is_last = (
+                is_last
+                or (unsure and not plan.may_repeat)
+                or attempt + 1 >= plan.retry.max_attempts
+            )
         if is_last or _is_too_long(plan, hint):
-            raise RemoteError(_with_key(failure, plan, unsure), may_have_run=unsure and not plan.repeatable)
+            raise RemoteError(
+                _with_key(failure, plan, unsure),
+                may_have_run=unsure and not plan.repeatable,
+            )
         waited += pause
         yield Pause(pause)
     raise AssertionError("unreachable")
@@ -205,10 +249,14 @@ def _with_key(failure: ErrorDocument, plan: Plan, unsure: bool) -> ErrorDocument
     """Name the key of a lost submission: sent again under it, the request is the same execution."""
     if not unsure or not plan.descriptor.extensions.idempotency_key:
         return failure
-    return replace(failure, details={**(failure.details or {}), "idempotency_key": plan.key})
+    return replace(
+        failure, details={**(failure.details or {}), "idempotency_key": plan.key}
+    )
 
 
-def _submission_failure(answer: StepResult) -> tuple[ErrorDocument | None, bool, RetryHint | None]:
+def _submission_failure(
+    answer: StepResult,
+) -> tuple[ErrorDocument | None, bool, RetryHint | None]:
     """What stood in the way of a POST and may pass: the error, whether the skill may run, and when to try again."""
     # What we would not send at all, such as an address inside, is not tried again.
     if isinstance(answer, UnreachableError):
@@ -219,17 +267,31 @@ def _submission_failure(answer: StepResult) -> tuple[ErrorDocument | None, bool,
     if answer.status not in _RETRIED:
         return None, False, None
     document = read_error(answer)
-    if document is not None and document.code == WireCode.EXECUTION_TIMEOUT and _has_execution(answer):
-        return None, False, None  # a synchronous wait that ended in a timeout: the document says all
+    if (
+        document is not None
+        and document.code == WireCode.EXECUTION_TIMEOUT
+        and _has_execution(answer)
+    ):
+        return (
+            None,
+            False,
+            None,
+        )  # a synchronous wait that ended in a timeout: the document says all
     hint = (document.retry if document is not None else None) or RetryHint()
     asked = _retry_after(answer)
     if asked is not None:
         hint = replace(hint, suggested_delay_ms=int(asked * 1000))
-    shown = document or ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, f"The endpoint answered {answer.status}")
+    shown = document or ErrorDocument(
+        WireCode.ENDPOINT_UNREACHABLE, f"The endpoint answered {answer.status}"
+    )
     # A skillruntime server whose database did not answer reports that it may have accepted the request.
     is_unknown = (shown.details or {}).get("accepted") == "unknown"
     may_have_run = is_unknown or answer.status not in _NOT_TAKEN
-    return replace(shown, retry=hint if hint != RetryHint() else None), may_have_run, hint
+    return (
+        replace(shown, retry=hint if hint != RetryHint() else None),
+        may_have_run,
+        hint,
+    )
 
 
 def _follow(plan: Plan, execution: Execution, asked: float | None) -> InvocationFlow:
@@ -247,12 +309,17 @@ def _follow(plan: Plan, execution: Execution, asked: float | None) -> Invocation
         elif execution.is_final:
             return execution
         yield Pause(min(MAX_PAUSE, _poll_interval(plan, polls, asked)))
-        response = yield from _get(plan, endpoint.status_of(execution.execution_id), _wait_header(plan))
+        response = yield from _get(
+            plan, endpoint.status_of(execution.execution_id), _wait_header(plan)
+        )
         asked = _next_poll(response)
         seen = _read_execution(response, plan, execution.execution_id)
         # A server that shows an execution running after its end has lost its data, or serves another one under this id.
         if not can_reach(execution.status, seen.status):
-            raise _bad_response(response, f"an execution cannot become {seen.status} once it was {execution.status}")
+            raise _bad_response(
+                response,
+                f"an execution cannot become {seen.status} once it was {execution.status}",
+            )
         execution = seen
         polls += 1
 
@@ -264,25 +331,42 @@ def _get(
     waited, failures = 0.0, 0
     while True:
         sent_at = plan.clock()
-        answer = yield Send(WireRequest("GET", url, {**plan.headers, **(more or {}), "accept": "application/json"}))
+        answer = yield Send(
+            WireRequest(
+                "GET",
+                url,
+                {**plan.headers, **(more or {}), "accept": "application/json"},
+            )
+        )
         # What a server refuses for good is an answer; 408 and 429 say that it did not look.
-        if isinstance(answer, WireResponse) and answer.status < 500 and answer.status not in (408, 429):
+        if (
+            isinstance(answer, WireResponse)
+            and answer.status < 500
+            and answer.status not in (408, 429)
+        ):
             return answer
         if isinstance(answer, UnreachableError) and answer.is_refused:
             raise _unreachable(answer, may_have_run=True)
         asked = _retry_after(answer) if isinstance(answer, WireResponse) else None
         hint = RetryHint(int(asked * 1000)) if asked is not None else None
         waited += plan.clock() - sent_at
-        pause = _backoff(plan, failures, hint, first=min(plan.retry.backoff_ms / 1000, 0.5) or 0.1)
+        pause = _backoff(
+            plan, failures, hint, first=min(plan.retry.backoff_ms / 1000, 0.5) or 0.1
+        )
         if waited + pause > plan.patience:
             if isinstance(answer, WireResponse):
-                raise RemoteError(read_error(answer) or _bad_response(answer, "").document, may_have_run=True)
+                raise RemoteError(
+                    read_error(answer) or _bad_response(answer, "").document,
+                    may_have_run=True,
+                )
             raise _unreachable(answer, may_have_run=True)
         waited, failures = waited + pause, failures + 1
         yield Pause(pause)
 
 
-def _backoff(plan: Plan, attempt: int, hint: RetryHint | None, *, first: float | None = None) -> float:
+def _backoff(
+    plan: Plan, attempt: int, hint: RetryHint | None, *, first: float | None = None
+) -> float:
     """The pause before the next try (6.6): first x 2^n with full jitter in its upper half; never below the wish."""
     base: float = plan.retry.backoff_ms / 1000 if first is None else first
     pause: float = min(MAX_PAUSE, base * 2.0 ** min(attempt, 16))
@@ -311,24 +395,38 @@ def _poll_interval(plan: Plan, polls: int, asked: float | None) -> float:
     """The pause before the next poll; *asked* is the server's ``Retry-After``, which cannot say less than a second."""
     wished = plan.descriptor.extensions.poll_interval_ms
     if asked is not None and (asked != 1 or wished is None):
-        return max(asked, _FIRST_POLL)  # a server that says "now" each time is still not asked without a pause
+        return max(
+            asked, _FIRST_POLL
+        )  # a server that says "now" each time is still not asked without a pause
     if wished is not None:
         return wished / 1000
     return min(_LAST_POLL, _FIRST_POLL * 1.5 ** min(polls, 20))
 
 
-def _read_execution(response: WireResponse, plan: Plan, execution_id: str | None) -> Execution:
+def _read_execution(
+    response: WireResponse, plan: Plan, execution_id: str | None
+) -> Execution:
     """Read the execution that *response* shows, or raise what it says, or what is wrong with it."""
-    if not (200 <= response.status < 300 or (response.status == 504 and _has_execution(response))):
-        raise _refusal(response, may_have_run=execution_id is not None and not plan.repeatable)
+    if not (
+        200 <= response.status < 300
+        or (response.status == 504 and _has_execution(response))
+    ):
+        raise _refusal(
+            response, may_have_run=execution_id is not None and not plan.repeatable
+        )
     try:
         execution = Execution.from_dict(_read_json(response))
     except MessageError as error:
         raise _bad_response(response, str(error)) from None
     if execution_id is not None and execution.execution_id != execution_id:
-        raise _bad_response(response, "it shows a different execution than the one requested")
+        raise _bad_response(
+            response, "it shows a different execution than the one requested"
+        )
     if execution.skill_id and execution.skill_id != plan.descriptor.id:
-        raise _bad_response(response, f"it is about the skill {execution.skill_id!r}, not {plan.descriptor.id!r}")
+        raise _bad_response(
+            response,
+            f"it is about the skill {execution.skill_id!r}, not {plan.descriptor.id!r}",
+        )
     return replace(execution, skill_id=plan.descriptor.id)
 
 
@@ -336,11 +434,17 @@ def _read_result(response: WireResponse, plan: Plan, execution: Execution) -> Ex
     """Read what the result's address answers: the whole document, or, as in 6.2, nothing but ``{output}``."""
     if response.status == 200:
         document = _read_json(response)
-        if isinstance(document, dict) and "output" in document and "status" not in document:
+        if (
+            isinstance(document, dict)
+            and "output" in document
+            and "status" not in document
+        ):
             return replace(execution, output=document["output"], has_output=True)
     result = _read_execution(response, plan, execution.execution_id)
     if result.status is ExecutionStatus.COMPLETED and not result.has_output:
-        return replace(result, has_output=True)  # a completed skill that gives nothing gives null
+        return replace(
+            result, has_output=True
+        )  # a completed skill that gives nothing gives null
     return result
 
 
@@ -351,7 +455,9 @@ def _refusal(response: WireResponse, *, may_have_run: bool) -> RemoteError:
         if "location" in response.headers:
             # The transport follows a few to the same origin, and none of a POST that would become a GET.
             why = "this redirect is not followed (another origin, a POST that becomes a GET, or one of many)"
-            return _bad_response(response, f"{why}; put the final address into the descriptor")
+            return _bad_response(
+                response, f"{why}; put the final address into the descriptor"
+            )
         return _bad_response(response, "it carries no protocol error")
     return RemoteError(document, may_have_run=may_have_run)
 
@@ -361,11 +467,16 @@ def _bad_response(response: WireResponse, why: str) -> RemoteError:
     kind = response.headers.get("content-type", "no content type")[:60]
     message = f"The endpoint answered {response.status} ({kind}, {len(response.body)} bytes): {why or 'no answer'}"
     may_have_run = response.status < 400 or response.status >= 500
-    return RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message), may_have_run=may_have_run)
+    return RemoteError(
+        ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message), may_have_run=may_have_run
+    )
 
 
 def _unreachable(answer: StepResult, *, may_have_run: bool) -> RemoteError:
-    return RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, str(answer)), may_have_run=may_have_run)
+    return RemoteError(
+        ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, str(answer)),
+        may_have_run=may_have_run,
+    )
 
 
 def _read_json(response: WireResponse) -> Any:
@@ -373,7 +484,10 @@ def _read_json(response: WireResponse) -> Any:
         return parse_json(response.body)
     except MessageError as error:
         start = response.body[:40].decode("utf-8", "replace").strip()
-        raise _bad_response(response, f"the body is not JSON ({error.violations[0]['actual']}): {start!r}") from None
+        raise _bad_response(
+            response,
+            f"the body is not JSON ({error.violations[0]['actual']}): {start!r}",
+        ) from None
 
 
 def read_error(response: WireResponse) -> ErrorDocument | None:
@@ -382,7 +496,11 @@ def read_error(response: WireResponse) -> ErrorDocument | None:
         document = parse_json(response.body)
     except MessageError:
         return None
-    return ErrorDocument.from_dict(document.get("error")) if isinstance(document, dict) else None
+    return (
+        ErrorDocument.from_dict(document.get("error"))
+        if isinstance(document, dict)
+        else None
+    )
 
 
 def _has_execution(response: WireResponse) -> bool:
@@ -390,7 +508,11 @@ def _has_execution(response: WireResponse) -> bool:
         document = parse_json(response.body)
     except MessageError:
         return False
-    return isinstance(document, dict) and "execution_id" in document and "status" in document
+    return (
+        isinstance(document, dict)
+        and "execution_id" in document
+        and "status" in document
+    )
 
 
 def _next_poll(response: WireResponse) -> float | None:

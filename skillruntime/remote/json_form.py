@@ -27,9 +27,15 @@ def read(kind: type[_T], document: Mapping[str, Any]) -> _T:
     through this release whole; where it has no ``more``, they are left out.
     """
     types = get_type_hints(kind)
-    found = {name: _read_field(types[name], document[name]) for name in types if name in document and name != "more"}
+    found = {
+        name: _read_field(types[name], document[name])
+        for name in types
+        if name in document and name != "more"
+    }
     if "more" in types:
-        found["more"] = {name: value for name, value in document.items() if name not in found}
+        found["more"] = {
+            name: value for name, value in document.items() if name not in found
+        }
     return kind(**found)
 
 
@@ -38,7 +44,9 @@ def write(value: Any) -> dict[str, Any]:
     written: dict[str, Any] = {}
     for field in fields(value):
         item = getattr(value, field.name)
-        if field.name == "more" or (field.name not in _ALWAYS and _says_nothing(item, field)):
+        if field.name == "more" or (
+            field.name not in _ALWAYS and _says_nothing(item, field)
+        ):
             continue
         form = _written(item)
         if form != {} or field.default_factory is MISSING:
@@ -50,7 +58,11 @@ def _read_field(annotated: Any, value: Any) -> Any:
     # `Provider`, `RetryPolicy | None` or `tuple[ParameterDefinition, ...]`.
     for kind in (annotated, *get_args(annotated)):
         if is_dataclass(kind) and isinstance(kind, type):
-            return tuple(read(kind, item) for item in value) if isinstance(value, list) else read(kind, value)
+            return (
+                tuple(read(kind, item) for item in value)
+                if isinstance(value, list)
+                else read(kind, value)
+            )
         if isinstance(kind, type) and issubclass(kind, Enum):
             return kind(value)
     return tuple(value) if get_origin(annotated) is tuple else value
@@ -58,7 +70,9 @@ def _read_field(annotated: Any, value: Any) -> Any:
 
 def _says_nothing(item: Any, field: Field[Any]) -> bool:
     """Whether *item* is the field's default, and an empty one: a peer reads its absence in the same way."""
-    default = field.default if field.default_factory is MISSING else field.default_factory()
+    default = (
+        field.default if field.default_factory is MISSING else field.default_factory()
+    )
     return item == default and (not item or item is ABSENT)
 
 

@@ -60,27 +60,37 @@ def can_reach(before: ExecutionStatus, after: ExecutionStatus) -> bool:
     False
     """
     # Following every step that may lie between two polls.
-    return before is after or any(can_reach(step, after) for step in TRANSITIONS[before])
+    return before is after or any(
+        can_reach(step, after) for step in TRANSITIONS[before]
+    )
 
 
 class MessageError(Exception):
     """A message breaks the protocol: ``violations`` are ``{field: JSON Pointer, expected, actual}``."""
 
-    def __init__(self, violations: list[dict[str, Any]], message: str | None = None) -> None:
+    def __init__(
+        self, violations: list[dict[str, Any]], message: str | None = None
+    ) -> None:
         first = violations[0]
         named = first["field"] or "the message"
-        super().__init__(message or f"{named} should be {first['expected']}, not {first['actual']}")
+        super().__init__(
+            message or f"{named} should be {first['expected']}, not {first['actual']}"
+        )
         self.violations = violations
 
     @classmethod
-    def at(cls, field: str, expected: str, actual: str = "something else") -> MessageError:
+    def at(
+        cls, field: str, expected: str, actual: str = "something else"
+    ) -> MessageError:
         """Return the error of one field."""
         return cls([{"field": field, "expected": expected, "actual": actual}])
 
     def to_document(self) -> ErrorDocument:
         """Return the refusal of a request with these violations."""
         message = "The request does not follow the protocol"
-        return ErrorDocument(WireCode.VALIDATION_ERROR, message, {"violations": self.violations})
+        return ErrorDocument(
+            WireCode.VALIDATION_ERROR, message, {"violations": self.violations}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +213,11 @@ class Execution:
     def to_dict(self, *, plain: bool = False) -> dict[str, Any]:
         """Return the JSON object of 6.4; *plain* for a peer that knows only the protocol document's five statuses."""
         # 6.4 lists five statuses: a client that matches on them would not know when to stop.
-        status = ExecutionStatus.FAILED if plain and self.status is ExecutionStatus.CANCELLED else self.status
+        status = (
+            ExecutionStatus.FAILED
+            if plain and self.status is ExecutionStatus.CANCELLED
+            else self.status
+        )
         document: dict[str, Any] = {
             "execution_id": self.execution_id,
             "status": status.value,
@@ -227,7 +241,10 @@ class Execution:
             MessageError: it has no id, or no status that is known.
         """
         _check(document, _EXECUTION)
-        stamps, progress = document.get("timestamps") or {}, document.get("progress") or {}
+        stamps, progress = (
+            document.get("timestamps") or {},
+            document.get("progress") or {},
+        )
         done = _number(progress.get("done"))
         return cls(
             execution_id=document["execution_id"],
@@ -237,14 +254,21 @@ class Execution:
             timestamps=Timestamps(
                 _shown_text(stamps.get("created_at")) or "",
                 _shown_text(stamps.get("updated_at")) or "",
-                *(_shown_text(stamps.get(name)) for name in ("completed_at", "expires_at")),
+                *(
+                    _shown_text(stamps.get(name))
+                    for name in ("completed_at", "expires_at")
+                ),
             ),
             output=document.get("output"),
             has_output="output" in document,
             error=ErrorDocument.from_dict(document.get("error")),
             progress=None
             if done is None
-            else Progress(done, _number(progress.get("total")), _shown_text(progress.get("message"))),
+            else Progress(
+                done,
+                _number(progress.get("total")),
+                _shown_text(progress.get("message")),
+            ),
             metadata=document.get("metadata"),
         )
 
@@ -255,7 +279,11 @@ def to_timestamp(seconds: float) -> str:
     >>> to_timestamp(1742481000.5)
     '2025-03-20T14:30:00.500Z'
     """
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(seconds, UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
 
 
 def from_timestamp(text: str) -> float:
@@ -278,16 +306,23 @@ def parse_json(data: bytes) -> Any:
     try:
         text = data.decode("utf-8-sig")
         value = json.loads(
-            text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_refuse_repeated
+            text,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            object_pairs_hook=_refuse_repeated,
         )
         if b"\\u" in data and not is_unicode(value):
-            raise ValueError("a string holds half of a surrogate pair, which is not a Unicode character")
+            raise ValueError(
+                "a string holds half of a surrogate pair, which is not a Unicode character"
+            )
         return value
     except (ValueError, RecursionError) as error:
         # What the reader says of it is a reason and not a value: "should be JSON, not Expecting value" says nothing.
         reason = " ".join(str(error).split())[:200]
         violation = _violation("", "one JSON value in UTF-8", reason)
-        raise MessageError([violation], f"it cannot be read as JSON: {reason}") from None
+        raise MessageError(
+            [violation], f"it cannot be read as JSON: {reason}"
+        ) from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -329,7 +364,9 @@ def _text(limit: int, *, is_required: bool = False) -> _Rule:
 
 
 def _choice(*among: str, is_required: bool = False) -> _Rule:
-    return _Rule(f"{', '.join(among[:-1])} or {among[-1]}", among.__contains__, is_required)
+    return _Rule(
+        f"{', '.join(among[:-1])} or {among[-1]}", among.__contains__, is_required
+    )
 
 
 def _object(*, is_required: bool = False) -> _Rule:
@@ -338,7 +375,11 @@ def _object(*, is_required: bool = False) -> _Rule:
 
 def _number(value: Any) -> float | None:
     """Return *value* if it is a number: Python takes True for 1, JSON does not."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return (
+        value
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else None
+    )
 
 
 def _is_duration(value: Any) -> bool:
@@ -358,7 +399,9 @@ _REQUEST: Final[Mapping[tuple[str, ...], _Rule]] = {
     ("caller", "id"): _text(MAX_ID, is_required=True),
     ("caller", "type"): _choice("ifay", "service", "user", is_required=True),
     ("caller", "credentials"): _object(),
-    ("caller", "credentials", "api_key"): _Rule("a string", lambda value: isinstance(value, str)),
+    ("caller", "credentials", "api_key"): _Rule(
+        "a string", lambda value: isinstance(value, str)
+    ),
     ("skill_id",): _text(MAX_ID, is_required=True),
     ("inputs",): _object(is_required=True),
     ("context",): _object(),
@@ -369,7 +412,9 @@ _REQUEST: Final[Mapping[tuple[str, ...], _Rule]] = {
 }
 _EXECUTION: Final[Mapping[tuple[str, ...], _Rule]] = {
     ("execution_id",): _text(MAX_ID, is_required=True),
-    ("status",): _choice(*(status.value for status in ExecutionStatus), is_required=True),
+    ("status",): _choice(
+        *(status.value for status in ExecutionStatus), is_required=True
+    ),
     ("skill_id",): _text(MAX_ID),
     ("timestamps",): _object(),
     ("progress",): _object(),
@@ -391,7 +436,9 @@ def _check(document: Any, rules: Mapping[tuple[str, ...], _Rule]) -> None:
             continue
         value = place.get(path[-1])
         if (value is not None or rule.is_required) and not rule.fits(value):
-            actual = "something else" if "credentials" in path else value  # a violation quotes no credential
+            actual = (
+                "something else" if "credentials" in path else value
+            )  # a violation quotes no credential
             found.append(_violation("/" + "/".join(path), rule.expected, actual))
     if found:
         raise MessageError(found)
@@ -399,6 +446,14 @@ def _check(document: Any, rules: Mapping[tuple[str, ...], _Rule]) -> None:
 
 def _violation(field_: str, expected: str, actual: Any) -> dict[str, Any]:
     # Cut to 80 characters: an answer must not grow with what was sent.
-    said = actual if field_ == "" and isinstance(actual, str) else json.dumps(actual, ensure_ascii=False, default=str)
+    said = (
+        actual
+        if field_ == "" and isinstance(actual, str)
+        else json.dumps(actual, ensure_ascii=False, default=str)
+    )
     shown = said if len(said) <= 80 else said[:79] + "…"
-    return {"field": field_, "expected": expected, "actual": "nothing" if actual is None else shown}
+    return {
+        "field": field_,
+        "expected": expected,
+        "actual": "nothing" if actual is None else shown,
+    }

@@ -8,7 +8,9 @@ import secrets
 __all__ = ["new_traceparent", "trace_id_of"]
 
 # Trace Context, section 3.2.2: version, trace id, parent id, flags, in lower case; all zeros is invalid.
-_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+_TRACEPARENT = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
+)
 _TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
 
 

@@ -16,7 +16,15 @@ from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 from skillruntime.remote.json_form import write
 from skillruntime.runtime.error_responses import with_next_step
 
-__all__ = ["ErrorDocument", "RemoteError", "RetryHint", "WireCode", "printable", "shortened", "to_skill_error"]
+__all__ = [
+    "ErrorDocument",
+    "RemoteError",
+    "RetryHint",
+    "WireCode",
+    "printable",
+    "shortened",
+    "to_skill_error",
+]
 
 
 class WireCode(StrEnum):
@@ -29,11 +37,17 @@ class WireCode(StrEnum):
     error_code: ErrorCode
     recoverable: bool
 
-    def __new__(cls, text: str, http_status: int, error_code: ErrorCode, recoverable: bool) -> WireCode:
+    def __new__(
+        cls, text: str, http_status: int, error_code: ErrorCode, recoverable: bool
+    ) -> WireCode:
         """Return the member that *text* names."""
         member = str.__new__(cls, text)
         member._value_ = text
-        member.http_status, member.error_code, member.recoverable = http_status, error_code, recoverable
+        member.http_status, member.error_code, member.recoverable = (
+            http_status,
+            error_code,
+            recoverable,
+        )
         return member
 
     VALIDATION_ERROR = "VALIDATION_ERROR", 400, ErrorCode.INVALID_INPUT, True
@@ -41,24 +55,64 @@ class WireCode(StrEnum):
     PERMISSION_DENIED = "PERMISSION_DENIED", 403, ErrorCode.ACCESS_DENIED, False
     SKILL_NOT_FOUND = "SKILL_NOT_FOUND", 404, ErrorCode.SKILL_NOT_FOUND, False
     EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT", 504, ErrorCode.EXECUTION_TIMEOUT, True
-    ENDPOINT_UNREACHABLE = "ENDPOINT_UNREACHABLE", 503, ErrorCode.TOOL_NOT_AVAILABLE, True
-    VERSION_INCOMPATIBLE = "VERSION_INCOMPATIBLE", 422, ErrorCode.UNSUPPORTED_VERSION, False
+    ENDPOINT_UNREACHABLE = (
+        "ENDPOINT_UNREACHABLE",
+        503,
+        ErrorCode.TOOL_NOT_AVAILABLE,
+        True,
+    )
+    VERSION_INCOMPATIBLE = (
+        "VERSION_INCOMPATIBLE",
+        422,
+        ErrorCode.UNSUPPORTED_VERSION,
+        False,
+    )
     # Ours
-    EXECUTION_NOT_FOUND = "EXECUTION_NOT_FOUND", 404, ErrorCode.TOOL_EXECUTION_FAILED, False
+    EXECUTION_NOT_FOUND = (
+        "EXECUTION_NOT_FOUND",
+        404,
+        ErrorCode.TOOL_EXECUTION_FAILED,
+        False,
+    )
     EXECUTION_EXPIRED = "EXECUTION_EXPIRED", 410, ErrorCode.TOOL_EXECUTION_FAILED, False
     EXECUTION_CANCELLED = "EXECUTION_CANCELLED", 409, ErrorCode.CANCELLED, False
-    EXECUTION_INTERRUPTED = "EXECUTION_INTERRUPTED", 500, ErrorCode.TOOL_EXECUTION_FAILED, True
+    EXECUTION_INTERRUPTED = (
+        "EXECUTION_INTERRUPTED",
+        500,
+        ErrorCode.TOOL_EXECUTION_FAILED,
+        True,
+    )
     EXECUTION_HELD = "EXECUTION_HELD", 500, ErrorCode.TOOL_EXECUTION_FAILED, False
     # The same status as the IETF draft of the header asks for.
-    IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED", 422, ErrorCode.TOOL_EXECUTION_FAILED, False
-    RATE_LIMIT_EXCEEDED = "RATE_LIMIT_EXCEEDED", 429, ErrorCode.RATE_LIMIT_EXCEEDED, True
+    IDEMPOTENCY_KEY_REUSED = (
+        "IDEMPOTENCY_KEY_REUSED",
+        422,
+        ErrorCode.TOOL_EXECUTION_FAILED,
+        False,
+    )
+    RATE_LIMIT_EXCEEDED = (
+        "RATE_LIMIT_EXCEEDED",
+        429,
+        ErrorCode.RATE_LIMIT_EXCEEDED,
+        True,
+    )
     REQUEST_TOO_LARGE = "REQUEST_TOO_LARGE", 413, ErrorCode.INVALID_INPUT, True
     HEAD_TOO_LARGE = "HEAD_TOO_LARGE", 431, ErrorCode.TOOL_EXECUTION_FAILED, False
     REQUEST_TIMEOUT = "REQUEST_TIMEOUT", 408, ErrorCode.TOOL_EXECUTION_FAILED, True
     NOT_FOUND = "NOT_FOUND", 404, ErrorCode.TOOL_EXECUTION_FAILED, False
-    METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED", 405, ErrorCode.TOOL_EXECUTION_FAILED, False
+    METHOD_NOT_ALLOWED = (
+        "METHOD_NOT_ALLOWED",
+        405,
+        ErrorCode.TOOL_EXECUTION_FAILED,
+        False,
+    )
     CONFLICT = "CONFLICT", 409, ErrorCode.TOOL_EXECUTION_FAILED, False
-    PRECONDITION_FAILED = "PRECONDITION_FAILED", 412, ErrorCode.TOOL_EXECUTION_FAILED, False
+    PRECONDITION_FAILED = (
+        "PRECONDITION_FAILED",
+        412,
+        ErrorCode.TOOL_EXECUTION_FAILED,
+        False,
+    )
     INTERNAL_ERROR = "INTERNAL_ERROR", 500, ErrorCode.INTERNAL_ERROR, False
 
 
@@ -82,7 +136,10 @@ class RetryHint:
         if not isinstance(document, Mapping):
             return None
         # What is not a number is left out; the error that carries it is still an error.
-        delay, attempts = document.get("suggested_delay_ms"), document.get("max_attempts")
+        delay, attempts = (
+            document.get("suggested_delay_ms"),
+            document.get("max_attempts"),
+        )
         hint = cls(_whole(delay), _whole(attempts))
         return None if hint == cls() else hint
 
@@ -116,7 +173,9 @@ class ErrorDocument:
     @classmethod
     def from_dict(cls, document: Any) -> ErrorDocument | None:
         """Return the error in the field ``error``; None if *document* is not an error."""
-        if not isinstance(document, Mapping) or not isinstance(document.get("code"), str):
+        if not isinstance(document, Mapping) or not isinstance(
+            document.get("code"), str
+        ):
             return None
         details = document.get("details")
         return cls(
@@ -134,7 +193,13 @@ class RemoteError(SkillRuntimeError):
     ``may_have_run`` says that the skill may or may not have run.
     """
 
-    def __init__(self, document: ErrorDocument, *, errors: tuple[SkillError, ...] = (), may_have_run: bool = False):
+    def __init__(
+        self,
+        document: ErrorDocument,
+        *,
+        errors: tuple[SkillError, ...] = (),
+        may_have_run: bool = False,
+    ):
         super().__init__(document.message)
         self.document = document
         self.may_have_run = may_have_run
@@ -158,10 +223,14 @@ _ACTIONS: Mapping[str, str] = {
 }
 _MOST_DETAILS = 20
 _LONGEST_DETAIL = 1000  # characters of JSON
-_UNSURE = "It may have run and taken effect: check before calling again, or ask the user"
+_UNSURE = (
+    "It may have run and taken effect: check before calling again, or ask the user"
+)
 
 
-def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> SkillError:
+def to_skill_error(
+    document: ErrorDocument, *, may_have_run: bool = False
+) -> SkillError:
     """Return *document* as an error for the model.
 
     >>> error = to_skill_error(ErrorDocument("PERMISSION_DENIED", "Not you"))
@@ -171,7 +240,10 @@ def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> Sk
     details = shortened(document.details) if document.details else {}
     code, recoverable = ErrorCode.TOOL_EXECUTION_FAILED, False
     if document.code in _CODES:
-        code, recoverable = _CODES[document.code].error_code, _CODES[document.code].recoverable
+        code, recoverable = (
+            _CODES[document.code].error_code,
+            _CODES[document.code].recoverable,
+        )
     # A skill's own code: a model sees ours where it is one of them, and the original in the details.
     elif document.code in [each.value for each in ErrorCode]:
         code = ErrorCode(document.code)
@@ -181,15 +253,23 @@ def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> Sk
         recoverable = details.pop("recoverable")
     elif document.code == WireCode.EXECUTION_TIMEOUT:
         # 6.6: the server says whether trying again is worth it, and one attempt in all is the one that was made.
-        recoverable = document.retry is not None and document.retry.max_attempts not in (0, 1)
+        recoverable = (
+            document.retry is not None and document.retry.max_attempts not in (0, 1)
+        )
     action = details.pop("suggested_action", None) or _ACTIONS.get(document.code)
-    if document.retry is not None and document.retry.suggested_delay_ms is not None and recoverable:
+    if (
+        document.retry is not None
+        and document.retry.suggested_delay_ms is not None
+        and recoverable
+    ):
         action = f"Try again in {document.retry.suggested_delay_ms / 1000:g} s"
     # Whatever the peer suggested, a second order could be the second effect.
     if may_have_run:
         action, recoverable = _UNSURE, False
     suggested = action if isinstance(action, str) else None
-    return with_next_step(SkillError(code, document.message, recoverable, details or None, suggested))
+    return with_next_step(
+        SkillError(code, document.message, recoverable, details or None, suggested)
+    )
 
 
 def shortened(details: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,17 +281,26 @@ def shortened(details: Mapping[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for name, value in list(details.items())[:_MOST_DETAILS]:
         length = len(json.dumps(value, ensure_ascii=False, default=str))
-        kept[name[:100]] = value if length <= _LONGEST_DETAIL else f"({length:,} characters left out)"
+        kept[name[:100]] = (
+            value if length <= _LONGEST_DETAIL else f"({length:,} characters left out)"
+        )
     return kept
 
 
 def printable(text: str) -> str:
     """Return *text* with control characters replaced: text from a peer is printed to terminals."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        for c in text
+    )
 
 
 def _whole(value: Any) -> int | None:
     # bool is an int in Python; and a peer may ask for a pause of centuries.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value < 1e12
+    ):
         return None
     return int(value)

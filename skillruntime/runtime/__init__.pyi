@@ -9,5 +9,7 @@ from skillruntime.runtime.sandbox.levels import sandbox_report as sandbox_report
 from skillruntime.runtime.sandbox.protocol import Limits as Limits
 from skillruntime.runtime.sandbox.protocol import Sandbox as Sandbox
 from skillruntime.runtime.sandbox.protocol import SandboxCommand as SandboxCommand
-from skillruntime.runtime.sandbox.readable_paths import interpreter_paths as interpreter_paths
+from skillruntime.runtime.sandbox.readable_paths import (
+    interpreter_paths as interpreter_paths,
+)
 from skillruntime.runtime.session import SkillSession as SkillSession

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.resources import Resource, decode_text
 from skillruntime.catalog.skill import Skill
-from skillruntime.catalog.visibility import framed, hidden_characters, listed_kinds, visible_line, without_tag
+from skillruntime.catalog.visibility import (
+    framed,
+    hidden_characters,
+    listed_kinds,
+    visible_line,
+    without_tag,
+)
 from skillruntime.runtime.images import image_type
 
 if TYPE_CHECKING:
@@ -56,7 +62,11 @@ class ActiveSkill:
         if self.skill is None:
             return []
         # A script with a contract is called, not read: its source would cost the model thousands of tokens for nothing.
-        return [item for item in self.skill.resources() if not (self.contracts and item.path.startswith("scripts/"))]
+        return [
+            item
+            for item in self.skill.resources()
+            if not (self.contracts and item.path.startswith("scripts/"))
+        ]
 
 
 def render_activation(
@@ -73,10 +83,16 @@ def render_activation(
     parts = [framed("skill", active.body.strip(), name=active.name)]
     # Looked for in the bytes first: most skills state none, and reading the frontmatter takes longer than all of this.
     if active.skill is not None and b"compatibility" in active.skill.data:
-        parts += [f"Compatibility: {text}" for text in [active.skill.frontmatter.compatibility] if text]
+        parts += [
+            f"Compatibility: {text}"
+            for text in [active.skill.frontmatter.compatibility]
+            if text
+        ]
     if resources := active.resources():
         parts.append("Files, read with the skill's name and this path:")
-        parts += [f"- {resource.path} ({resource.bytes:,} bytes)" for resource in resources]
+        parts += [
+            f"- {resource.path} ({resource.bytes:,} bytes)" for resource in resources
+        ]
     if active.contracts:
         parts.append("Callable:")
     lacking = active.not_ready() if active.contracts else {}
@@ -91,8 +107,14 @@ def render_activation(
     shown = within_tokens(definitions, active.definition_tokens)
     parts += [definitions[name] for name in shown]
     if left_out := [to_tool_name(name) for name in definitions if name not in shown]:
-        more = f" and {len(left_out) - _MOST_NAMES:,} more" if len(left_out) > _MOST_NAMES else ""
-        parts.append(f"More, by name with call_skill: {', '.join(left_out[:_MOST_NAMES])}{more}")
+        more = (
+            f" and {len(left_out) - _MOST_NAMES:,} more"
+            if len(left_out) > _MOST_NAMES
+            else ""
+        )
+        parts.append(
+            f"More, by name with call_skill: {', '.join(left_out[:_MOST_NAMES])}{more}"
+        )
     frame, *rest = parts
     # What follows the frame must not look like another one.
     return "\n".join([frame, *(without_tag("skill", line) for line in rest)])
@@ -131,15 +153,23 @@ def with_arguments(active: ActiveSkill, arguments: str) -> ActiveSkill:
 
 
 # Not a price ($1.50), a variable of a shell script ($10k) or an escaped sign.
-_PLACE = re.compile(r"(?<![\\$\w])\$(?:ARGUMENTS(?:\[(?P<index>\d{1,3})\]|\b)|(?P<number>\d{1,3})(?!\w|[.,]\d))")
+_PLACE = re.compile(
+    r"(?<![\\$\w])\$(?:ARGUMENTS(?:\[(?P<index>\d{1,3})\]|\b)|(?P<number>\d{1,3})(?!\w|[.,]\d))"
+)
 
 
 def within_tokens(texts: Mapping[str, str], limit: int | None) -> list[str]:
     """Return the names whose texts, taken in their order, have at most *limit* tokens together."""
     # A token has a byte at least.
-    if limit is None or sum(len(text.encode("utf-8", "surrogatepass")) for text in texts.values()) <= limit:
+    if (
+        limit is None
+        or sum(len(text.encode("utf-8", "surrogatepass")) for text in texts.values())
+        <= limit
+    ):
         return list(texts)
-    from skillruntime.tokens.counter import count  # tables of an encoding: only for skills with many tools
+    from skillruntime.tokens.counter import (
+        count,
+    )  # tables of an encoding: only for skills with many tools
 
     found: list[str] = []
     left = limit
@@ -170,7 +200,12 @@ def render_resource(skill: Skill, path: str) -> str:
 
         attributes["removed"] = listed_kinds(hidden)
         log = logging.getLogger("skillruntime.runtime")
-        log.warning("%s/%s has %s; removed", skill.name, visible_line(path), attributes["removed"])
+        log.warning(
+            "%s/%s has %s; removed",
+            skill.name,
+            visible_line(path),
+            attributes["removed"],
+        )
     return framed("skill_resource", written.removesuffix("\n"), **attributes)
 
 
@@ -184,7 +219,9 @@ def fingerprint(active: ActiveSkill) -> str:
     """Return what identifies this edition of the skill: a digest of its files, or of its functions' contracts."""
     if active.skill is not None:
         return active.skill.digest()  # of bytes: nothing is parsed or compiled for it
-    contracts = {name: contract.to_dict() for name, contract in active.contracts.items()}
+    contracts = {
+        name: contract.to_dict() for name, contract in active.contracts.items()
+    }
     return digest_of(f"{active.body}\0{as_text(contracts)}")
 
 
@@ -202,16 +239,26 @@ def as_text(value: Any) -> str:
         return value
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-    except (TypeError, ValueError, RecursionError):  # a cycle, or keys that JSON does not have
+    except (
+        TypeError,
+        ValueError,
+        RecursionError,
+    ):  # a cycle, or keys that JSON does not have
         return repr(type(value))
 
 
 def identity_of(name: str, arguments: Any, version: str | None) -> str:
     """Return a digest that is equal for two calls with equal name, arguments and version."""
     try:
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, sort_keys=True, default=repr)
+        text = (
+            arguments
+            if isinstance(arguments, str)
+            else json.dumps(arguments, sort_keys=True, default=repr)
+        )
     except (TypeError, ValueError, RecursionError):
         text = repr(type(arguments))
     import hashlib  # OpenSSL: not needed for an import
 
-    return hashlib.sha256(repr((name, version, text)).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(
+        repr((name, version, text)).encode("utf-8", "surrogatepass")
+    ).hexdigest()

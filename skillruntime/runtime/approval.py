@@ -16,7 +16,9 @@ from skillruntime.runtime.grants import Grants, requirements_of
 from skillruntime.runtime.skill_copy import copy_skill
 
 if TYPE_CHECKING:
-    from skillruntime.runtime.readiness import Missing  # imports packaging, which only scripts need
+    from skillruntime.runtime.readiness import (
+        Missing,
+    )  # imports packaging, which only scripts need
 
 __all__ = ["Approval", "Approve", "not_trusted", "run_approved"]
 
@@ -59,14 +61,22 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
     target = prepared.target
     if not target.needs_approval:
         return await _run_within_deadline(prepared)
-    from skillruntime.runtime.scripts import ScriptRunner  # loaded already: a script is about to run
+    from skillruntime.runtime.scripts import (
+        ScriptRunner,
+    )  # loaded already: a script is about to run
 
-    if target.skill is None or approve is None or not isinstance(target.runner, ScriptRunner):
+    if (
+        target.skill is None
+        or approve is None
+        or not isinstance(target.runner, ScriptRunner)
+    ):
         raise not_trusted(target.name, str(target.contract.run["script"]))
     import anyio.to_thread
 
     # In a thread: a skill may have megabytes, and the event loop has other calls to serve.
-    with await anyio.to_thread.run_sync(copy_skill, target.skill, target.contract) as code:
+    with await anyio.to_thread.run_sync(
+        copy_skill, target.skill, target.contract
+    ) as code:
         asked = requirements_of(target.contract)
         request = Approval(
             prepared.request.name,
@@ -93,7 +103,9 @@ async def _run_within_deadline(prepared: Prepared) -> Any:
 
     deadline = None if prepared.timeout is None else time.monotonic() + prepared.timeout
     with anyio.move_on_after(prepared.timeout):
-        return await prepared.target.runner(prepared.arguments, prepared.context(deadline))
+        return await prepared.target.runner(
+            prepared.arguments, prepared.context(deadline)
+        )
     raise _timed_out(prepared)
 
 
@@ -107,7 +119,8 @@ def _timed_out(prepared: Prepared) -> ToolTimeoutError:
     else:
         action = "It may still be running and take effect: check before calling again, or ask the user"
     return ToolTimeoutError(
-        f"The skill did not finish within {prepared.timeout:g} s" + (" and was stopped" if has_stopped else ""),
+        f"The skill did not finish within {prepared.timeout:g} s"
+        + (" and was stopped" if has_stopped else ""),
         details={"timeout_seconds": prepared.timeout, "stopped": has_stopped},
         suggested_action=action,
         recoverable=has_stopped or is_repeatable,

@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     from skillruntime.runtime.scripts import ScriptRunner
     from skillruntime.runtime.session import SkillSession
 
-__all__ = ["CallRequest", "Prepared", "Target", "WatchedWorkspace", "call_metadata", "require_seconds"]
+__all__ = [
+    "CallRequest",
+    "Prepared",
+    "Target",
+    "WatchedWorkspace",
+    "call_metadata",
+    "require_seconds",
+]
 
 _NO_GRANTS = Grants()
 
@@ -47,7 +54,13 @@ class CallRequest(NamedTuple):
     """What is called, where the host gave the function itself and not a name."""
 
     @classmethod
-    def of(cls, called: Any, arguments: Any, session: SkillSession | None, options: CallOptions) -> CallRequest:
+    def of(
+        cls,
+        called: Any,
+        arguments: Any,
+        session: SkillSession | None,
+        options: CallOptions,
+    ) -> CallRequest:
         """Return the request for what a host passes to ``call``: a name, or what `skill` made.
 
         Raises:
@@ -59,8 +72,14 @@ class CallRequest(NamedTuple):
         if "timeout" in options:
             require_seconds(options["timeout"])
         sent = {} if arguments is None else arguments
-        name, function = (called.name, called.function) if isinstance(called, FunctionSkill) else (called, None)
-        return cls(name, sent, session, options, time.perf_counter(), time.time_ns(), function)
+        name, function = (
+            (called.name, called.function)
+            if isinstance(called, FunctionSkill)
+            else (called, None)
+        )
+        return cls(
+            name, sent, session, options, time.perf_counter(), time.time_ns(), function
+        )
 
 
 _OPTIONS = CallOptions.__annotations__.keys()
@@ -68,7 +87,9 @@ _OPTIONS = CallOptions.__annotations__.keys()
 
 def require_seconds(timeout: Any) -> None:
     """Refuse a *timeout* that no clock could keep, where the host writes it and not when the skill is called."""
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float)):
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, int | float)
+    ):
         raise TypeError(f"timeout is a number of seconds, or None; got {timeout!r:.80}")
     if timeout is not None and not timeout >= 0:  # NaN is not
         raise ValueError(f"timeout must be 0 seconds or more; got {timeout!r}")
@@ -96,12 +117,16 @@ class Target(NamedTuple):
     """The names and values with role marks of chat templates: what a model reads, and the original."""
 
     @classmethod
-    def of(cls, name: str, skill: Skill | None, contract: Contract, runner: Runner) -> Target:
+    def of(
+        cls, name: str, skill: Skill | None, contract: Contract, runner: Runner
+    ) -> Target:
         """Return the target, with the two answers about it that every call needs."""
         # Imported by the first skill that has a script; before that no runner can be one.
         scripts = sys.modules.get("skillruntime.runtime.scripts")
         is_script = scripts is not None and isinstance(runner, scripts.ScriptRunner)
-        is_untrusted_script = is_script and not cast("ScriptRunner", runner).skill.trusted
+        is_untrusted_script = (
+            is_script and not cast("ScriptRunner", runner).skill.trusted
+        )
         from skillruntime.runtime.path_arguments import has_paths
 
         return cls(
@@ -153,7 +178,10 @@ def _replaced(value: Any, originals: Mapping[str, str]) -> Any:
     if isinstance(value, list):
         return [_replaced(item, originals) for item in value]
     if isinstance(value, dict):
-        return {originals.get(key, key): _replaced(item, originals) for key, item in value.items()}
+        return {
+            originals.get(key, key): _replaced(item, originals)
+            for key, item in value.items()
+        }
     return value
 
 
@@ -221,7 +249,9 @@ class Prepared(NamedTuple):
         """Return what the runner is given in addition to the arguments."""
         options = self.request.options
         call_id = options.get("call_id")
-        given = {} if call_id is None else {"call_id": call_id}  # a new id takes a tenth of the call to make
+        given = (
+            {} if call_id is None else {"call_id": call_id}
+        )  # a new id takes a tenth of the call to make
         session = self.request.session
         conversation = options.get("conversation")
         if conversation is None and session is not None:
@@ -251,10 +281,20 @@ class Prepared(NamedTuple):
             if PurePath(path).name in said:
                 workspace = self.workspace.workspace
                 action = f"{path[:80]!r} is not in {workspace.described()}. {workspace.next_step}"
-                return replace(error, suggested_action=action, recoverable=workspace.given is not None)
+                return replace(
+                    error,
+                    suggested_action=action,
+                    recoverable=workspace.given is not None,
+                )
         if (error.suggested_action or "").startswith(TELL):
-            words, quoted = (re.findall(pattern, error.message) for pattern in (r"\w+", r"'([^']*)'"))
-            if named := [each for each, value in self.arguments.items() if each in words or value in quoted]:
+            words, quoted = (
+                re.findall(pattern, error.message) for pattern in (r"\w+", r"'([^']*)'")
+            )
+            if named := [
+                each
+                for each, value in self.arguments.items()
+                if each in words or value in quoted
+            ]:
                 action = f"Change {' or '.join(map(repr, named[:3]))}, or t{str(error.suggested_action)[1:]}"
                 return replace(error, suggested_action=action)
         return error
@@ -262,16 +302,22 @@ class Prepared(NamedTuple):
     def _texts_not_there(self, said: str) -> Iterator[str]:
         """Yield the texts that name a missing file by what a script *said*: many do not say which texts are paths."""
         lines = [line for line in said.splitlines() if _NO_FILE in line]
-        if not lines or "sandbox" not in self.execution:  # a function does not work in the workspace
+        if (
+            not lines or "sandbox" not in self.execution
+        ):  # a function does not work in the workspace
             return
         for text in _strings([*self.arguments.values()]):
             name = re.escape(PurePath(text).name)
-            is_named = name and any(re.search(rf"(?<![\w.-]){name}(?![\w.-])", line) for line in lines)
+            is_named = name and any(
+                re.search(rf"(?<![\w.-]){name}(?![\w.-])", line) for line in lines
+            )
             if is_named and not is_there(self.workspace.workspace.directory / text):
                 yield text
 
 
-def call_metadata(request: CallRequest, target: Target | None, prepared: Prepared | None) -> dict[str, Any]:
+def call_metadata(
+    request: CallRequest, target: Target | None, prepared: Prepared | None
+) -> dict[str, Any]:
     """Return the envelope's ``metadata``; without *target* and *prepared* only what the request itself says."""
     metadata: dict[str, Any] = {"skill": request.name}
     # A refused call has no `prepared`, but the model should still see which version refused it.
@@ -281,11 +327,17 @@ def call_metadata(request: CallRequest, target: Target | None, prepared: Prepare
         _add_prepared(metadata, prepared)
     metadata["duration_ms"] = round((time.perf_counter() - request.started) * 1000)
     if prepared is not None:
-        metadata |= {key: prepared.execution[key] for key in ("sandbox", "grants") if key in prepared.execution}
+        metadata |= {
+            key: prepared.execution[key]
+            for key in ("sandbox", "grants")
+            if key in prepared.execution
+        }
     if prepared is not None and (files := prepared.workspace.changes()):
         # A script may name a file with a secret that it was granted.
         secrets = prepared.execution.pop("secrets", ())
-        metadata["files"] = listed = [{**file, "path": _masked(file["path"], secrets)} for file in _first(files)]
+        metadata["files"] = listed = [
+            {**file, "path": _masked(file["path"], secrets)} for file in _first(files)
+        ]
         if len(listed) < len(files):
             metadata.setdefault("warnings", []).append(
                 f"The call changed {len(files):,} files in the workspace; the first {len(listed)} are listed"
@@ -321,6 +373,8 @@ def _add_prepared(metadata: dict[str, Any], prepared: Prepared) -> None:
         metadata["migrated_from"] = accepted.migrated_from
     warnings = list(accepted.warnings)
     if prepared.workspace.is_unwatched:
-        warnings.append(f"The workspace holds more than {FILE_LIMIT:,} files; new files are not listed")
+        warnings.append(
+            f"The workspace holds more than {FILE_LIMIT:,} files; new files are not listed"
+        )
     if warnings:
         metadata["warnings"] = warnings

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 
     from skillruntime.runtime.call import CallRequest, Prepared
 
-__all__ = ["CallRecord", "Observer", "Operation", "around", "is_logging", "notify", "record_of", "start"]
+__all__ = [
+    "CallRecord",
+    "Observer",
+    "Operation",
+    "around",
+    "is_logging",
+    "notify",
+    "record_of",
+    "start",
+]
 
 
 class Operation(StrEnum):
@@ -52,7 +61,9 @@ class CallRecord:
     call_id: str | None = None
 
     @classmethod
-    def of(cls, request: CallRequest, prepared: Prepared | None, response: SkillResponse) -> CallRecord:
+    def of(
+        cls, request: CallRequest, prepared: Prepared | None, response: SkillResponse
+    ) -> CallRecord:
         """Return the record of a call that has just ended; without *prepared* it was refused."""
         return cls(
             Operation.CALL,
@@ -97,14 +108,22 @@ left after the record was delivered, so that what it sets (OpenTelemetry's curre
 _NOTHING: Final[AbstractContextManager[object]] = nullcontext()
 
 
-def around(observers: tuple[Observer, ...], name: str) -> AbstractContextManager[object]:
+def around(
+    observers: tuple[Observer, ...], name: str
+) -> AbstractContextManager[object]:
     """Return the context manager to enter while *name* is called; an observer that fails there is logged."""
-    surrounding = [enter for each in observers if (enter := getattr(each, "around", None)) is not None]
+    surrounding = [
+        enter
+        for each in observers
+        if (enter := getattr(each, "around", None)) is not None
+    ]
     return _entered(surrounding, name) if surrounding else _NOTHING
 
 
 @contextmanager
-def _entered(surrounding: list[Callable[[str], AbstractContextManager[object]]], name: str) -> Iterator[None]:
+def _entered(
+    surrounding: list[Callable[[str], AbstractContextManager[object]]], name: str
+) -> Iterator[None]:
     stack = ExitStack()
     for enter in surrounding:
         try:
@@ -113,7 +132,9 @@ def _entered(surrounding: list[Callable[[str], AbstractContextManager[object]]],
             _log().exception("An observer failed before %r was called", name)
     try:
         yield
-    except BaseException as error:  # CancelledError is not an Exception, and a span must close for it too
+    except (
+        BaseException
+    ) as error:  # CancelledError is not an Exception, and a span must close for it too
         _leave(stack, name, error)
         raise
     else:
@@ -122,7 +143,11 @@ def _entered(surrounding: list[Callable[[str], AbstractContextManager[object]]],
 
 def _leave(stack: ExitStack, name: str, error: BaseException | None) -> None:
     try:
-        stack.__exit__(None if error is None else type(error), error, None if error is None else error.__traceback__)
+        stack.__exit__(
+            None if error is None else type(error),
+            error,
+            None if error is None else error.__traceback__,
+        )
     except Exception:
         _log().exception("An observer failed after %r was called", name)
 
@@ -133,7 +158,9 @@ def notify(observers: tuple[Observer, ...], record: CallRecord) -> None:
         what = f"{record.name} {record.path}" if record.path else record.name
         codes = ", ".join(record.error_codes)
         codes, took = codes and f" ({codes})", record.duration_ns / 1e6
-        _log().debug("%s %s: %s%s in %.1f ms", record.operation, what, record.status, codes, took)
+        _log().debug(
+            "%s %s: %s%s in %.1f ms", record.operation, what, record.status, codes, took
+        )
     for observer in observers:
         try:
             observer(record)
@@ -163,10 +190,16 @@ def record_of(
     session_id: str | None = None,
 ) -> CallRecord:
     """Return the record of a skill loaded or a resource read that ended just now, with *error* if it failed."""
-    response = SkillResponse("success") if error is None else SkillResponse.failed(*error.to_errors())
+    response = (
+        SkillResponse("success")
+        if error is None
+        else SkillResponse.failed(*error.to_errors())
+    )
     arguments = {"name": name} if path is None else {"name": name, "path": path}
     duration = time.perf_counter_ns() - started[1]
-    return CallRecord(operation, name, started[0], duration, response, arguments, path, session_id)
+    return CallRecord(
+        operation, name, started[0], duration, response, arguments, path, session_id
+    )
 
 
 def start() -> tuple[int, int]:

@@ -28,7 +28,9 @@ from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
-    from skillruntime.runtime.readiness import Missing  # imports packaging, which only scripts need
+    from skillruntime.runtime.readiness import (
+        Missing,
+    )  # imports packaging, which only scripts need
 
 __all__ = ["Callables"]
 
@@ -60,7 +62,10 @@ class Callables:
     """Finds the contract and the runner of a name; both are kept until the catalog or a function changes."""
 
     def __init__(
-        self, catalog: SkillCatalog, factories: Sequence[RunnerFactory], run_script: Callable[[Skill, Contract], Runner]
+        self,
+        catalog: SkillCatalog,
+        factories: Sequence[RunnerFactory],
+        run_script: Callable[[Skill, Contract], Runner],
     ) -> None:
         self._factories = tuple(factories)
         self._run_script = run_script
@@ -81,7 +86,11 @@ class Callables:
         if not isinstance(catalog, SkillCatalog):
             # What newcomers pass first: the functions themselves, alone or in a list.
             given = catalog if isinstance(catalog, list | tuple) else [catalog]
-            hint = "; give functions by name: SkillRuntime(functions=[...])" if any(map(callable, given)) else ""
+            hint = (
+                "; give functions by name: SkillRuntime(functions=[...])"
+                if any(map(callable, given))
+                else ""
+            )
             raise TypeError(
                 f"SkillRuntime takes a catalog, as discover(directory) returns it; got {catalog!r:.80}{hint}"
             )
@@ -89,7 +98,9 @@ class Callables:
         self._found.clear()
         self._changed()
 
-    def register(self, name: str, runner: FunctionRunner, contract: Contract | None) -> None:
+    def register(
+        self, name: str, runner: FunctionRunner, contract: Contract | None
+    ) -> None:
         """Let *runner* run *name*, under *contract* or, without one, under that of the catalog's skill."""
         self._functions[name] = (runner, contract)
         self._found.pop(name, None)
@@ -122,11 +133,21 @@ class Callables:
             return ActiveSkill.of_functions(name, functions)
         skill = self.catalog.activate(name)
         contracts = {**skill.contracts, **self._functions_of(skill.name)}
-        return ActiveSkill(skill.name, skill.body, contracts, skill, partial(self._not_ready, tuple(contracts)))
+        return ActiveSkill(
+            skill.name,
+            skill.body,
+            contracts,
+            skill,
+            partial(self._not_ready, tuple(contracts)),
+        )
 
     def without_catalog(self) -> list[str]:
         """Return the skills that exist only as functions: those without a SKILL.md in the catalog."""
-        names = (key.partition("/")[0] for key, (_, contract) in self._functions.items() if contract is not None)
+        names = (
+            key.partition("/")[0]
+            for key, (_, contract) in self._functions.items()
+            if contract is not None
+        )
         return [name for name in dict.fromkeys(names) if name not in self.catalog]
 
     def search_functions(self, query: str) -> list[str]:
@@ -134,9 +155,15 @@ class Callables:
         words = set(query.lower().split())
         scores = {}
         for name in self.without_catalog():
-            texts = [f"{key} {contract.description}" for key, contract in self._functions_of(name).items()]
+            texts = [
+                f"{key} {contract.description}"
+                for key, contract in self._functions_of(name).items()
+            ]
             scores[name] = sum(word in text.lower() for word in words for text in texts)
-        return sorted((name for name, score in scores.items() if score), key=lambda name: -scores[name])
+        return sorted(
+            (name for name, score in scores.items() if score),
+            key=lambda name: -scores[name],
+        )
 
     def names(self) -> Iterator[str]:
         """Yield what can be called, functions first; a skill whose contract is faulty is left out.
@@ -150,7 +177,11 @@ class Callables:
             position += 1
 
     def _read_names(self) -> Iterator[str]:
-        functions = {name: None for name, (_, contract) in self._functions.items() if contract is not None}
+        functions = {
+            name: None
+            for name, (_, contract) in self._functions.items()
+            if contract is not None
+        }
         yield from functions
         for name, skill in self.catalog.callables():
             if name in functions:
@@ -179,9 +210,15 @@ class Callables:
             raise _not_registered(function) from None
         _require_this_runtime(contract, name)
         # `digest@^1` resolves to a skill of the catalog; a function that is registered for that skill runs it.
-        own = contract.name if skill is not None and name not in self._functions and "@" in name else name
+        own = (
+            contract.name
+            if skill is not None and name not in self._functions and "@" in name
+            else name
+        )
         function, _ = self._functions.get(own, (None, None))
-        found = self._targets[name] = Target.of(name, skill, contract, function or self._runner(skill, contract))
+        found = self._targets[name] = Target.of(
+            name, skill, contract, function or self._runner(skill, contract)
+        )
         return found
 
     def _changed(self) -> None:
@@ -196,7 +233,9 @@ class Callables:
             SkillRuntimeError: nothing of this name can be called here.
         """
         runner = self.target(name).runner
-        from skillruntime.runtime.scripts import ScriptRunner  # sandboxes and processes: only for this question
+        from skillruntime.runtime.scripts import (
+            ScriptRunner,
+        )  # sandboxes and processes: only for this question
 
         return runner.missing(grants) if isinstance(runner, ScriptRunner) else ()
 
@@ -223,12 +262,18 @@ class Callables:
                 suggested_action=f"Call it by its name, {own!r}, once it was given: SkillRuntime(functions=[...])",
             )
         if not isinstance(name, str):
-            raise SkillNotFoundError(f"A skill's name must be a string, not {type(name).__name__}")
+            raise SkillNotFoundError(
+                f"A skill's name must be a string, not {type(name).__name__}"
+            )
         found = self._found.get(name)
         if found is None:
             _, own_contract = self._functions.get(name, (None, None))
             # A function with its own contract replaces the catalog's skill of the same name.
-            found = (None, own_contract) if own_contract is not None else self._in_catalog(name)
+            found = (
+                (None, own_contract)
+                if own_contract is not None
+                else self._in_catalog(name)
+            )
             if len(self._found) >= _MOST_KEPT:
                 self._found.clear()
                 self._targets.clear()
@@ -247,8 +292,12 @@ class Callables:
             from difflib import get_close_matches  # only for a wrong name
 
             # The catalog suggests its own skills and their versions; it does not know the functions.
-            if "@" not in name and (close := get_close_matches(name, self._functions, 1)):
-                raise SkillNotFoundError(str(error), suggested_action=f"Did you mean {close[0]!r}?") from None
+            if "@" not in name and (
+                close := get_close_matches(name, self._functions, 1)
+            ):
+                raise SkillNotFoundError(
+                    str(error), suggested_action=f"Did you mean {close[0]!r}?"
+                ) from None
             raise
 
     def _runner(self, skill: Skill | None, contract: Contract) -> Runner:
@@ -281,7 +330,9 @@ def _require_this_runtime(contract: Contract, name: str) -> None:
     try:
         fits, _ = check_skill_compatibility(str(required), __version__)
     except ValueError as error:
-        raise InvalidSkillError(f"The contract's requires.runtime {required!r} is not a version range") from error
+        raise InvalidSkillError(
+            f"The contract's requires.runtime {required!r} is not a version range"
+        ) from error
     if not fits:
         raise IncompatibleRuntimeError(
             f"The skill {name!r} needs skillruntime {required}, and this is {__version__}",

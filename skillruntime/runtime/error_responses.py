@@ -17,7 +17,16 @@ from skillruntime.contract.response import STATUSES, Status, handle_skill_error
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 from skillruntime.runtime.activation import as_text
 
-__all__ = ["TELL", "Refusals", "data_of", "read_reported", "repeated", "to_errors", "unwrapped", "with_next_step"]
+__all__ = [
+    "TELL",
+    "Refusals",
+    "data_of",
+    "read_reported",
+    "repeated",
+    "to_errors",
+    "unwrapped",
+    "with_next_step",
+]
 
 _LONGEST_SCHEMA = 600  # characters
 # An error is always shown to the model, whatever the limits of its tokens: so a skill's own errors are short and few.
@@ -38,14 +47,25 @@ def to_errors(error: Exception, name: str) -> list[SkillError]:
         case TimeoutError():
             # It was raised by work that has ended, not by this call's deadline: nothing is still running.
             action = "Try again, or ask for less at once"
-            return [SkillError(ErrorCode.TOOL_TIMEOUT, "Something the skill waited for timed out", True, None, action)]
+            return [
+                SkillError(
+                    ErrorCode.TOOL_TIMEOUT,
+                    "Something the skill waited for timed out",
+                    True,
+                    None,
+                    action,
+                )
+            ]
         case unforeseen:
             import logging
 
             logging.getLogger("skillruntime.runtime").error(
                 "%s failed with an unexpected exception", name, exc_info=unforeseen
             )
-            return [with_next_step(item) for item in handle_skill_error(unforeseen, {}).errors]
+            return [
+                with_next_step(item)
+                for item in handle_skill_error(unforeseen, {}).errors
+            ]
 
 
 def unwrapped(error: Exception) -> Exception:
@@ -73,8 +93,14 @@ def with_next_step(error: SkillError) -> SkillError:
     """Return *error* with something to do about it, where whoever raised or reported it said nothing."""
     if error.suggested_action:
         return error
-    otherwise = "Change what the message names, and call again" if error.recoverable else "Tell the user what it says"
-    return dataclasses.replace(error, suggested_action=_NEXT_STEPS.get(error.code, otherwise))
+    otherwise = (
+        "Change what the message names, and call again"
+        if error.recoverable
+        else "Tell the user what it says"
+    )
+    return dataclasses.replace(
+        error, suggested_action=_NEXT_STEPS.get(error.code, otherwise)
+    )
 
 
 class Refusals:
@@ -108,11 +134,19 @@ def repeated(error: SkillError, times: int) -> SkillError:
     if times < 2:
         return error
     path, expected = ((error.details or {}).get(name) for name in ("path", "expected"))
-    if times == 2 or expected is None:  # a refusal for which the arguments are not the reason has no schema to show
+    if (
+        times == 2 or expected is None
+    ):  # a refusal for which the arguments are not the reason has no schema to show
         again = f"This same call has been refused {times} times: change it, or ask the user."
-        action = f"{again} {error.suggested_action}" if error.suggested_action else again
+        action = (
+            f"{again} {error.suggested_action}" if error.suggested_action else again
+        )
         return dataclasses.replace(error, suggested_action=action)
-    wanted = expected if isinstance(expected, str) else json.dumps(expected, ensure_ascii=False, default=str)
+    wanted = (
+        expected
+        if isinstance(expected, str)
+        else json.dumps(expected, ensure_ascii=False, default=str)
+    )
     if len(wanted) > _LONGEST_SCHEMA:
         wanted = wanted[:_LONGEST_SCHEMA] + "..."
     return dataclasses.replace(
@@ -136,7 +170,11 @@ def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
         return "success", []
     status: Status = output["status"]
     listed = output.get("errors")
-    errors = [_error_from(item) for item in listed[:_MOST_ERRORS]] if isinstance(listed, list) else []
+    errors = (
+        [_error_from(item) for item in listed[:_MOST_ERRORS]]
+        if isinstance(listed, list)
+        else []
+    )
     if status == "failed" and not errors:
         message = output.get("message")
         said = (
@@ -159,7 +197,11 @@ def data_of(output: Any, status: Status) -> Any:
     """
     if status != "failed":
         return output
-    rest = {name: value for name, value in output.items() if name not in ("status", "errors")}
+    rest = {
+        name: value
+        for name, value in output.items()
+        if name not in ("status", "errors")
+    }
     if len(as_text(rest)) > _DATA:
         return {"cut": True}
     return rest or None
@@ -167,7 +209,11 @@ def data_of(output: Any, status: Status) -> Any:
 
 def _error_from(item: Any) -> SkillError:
     if not isinstance(item, Mapping):
-        return SkillError(ErrorCode.TOOL_EXECUTION_FAILED, _line(str(item), _MESSAGE), recoverable=False)
+        return SkillError(
+            ErrorCode.TOOL_EXECUTION_FAILED,
+            _line(str(item), _MESSAGE),
+            recoverable=False,
+        )
     given: Any = item.get("code")
     details = dict(item["details"]) if isinstance(item.get("details"), Mapping) else {}
     try:

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, o
 
 from skillruntime.errors import InvalidSkillError
 from skillruntime.extras import missing_extra
-from skillruntime.runtime.runners import CallContext, FunctionRunner, is_context, is_coroutine_function
+from skillruntime.runtime.runners import (
+    CallContext,
+    FunctionRunner,
+    is_context,
+    is_coroutine_function,
+)
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
@@ -28,7 +33,9 @@ ContractLike: TypeAlias = "Contract | Mapping[str, Any] | type[Any]"
 class FunctionSkill(Generic[_P, _R]):
     """A function that is a skill: what `skill` returns. Called directly, it is the function itself."""
 
-    def __init__(self, function: Callable[_P, _R], contract: Contract, runner: FunctionRunner) -> None:
+    def __init__(
+        self, function: Callable[_P, _R], contract: Contract, runner: FunctionRunner
+    ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.contract = contract
@@ -47,7 +54,9 @@ class FunctionSkill(Generic[_P, _R]):
         return f"FunctionSkill({self.name!r})"
 
     def __reduce__(self) -> str:
-        return self.function.__qualname__  # pickled as Python pickles functions: by the name in their module
+        return (
+            self.function.__qualname__
+        )  # pickled as Python pickles functions: by the name in their module
 
 
 @overload
@@ -95,7 +104,12 @@ def skill(
     """
     if function is None:
         return functools.partial(
-            _made, name=name, description=description, version=version, contract=contract, annotations=annotations
+            _made,
+            name=name,
+            description=description,
+            version=version,
+            contract=contract,
+            annotations=annotations,
         )
     return _made(function)
 
@@ -157,15 +171,25 @@ def _made(
     annotations: Mapping[str, bool] | None = None,
 ) -> FunctionSkill[..., Any]:
     if isinstance(function, str):  # @skill("count-words")
-        raise TypeError(f"@skill takes a function; to give a name, write @skill(name={function!r:.80})")
-    if hasattr(function, "args_schema"):  # a tool of LangChain, from the decorator below
-        raise TypeError("@skill takes a function, not a tool; leave out @tool, or protect the tool with enforce(tool)")
-    if not callable(function) or isinstance(function, type | staticmethod | classmethod):
+        raise TypeError(
+            f"@skill takes a function; to give a name, write @skill(name={function!r:.80})"
+        )
+    if hasattr(
+        function, "args_schema"
+    ):  # a tool of LangChain, from the decorator below
+        raise TypeError(
+            "@skill takes a function, not a tool; leave out @tool, or protect the tool with enforce(tool)"
+        )
+    if not callable(function) or isinstance(
+        function, type | staticmethod | classmethod
+    ):
         raise TypeError(f"@skill takes a function, not {function!r:.80}")
     # A function in a class body is not bound yet; its `self` would become a parameter for the model to fill.
     first = next(iter(inspect.signature(function).parameters), "")
     if first in ("self", "cls"):
-        raise TypeError(f"@skill takes a function, not a method; write skill(instance.{_name(function)}) instead")
+        raise TypeError(
+            f"@skill takes a function, not a method; write skill(instance.{_name(function)}) instead"
+        )
     from skillruntime.contract.contract import Contract
 
     if contract is not None:
@@ -176,7 +200,12 @@ def _made(
         own = Contract.from_dict(typed.document(name=name, version=version))
         runner = _typed_runner(typed)
     document = own.to_dict()
-    changes = {"name": name, "description": description, "version": version, "annotations": dict(annotations or {})}
+    changes = {
+        "name": name,
+        "description": description,
+        "version": version,
+        "annotations": dict(annotations or {}),
+    }
     changed = {key: value for key, value in changes.items() if value}
     if changed:
         own = Contract.from_dict({**document, **changed}, name=name or own.name)
@@ -209,11 +238,15 @@ def _models() -> Any:
 
 
 def _typed_runner(typed: TypedFunction) -> FunctionRunner:
-    def bind(arguments: dict[str, Any], context: CallContext) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    def bind(
+        arguments: dict[str, Any], context: CallContext
+    ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         bound = typed.bind(arguments, context)
         return bound.args, bound.kwargs
 
-    return FunctionRunner(typed.function, bind, is_coroutine_function(typed.function), typed.to_plain)
+    return FunctionRunner(
+        typed.function, bind, is_coroutine_function(typed.function), typed.to_plain
+    )
 
 
 def _takes_mapping(function: Callable[..., Any], contract: Contract | None) -> bool:
@@ -222,18 +255,34 @@ def _takes_mapping(function: Callable[..., Any], contract: Contract | None) -> b
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some callables written in C have no signature
         return True
-    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    required = [each for each in parameters if each.default is each.empty and each.kind not in _STARRED]
+    positional = [
+        each
+        for each in parameters
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+    required = [
+        each
+        for each in parameters
+        if each.default is each.empty and each.kind not in _STARRED
+    ]
     if not positional:
         return any(each.kind is each.VAR_POSITIONAL for each in parameters)
     first = positional[0]
     if any(each is not first and not is_context(each) for each in required):
         return False
     # `def shout(text)` under a contract with the property "text" means the property, not the mapping.
-    if contract is not None and first.name != "arguments" and first.name in _properties(contract):
+    if (
+        contract is not None
+        and first.name != "arguments"
+        and first.name in _properties(contract)
+    ):
         return False
     annotation = first.annotation
-    text = annotation if isinstance(annotation, str) else str(getattr(annotation, "__name__", annotation))
+    text = (
+        annotation
+        if isinstance(annotation, str)
+        else str(getattr(annotation, "__name__", annotation))
+    )
     return annotation is first.empty or _MAPPING.match(text) is not None
 
 
@@ -256,12 +305,22 @@ def _require_parameters(typed: TypedFunction, contract: Contract, name: str) -> 
     parameters = typed.signature.parameters.values()
     takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
     unknown = [key for key in properties if key not in typed.adapters and not takes_any]
-    required = [key for key in typed.adapters if typed.signature.parameters[key].default is inspect.Parameter.empty]
-    given = {*(document.get("required") or ()), *(key for key, each in properties.items() if _has_default(each))}
+    required = [
+        key
+        for key in typed.adapters
+        if typed.signature.parameters[key].default is inspect.Parameter.empty
+    ]
+    given = {
+        *(document.get("required") or ()),
+        *(key for key, each in properties.items() if _has_default(each)),
+    }
     missing = [key for key in required if key not in given]
     if unknown or missing:
         faults = [f"it takes no {key!r}, which the contract accepts" for key in unknown]
-        faults += [f"it requires {key!r}, which the contract does not require" for key in missing]
+        faults += [
+            f"it requires {key!r}, which the contract does not require"
+            for key in missing
+        ]
         raise InvalidSkillError(
             f"The function {_name(typed.function)!r} does not fit the contract of {name!r}: {'; '.join(faults)}",
             suggested_action="Name its parameters as the properties, or take all in one: function(arguments)",

@@ -34,11 +34,15 @@ class Grants:
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, bool):  # "no" would be a yes
-            raise TypeError(f"Grants.network is True or False, not {self.network!r:.80}")
+            raise TypeError(
+                f"Grants.network is True or False, not {self.network!r:.80}"
+            )
         for name in ("environment", "write"):
             # One string would count as its letters: "KEY" as the variables K, E and Y.
             if isinstance(getattr(self, name), str):
-                raise TypeError(f"Grants.{name} takes a tuple of strings, not one string")
+                raise TypeError(
+                    f"Grants.{name} takes a tuple of strings, not one string"
+                )
             object.__setattr__(self, name, tuple(map(os.fspath, getattr(self, name))))
         if relative := [path for path in self.write if not os.path.isabs(path)]:  # noqa: PTH117
             raise ValueError(f"Grants.write takes absolute paths, not {relative[0]!r}")
@@ -56,7 +60,11 @@ class Grants:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is granted, without the values of variables."""
-        stated = {"network": self.network, "environment": list(self.environment), "write": list(self.write)}
+        stated = {
+            "network": self.network,
+            "environment": list(self.environment),
+            "write": list(self.write),
+        }
         return {name: value for name, value in stated.items() if value}
 
 
@@ -74,7 +82,11 @@ class Requirements(NamedTuple):
 
     def to_dict(self) -> dict[str, tuple[str, ...]]:
         """Return what is asked for; empty where nothing is."""
-        stated = {"network": self.network, "write": self.write, "environment": (*self.environment, *self.optional)}
+        stated = {
+            "network": self.network,
+            "write": self.write,
+            "environment": (*self.environment, *self.optional),
+        }
         return {name: value for name, value in stated.items() if value}
 
 
@@ -94,7 +106,9 @@ def granted_to(name: str, grants: Mapping[str, Grants]) -> Grants:
     # A version range ("pdf@^1") is part of a name that a model writes; grants are given to the skill.
     plain = name.partition("@")[0]
     skill = plain.partition("/")[0]
-    return grants.get(skill, _NOTHING) | (grants.get(plain, _NOTHING) if plain != skill else _NOTHING)
+    return grants.get(skill, _NOTHING) | (
+        grants.get(plain, _NOTHING) if plain != skill else _NOTHING
+    )
 
 
 _NOTHING = Grants()
@@ -108,4 +122,6 @@ def _words(stated: Any, if_true: str = "") -> tuple[str, ...]:
     if not isinstance(stated, list):
         return ()
     # A person reads them before an approval, in a terminal perhaps: on one line, with nothing hidden.
-    return tuple(dict.fromkeys(visible_line(each) for each in stated if isinstance(each, str)))
+    return tuple(
+        dict.fromkeys(visible_line(each) for each in stated if isinstance(each, str))
+    )

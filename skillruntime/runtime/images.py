@@ -45,5 +45,16 @@ def image_type(data: bytes) -> str | None:
     """
     # WebP says how many bytes follow the first eight.
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp" if int.from_bytes(data[4:8], "little") == len(data) - 8 else None
-    return next((kind for kind, begin, end in _FORMS if data.startswith(begin) and data.endswith(end)), None)
+        return (
+            "image/webp"
+            if int.from_bytes(data[4:8], "little") == len(data) - 8
+            else None
+        )
+    return next(
+        (
+            kind
+            for kind, begin, end in _FORMS
+            if data.startswith(begin) and data.endswith(end)
+        ),
+        None,
+    )

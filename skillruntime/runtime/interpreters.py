@@ -10,7 +10,13 @@ from pathlib import PurePath
 
 from skillruntime.errors import ToolNotAvailableError
 
-__all__ = ["SANDBOX_PATH", "command_names", "find_interpreter", "interpreter_of", "script_environment"]
+__all__ = [
+    "SANDBOX_PATH",
+    "command_names",
+    "find_interpreter",
+    "interpreter_of",
+    "script_environment",
+]
 
 _INTERPRETERS: Mapping[str, tuple[str, ...]] = {
     # Not `python3` from PATH: the packages that a script declares are looked for in this interpreter.
@@ -48,7 +54,9 @@ def command_names(script: str, first_line: bytes = b"") -> tuple[str, ...] | Non
     words = first_line[2:].decode("utf-8", "replace").split()
     if words and PurePath(words[0]).name == "env":
         # `env -S` splits one argument into words, and NAME=value sets a variable (env(1)): neither is the command.
-        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+        words = [
+            word for word in words[1:] if not word.startswith("-") and "=" not in word
+        ]
     return (words[0],) if words else None
 
 
@@ -56,7 +64,9 @@ def find_interpreter(names: Iterable[str]) -> str | None:
     """Return the path of the first of *names* that is installed."""
     # A relative directory in PATH would be looked up in the workspace, where a script can put a program of that name.
     path = os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))
-    return next((found for name in names if (found := shutil.which(name, path=path))), None)
+    return next(
+        (found for name in names if (found := shutil.which(name, path=path))), None
+    )
 
 
 def interpreter_of(script: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -83,7 +93,9 @@ def interpreter_of(script: str | os.PathLike[str]) -> tuple[str, ...]:
     )
 
 
-def script_environment(variables: Iterable[str], *, is_confined: bool = False) -> dict[str, str]:
+def script_environment(
+    variables: Iterable[str], *, is_confined: bool = False
+) -> dict[str, str]:
     """Return the environment of a script: an allow list, and those of *variables* that are set.
 
     In a sandbox (*is_confined*) the list holds the language and the time zone; the sandbox adds its own directories.

@@ -19,7 +19,13 @@ from typing import Any
 from skillruntime.errors import ToolExecutionError
 from skillruntime.runtime.sandbox.without_links import open_without_links
 from skillruntime.runtime.skill_copy import safe_name
-from skillruntime.runtime.workspace import FILE_LIMIT, Identity, Workspace, identity_of, is_there
+from skillruntime.runtime.workspace import (
+    FILE_LIMIT,
+    Identity,
+    Workspace,
+    identity_of,
+    is_there,
+)
 
 __all__ = ["RESULTS", "CallFiles", "OwnDirectory", "own_directory"]
 
@@ -29,8 +35,19 @@ RESULTS = "skill-files"
 MOST_RESULTS = 1_000
 """How many new files of one call are copied to the workspace."""
 
-_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_DIRECTORY = (
+    os.O_RDONLY
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+_NEW = (
+    os.O_WRONLY
+    | os.O_CREAT
+    | os.O_EXCL
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
 
 
 class OwnDirectory:
@@ -82,7 +99,11 @@ class CallFiles:
         if source is None:
             return own.files.resolve(path)
         relative = PurePath(source.relative_to(own.workspace.directory))
-        within = relative.relative_to(own.results) if relative.is_relative_to(own.results) else relative
+        within = (
+            relative.relative_to(own.results)
+            if relative.is_relative_to(own.results)
+            else relative
+        )
         target = own.files.resolve(str(within))
         if target is not None and within.parts and is_there(source):
             self._named[str(target.relative_to(own.files.directory))] = source
@@ -99,8 +120,13 @@ class CallFiles:
             return {key: self.with_named_files(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self.with_named_files(item) for item in value]
-        if isinstance(value, str) and (source := self._own.workspace.resolve(value)) is not None:
-            with suppress(OSError):  # thousands of letters, which no file has as its name
+        if (
+            isinstance(value, str)
+            and (source := self._own.workspace.resolve(value)) is not None
+        ):
+            with suppress(
+                OSError
+            ):  # thousands of letters, which no file has as its name
                 if stat.S_ISREG(source.lstat().st_mode):
                     copy = self.resolve(value)
                     return str(copy) if PurePath(value).is_absolute() else value
@@ -128,7 +154,11 @@ class CallFiles:
                 self._own.files.directory.chmod(0o700)  # a script may have closed it
             if self._before is not None:
                 self._changes = self._own.files.changes(self._before)
-                self._changes = [each for each in map(self._copied_out, self._changes[:MOST_RESULTS]) if each]
+                self._changes = [
+                    each
+                    for each in map(self._copied_out, self._changes[:MOST_RESULTS])
+                    if each
+                ]
         return self._changes
 
     def has_untrusted_files(self) -> bool:
@@ -144,11 +174,18 @@ class CallFiles:
         """Copy *source*, a file or a directory, to *target* in the own directory; return how many bytes are left."""
         pairs = [(target, source)]
         if source.is_dir():
-            below = [Path(at, name) for at, _, names in os.walk(source) for name in names]
-            pairs = [(str(PurePath(target, path.relative_to(source))), path) for path in below[: FILE_LIMIT + 1]]
+            below = [
+                Path(at, name) for at, _, names in os.walk(source) for name in names
+            ]
+            pairs = [
+                (str(PurePath(target, path.relative_to(source))), path)
+                for path in below[: FILE_LIMIT + 1]
+            ]
         for path, file in pairs:
             status = file.lstat()
-            if not stat.S_ISREG(status.st_mode) or self._own.copied_in.get(path) == identity_of(status):
+            if not stat.S_ISREG(status.st_mode) or self._own.copied_in.get(
+                path
+            ) == identity_of(status):
                 continue
             left -= status.st_size
             if left < 0 or len(pairs) > FILE_LIMIT:
@@ -160,7 +197,9 @@ class CallFiles:
             try:
                 _place(self._own.files.directory, path, file)
             except OSError as error:
-                raise ToolExecutionError(f"{file.name!r} cannot be given to the script: {error.strerror}") from error
+                raise ToolExecutionError(
+                    f"{file.name!r} cannot be given to the script: {error.strerror}"
+                ) from error
             self._own.copied_in[path] = identity_of(status)
         return left
 
@@ -168,14 +207,20 @@ class CallFiles:
         """Copy a file to the workspace; return *change* with its path there, or None where it stays."""
         own, path = self._own, change["path"]
         # A dotfile configures whatever runs beside it, and an unprintable name paints over a terminal.
-        is_plain = path.isprintable() and not any(part.startswith(".") for part in PurePath(path).parts)
+        is_plain = path.isprintable() and not any(
+            part.startswith(".") for part in PurePath(path).parts
+        )
         if not is_plain or own.bytes_out + change["bytes"] > own.limit:
             return None
         destination = own.workspace.directory / own.results / path
         try:
             destination.parent.mkdir(parents=True, exist_ok=True)
             known = own.copied_out.get(str(destination))
-            if known is not None and destination.exists() and known == identity_of(destination.lstat()):
+            if (
+                known is not None
+                and destination.exists()
+                and known == identity_of(destination.lstat())
+            ):
                 own.bytes_out -= known[0]
                 destination.unlink()
             destination = own.files.copy_out(path, _free(destination))
@@ -184,7 +229,11 @@ class CallFiles:
             return None
         own.copied_out[str(destination)] = identity_of(status)
         own.bytes_out += status.st_size
-        return {**change, "path": str(destination.relative_to(own.workspace.directory)), "bytes": status.st_size}
+        return {
+            **change,
+            "path": str(destination.relative_to(own.workspace.directory)),
+            "bytes": status.st_size,
+        }
 
 
 def _free(path: Path) -> Path:
@@ -213,7 +262,10 @@ def _place(root: Path, path: str, source: Path) -> None:
             at = inner
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=at)
-        with source.open("rb") as file, os.fdopen(os.open(name, _NEW, 0o644, dir_fd=at), "wb") as written:
+        with (
+            source.open("rb") as file,
+            os.fdopen(os.open(name, _NEW, 0o644, dir_fd=at), "wb") as written,
+        ):
             shutil.copyfileobj(file, written)
     finally:
         os.close(at)

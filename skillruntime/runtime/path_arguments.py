@@ -20,7 +20,9 @@ __all__ = ["has_paths", "with_resolved_paths"]
 def has_paths(schema: Any) -> bool:
     """Return whether *schema* mentions a path anywhere, so that most calls need no further look."""
     if isinstance(schema, Mapping):
-        return schema.get("format") == "path" or any(has_paths(value) for value in schema.values())
+        return schema.get("format") == "path" or any(
+            has_paths(value) for value in schema.values()
+        )
     return isinstance(schema, list) and any(has_paths(item) for item in schema)
 
 
@@ -34,7 +36,9 @@ class Files(Protocol):
         ...
 
 
-def with_resolved_paths(arguments: dict[str, Any], schema: Schema, files: Files) -> dict[str, Any]:
+def with_resolved_paths(
+    arguments: dict[str, Any], schema: Schema, files: Files
+) -> dict[str, Any]:
     """Return *arguments* with every path made absolute by *files*; the same object where there is none.
 
     Raises:
@@ -57,13 +61,19 @@ def with_resolved_paths(arguments: dict[str, Any], schema: Schema, files: Files)
     return resolved
 
 
-def _refusal(location: tuple[str | int, ...], value: str, workspace: Workspace) -> SkillError:
+def _refusal(
+    location: tuple[str | int, ...], value: str, workspace: Workspace
+) -> SkillError:
     pointer = format_pointer(location)
     return SkillError(
         ErrorCode.INVALID_INPUT,
         f"{value[:80]!r} is outside {workspace.described()} - at {pointer}",
         recoverable=True,
-        details={"path": pointer, "expected": "a path inside the workspace", "received": value[:80]},
+        details={
+            "path": pointer,
+            "expected": "a path inside the workspace",
+            "received": value[:80],
+        },
         suggested_action="Send a path relative to the workspace, such as 'report.md', without '..'",
     )
 
@@ -79,7 +89,11 @@ def _locate(
     if isinstance(value, str) and _is_path(found):
         yield at, False
     elif isinstance(value, dict) and found:
-        names = [(*location, "propertyNames") for location, each in found if "propertyNames" in each]
+        names = [
+            (*location, "propertyNames")
+            for location, each in found
+            if "propertyNames" in each
+        ]
         are_paths = bool(names) and _is_path(in_place(schema.references, names))
         for key, item in value.items():
             if are_paths:
@@ -101,14 +115,22 @@ def _of_member(schema: Schema, found: _Found, key: str) -> list[Location]:
     """Return where the member *key* is described."""
     described: list[Location] = []
     for location, each in found:
-        patterns = [name for name in properties_of(each, "patternProperties") if schema.name_matches(name, key)]
+        patterns = [
+            name
+            for name in properties_of(each, "patternProperties")
+            if schema.name_matches(name, key)
+        ]
         described += [(*location, "patternProperties", name) for name in patterns]
         if key in properties_of(each):
             described.append((*location, "properties", key))
         elif not patterns and "additionalProperties" in each:
             described.append((*location, "additionalProperties"))
     # 2020-12, core, 11.3: what another keyword has described is evaluated.
-    return described or [(*place, "unevaluatedProperties") for place, each in found if "unevaluatedProperties" in each]
+    return described or [
+        (*place, "unevaluatedProperties")
+        for place, each in found
+        if "unevaluatedProperties" in each
+    ]
 
 
 def _of_item(found: _Found, index: int) -> list[Location]:
@@ -116,7 +138,11 @@ def _of_item(found: _Found, index: int) -> list[Location]:
     described: list[Location] = []
     for location, each in found:
         # Up to 2019-09, `items` could be the list that `prefixItems` is now, and `additionalItems` what `items` is.
-        keyword, beyond = ("items", "additionalItems") if isinstance(each.get("items"), list) else _PREFIX
+        keyword, beyond = (
+            ("items", "additionalItems")
+            if isinstance(each.get("items"), list)
+            else _PREFIX
+        )
         prefix = each.get(keyword)
         if isinstance(prefix, list) and index < len(prefix):
             described.append((*location, keyword, index))
@@ -124,7 +150,11 @@ def _of_item(found: _Found, index: int) -> list[Location]:
             described.append((*location, beyond))
         if "contains" in each:
             described.append((*location, "contains"))
-    return described or [(*place, "unevaluatedItems") for place, each in found if "unevaluatedItems" in each]
+    return described or [
+        (*place, "unevaluatedItems")
+        for place, each in found
+        if "unevaluatedItems" in each
+    ]
 
 
 _PREFIX = ("prefixItems", "items")

@@ -31,14 +31,21 @@ class PlainProcess:
 
     level: SandboxLevel = "none"
 
-    async def run(self, command: SandboxCommand, *, on_stopped: Callable[[bool], object] | None = None) -> Finished:
+    async def run(
+        self,
+        command: SandboxCommand,
+        *,
+        on_stopped: Callable[[bool], object] | None = None,
+    ) -> Finished:
         """Run *command* without a shell, and return how it ended; see `Sandbox`."""
         if _IS_LINUX:
             return await LocalSandbox("none").run(command, on_stopped=on_stopped)
         return await _run_in_group(command, on_stopped)
 
 
-async def _run_in_group(command: SandboxCommand, on_stopped: Callable[[bool], object] | None) -> Finished:
+async def _run_in_group(
+    command: SandboxCommand, on_stopped: Callable[[bool], object] | None
+) -> Finished:
     process = await anyio.open_process(
         list(command.argv),
         stdin=subprocess.PIPE,
@@ -53,7 +60,9 @@ async def _run_in_group(command: SandboxCommand, on_stopped: Callable[[bool], ob
 
     async def feed() -> None:
         assert process.stdin
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):  # it need not read it
+        with suppress(
+            anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError
+        ):  # it need not read it
             await process.stdin.send(command.stdin)
             await process.stdin.aclose()
 
@@ -83,19 +92,31 @@ async def _run_in_group(command: SandboxCommand, on_stopped: Callable[[bool], ob
             tasks.cancel_scope.deadline = anyio.current_time() + _GRACE
     except BaseException:
         if on_stopped is not None:
-            on_stopped(False)  # the group is killed below; whether a child left it cannot be seen
+            on_stopped(
+                False
+            )  # the group is killed below; whether a child left it cannot be seen
         raise
     finally:
         _kill_group(process)
         with anyio.move_on_after(_CLEANUP, shield=True):
             await process.aclose()
-    return Finished(exit_code, bytes(stdout[: command.limits.stdout]), bytes(stderr), flooded, stopped=False)
+    return Finished(
+        exit_code,
+        bytes(stdout[: command.limits.stdout]),
+        bytes(stderr),
+        flooded,
+        stopped=False,
+    )
 
 
 def _kill_group(process: Process) -> None:
     if sys.platform == "win32":
         with suppress(OSError):
-            subprocess.run(["taskkill", "/F", "/T", "/PID", str(process.pid)], capture_output=True, check=False)
+            subprocess.run(
+                ["taskkill", "/F", "/T", "/PID", str(process.pid)],
+                capture_output=True,
+                check=False,
+            )
         return
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -26,10 +26,22 @@ from skillruntime.errors import (
     ToolNotAvailableError,
 )
 from skillruntime.runtime.grants import Grants, requirements_of
-from skillruntime.runtime.interpreters import SANDBOX_PATH, command_names, find_interpreter
+from skillruntime.runtime.interpreters import (
+    SANDBOX_PATH,
+    command_names,
+    find_interpreter,
+)
 from skillruntime.runtime.script_environments import environment_of, lock_name
 
-__all__ = ["Missing", "Source", "how_to_grant", "interpreter_from_lock", "missing_of", "read_head", "refuse_if_missing"]
+__all__ = [
+    "Missing",
+    "Source",
+    "how_to_grant",
+    "interpreter_from_lock",
+    "missing_of",
+    "read_head",
+    "refuse_if_missing",
+]
 
 Source = Callable[[str], bytes]
 """Gives the bytes of a file of the skill by its path, see `read_head`, or raises `ResourceNotFoundError`."""
@@ -73,7 +85,9 @@ def read_head(directory: str, identity: Identity | None, path: str) -> bytes:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise ResourceNotFoundError("is reached through a symbolic link") from None
         outside = error.errno == errno.EINVAL and ".." in path.split("/")
-        reason = "lies outside the skill" if outside else f"cannot be read: {error.strerror}"
+        reason = (
+            "lies outside the skill" if outside else f"cannot be read: {error.strerror}"
+        )
         raise ResourceNotFoundError(reason) from None
     except ValueError:
         raise ResourceNotFoundError("is not a valid path") from None
@@ -95,8 +109,17 @@ def missing_of(
         source = read(script)
     except ResourceNotFoundError as error:
         message = f"the contract's run.script {script!r} {error}"
-        return (Missing("script", message, "Tell the user that the skill is incomplete; no other arguments will help"),)
-    found = [*_interpreter(script, source), *_requirements(contract, is_trusted=is_trusted)]
+        return (
+            Missing(
+                "script",
+                message,
+                "Tell the user that the skill is incomplete; no other arguments will help",
+            ),
+        )
+    found = [
+        *_interpreter(script, source),
+        *_requirements(contract, is_trusted=is_trusted),
+    ]
     if script.endswith(".py"):
         # PEP 723 declares dependencies for Python alone; of another language the interpreter is what can be checked.
         found += _packages(script, source, read, skill)
@@ -129,34 +152,54 @@ def refuse_if_missing(missing: tuple[Missing, ...]) -> None:
         error = InvalidSkillError
     elif kinds == {"grant"}:
         error = AccessDeniedError
-    message = "The skill is not ready to run: " + "; ".join(each.message for each in missing)
+    message = "The skill is not ready to run: " + "; ".join(
+        each.message for each in missing
+    )
     details: dict[str, Any] = {"missing": [each.message for each in missing]}
-    raise error(message, details=details, suggested_action="; ".join(dict.fromkeys(each.action for each in missing)))
+    raise error(
+        message,
+        details=details,
+        suggested_action="; ".join(dict.fromkeys(each.action for each in missing)),
+    )
 
 
 def _interpreter(script: str, source: bytes) -> Iterator[Missing]:
     names = command_names(script, source[:256].split(b"\n", 1)[0])
     if names is not None and find_interpreter(names) is None:
-        message = f"{names[0]!r}, which runs {posixpath.basename(script)!r}, is not installed"
+        message = (
+            f"{names[0]!r}, which runs {posixpath.basename(script)!r}, is not installed"
+        )
         yield Missing("interpreter", message, f"Ask the user to install {names[0]!r}")
 
 
 def _requirements(contract: Contract, *, is_trusted: bool) -> Iterator[Missing]:
     """Yield the commands, packages and platforms of ``requires`` that are not there, and the variables not set."""
     # Where the script will look: a command of the host's own PATH is not seen in a sandbox.
-    path = None if is_trusted else os.pathsep.join((os.path.dirname(sys.executable), SANDBOX_PATH))  # noqa: PTH120
+    path = (
+        None
+        if is_trusted
+        else os.pathsep.join((os.path.dirname(sys.executable), SANDBOX_PATH))  # noqa: PTH120
+    )
     here = Surroundings(partial(shutil.which, path=path), {})
     # Variables are named below with their own remedy, and "runtime" is a range of this library, checked at loading.
-    without = {key: value for key, value in contract.requires.items() if key not in ("environment", "env", "runtime")}
+    without = {
+        key: value
+        for key, value in contract.requires.items()
+        if key not in ("environment", "env", "runtime")
+    }
     for sentence in unmet(without, here):
         yield Missing("requirement", sentence, f"Tell the user: {sentence}")
     for name in requirements_of(contract).environment:
         if name not in os.environ:
             message = f"the environment variable {name} is not set"
-            yield Missing("environment", message, f"Ask the user to set {name} and to try again")
+            yield Missing(
+                "environment", message, f"Ask the user to set {name} and to try again"
+            )
 
 
-def _packages(script: str, source: bytes, read: Source, skill: str) -> Iterator[Missing]:
+def _packages(
+    script: str, source: bytes, read: Source, skill: str
+) -> Iterator[Missing]:
     declared = parse_inline_metadata(source.decode("utf-8", "replace"))
     yield from _python_version(declared.requires_python)
     missing = missing_packages(declared.dependencies)
@@ -168,11 +211,17 @@ def _packages(script: str, source: bytes, read: Source, skill: str) -> Iterator[
         lock = read(lock_name(script))
     except ResourceNotFoundError:
         message = f"it needs {listed}, which {'is' if len(missing) == 1 else 'are'} not installed, and has no lock"
-        yield Missing("package", message, f"Ask the user to run: {_lock_commands(script, skill, missing)}")
+        yield Missing(
+            "package",
+            message,
+            f"Ask the user to run: {_lock_commands(script, skill, missing)}",
+        )
         return
     if environment_of(lock) is None:
         message = f"it needs {listed}, and its environment is not prepared"
-        yield Missing("package", message, f"Ask the user to run: skillruntime prepare {skill}")
+        yield Missing(
+            "package", message, f"Ask the user to run: skillruntime prepare {skill}"
+        )
 
 
 def _lock_commands(script: str, skill: str, missing: list[str]) -> str:
@@ -195,24 +244,51 @@ def _python_version(wanted: str | None) -> Iterator[Missing]:
         yield Missing("interpreter", message, f"Tell the user: {message}")
 
 
-def _granted(contract: Contract, grants: Grants, skill: str, *, is_trusted: bool) -> Iterator[Missing]:
+def _granted(
+    contract: Contract, grants: Grants, skill: str, *, is_trusted: bool
+) -> Iterator[Missing]:
     if is_trusted:
         return
     asked = requirements_of(contract)
     # A variable that is not set is reported as missing; a grant would not help there.
-    withheld = [name for name in asked.environment if name in os.environ and name not in grants.environment]
-    needs_network, needs_write = bool(asked.network and not grants.network), bool(asked.write and not grants.write)
+    withheld = [
+        name
+        for name in asked.environment
+        if name in os.environ and name not in grants.environment
+    ]
+    needs_network, needs_write = (
+        bool(asked.network and not grants.network),
+        bool(asked.write and not grants.write),
+    )
     # One sentence that grants everything: each grant on its own line would replace the one before.
     action = how_to_grant(skill, withheld, network=needs_network, write=needs_write)
     if needs_network:
-        yield Missing("grant", f"it needs the network ({', '.join(asked.network)}), which is not granted", action)
+        yield Missing(
+            "grant",
+            f"it needs the network ({', '.join(asked.network)}), which is not granted",
+            action,
+        )
     for name in withheld:
-        yield Missing("grant", f"it needs the environment variable {name}, which is not granted", action)
+        yield Missing(
+            "grant",
+            f"it needs the environment variable {name}, which is not granted",
+            action,
+        )
     if needs_write:
-        yield Missing("grant", f"it needs to write to {', '.join(asked.write)}, which is not granted", action)
+        yield Missing(
+            "grant",
+            f"it needs to write to {', '.join(asked.write)}, which is not granted",
+            action,
+        )
 
 
-def how_to_grant(skill: str, environment: Sequence[str] = (), *, network: bool = False, write: bool = False) -> str:
+def how_to_grant(
+    skill: str,
+    environment: Sequence[str] = (),
+    *,
+    network: bool = False,
+    write: bool = False,
+) -> str:
     """Return the sentence that says how the host grants this to *skill*.
 
     >>> how_to_grant("pdf", ["TOKEN"], network=True)

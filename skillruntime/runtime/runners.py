@@ -83,7 +83,11 @@ class CallContext:
     @property
     def remaining(self) -> float | None:
         """Seconds until the deadline, at least 0; None without a deadline."""
-        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+        return (
+            None
+            if self.deadline is None
+            else max(0.0, self.deadline - time.monotonic())
+        )
 
 
 class Runner(Protocol):
@@ -109,7 +113,9 @@ class ReportedFailureError(ToolExecutionError):
         self.document = dict(document)
 
 
-Binding = Callable[[dict[str, Any], CallContext], tuple[tuple[Any, ...], Mapping[str, Any]]]
+Binding = Callable[
+    [dict[str, Any], CallContext], tuple[tuple[Any, ...], Mapping[str, Any]]
+]
 """Turns the arguments of a call into positional and keyword arguments of a function."""
 
 
@@ -154,7 +160,9 @@ class FunctionRunner:
         # abandon_on_cancel: at the deadline the caller gets its answer, though the thread runs on.
         import anyio.to_thread  # most functions are called in the thread of their caller
 
-        result = await anyio.to_thread.run_sync(partial(self.run_here, arguments, context), abandon_on_cancel=True)
+        result = await anyio.to_thread.run_sync(
+            partial(self.run_here, arguments, context), abandon_on_cancel=True
+        )
         return await result if inspect.isawaitable(result) else result
 
     def run_here(self, arguments: dict[str, Any], context: CallContext) -> Any:
@@ -176,7 +184,10 @@ class FunctionRunner:
 
 def _copied(part: Any) -> Any:
     if isinstance(part, dict):
-        return {name: _copied(value) if type(value) in _CONTAINERS else value for name, value in part.items()}
+        return {
+            name: _copied(value) if type(value) in _CONTAINERS else value
+            for name, value in part.items()
+        }
     return [_copied(item) if type(item) in _CONTAINERS else item for item in part]
 
 
@@ -198,11 +209,15 @@ def to_plain_result(result: Any) -> Any:
 _PLAIN = (dict, list, str, int, float, bool, type(None))
 
 
-def _without_context(arguments: dict[str, Any], context: CallContext) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+def _without_context(
+    arguments: dict[str, Any], context: CallContext
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     return (arguments,), {}
 
 
-def _with_context(arguments: dict[str, Any], context: CallContext) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+def _with_context(
+    arguments: dict[str, Any], context: CallContext
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     return (arguments, context), {}
 
 
@@ -212,7 +227,11 @@ def _wants_context(function: Callable[..., Any]) -> bool:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some callables written in C have no signature
         return False
-    positional = [item for item in parameters if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)]
+    positional = [
+        item
+        for item in parameters
+        if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
+    ]
     if len(positional) < 2:
         return False
     return is_context(positional[1])
@@ -222,8 +241,14 @@ def is_context(parameter: inspect.Parameter) -> bool:
     """Whether *parameter* is annotated `CallContext`, or named ``context``."""
     # With `from __future__ import annotations` the annotation is text, and may be qualified ("runtime.CallContext").
     annotation = parameter.annotation
-    named = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return parameter.name == "context" or named.rpartition(".")[2] == CallContext.__name__
+    named = (
+        annotation
+        if isinstance(annotation, str)
+        else getattr(annotation, "__name__", "")
+    )
+    return (
+        parameter.name == "context" or named.rpartition(".")[2] == CallContext.__name__
+    )
 
 
 def _require_fit(function: Callable[..., Any], count: int) -> None:
@@ -240,4 +265,6 @@ def _require_fit(function: Callable[..., Any], count: int) -> None:
 
 def _exited(exit_: SystemExit) -> ToolExecutionError:
     """Return the error of a skill that called ``sys.exit``: the call fails, and the host process continues."""
-    return ToolExecutionError(f"The skill called sys.exit({exit_.code!r}) instead of returning a result")
+    return ToolExecutionError(
+        f"The skill called sys.exit({exit_.code!r}) instead of returning a result"
+    )

@@ -9,7 +9,15 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Unpack, overload
 
 from skillruntime.catalog.catalog import SkillCatalog
@@ -20,21 +28,53 @@ from skillruntime.errors import InvalidSkillError
 from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.approval import Approval, Approve, not_trusted, run_approved
 from skillruntime.runtime.blocking import run_to_end
-from skillruntime.runtime.call import CallRequest, Prepared, Target, WatchedWorkspace, call_metadata, require_seconds
+from skillruntime.runtime.call import (
+    CallRequest,
+    Prepared,
+    Target,
+    WatchedWorkspace,
+    call_metadata,
+    require_seconds,
+)
 from skillruntime.runtime.call_options import CallOptions
-from skillruntime.runtime.call_record import CallRecord, Observer, around, is_logging, notify
+from skillruntime.runtime.call_record import (
+    CallRecord,
+    Observer,
+    around,
+    is_logging,
+    notify,
+)
 from skillruntime.runtime.callables import Callables
-from skillruntime.runtime.error_responses import data_of, read_reported, repeated, to_errors, unwrapped
-from skillruntime.runtime.function_skill import ContractLike, FunctionSkill, contract_of, runner_for, skill
+from skillruntime.runtime.error_responses import (
+    data_of,
+    read_reported,
+    repeated,
+    to_errors,
+    unwrapped,
+)
+from skillruntime.runtime.function_skill import (
+    ContractLike,
+    FunctionSkill,
+    contract_of,
+    runner_for,
+    skill,
+)
 from skillruntime.runtime.grants import Grants, granted_to
-from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
+from skillruntime.runtime.runners import (
+    FunctionRunner,
+    ReportedFailureError,
+    Runner,
+    RunnerFactory,
+)
 from skillruntime.runtime.sandbox.protocol import DEFAULT_LIMITS, Limits, require_level
 from skillruntime.runtime.workspace import Workspace
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
     from skillruntime.runtime.own_directory import CallFiles
-    from skillruntime.runtime.readiness import Missing  # imports packaging, which only scripts need
+    from skillruntime.runtime.readiness import (
+        Missing,
+    )  # imports packaging, which only scripts need
     from skillruntime.runtime.sandbox.protocol import Sandbox
     from skillruntime.runtime.session import SkillSession
     from skillruntime.tokens.budget import TokenLimits
@@ -110,12 +150,18 @@ class SkillRuntime:
         self._grants = dict(grants or {})
 
         def start(owner: Skill, contract: Contract) -> Runner:
-            from skillruntime.runtime.scripts import ScriptRunner  # sandboxes and processes: only skills with scripts
+            from skillruntime.runtime.scripts import (
+                ScriptRunner,
+            )  # sandboxes and processes: only skills with scripts
 
             own = granted_to(contract.name or owner.name, self._grants)
-            return ScriptRunner(owner, contract, asked, sandbox, sandbox_trusted, own, script_limits)
+            return ScriptRunner(
+                owner, contract, asked, sandbox, sandbox_trusted, own, script_limits
+            )
 
-        self._callables = Callables(SkillCatalog() if catalog is None else catalog, runners, start)
+        self._callables = Callables(
+            SkillCatalog() if catalog is None else catalog, runners, start
+        )
         self._policy = policy
         self._approve = approve
         self._given, self._workspace = workspace, Workspace(workspace)
@@ -124,18 +170,27 @@ class SkillRuntime:
         require_level(sandbox)
         require_seconds(timeout)
         self._timeout = timeout
-        self.observers: tuple[Observer, ...] = (on_call,) if callable(on_call) else tuple(on_call or ())
-        for name, given in (("approve", (approve,) if approve is not None else ()), ("on_call", self.observers)):
+        self.observers: tuple[Observer, ...] = (
+            (on_call,) if callable(on_call) else tuple(on_call or ())
+        )
+        for name, given in (
+            ("approve", (approve,) if approve is not None else ()),
+            ("on_call", self.observers),
+        ):
             if wrong := [each for each in given if not callable(each)]:
                 raise TypeError(f"{name} takes a function; got {wrong[0]!r:.80}")
         if policy is not None:
             policy_named(policy)  # refuses an unknown name here, not at the first call
         if callable(functions):
-            raise TypeError(f"functions takes a list: functions=[{getattr(functions, '__name__', 'function')}]")
+            raise TypeError(
+                f"functions takes a list: functions=[{getattr(functions, '__name__', 'function')}]"
+            )
         names = [self.add(function).name for function in functions]
         # `add` replaces a function, as notebooks need it; in one list, two of a name are a mistake.
         if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"two functions have the name {twice[0]!r}: rename one, or use @skill(name=...)")
+            raise ValueError(
+                f"two functions have the name {twice[0]!r}: rename one, or use @skill(name=...)"
+            )
 
     def __repr__(self) -> str:
         functions = ", ".join(self._callables.without_catalog())
@@ -164,7 +219,9 @@ class SkillRuntime:
         self._callables.register(made.name, made.runner, made.contract)
         return made
 
-    def implements(self, name: str, *, contract: ContractLike | None = None) -> Callable[[_Function], _Function]:
+    def implements(
+        self, name: str, *, contract: ContractLike | None = None
+    ) -> Callable[[_Function], _Function]:
         """Register a function of the host to run *name*; the function itself is returned unchanged.
 
         It is ``function(arguments)``, which takes one mapping, or a typed function, whose parameters are the contract's
@@ -176,12 +233,16 @@ class SkillRuntime:
             TypeError: *name* is not a name, or *contract* is not a contract.
         """
         if not isinstance(name, str):
-            raise TypeError(f"implements takes the skill's name first: @runtime.implements('name'); got {name!r:.80}")
+            raise TypeError(
+                f"implements takes the skill's name first: @runtime.implements('name'); got {name!r:.80}"
+            )
         given = None if contract is None else contract_of(contract, name)
 
         def register(function: _Function) -> _Function:
             if isinstance(function, FunctionSkill):
-                self._callables.register(name, function.runner, given or function.contract)
+                self._callables.register(
+                    name, function.runner, given or function.contract
+                )
                 return function
             declared = given or self._callables.declared(name)
             runner, found = runner_for(function, declared, name)
@@ -191,7 +252,9 @@ class SkillRuntime:
                     "not annotated; annotate them, or give contract=",
                     suggested_action="Annotate the parameters, or give contract=",
                 )
-            self._callables.register(name, runner, given if declared is not None else found)
+            self._callables.register(
+                name, runner, given if declared is not None else found
+            )
             return function
 
         return register
@@ -227,7 +290,9 @@ class SkillRuntime:
         """
         return self._callables.contract(name)
 
-    def missing(self, name: str, *, grants: Grants | None = None) -> tuple[Missing, ...]:
+    def missing(
+        self, name: str, *, grants: Grants | None = None
+    ) -> tuple[Missing, ...]:
         """Return what the script of *name* lacks: an interpreter, packages, commands, variables or a grant.
 
         Empty where it is ready, or is not a script. With *grants*, as for a call with these.
@@ -251,7 +316,11 @@ class SkillRuntime:
 
     def function_skills(self, query: str | None = None) -> list[str]:
         """Return the skills that are functions of the host alone, without a SKILL.md; with *query* those that match."""
-        return self._callables.without_catalog() if query is None else self._callables.search_functions(query)
+        return (
+            self._callables.without_catalog()
+            if query is None
+            else self._callables.search_functions(query)
+        )
 
     def callable_names(self) -> list[str]:
         """Return what can be called, reading every skill's contracts; one whose contract is faulty is left out."""
@@ -292,17 +361,32 @@ class SkillRuntime:
 
     @overload
     async def call(
-        self, name: _Async[_Result], arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
+        self,
+        name: _Async[_Result],
+        arguments: Any = None,
+        *,
+        session: _Session = None,
+        **options: Unpack[CallOptions],
     ) -> SkillResponse[_Result]: ...
 
     @overload
     async def call(
-        self, name: _Plain[_Result], arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
+        self,
+        name: _Plain[_Result],
+        arguments: Any = None,
+        *,
+        session: _Session = None,
+        **options: Unpack[CallOptions],
     ) -> SkillResponse[_Result]: ...
 
     @overload
     async def call(
-        self, name: str, arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
+        self,
+        name: str,
+        arguments: Any = None,
+        *,
+        session: _Session = None,
+        **options: Unpack[CallOptions],
     ) -> SkillResponse: ...
 
     async def call(
@@ -321,7 +405,9 @@ class SkillRuntime:
         """
         request = CallRequest.of(name, arguments, session, options)
         prepared = None
-        with around(self.observers, request.name):  # outside `try`: a span must cover the failure too
+        with around(
+            self.observers, request.name
+        ):  # outside `try`: a span must cover the failure too
             try:
                 if session is not None:
                     await session.settle()
@@ -331,22 +417,39 @@ class SkillRuntime:
             except Exception as error:
                 response = self._failed(request, prepared, error)
             if session is not None:
-                response = await session.record_answer_aside(request.name, request.sent, response)
+                response = await session.record_answer_aside(
+                    request.name, request.sent, response
+                )
             return self._noted(request, prepared, response)
 
     @overload
     def call_sync(
-        self, name: _Async[_Result], arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
+        self,
+        name: _Async[_Result],
+        arguments: Any = None,
+        *,
+        session: _Session = None,
+        **options: Unpack[CallOptions],
     ) -> SkillResponse[_Result]: ...
 
     @overload
     def call_sync(
-        self, name: _Plain[_Result], arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
+        self,
+        name: _Plain[_Result],
+        arguments: Any = None,
+        *,
+        session: _Session = None,
+        **options: Unpack[CallOptions],
     ) -> SkillResponse[_Result]: ...
 
     @overload
     def call_sync(
-        self, name: str, arguments: Any = None, *, session: _Session = None, **options: Unpack[CallOptions]
+        self,
+        name: str,
+        arguments: Any = None,
+        *,
+        session: _Session = None,
+        **options: Unpack[CallOptions],
     ) -> SkillResponse: ...
 
     def call_sync(
@@ -371,7 +474,11 @@ class SkillRuntime:
                 if isinstance(runner, FunctionRunner) and not runner.is_async:
                     # In this thread: starting an event loop for a plain function would cost more than the call.
                     output = runner.run_here(prepared.arguments, prepared.context(None))
-                    output = run_to_end(_awaited, output) if inspect.isawaitable(output) else output
+                    output = (
+                        run_to_end(_awaited, output)
+                        if inspect.isawaitable(output)
+                        else output
+                    )
                 else:
                     output = run_to_end(run_approved, prepared, self._approve)
                 response = self.finish(prepared, output)
@@ -412,17 +519,23 @@ class SkillRuntime:
         granted = options.get("grants")
         if granted is None:
             return Prepared(request, target, accepted, arguments, timeout, watched, {})
-        return Prepared(request, target, accepted, arguments, timeout, watched, {}, grants=granted)
+        return Prepared(
+            request, target, accepted, arguments, timeout, watched, {}, grants=granted
+        )
 
     def _files_of(
         self, target: Target, workspace: Workspace, arguments: dict[str, Any]
     ) -> tuple[WatchedWorkspace | CallFiles, dict[str, Any]]:
         """Return where one call of *target* works, and the arguments as its script finds the files that they name."""
         if not target.needs_approval or self._shares_workspace or target.skill is None:
-            return WatchedWorkspace(workspace, is_untrusted=target.needs_approval), arguments
+            return WatchedWorkspace(
+                workspace, is_untrusted=target.needs_approval
+            ), arguments
         from skillruntime.runtime.own_directory import CallFiles, own_directory
 
-        files = CallFiles(own_directory(workspace, target.skill.name, self._script_limits.workspace))
+        files = CallFiles(
+            own_directory(workspace, target.skill.name, self._script_limits.workspace)
+        )
         return files, files.with_named_files(arguments)
 
     def finish(self, prepared: Prepared, output: Any) -> SkillResponse:
@@ -433,38 +546,61 @@ class SkillRuntime:
         """
         returned = output.data if isinstance(output, SkillResponse) else output
         runner = prepared.target.runner
-        plain = runner.to_plain(returned) if isinstance(runner, FunctionRunner) else returned
+        plain = (
+            runner.to_plain(returned)
+            if isinstance(runner, FunctionRunner)
+            else returned
+        )
         prepared.target.contract.check(plain)
         metadata = call_metadata(prepared.request, prepared.target, prepared)
         if isinstance(output, SkillResponse):
-            return dataclasses.replace(output, data=returned, metadata={**metadata, **(output.metadata or {})})
+            return dataclasses.replace(
+                output, data=returned, metadata={**metadata, **(output.metadata or {})}
+            )
         status, errors = read_reported(plain)
         # A caller in Python gets the function's own model back.
         data = data_of(plain, status) if status == "failed" else returned
-        return SkillResponse(status, data=data, errors=prepared.explained(errors), metadata=metadata)
+        return SkillResponse(
+            status, data=data, errors=prepared.explained(errors), metadata=metadata
+        )
 
-    def _failed(self, request: CallRequest, prepared: Prepared | None, error: Exception) -> SkillResponse:
+    def _failed(
+        self, request: CallRequest, prepared: Prepared | None, error: Exception
+    ) -> SkillResponse:
         """Return the envelope of a call that was refused or failed: every exception becomes an answer here."""
         error = unwrapped(error)
         let_through = request.options.get("let_through")
         # LangGraph's interrupt is an exception; enveloped, it would never reach the graph.
         if let_through is not None and let_through(error):
             raise error
-        target = self._callables.known_target(request.name) if prepared is None else prepared.target
+        target = (
+            self._callables.known_target(request.name)
+            if prepared is None
+            else prepared.target
+        )
         metadata = call_metadata(request, target, prepared)
         if isinstance(error, ReportedFailureError):
             status, errors = read_reported({"status": "failed", **error.document})
             errors = errors if prepared is None else prepared.explained(errors)
-            return SkillResponse(status, data=data_of(error.document, status), errors=errors, metadata=metadata)
+            return SkillResponse(
+                status,
+                data=data_of(error.document, status),
+                errors=errors,
+                metadata=metadata,
+            )
         errors = to_errors(error, request.name)
         if prepared is not None:
             errors = prepared.explained(errors)
         elif request.session is not None:
-            times = request.session.count_refusal(request.name, request.sent, request.options.get("version"))
+            times = request.session.count_refusal(
+                request.name, request.sent, request.options.get("version")
+            )
             errors[0] = repeated(errors[0], times)
         return SkillResponse.failed(*errors, metadata=metadata)
 
-    def _noted(self, request: CallRequest, prepared: Prepared | None, response: SkillResponse) -> SkillResponse:
+    def _noted(
+        self, request: CallRequest, prepared: Prepared | None, response: SkillResponse
+    ) -> SkillResponse:
         """Return the answer, after the observers and the log, if there are any, received its record."""
         if self.observers or is_logging():
             notify(self.observers, CallRecord.of(request, prepared, response))

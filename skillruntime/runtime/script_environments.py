@@ -20,7 +20,11 @@ from pathlib import Path
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.derive.inline_metadata import parse_inline_metadata
-from skillruntime.errors import InvalidSkillError, ResourceNotFoundError, ToolNotAvailableError
+from skillruntime.errors import (
+    InvalidSkillError,
+    ResourceNotFoundError,
+    ToolNotAvailableError,
+)
 from skillruntime.runtime.temporary import remove_tree
 
 __all__ = ["environment_of", "lock_name", "prepare_script", "scripts_with_packages"]
@@ -28,7 +32,8 @@ __all__ = ["environment_of", "lock_name", "prepare_script", "scripts_with_packag
 _TIMEOUT = 600.0  # seconds for uv: it may download hundreds of megabytes
 # Credentials of the host reach uv only by its own variables; a lock may name any server.
 _PASSED = re.compile(
-    r"UV_\w+|(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_\w+|PATH|HOME|XDG_\w+|LANG|LC_ALL|SYSTEMROOT", re.IGNORECASE
+    r"UV_\w+|(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_\w+|PATH|HOME|XDG_\w+|LANG|LC_ALL|SYSTEMROOT",
+    re.IGNORECASE,
 )
 
 
@@ -46,12 +51,18 @@ def environment_of(lock: bytes) -> Path | None:
 def scripts_with_packages(skill: Skill) -> list[str]:
     """Return the scripts of *skill* that declare packages: those its contracts run, and those beside them."""
     found = []
-    named = [str(contract.run["script"]) for contract in skill.contracts.values() if "script" in contract.run]
+    named = [
+        str(contract.run["script"])
+        for contract in skill.contracts.values()
+        if "script" in contract.run
+    ]
     for path in dict.fromkeys((*named, *(each.path for each in skill.resources()))):
         if path.endswith(".py"):
             with suppress(ResourceNotFoundError):
                 source = skill.read_resource_bytes(path)
-                if parse_inline_metadata(source.decode("utf-8", "replace")).dependencies:
+                if parse_inline_metadata(
+                    source.decode("utf-8", "replace")
+                ).dependencies:
                     found.append(path)
     return found
 
@@ -87,10 +98,24 @@ def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
         Path(lock_name(str(path))).write_bytes(lock)
         environment = building / "environment"
         _run(
-            [program, "venv", "--quiet", "--no-config", "--no-python-downloads", "--python", sys.executable],
+            [
+                program,
+                "venv",
+                "--quiet",
+                "--no-config",
+                "--no-python-downloads",
+                "--python",
+                sys.executable,
+            ],
             environment,
         )
-        options = ("--active", "--locked", "--no-build", "--no-config", "--no-python-downloads")
+        options = (
+            "--active",
+            "--locked",
+            "--no-build",
+            "--no-config",
+            "--no-python-downloads",
+        )
         _run([program, "sync", "--quiet", "--script", str(path), *options], environment)
         try:
             environment.rename(target)
@@ -103,7 +128,9 @@ def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
 
 
 def _run(command: list[str], environment: Path) -> None:
-    variables = {name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)}
+    variables = {
+        name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)
+    }
     done = subprocess.run(
         command,
         env={**variables, "VIRTUAL_ENV": str(environment)},
@@ -135,8 +162,18 @@ def _lock_of(skill: Skill, script: str) -> bytes:
 def _directory(lock: bytes) -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     # The bytes of the lock are part of what was approved; another Python needs other wheels.
-    parts = (lock, sys.version.encode(), os.path.realpath(sys.executable).encode(), platform.machine().encode())
-    return Path(cache, "skillruntime", "environments", hashlib.sha256(b"\0".join(parts)).hexdigest()[:32])
+    parts = (
+        lock,
+        sys.version.encode(),
+        os.path.realpath(sys.executable).encode(),
+        platform.machine().encode(),
+    )
+    return Path(
+        cache,
+        "skillruntime",
+        "environments",
+        hashlib.sha256(b"\0".join(parts)).hexdigest()[:32],
+    )
 
 
 def _parsed(lock: bytes) -> dict[str, object]:
@@ -144,7 +181,8 @@ def _parsed(lock: bytes) -> dict[str, object]:
         return tomllib.loads(lock.decode("utf-8"))
     except (ValueError, RecursionError):
         raise InvalidSkillError(
-            "The lock of the script is not one that uv wrote", suggested_action="Run: uv lock --script SCRIPT"
+            "The lock of the script is not one that uv wrote",
+            suggested_action="Run: uv lock --script SCRIPT",
         ) from None
 
 
@@ -159,7 +197,9 @@ def _require_wheels(lock: bytes) -> None:
         source = package.get("source", {})
         # A path that is relative to the script's directory would be another one where uv reads the lock.
         is_remote = "://" in str(source.get("registry", "")) or "url" in source
-        if not (is_remote or os.path.isabs(str(source.get("registry", "")))) or not package.get("wheels"):  # noqa: PTH117
+        if not (
+            is_remote or os.path.isabs(str(source.get("registry", "")))  # noqa: PTH117
+        ) or not package.get("wheels"):
             raise InvalidSkillError(
                 f"The lock takes {package.get('name')!r} from somewhere other than an index of wheels",
                 suggested_action="Declare only packages that have wheels, and run: uv lock --script SCRIPT",

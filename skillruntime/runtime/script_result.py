@@ -13,7 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from skillruntime.catalog.visibility import hidden_characters, listed_kinds, visible_text
+from skillruntime.catalog.visibility import (
+    hidden_characters,
+    listed_kinds,
+    visible_text,
+)
 from skillruntime.derive.script_output import read_output
 from skillruntime.errors import SkillOutputError
 from skillruntime.runtime.sandbox.protocol import Finished
@@ -66,12 +70,20 @@ class Said(NamedTuple):
         text = self.text()
         if "\n" not in text:
             return {}
-        return {"stderr": text if len(text) <= _QUOTED_TAIL else "..." + text[-_QUOTED_TAIL:]}
+        return {
+            "stderr": text
+            if len(text) <= _QUOTED_TAIL
+            else "..." + text[-_QUOTED_TAIL:]
+        }
 
 
 def worth_masking(secrets: Iterable[str]) -> list[str]:
     """Return those of *secrets* that do not occur in any text, the longest first: one may contain another."""
-    return sorted((each for each in secrets if len(each) >= _SHORTEST_SECRET), key=len, reverse=True)
+    return sorted(
+        (each for each in secrets if len(each) >= _SHORTEST_SECRET),
+        key=len,
+        reverse=True,
+    )
 
 
 def without(finished: Finished, secrets: Iterable[str]) -> Finished:
@@ -82,18 +94,33 @@ def without(finished: Finished, secrets: Iterable[str]) -> Finished:
     stdout, stderr = finished.stdout, finished.stderr
     for secret in worth_masking(secrets):
         # As JSON writes it, and as Python's tracebacks do: KeyError and `{secret!r}` show the repr.
-        escaped = (json.dumps(secret), json.dumps(secret, ensure_ascii=False), repr(secret), ascii(secret))
+        escaped = (
+            json.dumps(secret),
+            json.dumps(secret, ensure_ascii=False),
+            repr(secret),
+            ascii(secret),
+        )
         for text in dict.fromkeys((secret, *(each[1:-1] for each in escaped))):
             stdout = stdout.replace(os.fsencode(text), b"***")
             stderr = stderr.replace(os.fsencode(text), b"***")
     return replace(finished, stdout=stdout, stderr=stderr)
 
 
-def shortened_paths(*named: tuple[Path, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
+def shortened_paths(
+    *named: tuple[Path, str],
+) -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return what to write in place of the host's paths: those of *named*, of Python and of the home directory."""
     pairs = [(str(path), short) for path, short in named]
-    pairs += [(sys.prefix, "python"), (sys.base_prefix, "python"), (str(Path.home()), "~")]
-    return tuple((re.compile(rf"{re.escape(path)}(?![\w.-])"), short) for path, short in pairs if len(path) > 1)
+    pairs += [
+        (sys.prefix, "python"),
+        (sys.base_prefix, "python"),
+        (str(Path.home()), "~"),
+    ]
+    return tuple(
+        (re.compile(rf"{re.escape(path)}(?![\w.-])"), short)
+        for path, short in pairs
+        if len(path) > 1
+    )
 
 
 def how_it_ended(exit_code: int) -> str:
@@ -141,7 +168,10 @@ def parse_json_output(finished: Finished, said: Said) -> Any:
         if besides:
             raise SkillOutputError(
                 f"The script printed more than its JSON result: {_quoted(besides, _QUOTED_LINE)}",
-                details={"printed": capped(visible_text(besides), _QUOTED_TAIL), **said.details()},
+                details={
+                    "printed": capped(visible_text(besides), _QUOTED_TAIL),
+                    **said.details(),
+                },
                 suggested_action="Tell the user that the skill is at fault: it must write this to stderr",
             ) from error
         begins = finished.stdout[:400].decode("utf-8", "replace")
@@ -166,7 +196,11 @@ def reported_failure(stdout: str) -> dict[str, Any] | None:
     if not isinstance(document, dict):
         return None
     has_errors = isinstance(document.get("errors"), list) and bool(document["errors"])
-    return document if has_errors or document.get("status") in ("failed", "partial_success") else None
+    return (
+        document
+        if has_errors or document.get("status") in ("failed", "partial_success")
+        else None
+    )
 
 
 def capped(text: str, limit: int) -> str:
@@ -181,7 +215,9 @@ def _quoted(text: str, limit: int) -> str:
     ("'Loading'", 'hidden characters (control character 2)')
     """
     shown = visible_text(text).strip()
-    return repr(capped(shown, limit)) if shown else listed_kinds(hidden_characters(text))
+    return (
+        repr(capped(shown, limit)) if shown else listed_kinds(hidden_characters(text))
+    )
 
 
 def _strict_json(text: str) -> Any:
@@ -229,7 +265,9 @@ def text_besides_result(stdout: str) -> str | None:
             except (ValueError, RecursionError):
                 pass
             else:
-                rest = "\n".join(part for part in (stdout[:at].strip(), stdout[end:].strip()) if part)
+                rest = "\n".join(
+                    part for part in (stdout[:at].strip(), stdout[end:].strip()) if part
+                )
                 # With two values there is no telling which one is the result.
                 return None if text_besides_result(stdout[end:]) is not None else rest
         start += len(line)

@@ -45,7 +45,12 @@ from skillruntime.runtime.readiness import (
     refuse_if_missing,
 )
 from skillruntime.runtime.runners import CallContext, ReportedFailureError
-from skillruntime.runtime.sandbox.protocol import Finished, Limits, Sandbox, SandboxCommand
+from skillruntime.runtime.sandbox.protocol import (
+    Finished,
+    Limits,
+    Sandbox,
+    SandboxCommand,
+)
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 from skillruntime.runtime.sandbox.without_links import WritablePathError
 from skillruntime.runtime.script_result import (
@@ -68,7 +73,9 @@ __all__ = ["ScriptRunner"]
 _log = logging.getLogger("skillruntime.runtime")
 
 # Names alone: the script writes this text, and the error asks the user to install what it names.
-_MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE)
+_MISSING_MODULE = re.compile(
+    r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +97,22 @@ class ScriptRunner:
 
     stops_when_cancelled = True
 
-    def missing(self, grants: Grants, code: SkillCopy | None = None) -> tuple[Missing, ...]:
+    def missing(
+        self, grants: Grants, code: SkillCopy | None = None
+    ) -> tuple[Missing, ...]:
         """Return what the script lacks on this machine if it is granted *grants*; *code* is its copy, if there is one.
 
         The host's other variables count as granted.
         """
         granted = grants | self.grants | Grants(environment=self.environment)
         trusted = self.skill.trusted
-        return missing_of(self.contract, self._source(code), granted, is_trusted=trusted, skill=self.skill.name)
+        return missing_of(
+            self.contract,
+            self._source(code),
+            granted,
+            is_trusted=trusted,
+            skill=self.skill.name,
+        )
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Run the script once and return the JSON value that it printed.
@@ -113,41 +128,78 @@ class ScriptRunner:
         pinned = self.skill.verify()
         if pinned is not None and self.skill.trusted and context.code is None:
             # Of a frozen skill the bytes run that were hashed, and not what is in its directory by then.
-            with await anyio.to_thread.run_sync(copy_skill, self.skill, self.contract) as code:
+            with await anyio.to_thread.run_sync(
+                copy_skill, self.skill, self.contract
+            ) as code:
                 return await self(arguments, replace(context, code=code))
         if not self.skill.trusted and context.code is None:
             # By construction: the files of an untrusted skill are never run where they lie.
-            raise AccessDeniedError(f"The script of the untrusted skill {self.skill.name!r} was not approved")
+            raise AccessDeniedError(
+                f"The script of the untrusted skill {self.skill.name!r} was not approved"
+            )
         if pinned is not None and context.code is not None:
             context.code.require(pinned, self.skill.name)
         # Again, although the call was prepared with it: a variable or a package may be gone since the host was asked.
         grants = context.grants | self.grants
         refuse_if_missing(self.missing(grants, context.code))
-        directory = self.skill.directory.resolve() if context.code is None else context.code.directory
-        script = self._trusted_script(directory) if context.code is None else context.code.script(self._shown)
+        directory = (
+            self.skill.directory.resolve()
+            if context.code is None
+            else context.code.directory
+        )
+        script = (
+            self._trusted_script(directory)
+            if context.code is None
+            else context.code.script(self._shown)
+        )
         line, words = _command_line(self.contract, arguments)
         # surrogatepass: a model may send half of a surrogate pair, and the script decides what it makes of it.
-        stdin = b"" if line else json.dumps(arguments, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        workspace = context.workspace if self.skill.trusted else await anyio.to_thread.run_sync(context.open_workspace)
+        stdin = (
+            b""
+            if line
+            else json.dumps(arguments, ensure_ascii=False).encode(
+                "utf-8", "surrogatepass"
+            )
+        )
+        workspace = (
+            context.workspace
+            if self.skill.trusted
+            else await anyio.to_thread.run_sync(context.open_workspace)
+        )
         sandbox = await self._sandbox(context)
         variables = self._variables(grants)
-        command = self._command((str(script), *words), stdin, workspace, variables, context, sandbox)
+        command = self._command(
+            (str(script), *words), stdin, workspace, variables, context, sandbox
+        )
         # Before it runs, so that an execution that is cancelled or does not start is recorded with its level too.
         context.execution["sandbox"] = sandbox.level
         if recorded := grants.to_dict():
             context.execution["grants"] = recorded
-        secrets = [command.environment[name] for name in variables if self._is_secret(name, command)]
+        secrets = [
+            command.environment[name]
+            for name in variables
+            if self._is_secret(name, command)
+        ]
         context.execution["secrets"] = worth_masking(secrets)
         finished = await self._run(sandbox, command, context)
         # Before anything reads the output: no error, log or result is made of text that still has them.
         finished = without(finished, secrets)
-        said = Said(finished, shortened_paths((directory, self.skill.name), (workspace, "workspace")))
+        said = Said(
+            finished,
+            shortened_paths((directory, self.skill.name), (workspace, "workspace")),
+        )
         if finished.stderr:
             _log.debug("%s wrote to stderr:\n%s", context.name, said.text())
         self._refuse_excess(finished, said)
         if finished.exit_code != 0:
-            self._refuse_failure(finished, said, script, self._withheld(variables), line)
-        return parse_json_output(finished, said) if line is None else parse_text_output(finished.stdout)
+            self._refuse_failure(
+                finished, said, script, self._withheld(variables), line
+            )
+        return (
+            parse_json_output(finished, said)
+            if line is None
+            else parse_text_output(finished.stdout)
+        )
 
     def _command(
         self,
@@ -165,22 +217,32 @@ class ScriptRunner:
         environment = script_environment(variables, is_confined=sandbox.level != "none")
         if sandbox.level != "none" and interpreter:
             # A script that starts `python` again means the interpreter that runs it, with its packages.
-            environment["PATH"] = f"{Path(interpreter[0]).parent}{os.pathsep}{environment['PATH']}"
+            environment["PATH"] = (
+                f"{Path(interpreter[0]).parent}{os.pathsep}{environment['PATH']}"
+            )
         return SandboxCommand(
             (*interpreter, *words),
             workspace,
             stdin,
             environment,
-            skills=(self.skill.directory.resolve() if context.code is None else context.code.directory,),
+            skills=(
+                self.skill.directory.resolve()
+                if context.code is None
+                else context.code.directory,
+            ),
             readable=interpreter_paths(interpreter[0]) if interpreter else (),
             writable=(workspace, *map(Path, grants.write)),
             limits=self.limits,
             network=grants.network,
         )
 
-    async def _run(self, sandbox: Sandbox, command: SandboxCommand, context: CallContext) -> Finished:
+    async def _run(
+        self, sandbox: Sandbox, command: SandboxCommand, context: CallContext
+    ) -> Finished:
         try:
-            return await sandbox.run(command, on_stopped=partial(context.execution.__setitem__, "stopped"))
+            return await sandbox.run(
+                command, on_stopped=partial(context.execution.__setitem__, "stopped")
+            )
         except WritablePathError as error:
             raise AccessDeniedError(
                 f"The script is not started: the directory {error.strerror}",
@@ -194,7 +256,11 @@ class ScriptRunner:
 
     async def _sandbox(self, context: CallContext) -> Sandbox:
         """Return where this script runs: decided by the host and the skill's source, never by the call."""
-        if self.skill.trusted and not self.sandbox_trusted and not context.has_untrusted_files():
+        if (
+            self.skill.trusted
+            and not self.sandbox_trusted
+            and not context.has_untrusted_files()
+        ):
             return PlainProcess()
         from skillruntime.runtime.sandbox.levels import open_sandbox  # imports ctypes
 
@@ -208,11 +274,17 @@ class ScriptRunner:
 
     def _withheld(self, given: tuple[str, ...]) -> list[str]:
         """Return the variables that the contract names as optional, that are set here, and that were not given."""
-        return [name for name in requirements_of(self.contract).optional if name in os.environ and name not in given]
+        return [
+            name
+            for name in requirements_of(self.contract).optional
+            if name in os.environ and name not in given
+        ]
 
     def _is_secret(self, name: str, command: SandboxCommand) -> bool:
         """Whether the value of a variable is kept out of results: what a contract must have, or a secret's name."""
-        is_secret = name in requirements_of(self.contract).environment or is_secret_name(name)
+        is_secret = name in requirements_of(
+            self.contract
+        ).environment or is_secret_name(name)
         return is_secret and name in command.environment
 
     def _source(self, code: SkillCopy | None) -> Source:
@@ -228,7 +300,9 @@ class ScriptRunner:
     def _trusted_script(self, directory: Path) -> Path:
         script: Path = (directory / self._shown).resolve()
         if not script.is_relative_to(directory):
-            raise InvalidSkillError(f"The contract's run.script {self._shown!r} lies outside the skill")
+            raise InvalidSkillError(
+                f"The contract's run.script {self._shown!r} lies outside the skill"
+            )
         return script
 
     def _refuse_excess(self, finished: Finished, said: Said) -> None:
@@ -236,7 +310,11 @@ class ScriptRunner:
         if finished.flooded:
             raise ToolExecutionError(
                 f"The script printed more than {self.limits.stdout:,} bytes and was stopped; the rest was cut off",
-                details={"stdout_bytes_kept": self.limits.stdout, "cut": True, **said.details()},
+                details={
+                    "stdout_bytes_kept": self.limits.stdout,
+                    "cut": True,
+                    **said.details(),
+                },
                 suggested_action="Ask for less at once: a smaller range, fewer items, or a file as the result",
             )
         if finished.full:
@@ -248,7 +326,12 @@ class ScriptRunner:
             )
 
     def _refuse_failure(
-        self, finished: Finished, said: Said, script: Path, withheld: list[str], line: CommandLine | None
+        self,
+        finished: Finished,
+        said: Said,
+        script: Path,
+        withheld: list[str],
+        line: CommandLine | None,
     ) -> NoReturn:
         # A parser ends with its fault on stderr: that is the model's mistake, not the script's.
         if line is not None:
@@ -259,7 +342,9 @@ class ScriptRunner:
         how = how_it_ended(finished.exit_code)
         last = said.last_line()
         raise ToolExecutionError(
-            f"The script {how}: {last}" if last else f"The script {how} and said nothing",
+            f"The script {how}: {last}"
+            if last
+            else f"The script {how} and said nothing",
             details={
                 "exit_code": finished.exit_code,
                 **said.details(),
@@ -267,19 +352,25 @@ class ScriptRunner:
             },
             suggested_action=TELL
             + (
-                f". It ran without {', '.join(withheld)}: " + how_to_grant(self.skill.name, withheld)
+                f". It ran without {', '.join(withheld)}: "
+                + how_to_grant(self.skill.name, withheld)
                 if withheld
                 else ""
             ),
         )
 
 
-def _command_line(contract: Contract, arguments: dict[str, Any]) -> tuple[CommandLine | None, list[str]]:
+def _command_line(
+    contract: Contract, arguments: dict[str, Any]
+) -> tuple[CommandLine | None, list[str]]:
     """Return what is on the command line of the contract's script, and the words that *arguments* become there."""
     declared = contract.run.get("command_line")
     if declared is None:
         return None, []
-    from skillruntime.derive.command_line import CommandLine, to_argv  # most contracts have none
+    from skillruntime.derive.command_line import (
+        CommandLine,
+        to_argv,
+    )  # most contracts have none
 
     line = CommandLine.from_dict(declared)
     return line, to_argv(line, arguments)
@@ -307,4 +398,6 @@ def _refuse_usage(exit_code: int, said: str, line: CommandLine) -> None:
 
     errors = read_failure(exit_code, said, line)
     if errors[0].code is not ErrorCode.TOOL_EXECUTION_FAILED:
-        raise SkillInputError("The script's own parser refused the arguments", skill_errors=errors)
+        raise SkillInputError(
+            "The script's own parser refused the arguments", skill_errors=errors
+        )

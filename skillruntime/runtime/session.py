@@ -16,7 +16,13 @@ from skillruntime.catalog.rendering import Rendered
 from skillruntime.catalog.resources import media_type, read_bytes
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse, to_plain
-from skillruntime.errors import AccessDeniedError, ResourceNotFoundError, SkillError, SkillRuntimeError, TokenLimitError
+from skillruntime.errors import (
+    AccessDeniedError,
+    ResourceNotFoundError,
+    SkillError,
+    SkillRuntimeError,
+    TokenLimitError,
+)
 from skillruntime.runtime.activation import (
     ActiveSkill,
     as_text,
@@ -81,7 +87,9 @@ class SkillSession:
         # Not a counter: it is in logs and spans of several processes.
         self.id = os.urandom(16).hex()
         self.key = self.id if key is None else key
-        self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
+        self.workspace = (
+            workspace if isinstance(workspace, Workspace) else Workspace(workspace)
+        )
         self.limits = limits
         self._reports_tokens = report_tokens
         self._ledger = TokenLedger(limits, model=model, read_on=_READ_ON)
@@ -99,7 +107,9 @@ class SkillSession:
         return self  # a copied toolkit is in the same conversation, whose tokens are counted once
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a SkillSession cannot be pickled: it holds locks of this process; keep its conversation here")
+        raise TypeError(
+            "a SkillSession cannot be pickled: it holds locks of this process; keep its conversation here"
+        )
 
     @property
     def active(self) -> Mapping[str, ActiveSkill]:
@@ -116,19 +126,29 @@ class SkillSession:
             return self._ledger
 
     def render_catalog(
-        self, budget_tokens: int | None = None, style: str = "compact", *, pins: tuple[str, ...] = ()
+        self,
+        budget_tokens: int | None = None,
+        style: str = "compact",
+        *,
+        pins: tuple[str, ...] = (),
     ) -> Rendered:
         """Return the catalog as a model reads it, within *budget_tokens* and what may still be spent."""
         # One lock for what is left and what is spent: two threads must not both spend the same tokens.
         with self._lock:
             left = self.ledger.remaining(Tier.CATALOG) if self.limits else None
-            budget = min((one for one in (budget_tokens, left) if one is not None), default=None)
+            budget = min(
+                (one for one in (budget_tokens, left) if one is not None), default=None
+            )
             rendered = self.fit_catalog(budget, style, pins=pins)
             self.record_catalog(rendered)
             return rendered
 
     def fit_catalog(
-        self, budget_tokens: int | None = None, style: str = "compact", *, pins: tuple[str, ...] = ()
+        self,
+        budget_tokens: int | None = None,
+        style: str = "compact",
+        *,
+        pins: tuple[str, ...] = (),
     ) -> Rendered:
         """Return the catalog within *budget_tokens*, and record nothing.
 
@@ -137,7 +157,9 @@ class SkillSession:
         catalog = self._runtime.catalog
         # No entry is shorter than a token: ten thousand need not be written to see that they do not fit.
         if budget_tokens is not None and len(catalog) > budget_tokens:
-            return catalog.render(budget_tokens, style, pins=pins, count=self._ledger.count)
+            return catalog.render(
+                budget_tokens, style, pins=pins, count=self._ledger.count
+            )
         whole = catalog.render(None, style, pins=pins)
         # The estimate errs on the high side on English text; a tenth more covers scripts where it does not.
         if budget_tokens is None or whole.tokens * 1.1 <= budget_tokens:
@@ -149,7 +171,11 @@ class SkillSession:
         self._admit(Tier.CATALOG, "catalog", rendered.text)
 
     def activate(
-        self, name: str, *, to_tool_name: Callable[[str], str] = str, to_schema: ToSchema | None = None
+        self,
+        name: str,
+        *,
+        to_tool_name: Callable[[str], str] = str,
+        to_schema: ToSchema | None = None,
     ) -> str:
         """Return the skill's instructions, files and callable tools, as a model reads them.
 
@@ -163,9 +189,13 @@ class SkillSession:
         with self._noted(Operation.LOAD, name):
             skill = self._runtime.open_skill(name)
             digest = fingerprint(skill)
-            with self._lock:  # LangGraph runs the tool calls of one message in parallel threads
+            with (
+                self._lock
+            ):  # LangGraph runs the tool calls of one message in parallel threads
                 if self._shown.get(skill.name) == digest:
-                    text = f"{skill.name!r} is already active; its instructions are above."
+                    text = (
+                        f"{skill.name!r} is already active; its instructions are above."
+                    )
                 else:
                     text = render_activation(skill, to_tool_name, to_schema)
                 return self._shown_as(skill, digest, text)
@@ -191,13 +221,21 @@ class SkillSession:
         with self._noted(Operation.LOAD, name):
             skill = self._runtime.open_skill(name)
             if skill.skill is not None and not skill.skill.metadata.user_invocable:
-                raise AccessDeniedError(f"The skill {skill.name!r} is not for people to start")
-            text = render_activation(with_arguments(skill, arguments), to_tool_name, to_schema)
+                raise AccessDeniedError(
+                    f"The skill {skill.name!r} is not for people to start"
+                )
+            text = render_activation(
+                with_arguments(skill, arguments), to_tool_name, to_schema
+            )
             with self._lock:
                 return self._shown_as(skill, fingerprint(skill), text)
 
     def render_again(
-        self, name: str, *, to_tool_name: Callable[[str], str] = str, to_schema: ToSchema | None = None
+        self,
+        name: str,
+        *,
+        to_tool_name: Callable[[str], str] = str,
+        to_schema: ToSchema | None = None,
     ) -> str:
         """Return the instructions of *name* once more, for a conversation that was trimmed or summarised.
 
@@ -206,7 +244,9 @@ class SkillSession:
         Raises:
             SkillNotFoundError: the skill is gone.
         """
-        text = render_activation(self._runtime.open_skill(name), to_tool_name, to_schema)
+        text = render_activation(
+            self._runtime.open_skill(name), to_tool_name, to_schema
+        )
         try:
             return self._admitted(Tier.BODY, name, text)
         except TokenLimitError as error:
@@ -233,7 +273,9 @@ class SkillSession:
             TokenLimitError: it does not fit what may still be spent.
         """
         with self._noted(Operation.READ, name, path):
-            return self._admitted(Tier.RESOURCE, f"{name}/{path}", self._resource(name, path))
+            return self._admitted(
+                Tier.RESOURCE, f"{name}/{path}", self._resource(name, path)
+            )
 
     def images(self, response: SkillResponse) -> list[Image]:
         """Return the images that go with *response* to a model that takes images: those made, or the one that was read.
@@ -242,7 +284,9 @@ class SkillSession:
         """
         left = self._runtime.image_bytes
         found: list[Image] = []
-        for path, read in self._image_files(response.metadata or {}) if left > 0 else ():
+        for path, read in (
+            self._image_files(response.metadata or {}) if left > 0 else ()
+        ):
             with suppress(SkillRuntimeError):  # gone, or reached through a link
                 data = read(path)
                 kind = image_type(data)
@@ -259,7 +303,9 @@ class SkillSession:
             TokenLimitError: it does not fit what may still be spent.
         """
         with self._lock:
-            return _text_of((self._ledger if self.limits is None else self.ledger).read_on(handle))
+            return _text_of(
+                (self._ledger if self.limits is None else self.ledger).read_on(handle)
+            )
 
     def has_page(self, handle: str) -> bool:
         """Whether *handle* is that of a text that was cut, and is still kept."""
@@ -277,11 +323,15 @@ class SkillSession:
         with self._lock:
             return self.ledger.admit(Tier.SCHEMA, name, schema).refusal
 
-    async def call(self, name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
+    async def call(
+        self, name: str, arguments: Any, **options: Unpack[CallOptions]
+    ) -> SkillResponse:
         """Call a skill within this session, as `SkillRuntime.call` does."""
         return await self._runtime.call(name, arguments, session=self, **options)
 
-    def call_sync(self, name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
+    def call_sync(
+        self, name: str, arguments: Any, **options: Unpack[CallOptions]
+    ) -> SkillResponse:
         """Call a skill within this session, as `SkillRuntime.call_sync` does."""
         return self._runtime.call_sync(name, arguments, session=self, **options)
 
@@ -302,7 +352,9 @@ class SkillSession:
                 suggested_action="Answer with the results you have",
             )
 
-    def record_answer(self, name: str, arguments: Any, response: SkillResponse) -> SkillResponse:
+    def record_answer(
+        self, name: str, arguments: Any, response: SkillResponse
+    ) -> SkillResponse:
         """Record a call and its answer, and return the answer, or the refusal of a result for which no token is left.
 
         ``data`` stays whole. Of a result that is longer than a page, ``metadata.page`` is what a model is shown, and
@@ -313,11 +365,15 @@ class SkillSession:
             return self._recorded(name, as_text(arguments), response, text)
         return self._recorded_later(name, as_text(arguments), response, text)
 
-    async def record_answer_aside(self, name: str, arguments: Any, response: SkillResponse) -> SkillResponse:
+    async def record_answer_aside(
+        self, name: str, arguments: Any, response: SkillResponse
+    ) -> SkillResponse:
         """Do as `record_answer` does, without counting on the event loop."""
         text = self._written(response)
         if text is not None and self._is_counted_now(response, text):
-            return await _in_thread(lambda: self._recorded(name, as_text(arguments), response, text))
+            return await _in_thread(
+                lambda: self._recorded(name, as_text(arguments), response, text)
+            )
         return self._recorded_later(name, as_text(arguments), response, text)
 
     async def settle(self) -> None:
@@ -341,16 +397,23 @@ class SkillSession:
         self.close()
 
     @contextmanager
-    def _noted(self, operation: Operation, name: str, path: str | None = None) -> Iterator[None]:
+    def _noted(
+        self, operation: Operation, name: str, path: str | None = None
+    ) -> Iterator[None]:
         """Have the runtime's observers learn how what is done within it ended."""
         began = start()
         try:
             yield
         except SkillRuntimeError as error:
-            record = record_of(operation, str(name), began, error, path=path, session_id=self.id)
+            record = record_of(
+                operation, str(name), began, error, path=path, session_id=self.id
+            )
             notify(self._runtime.observers, record)
             raise
-        notify(self._runtime.observers, record_of(operation, name, began, path=path, session_id=self.id))
+        notify(
+            self._runtime.observers,
+            record_of(operation, name, began, path=path, session_id=self.id),
+        )
 
     def _written(self, response: SkillResponse) -> str | None:
         """Return the answer as JSON; None where it is not recorded."""
@@ -358,7 +421,11 @@ class SkillSession:
             return None
         try:
             return response.to_json()
-        except (TypeError, ValueError, RecursionError):  # the adapter that writes it for a model reports this
+        except (
+            TypeError,
+            ValueError,
+            RecursionError,
+        ):  # the adapter that writes it for a model reports this
             return None
 
     def _is_counted_now(self, response: SkillResponse, text: str) -> bool:
@@ -367,14 +434,25 @@ class SkillSession:
             return True
         page = self._ledger.page_tokens(Tier.RESULT)
         # A token has a byte at least.
-        return response.ok and page is not None and len(text.encode("utf-8", "surrogatepass")) > page
+        return (
+            response.ok
+            and page is not None
+            and len(text.encode("utf-8", "surrogatepass")) > page
+        )
 
-    def _recorded_later(self, name: str, sent: str, response: SkillResponse, text: str | None) -> SkillResponse:
+    def _recorded_later(
+        self, name: str, sent: str, response: SkillResponse, text: str | None
+    ) -> SkillResponse:
         if text is not None:
-            self._wait(lambda: self._ledger.record_call(name, sent, text, ok=response.ok), len(text) + len(sent))
+            self._wait(
+                lambda: self._ledger.record_call(name, sent, text, ok=response.ok),
+                len(text) + len(sent),
+            )
         return response
 
-    def _recorded(self, name: str, sent: str, response: SkillResponse, text: str) -> SkillResponse:
+    def _recorded(
+        self, name: str, sent: str, response: SkillResponse, text: str
+    ) -> SkillResponse:
         with self._lock:
             if response.ok and not self._fits(text):
                 data = to_plain(response.data)
@@ -383,7 +461,10 @@ class SkillSession:
             admitted = self._ledger.record_call(name, sent, text, ok=response.ok)
             metadata = dict(response.metadata or {})
             if admitted.warnings:
-                metadata["warnings"] = [*metadata.get("warnings", ()), *admitted.warnings]
+                metadata["warnings"] = [
+                    *metadata.get("warnings", ()),
+                    *admitted.warnings,
+                ]
             if self._reports_tokens:
                 metadata["tokens"] = self.ledger.summary()
         if admitted.refusal is not None:
@@ -401,13 +482,18 @@ class SkillSession:
             )
         return render_resource(active.skill, path)
 
-    def _image_files(self, metadata: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[str], bytes]]]:
+    def _image_files(
+        self, metadata: Mapping[str, Any]
+    ) -> Iterator[tuple[str, Callable[[str], bytes]]]:
         """Yield the path of each file with the name of an image, and what reads it."""
         for file in metadata.get("files", ()):
             if media_type(file["path"]).startswith("image/"):
                 yield file["path"], partial(read_bytes, str(self.workspace.directory))
         own = metadata.get("resource")
-        if own is not None and (skill := self._runtime.open_skill(own["skill"]).skill) is not None:
+        if (
+            own is not None
+            and (skill := self._runtime.open_skill(own["skill"]).skill) is not None
+        ):
             yield own["path"], skill.read_resource_bytes
 
     def _fits(self, text: str) -> bool:
@@ -415,7 +501,9 @@ class SkillSession:
         page = self._ledger.page_tokens(Tier.RESULT)
         most = min((one for one in (left, page) if one is not None), default=None)
         # Ten megabytes take three seconds to count.
-        return most is None or (len(text) <= 8 * max(most, 64) and self._ledger.count(text) <= most)
+        return most is None or (
+            len(text) <= 8 * max(most, 64) and self._ledger.count(text) <= most
+        )
 
     def _shown_as(self, skill: ActiveSkill, digest: str, text: str) -> str:
         # Admitted first: if the limits refuse the text, the skill does not become active.
@@ -443,12 +531,17 @@ class SkillSession:
         with self._lock:
             self._uncounted.append(count)
             self._uncounted_characters += characters
-            is_much = self._uncounted_characters > _UNCOUNTED or len(self._uncounted) > _UNCOUNTED_TEXTS
+            is_much = (
+                self._uncounted_characters > _UNCOUNTED
+                or len(self._uncounted) > _UNCOUNTED_TEXTS
+            )
             if not is_much or (self._counter is not None and self._counter.is_alive()):
                 return
             # Ten megabytes take three seconds of CPU: never in the call, which may run on an event loop.
             self._counter = threading.Thread(target=lambda: self.ledger, daemon=True)
-            with suppress(RuntimeError):  # the interpreter ends, and starts no thread any more
+            with suppress(
+                RuntimeError
+            ):  # the interpreter ends, and starts no thread any more
                 self._counter.start()
 
 

@@ -53,7 +53,9 @@ class SkillCopy:
         Raises:
             InvalidSkillError: a file was changed or added.
         """
-        changed = [path for path, digest in self.files.items() if pinned.get(path) != digest]
+        changed = [
+            path for path, digest in self.files.items() if pinned.get(path) != digest
+        ]
         if changed:
             raise InvalidSkillError(
                 f"The skill {name!r} is refused: not as it was locked or installed: {', '.join(changed[:3])}",
@@ -68,7 +70,9 @@ class SkillCopy:
         """
         path = Path(os.path.normpath(self.directory / name))
         if not path.is_relative_to(self.directory):
-            raise InvalidSkillError(f"The contract's run.script {name!r} lies outside the skill")
+            raise InvalidSkillError(
+                f"The contract's run.script {name!r} lies outside the skill"
+            )
         if not path.is_file():
             raise InvalidSkillError(
                 f"The contract's run.script {name!r} is not there, or is reached through a symbolic link",
@@ -79,7 +83,12 @@ class SkillCopy:
     def __enter__(self) -> SkillCopy:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         remove_soon(self.directory.parent)
 
 
@@ -120,7 +129,9 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
     """Copy each file; yield its path, ``x`` if it is executable, else ``-``, and the SHA-256 of its bytes."""
     source = str(skill.directory)
     left = MAX_BYTES
-    for path in list(_files(source, skill.name)):  # before the first is copied: there may be too many
+    for path in list(
+        _files(source, skill.name)
+    ):  # before the first is copied: there may be too many
         try:
             descriptor = open_inside(source, path, identity=skill.identity)
         except FileNotFoundError:
@@ -179,8 +190,14 @@ def safe_name(name: str) -> str:
     """Return *name* as the name of a directory, with a digest where it is not one: no two names are the same then."""
     import hashlib  # OpenSSL: not needed for an import
 
-    safe = "".join(each if each.isalnum() or each in "-_" else "-" for each in name)[:50]
-    return safe if safe == name else f"{safe}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    safe = "".join(each if each.isalnum() or each in "-_" else "-" for each in name)[
+        :50
+    ]
+    return (
+        safe
+        if safe == name
+        else f"{safe}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    )
 
 
 def _not_written(error: OSError) -> ToolNotAvailableError:

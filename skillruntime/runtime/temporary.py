@@ -70,7 +70,9 @@ if sys.platform != "win32":
         with suppress(OSError):
             above = os.open(Path(directory).parent, _LISTED)
             try:
-                root = _entered(Path(directory).name, above)  # a script may have closed it
+                root = _entered(
+                    Path(directory).name, above
+                )  # a script may have closed it
             finally:
                 os.close(above)
             try:
@@ -95,9 +97,16 @@ if sys.platform != "win32":
                 try:
                     for child in _remove_files(inner):
                         with suppress(OSError):
-                            os.close(_entered(child, inner))  # a directory that moves must be writable (rename(2))
+                            os.close(
+                                _entered(child, inner)
+                            )  # a directory that moves must be writable (rename(2))
                             count += 1
-                            os.rename(child, f"{moved}{count}", src_dir_fd=inner, dst_dir_fd=root)
+                            os.rename(
+                                child,
+                                f"{moved}{count}",
+                                src_dir_fd=inner,
+                                dst_dir_fd=root,
+                            )
                             pending.append(f"{moved}{count}")
                 finally:
                     os.close(inner)
@@ -119,7 +128,11 @@ if sys.platform != "win32":
         """Return a descriptor of the directory *name*, whose owner may do everything in it from now on."""
         # Not by its path: a script that still runs could exchange it for a link to another directory.
         if sys.platform == "linux":
-            path = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            path = os.open(
+                name,
+                os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC,
+                dir_fd=parent,
+            )
             try:
                 if os.fstat(path).st_mode & 0o700 != 0o700:
                     Path(f"/proc/self/fd/{path}").chmod(0o700)

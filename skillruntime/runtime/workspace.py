@@ -14,7 +14,10 @@ from typing import Any, BinaryIO
 
 from skillruntime.catalog.resources import media_type
 from skillruntime.catalog.visibility import visible_line
-from skillruntime.runtime.sandbox.without_links import HAS_DIRECTORY_DESCRIPTORS, open_without_links
+from skillruntime.runtime.sandbox.without_links import (
+    HAS_DIRECTORY_DESCRIPTORS,
+    open_without_links,
+)
 from skillruntime.runtime.temporary import make_temporary, remove_soon
 
 __all__ = ["FILE_LIMIT", "Identity", "Workspace", "identity_of", "is_there"]
@@ -40,9 +43,13 @@ class Workspace:
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
-        self.given = None if directory is None else Path(directory)  # the host's; None where it is a temporary one
+        self.given = (
+            None if directory is None else Path(directory)
+        )  # the host's; None where it is a temporary one
         self._directory: Path | None = None
-        self._making = threading.Lock()  # parallel calls of one session must not make two
+        self._making = (
+            threading.Lock()
+        )  # parallel calls of one session must not make two
         self._removal: weakref.finalize[[Path], Workspace] | None = None
         self.own: dict[str, Any] = {}
         """The `OwnDirectory` of each untrusted skill that was called with this workspace."""
@@ -70,15 +77,27 @@ class Workspace:
         """
         try:
             resolved = (self.directory / path).resolve()
-        except (OSError, ValueError, RuntimeError):  # too long, a NUL byte, a loop of links
+        except (
+            OSError,
+            ValueError,
+            RuntimeError,
+        ):  # too long, a NUL byte, a loop of links
             return None
         return resolved if resolved.is_relative_to(self.directory) else None
 
     def described(self) -> str:
         """Return which directory this is and what is in it, for the error of a file that is not there."""
-        names = sorted(each.name for each in self.directory.iterdir() if not each.name.startswith("."))
+        names = sorted(
+            each.name
+            for each in self.directory.iterdir()
+            if not each.name.startswith(".")
+        )
         shown = ", ".join(repr(visible_line(name[:80])) for name in names[:_MOST_NAMES])
-        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        more = (
+            f" and {len(names) - _MOST_NAMES:,} more"
+            if len(names) > _MOST_NAMES
+            else ""
+        )
         return f"the workspace {self.directory}, which {f'has {shown}{more}' if names else 'is empty'}"
 
     @property
@@ -92,7 +111,10 @@ class Workspace:
     def has_untrusted_files(self) -> bool:
         """Whether a script of an untrusted skill may have written here; then no script runs here unconfined."""
         here = self.directory
-        return any(here.is_relative_to(each) or each.is_relative_to(here) for each in _with_untrusted_files)
+        return any(
+            here.is_relative_to(each) or each.is_relative_to(here)
+            for each in _with_untrusted_files
+        )
 
     def note_untrusted(self) -> None:
         """Note that a script of an untrusted skill is about to write here."""
@@ -106,7 +128,11 @@ class Workspace:
         found: dict[str, Identity] = {}
         with suppress(OSError):
             here = str(self.directory)
-            at = open_without_links(here, flags=_LISTED) if HAS_DIRECTORY_DESCRIPTORS else here
+            at = (
+                open_without_links(here, flags=_LISTED)
+                if HAS_DIRECTORY_DESCRIPTORS
+                else here
+            )
             if _look(at, "", found, 0) > FILE_LIMIT:
                 return None
         return found
@@ -115,7 +141,11 @@ class Workspace:
         """Return the files that are new or changed since *before*, as ``{path, media_type, bytes}``."""
         after = self.snapshot() or {}
         return [
-            {"path": _encodable(path), "media_type": media_type(path), "bytes": identity[0]}
+            {
+                "path": _encodable(path),
+                "media_type": media_type(path),
+                "bytes": identity[0],
+            }
             for path, identity in sorted(after.items())
             if before.get(path) != identity
         ]
@@ -133,7 +163,9 @@ class Workspace:
         if Path(path).is_absolute() or ".." in Path(path).parts:
             raise PermissionError(errno.EACCES, "outside the workspace", path)
         # O_NONBLOCK: opening a FIFO must not wait for its other end.
-        descriptor = open_without_links(f"{self.directory}/{path}", flags=os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_without_links(
+            f"{self.directory}/{path}", flags=os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        )
         with os.fdopen(descriptor, "rb") as source:
             if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
                 raise PermissionError(errno.EACCES, "not a regular file", path)
@@ -178,10 +210,16 @@ def _look(at: int | str, prefix: str, found: dict[str, Identity], seen: int) -> 
                     if not entry.name.startswith(".") and entry.name not in _UNWATCHED:
                         directories.append(entry.name)
                 elif entry.is_file(follow_symlinks=False):
-                    found[prefix + entry.name] = identity_of(entry.stat(follow_symlinks=False))
+                    found[prefix + entry.name] = identity_of(
+                        entry.stat(follow_symlinks=False)
+                    )
         for name in directories if prefix.count("/") < _DEEPEST else ():
             with suppress(OSError):
-                below = f"{at}/{name}" if isinstance(at, str) else os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=at)
+                below = (
+                    f"{at}/{name}"
+                    if isinstance(at, str)
+                    else os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=at)
+                )
                 seen = _look(below, f"{prefix}{name}/", found, seen)
             if seen > FILE_LIMIT:
                 break
@@ -193,7 +231,9 @@ def _look(at: int | str, prefix: str, found: dict[str, Identity], seen: int) -> 
 
 def _copied_whole(source: BinaryIO, destination: Path) -> Path:
     """Copy *source* to *destination*, so that a full disk or the end of this process leaves no part of it there."""
-    from shutil import copyfileobj  # archives and compression, which most calls do not need
+    from shutil import (
+        copyfileobj,
+    )  # archives and compression, which most calls do not need
 
     if os.path.lexists(destination):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(destination))
@@ -202,7 +242,9 @@ def _copied_whole(source: BinaryIO, destination: Path) -> Path:
         with partial.open("xb") as file:
             copyfileobj(source, file)
         try:
-            destination.hardlink_to(partial)  # not a rename, which would replace a file that was made meanwhile
+            destination.hardlink_to(
+                partial
+            )  # not a rename, which would replace a file that was made meanwhile
         except FileExistsError:
             raise
         except OSError:  # a file system without hard links, such as FAT

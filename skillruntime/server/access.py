@@ -13,7 +13,14 @@ from typing import Any, Final
 from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.http_message import WireRequest
 
-__all__ = ["Authenticator", "BadCredentialsError", "KeyRing", "Principal", "hash_key", "new_key"]
+__all__ = [
+    "Authenticator",
+    "BadCredentialsError",
+    "KeyRing",
+    "Principal",
+    "hash_key",
+    "new_key",
+]
 
 ANONYMOUS: Final = "anonymous"
 INVOKE: Final = "skill:invoke"
@@ -53,7 +60,10 @@ class BadCredentialsError(Exception):
     """The credentials are not valid. It does not say why: the reason would help an attacker who guesses."""
 
 
-Authenticator = Callable[[WireRequest, Mapping[str, Any] | None], Awaitable[Principal | None] | Principal | None]
+Authenticator = Callable[
+    [WireRequest, Mapping[str, Any] | None],
+    Awaitable[Principal | None] | Principal | None,
+]
 """Returns the caller of a request, or None if the request has no credentials that this authenticator reads. The second
 argument is ``caller.credentials`` of the body, for ``custom`` schemes. A function that is not a coroutine function
 holds up all other requests until it returns.
@@ -84,7 +94,9 @@ class KeyRing:
     """
 
     def __init__(self, keys: Mapping[str, Principal]) -> None:
-        self._keys = dict(keys)  # by hash: the time of a dictionary lookup reveals nothing about the key
+        self._keys = dict(
+            keys
+        )  # by hash: the time of a dictionary lookup reveals nothing about the key
 
     @classmethod
     def from_text(cls, text: str) -> KeyRing:
@@ -97,20 +109,26 @@ class KeyRing:
             entries = json.loads(text)["keys"]
             keys = {entry["sha256"].lower(): _principal(entry) for entry in entries}
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise InvalidSkillError('The key file is not of the form {"keys": [{"id": ..., "sha256": ...}]}') from None
+            raise InvalidSkillError(
+                'The key file is not of the form {"keys": [{"id": ..., "sha256": ...}]}'
+            ) from None
         return cls(keys)
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
+    async def __call__(
+        self, request: WireRequest, credentials: Mapping[str, Any] | None
+    ) -> Principal | None:
         """Return the caller that the key in *request* belongs to."""
         # Both places, for many clients can set only one of them.
         key = request.headers.get("x-api-key") or bearer_token(request)
         # 6.3 allows the key in the body too; two different keys do not identify one caller.
         stated = credentials.get("api_key") if credentials is not None else None
         if isinstance(stated, str) and stated:
-            if key and not hmac.compare_digest(key.encode(), stated.encode("utf-8", "surrogatepass")):
+            if key and not hmac.compare_digest(
+                key.encode(), stated.encode("utf-8", "surrogatepass")
+            ):
                 raise BadCredentialsError
             key = stated
         if not key:
@@ -122,7 +140,9 @@ class KeyRing:
 
 
 async def identify(
-    authenticate: Authenticator, request: WireRequest, credentials: Mapping[str, Any] | None
+    authenticate: Authenticator,
+    request: WireRequest,
+    credentials: Mapping[str, Any] | None,
 ) -> Principal | None:
     """Return the caller whom *authenticate* recognizes, which may be a coroutine function or a plain one.
 
@@ -134,14 +154,18 @@ async def identify(
     principal = await found if isinstance(found, Awaitable) else found
     if principal is None or isinstance(principal, Principal):
         return principal
-    raise TypeError(f"The authenticator must return a Principal or None, not {type(principal).__name__}")
+    raise TypeError(
+        f"The authenticator must return a Principal or None, not {type(principal).__name__}"
+    )
 
 
 def any_of(authenticators: Iterable[Authenticator]) -> Authenticator:
     """Return an authenticator that tries each of *authenticators* and uses the first that recognizes the caller."""
     asked = tuple(authenticators)
 
-    async def authenticate(request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
+    async def authenticate(
+        request: WireRequest, credentials: Mapping[str, Any] | None
+    ) -> Principal | None:
         was_bad = False
         for each in asked:
             try:
@@ -173,7 +197,11 @@ def _principal(entry: Mapping[str, Any]) -> Principal:
         raise ValueError("anonymous is who shows no key")
     return Principal(
         caller,
-        frozenset(map(str, skills)) if isinstance(skills, list) and "*" not in skills else None,
+        frozenset(map(str, skills))
+        if isinstance(skills, list) and "*" not in skills
+        else None,
         entry.get("operator") is True,
-        frozenset(map(str, entry["scopes"])) if isinstance(entry.get("scopes"), list) else None,
+        frozenset(map(str, entry["scopes"]))
+        if isinstance(entry.get("scopes"), list)
+        else None,
     )

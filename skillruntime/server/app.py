@@ -22,20 +22,29 @@ from skillruntime.remote.protocol import MessageError
 from skillruntime.remote.wire_errors import WireCode
 from skillruntime.server.console import Pages
 from skillruntime.server.http_protocol import HEAD_BYTES, head_too_large
-from skillruntime.server.http_responses import RefusedError, answer_to, refuse, without_content
+from skillruntime.server.http_responses import (
+    RefusedError,
+    answer_to,
+    refuse,
+    without_content,
+)
 from skillruntime.server.service import SkillService
 
 __all__ = ["create_app"]
 
 # RFC 9110, 7.2: a name, an IPv4 address or a bracketed one, and a port; anything else is answered 400 (RFC 9112, 3.2).
-_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]*)?")
+_HOST: Final = re.compile(
+    r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]*)?"
+)
 _DISCARD_SECONDS: Final = 10.0
 _DISCARD_PAUSE: Final = 1.0
 _DISCARD_BYTES: Final = 100 * 1024 * 1024
 _ORIGIN: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
-def create_app(service: SkillService, *, pages: bool = True, hosts: frozenset[str] | None = None) -> Starlette:
+def create_app(
+    service: SkillService, *, pages: bool = True, hosts: frozenset[str] | None = None
+) -> Starlette:
     """Return the application for *service*.
 
     *pages* are those for people. *hosts* are the Host names that are answered, None for all. There are no CORS
@@ -56,7 +65,11 @@ def create_app(service: SkillService, *, pages: bool = True, hosts: frozenset[st
             _check_head(request, hosts)
             wire = _head(request, await _read_body(request, service))
             # The pages have no private way in: they ask the service as their user.
-            answer = await (drawn.answer(wire) if pages and drawn.knows(wire) else service.handle(wire))
+            answer = await (
+                drawn.answer(wire)
+                if pages and drawn.knows(wire)
+                else service.handle(wire)
+            )
         except Exception as error:
             answer = answer_to(error, wire)
             answer = without_content(answer) if wire.method == "HEAD" else answer
@@ -71,11 +84,17 @@ def _head(request: Request, body: bytes = b"") -> WireRequest:
     """The request as a value. The path is taken raw: an escaped slash does not separate segments."""
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     # RFC 9112, 3.2.2: a server accepts the absolute form too.
-    path = "/" + _ORIGIN.sub("", raw.decode("latin-1").partition("?")[0], count=1).removeprefix("/")
+    path = "/" + _ORIGIN.sub(
+        "", raw.decode("latin-1").partition("?")[0], count=1
+    ).removeprefix("/")
     query = request.scope.get("query_string", b"").decode("latin-1")
     url = f"http://localhost{path}" + (f"?{query}" if query else "")
     return WireRequest(
-        request.method, url, _headers(request.headers.items()), body, request.client.host if request.client else ""
+        request.method,
+        url,
+        _headers(request.headers.items()),
+        body,
+        request.client.host if request.client else "",
     )
 
 
@@ -97,11 +116,19 @@ def _check_head(request: Request, hosts: frozenset[str] | None) -> None:
         RefusedError: it is too large, can be read in two ways, or is for another host.
     """
     raw: bytes = request.scope.get("raw_path") or b""
-    if len(raw) + sum(len(name) + len(value) + 4 for name, value in request.headers.raw) > HEAD_BYTES:
+    if (
+        len(raw)
+        + sum(len(name) + len(value) + 4 for name, value in request.headers.raw)
+        > HEAD_BYTES
+    ):
         raise RefusedError(head_too_large(), {"connection": "close"})
     absolute = _ORIGIN.match(raw.decode("latin-1"))
     # RFC 9112, 3.2.2: the host of an absolute address counts, and the header is ignored.
-    host = absolute[0].partition("://")[2] if absolute is not None else request.headers.get("host", "")
+    host = (
+        absolute[0].partition("://")[2]
+        if absolute is not None
+        else request.headers.get("host", "")
+    )
     if not _HOST.fullmatch(host):
         raise _malformed("Host", "a host and a port", host[:80])
     name = host.rpartition(":")[0] if re.search(r":[0-9]*$", host) else host
@@ -113,7 +140,9 @@ def _check_head(request: Request, hosts: frozenset[str] | None) -> None:
 
 
 def _malformed(name: str, expected: str, actual: str) -> RefusedError:
-    return RefusedError(MessageError.at(name, expected, actual).to_document(), {"connection": "close"})
+    return RefusedError(
+        MessageError.at(name, expected, actual).to_document(), {"connection": "close"}
+    )
 
 
 async def _read_body(request: Request, service: SkillService) -> bytes:
@@ -125,7 +154,10 @@ async def _read_body(request: Request, service: SkillService) -> bytes:
     limits = service.limits
     declared = request.headers.get("content-length", "0")
     body = bytearray()
-    too_large = refuse(WireCode.REQUEST_TOO_LARGE, f"The body is longer than {limits.body_bytes:,} bytes")
+    too_large = refuse(
+        WireCode.REQUEST_TOO_LARGE,
+        f"The body is longer than {limits.body_bytes:,} bytes",
+    )
     if not declared.isdecimal() or int(declared[:18]) > limits.body_bytes:
         await _discard(request)
         raise too_large
@@ -133,14 +165,19 @@ async def _read_body(request: Request, service: SkillService) -> bytes:
         while len(body) <= limits.body_bytes:
             message = await request.receive()
             if message["type"] == "http.disconnect":
-                raise refuse(WireCode.REQUEST_TIMEOUT, "The body was not sent completely")
+                raise refuse(
+                    WireCode.REQUEST_TIMEOUT, "The body was not sent completely"
+                )
             body += message.get("body", b"")
             if not message.get("more_body", False) and len(body) <= limits.body_bytes:
                 return bytes(body)
     if len(body) > limits.body_bytes:
         await _discard(request)
         raise too_large
-    raise refuse(WireCode.REQUEST_TIMEOUT, f"The body was not sent within {limits.body_seconds:g} s")
+    raise refuse(
+        WireCode.REQUEST_TIMEOUT,
+        f"The body was not sent within {limits.body_seconds:g} s",
+    )
 
 
 async def _discard(request: Request) -> None:
@@ -154,9 +191,15 @@ async def _discard(request: Request) -> None:
     with anyio.move_on_after(_DISCARD_SECONDS):
         while not is_over and read < _DISCARD_BYTES:
             message = None
-            with anyio.move_on_after(_DISCARD_PAUSE):  # a client that has stopped sending reads our answer
+            with anyio.move_on_after(
+                _DISCARD_PAUSE
+            ):  # a client that has stopped sending reads our answer
                 message = await request.receive()
-            is_over = message is None or message["type"] != "http.request" or not message.get("more_body", False)
+            is_over = (
+                message is None
+                or message["type"] != "http.request"
+                or not message.get("more_body", False)
+            )
             read += len(message.get("body", b"")) if message is not None else 0
 
 

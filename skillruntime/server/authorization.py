@@ -12,7 +12,14 @@ from skillruntime.server.access import ANONYMOUS, INVOKE, Principal
 from skillruntime.server.http_responses import RefusedError, refuse, refuse_login
 from skillruntime.server.published_skill import PublishedSkill
 
-__all__ = ["Call", "check_operator", "check_scope", "find_all", "find_callable", "find_skill"]
+__all__ = [
+    "Call",
+    "check_operator",
+    "check_scope",
+    "find_all",
+    "find_callable",
+    "find_skill",
+]
 
 
 @dataclass(slots=True)
@@ -38,7 +45,11 @@ class Call:
     @property
     def rated(self) -> str:
         """The caller for whom rates are counted: an anonymous one has only its address."""
-        return self.principal.id if self.principal is not None else f"at {self.request.peer}"
+        return (
+            self.principal.id
+            if self.principal is not None
+            else f"at {self.request.peer}"
+        )
 
     @property
     def knows_cancelled(self) -> bool:
@@ -51,7 +62,11 @@ def find_all(call: Call, skills: Mapping[str, PublishedSkill]) -> list[Published
     """Return the skills that this caller may see."""
     # Every caller with a key sees private skills; which of them it may call, its key says (4.3).
     known = call.principal is not None
-    return [each for each in skills.values() if known or each.descriptor.access is not AccessPolicy.PRIVATE]
+    return [
+        each
+        for each in skills.values()
+        if known or each.descriptor.access is not AccessPolicy.PRIVATE
+    ]
 
 
 def find_skill(call: Call, skills: Mapping[str, PublishedSkill]) -> PublishedSkill:
@@ -62,7 +77,11 @@ def find_skill(call: Call, skills: Mapping[str, PublishedSkill]) -> PublishedSki
     """
     found = skills.get(call.parts[0])
     # 403 would say that it exists: section 7 lets a private skill be absent.
-    is_hidden = found is not None and found.descriptor.access is AccessPolicy.PRIVATE and call.principal is None
+    is_hidden = (
+        found is not None
+        and found.descriptor.access is AccessPolicy.PRIVATE
+        and call.principal is None
+    )
     if found is None or is_hidden:
         raise refuse(WireCode.SKILL_NOT_FOUND, "The skill does not exist")
     call.skill_id = found.id
@@ -78,12 +97,17 @@ def find_callable(call: Call, skills: Mapping[str, PublishedSkill]) -> Published
     found = find_skill(call, skills)
     descriptor = found.descriptor
     # 4.4: what a descriptor asks for is asked for, also of callers of a skill that everyone may see.
-    needs_login = descriptor.access is not AccessPolicy.PUBLIC or descriptor.auth.type is not AuthType.NONE
+    needs_login = (
+        descriptor.access is not AccessPolicy.PUBLIC
+        or descriptor.auth.type is not AuthType.NONE
+    )
     if call.was_bad or (call.principal is None and needs_login):
         raise refuse_login(descriptor)
     check_scope(call.principal is None or call.principal.may_invoke, INVOKE)
     if call.principal is not None and not call.principal.may_call(found.id):
-        raise refuse(WireCode.PERMISSION_DENIED, "These credentials do not allow this skill")
+        raise refuse(
+            WireCode.PERMISSION_DENIED, "These credentials do not allow this skill"
+        )
     return found
 
 
@@ -95,7 +119,9 @@ def check_scope(is_allowed: bool, scope: str) -> None:
     """
     if not is_allowed:
         challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
-        document = ErrorDocument(WireCode.PERMISSION_DENIED, f"The credentials do not have the scope {scope}")
+        document = ErrorDocument(
+            WireCode.PERMISSION_DENIED, f"The credentials do not have the scope {scope}"
+        )
         raise RefusedError(document, {"www-authenticate": challenge})
 
 

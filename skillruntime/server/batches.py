@@ -20,8 +20,17 @@ from skillruntime.server.sqlite_database import Operation, SqliteDatabase
 __all__ = ["Batches"]
 
 _log = logging.getLogger("skillruntime.server")
-_RETRIES: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts to write; the last one repeats
-_MOST: Final = 100  # operations in one transaction: what comes later waits for the next commit
+_RETRIES: Final = (
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    1.0,
+    2.0,
+)  # seconds between attempts to write; the last one repeats
+_MOST: Final = (
+    100  # operations in one transaction: what comes later waits for the next commit
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +64,9 @@ class Batches:
                 self._has_ended = True
                 self._refuse_rest()
 
-    async def write(self, operation: Operation, *, on_done: Callable[[Any], None] | None = None) -> Any:
+    async def write(
+        self, operation: Operation, *, on_done: Callable[[Any], None] | None = None
+    ) -> Any:
         """Return what *operation* gives once it is committed, or known not to be.
 
         *on_done* is called with the same, an error too, and also if we are cancelled.
@@ -88,7 +99,10 @@ class Batches:
             DatabaseAwayError: the database did not answer.
         """
         return await anyio.to_thread.run_sync(
-            self._database.read, operation, limiter=self._threads, abandon_on_cancel=True
+            self._database.read,
+            operation,
+            limiter=self._threads,
+            abandon_on_cancel=True,
         )
 
     def _refuse_rest(self) -> None:
@@ -96,7 +110,9 @@ class Batches:
             while True:
                 write = self._waiting.get_nowait()
                 if write is not None:
-                    _deliver([write], [DatabaseAwayError("This server has stopped writing")])
+                    _deliver(
+                        [write], [DatabaseAwayError("This server has stopped writing")]
+                    )
 
     async def _end_thread(self) -> None:
         try:
@@ -128,7 +144,11 @@ class Batches:
         except Exception as error:
             # An error that we do not know must not end the server; what it did to the commit is not known.
             _log.exception("a transaction failed with an unexpected exception")
-            results = [DatabaseAwayError(f"The database failed: {type(error).__name__}", is_unknown=True)] * len(batch)
+            results = [
+                DatabaseAwayError(
+                    f"The database failed: {type(error).__name__}", is_unknown=True
+                )
+            ] * len(batch)
         anyio.from_thread.run_sync(_deliver, batch, results)
 
 

@@ -9,7 +9,11 @@ from html import escape
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote
 
-from skillruntime.remote.descriptor import CapabilityType, ParameterDefinition, SkillDescriptor
+from skillruntime.remote.descriptor import (
+    CapabilityType,
+    ParameterDefinition,
+    SkillDescriptor,
+)
 from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.server import console_drawing as drawing
@@ -17,7 +21,11 @@ from skillruntime.server.access import READ
 from skillruntime.server.authorization import Call, check_scope
 from skillruntime.server.execution_errors import DatabaseAwayError
 from skillruntime.server.executions import Page
-from skillruntime.server.http_responses import RefusedError, refuse_for_database, without_content
+from skillruntime.server.http_responses import (
+    RefusedError,
+    refuse_for_database,
+    without_content,
+)
 from skillruntime.server.service import SkillService
 
 __all__ = ["Pages"]
@@ -46,7 +54,9 @@ class Pages:
         parts = [unquote(part) for part in request.path.split("/") if part][1:]
         # The cookie is SameSite=Strict; this also covers browsers that do not know the attribute.
         if request.method == "POST" and not _is_own(request):
-            return drawing.draw_page("Refused", "<p>This form was sent from another place.</p>", status=403)
+            return drawing.draw_page(
+                "Refused", "<p>This form was sent from another place.</p>", status=403
+            )
         if request.method == "POST" and parts == ["key"]:
             return await self._sign_in(request)
         call = await self._service.identify(_as_caller(request, _cookie(request)))
@@ -54,10 +64,16 @@ class Pages:
         try:
             return await self._draw(page, request, parts)
         except DatabaseAwayError as error:
-            problem = drawing.draw_problem(refuse_for_database(error).document.to_envelope())
-            return page.draw("Try again", problem, status=503, is_live=request.method == "GET")
+            problem = drawing.draw_problem(
+                refuse_for_database(error).document.to_envelope()
+            )
+            return page.draw(
+                "Try again", problem, status=503, is_live=request.method == "GET"
+            )
 
-    async def _draw(self, page: _Page, request: WireRequest, parts: list[str]) -> WireResponse:
+    async def _draw(
+        self, page: _Page, request: WireRequest, parts: list[str]
+    ) -> WireResponse:
         match request.method, parts:
             case "GET", []:
                 return await page.skills()
@@ -75,10 +91,18 @@ class Pages:
             case "POST", ["executions", execution_id, "complete"]:
                 return await page.complete(execution_id, _form(request))
             case (("GET" | "POST"), _):
-                return page.draw("Not found", "<p>This page does not exist.</p>", status=404)
+                return page.draw(
+                    "Not found", "<p>This page does not exist.</p>", status=404
+                )
             case _:
-                refused = page.draw("Not here", "<p>This page supports GET and POST only.</p>", status=405)
-                return replace(refused, headers={**refused.headers, "allow": "GET, HEAD, POST"})
+                refused = page.draw(
+                    "Not here",
+                    "<p>This page supports GET and POST only.</p>",
+                    status=405,
+                )
+                return replace(
+                    refused, headers={**refused.headers, "allow": "GET, HEAD, POST"}
+                )
 
     async def _sign_in(self, request: WireRequest) -> WireResponse:
         """Keep a key that is valid; forget the one that is kept where the form has none."""
@@ -86,9 +110,18 @@ class Pages:
         call = await self._service.identify(_as_caller(request, key))
         # Not kept: every page would report it, and each would count as an attempt to guess a key.
         if call.was_bad:
-            return drawing.draw_page("Sign in", "<p>Type the key as it was printed.</p>", was_bad=True, status=401)
-        cookie = f"{_COOKIE}={quote(key)}; Path=/; HttpOnly; SameSite=Strict" + ("" if key else "; Max-Age=0")
-        return replace(_see_other("/ui"), headers={"location": "/ui", "set-cookie": cookie})
+            return drawing.draw_page(
+                "Sign in",
+                "<p>Type the key as it was printed.</p>",
+                was_bad=True,
+                status=401,
+            )
+        cookie = f"{_COOKIE}={quote(key)}; Path=/; HttpOnly; SameSite=Strict" + (
+            "" if key else "; Max-Age=0"
+        )
+        return replace(
+            _see_other("/ui"), headers={"location": "/ui", "set-cookie": cookie}
+        )
 
 
 class _Page:
@@ -99,12 +132,24 @@ class _Page:
         self._call = call
 
     def draw(
-        self, heading: str, body: str, *, status: int = 200, is_live: bool = False, forms: str = ""
+        self,
+        heading: str,
+        body: str,
+        *,
+        status: int = 200,
+        is_live: bool = False,
+        forms: str = "",
     ) -> WireResponse:
         """Return a page with the caller in its head."""
         principal, was_bad = self._call.principal, self._call.was_bad
         return drawing.draw_page(
-            heading, body, principal=principal, was_bad=was_bad, status=status, is_live=is_live, forms=forms
+            heading,
+            body,
+            principal=principal,
+            was_bad=was_bad,
+            status=status,
+            is_live=is_live,
+            forms=forms,
         )
 
     async def ask(self, method: str, path: str, document: Any = None) -> WireResponse:
@@ -115,28 +160,49 @@ class _Page:
             headers["content-type"] = "application/json"
             body = json.dumps(document).encode()
         return await self._service.handle(
-            replace(self._call.request, method=method, url=path, headers=headers, body=body)
+            replace(
+                self._call.request, method=method, url=path, headers=headers, body=body
+            )
         )
 
     async def skills(self) -> WireResponse:
         """What is served, for this caller."""
         document = _json(await self.ask("GET", "/.well-known/skill-sharing"))
         cards = "".join(map(drawing.draw_skill_card, document.get("skills", [])))
-        return self.draw("Skills", drawing.draw_problem(document) or cards or "<p>No skill is visible to you.</p>")
+        return self.draw(
+            "Skills",
+            drawing.draw_problem(document)
+            or cards
+            or "<p>No skill is visible to you.</p>",
+        )
 
     async def form(
-        self, skill_id: str, filled: Mapping[str, str], answer: Mapping[str, Any], status: int = 200
+        self,
+        skill_id: str,
+        filled: Mapping[str, str],
+        answer: Mapping[str, Any],
+        status: int = 200,
     ) -> WireResponse:
         """A contract as a form, with what was *filled* in and what the service answered to it."""
         response = await self.ask("GET", f"/skills/{escape_segment(skill_id)}")
         if response.status != 200:
-            return self.draw("Not found", drawing.draw_problem(_json(response)), status=response.status)
+            return self.draw(
+                "Not found",
+                drawing.draw_problem(_json(response)),
+                status=response.status,
+            )
         descriptor = SkillDescriptor.from_dict(_json(response))
         faults = drawing.violations_of(answer)
         names = {each.name for each in descriptor.inputs}
-        elsewhere = [text for name, texts in faults.items() if name not in names for text in texts]
+        elsewhere = [
+            text
+            for name, texts in faults.items()
+            if name not in names
+            for text in texts
+        ]
         fields = "".join(
-            drawing.draw_field(each, filled.get(each.name), faults.get(each.name, ())) for each in descriptor.inputs
+            drawing.draw_field(each, filled.get(each.name), faults.get(each.name, ()))
+            for each in descriptor.inputs
         )
         body = (
             f"<p>{escape(descriptor.description)}</p>{drawing.draw_problem(answer, elsewhere)}"
@@ -151,12 +217,26 @@ class _Page:
         """Begin an execution with what was filled in."""
         response = await self.ask("GET", f"/skills/{escape_segment(skill_id)}")
         if response.status != 200:
-            return self.draw("Not found", drawing.draw_problem(_json(response)), status=response.status)
+            return self.draw(
+                "Not found",
+                drawing.draw_problem(_json(response)),
+                status=response.status,
+            )
         descriptor = SkillDescriptor.from_dict(_json(response))
         # An empty field is one that was left out: HTML cannot say the difference.
-        inputs = {each.name: _value(each, filled[each.name]) for each in descriptor.inputs if filled.get(each.name)}
-        document = {"caller": {"id": "page", "type": "user"}, "skill_id": skill_id, "inputs": inputs}
-        answer = await self.ask("POST", f"/skills/{escape_segment(skill_id)}/invoke", document)
+        inputs = {
+            each.name: _value(each, filled[each.name])
+            for each in descriptor.inputs
+            if filled.get(each.name)
+        }
+        document = {
+            "caller": {"id": "page", "type": "user"},
+            "skill_id": skill_id,
+            "inputs": inputs,
+        }
+        answer = await self.ask(
+            "POST", f"/skills/{escape_segment(skill_id)}/invoke", document
+        )
         shown = _json(answer)
         if "execution_id" in shown:
             return _see_other(f"/ui/executions/{escape_segment(shown['execution_id'])}")
@@ -167,33 +247,57 @@ class _Page:
         """The caller's executions, the newest first; an operator may see everyone's."""
         principal, cursor = self._call.principal, query.get("cursor", [None])[-1]
         if principal is None:
-            return self.draw("My executions", "<p>Sign in to see your executions.</p>", status=401)
+            return self.draw(
+                "My executions", "<p>Sign in to see your executions.</p>", status=401
+            )
         shows_all = principal.is_operator and query.get("all") == ["1"]
         try:
             # The list is read from the store, past `handle`, for the arguments are in no document of the protocol.
             check_scope(principal.may_read, READ)
             owner = None if shows_all else principal.id
-            page = await self._service.executions.list(owner, limit=_LISTED, cursor=cursor)
-            waiting = await self._service.executions.tasks(owner, limit=_LISTED) if cursor is None else Page(())
+            page = await self._service.executions.list(
+                owner, limit=_LISTED, cursor=cursor
+            )
+            waiting = (
+                await self._service.executions.tasks(owner, limit=_LISTED)
+                if cursor is None
+                else Page(())
+            )
         except RefusedError as refusal:
-            return self.draw("My executions", drawing.draw_problem(refusal.document.to_envelope()), status=403)
+            return self.draw(
+                "My executions",
+                drawing.draw_problem(refusal.document.to_envelope()),
+                status=403,
+            )
         except ValueError:
-            return self.draw("My executions", "<p>This page of the list does not exist.</p>", status=400)
+            return self.draw(
+                "My executions",
+                "<p>This page of the list does not exist.</p>",
+                status=400,
+            )
         body = ""
         if waiting.executions:
-            body = f"<h2>Tasks that wait</h2>{self._cards(waiting, shows_all)}<h2>All</h2>"
+            body = (
+                f"<h2>Tasks that wait</h2>{self._cards(waiting, shows_all)}<h2>All</h2>"
+            )
         body += self._cards(page, shows_all)
         every = "all=1&amp;" if shows_all else ""
         if page.next_cursor is not None:
             body += f'<p><a href="/ui/executions?{every}cursor={escape(page.next_cursor)}">Older ones</a></p>'
         if principal.is_operator:
             other = (
-                '<a href="/ui/executions">Mine</a>' if shows_all else '<a href="/ui/executions?all=1">Everyone\'s</a>'
+                '<a href="/ui/executions">Mine</a>'
+                if shows_all
+                else '<a href="/ui/executions?all=1">Everyone\'s</a>'
             )
             body = f"<p>{other}</p>{body}"
         is_live = any(not execution.is_final for execution in page.executions)
         heading = "All executions" if shows_all else "My executions"
-        return self.draw(heading, body if page.executions else f"{body}<p>There are none yet.</p>", is_live=is_live)
+        return self.draw(
+            heading,
+            body if page.executions else f"{body}<p>There are none yet.</p>",
+            is_live=is_live,
+        )
 
     def _cards(self, page: Page, shows_owner: bool) -> str:
         now = self._service.executions.now()
@@ -209,26 +313,46 @@ class _Page:
         response = await self.ask("GET", f"/executions/{escape_segment(execution_id)}")
         shown = _json(response)
         if response.status != 200:
-            return self.draw("Execution", drawing.draw_problem(shown), status=response.status)
+            return self.draw(
+                "Execution", drawing.draw_problem(shown), status=response.status
+            )
         # Of a page that asked with the extension `cancelled`: the five statuses of 6.4 and that one.
         is_final = shown["status"] not in ("accepted", "running")
         parts = [f"<p>Status: {drawing.draw_status(shown['status'])}</p>"]
         # Who completes a task must see what it is. `ask` was answered, so this user may see it.
         if (found := await self._service.executions.get(execution_id)) is not None:
-            parts.append(f"<h2>Arguments</h2><pre>{escape(drawing.pretty(found[0].arguments))}</pre>")
+            parts.append(
+                f"<h2>Arguments</h2><pre>{escape(drawing.pretty(found[0].arguments))}</pre>"
+            )
         if "progress" in shown and not is_final:
-            done, total = shown["progress"].get("done", 0), shown["progress"].get("total")
+            done, total = (
+                shown["progress"].get("done", 0),
+                shown["progress"].get("total"),
+            )
             bar = f' value="{done:g}" max="{total:g}"' if total else ""
-            parts.append(f"<progress{bar}></progress><p>{escape(str(shown['progress'].get('message', '')))}</p>")
+            parts.append(
+                f"<progress{bar}></progress><p>{escape(str(shown['progress'].get('message', '')))}</p>"
+            )
         if "output" in shown:
-            parts.append(f"<h2>Output</h2><pre>{escape(drawing.pretty(shown['output']))}</pre>")
+            parts.append(
+                f"<h2>Output</h2><pre>{escape(drawing.pretty(shown['output']))}</pre>"
+            )
         parts.append(drawing.draw_problem(shown))
-        stamps = " · ".join(f"{escape(name)} {escape(str(at))}" for name, at in shown["timestamps"].items())
+        stamps = " · ".join(
+            f"{escape(name)} {escape(str(at))}"
+            for name, at in shown["timestamps"].items()
+        )
         parts.append(f'<p class="meta">{escape(execution_id)}<br>{stamps}</p>')
         forms = "" if is_final else self._forms(shown, problem, filled)
         skill = escape_segment(shown["skill_id"])
         forms += f'<p><a href="/ui/skills/{skill}">Invoke {escape(shown["skill_id"])} again</a></p>'
-        return self.draw("Execution", "".join(parts), status=status, is_live=not is_final, forms=forms)
+        return self.draw(
+            "Execution",
+            "".join(parts),
+            status=status,
+            is_live=not is_final,
+            forms=forms,
+        )
 
     def _forms(self, shown: Mapping[str, Any], problem: str, filled: str) -> str:
         """What can be done with an execution that has not ended."""
@@ -243,25 +367,39 @@ class _Page:
             f"<button>Complete the task</button></form>{cancel}"
         )
 
-    async def complete(self, execution_id: str, filled: Mapping[str, str]) -> WireResponse:
+    async def complete(
+        self, execution_id: str, filled: Mapping[str, str]
+    ) -> WireResponse:
         """End a task with what an operator typed."""
         text = filled.get("output", "")
         try:
             output = json.loads(text)
-        except (ValueError, RecursionError) as error:  # the second for arrays in arrays in arrays
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # the second for arrays in arrays in arrays
             problem = f'<p class="fault" role="alert">The output is not JSON: {escape(str(error))}</p>'
             return await self.execution(execution_id, problem, text, 400)
         path = f"/executions/{escape_segment(execution_id)}"
         answer = await self.ask("POST", f"{path}/complete", {"output": output})
         if answer.status != 200:
             shown = _json(answer)
-            listed = [text for texts in drawing.violations_of(shown).values() for text in texts]
-            return await self.execution(execution_id, drawing.draw_problem(shown, listed), text, answer.status)
+            listed = [
+                text
+                for texts in drawing.violations_of(shown).values()
+                for text in texts
+            ]
+            return await self.execution(
+                execution_id, drawing.draw_problem(shown, listed), text, answer.status
+            )
         return _see_other(f"/ui{path}")
 
     def _may_complete(self, skill_id: str) -> bool:
         principal, skill = self._call.principal, self._service.skills.get(skill_id)
-        is_task = skill is not None and skill.descriptor.capability_type is CapabilityType.TASK
+        is_task = (
+            skill is not None
+            and skill.descriptor.capability_type is CapabilityType.TASK
+        )
         return is_task and principal is not None and principal.is_operator
 
 
@@ -297,7 +435,9 @@ def _is_own(request: WireRequest) -> bool:
 
 def _form(request: WireRequest) -> dict[str, str]:
     text = request.body.decode("utf-8", "replace")
-    return {name: values[-1] for name, values in parse_qs(text, max_num_fields=1000).items()}
+    return {
+        name: values[-1] for name, values in parse_qs(text, max_num_fields=1000).items()
+    }
 
 
 def _cookie(request: WireRequest) -> str:

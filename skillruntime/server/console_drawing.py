@@ -51,7 +51,11 @@ def draw_page(
     """Return a page as *principal* sees it; with *is_live*, *body* is drawn again while it is open, and not *forms*."""
     # Without scripts the whole page is loaded again, unless that would lose what is typed.
     is_reloaded = is_live and "<textarea" not in forms
-    again = '<noscript><meta http-equiv="refresh" content="2"></noscript>' if is_reloaded else ""
+    again = (
+        '<noscript><meta http-equiv="refresh" content="2"></noscript>'
+        if is_reloaded
+        else ""
+    )
     live = ' data-live="1"' if is_live else ""
     script = f"<script>{_SCRIPT}</script>" if is_live else ""
     text = (
@@ -72,7 +76,11 @@ def _draw_caller(principal: Principal | None, was_bad: bool) -> str:
             f'<a href="/ui/executions">My executions</a><form method="post" action="/ui/key"><span>Signed in as '
             f"<strong>{escape(principal.id)}</strong>{role}</span><button>Sign out</button></form>"
         )
-    problem = '<p class="fault" role="alert">This key is not valid, or was revoked</p>' if was_bad else ""
+    problem = (
+        '<p class="fault" role="alert">This key is not valid, or was revoked</p>'
+        if was_bad
+        else ""
+    )
     return (
         '<form method="post" action="/ui/key"><input type="password" name="key" aria-label="API key" '
         f'placeholder="API key" autocomplete="off"><button>Sign in</button></form>{problem}'
@@ -89,13 +97,19 @@ def draw_skill_card(skill: Mapping[str, Any]) -> str:
     )
 
 
-def draw_execution_card(ticket: Ticket, execution: Execution, now: float, *, shows_owner: bool) -> str:
+def draw_execution_card(
+    ticket: Ticket, execution: Execution, now: float, *, shows_owner: bool
+) -> str:
     """Return one execution of a list: its skill, state, duration and arguments."""
     owner = f"{escape(ticket.owner)} · " if shows_owner else ""
     # As one line: the page of the execution shows all of it.
     arguments = json.dumps(ticket.arguments, ensure_ascii=False)
-    shown = arguments if len(arguments) <= _ARGUMENTS else arguments[: _ARGUMENTS - 1] + "…"
-    started = datetime.fromtimestamp(from_timestamp(execution.timestamps.created_at), UTC)
+    shown = (
+        arguments if len(arguments) <= _ARGUMENTS else arguments[: _ARGUMENTS - 1] + "…"
+    )
+    started = datetime.fromtimestamp(
+        from_timestamp(execution.timestamps.created_at), UTC
+    )
     return (
         f'<section class="card"><h2><a href="/ui/executions/{escape_segment(execution.execution_id)}">'
         f"{escape(execution.skill_id)}</a> {draw_status(execution.status.value)}</h2>"
@@ -113,12 +127,18 @@ def draw_duration(execution: Execution, now: float) -> str:
     """Return how long an execution took, or has taken until *now*."""
     stamps = execution.timestamps
     # The store's clock, as both moments are its own.
-    end = from_timestamp(stamps.completed_at) if stamps.completed_at is not None else now
+    end = (
+        from_timestamp(stamps.completed_at) if stamps.completed_at is not None else now
+    )
     seconds = max(0.0, end - from_timestamp(stamps.created_at))
-    return f"{seconds:.1f} s" if seconds < 60 else f"{timedelta(seconds=round(seconds))} h"
+    return (
+        f"{seconds:.1f} s" if seconds < 60 else f"{timedelta(seconds=round(seconds))} h"
+    )
 
 
-def draw_field(parameter: ParameterDefinition, filled: str | None, faults: Sequence[str] = ()) -> str:
+def draw_field(
+    parameter: ParameterDefinition, filled: str | None, faults: Sequence[str] = ()
+) -> str:
     """Return a parameter as a form's field: a choice for an enumeration, JSON for what is neither text nor number.
 
     *faults* are what is wrong with what was *filled* in.
@@ -127,7 +147,13 @@ def draw_field(parameter: ParameterDefinition, filled: str | None, faults: Seque
     value = filled
     if value is None:
         default = schema.get("default", "")
-        value = default if isinstance(default, str) else "" if default is None else pretty(default)
+        value = (
+            default
+            if isinstance(default, str)
+            else ""
+            if default is None
+            else pretty(default)
+        )
     more = f'name="{name}" id="{name}"' + (" required" if parameter.required else "")
     more += f' aria-invalid="true" aria-describedby="{name}-fault"' if faults else ""
     control = _draw_control(parameter, schema, value, more)
@@ -135,17 +161,26 @@ def draw_field(parameter: ParameterDefinition, filled: str | None, faults: Seque
     if control.startswith("<textarea") and parameter.type != "string":
         notes.append(_JSON.get(parameter.type or "", 'JSON, such as 5 or "text"'))
     note = "".join(f"<small>{escape(text)}</small>" for text in notes)
-    fault = "".join(f'<p class="fault" id="{name}-fault">{escape(text)}</p>' for text in faults)
+    fault = "".join(
+        f'<p class="fault" id="{name}-fault">{escape(text)}</p>' for text in faults
+    )
     star = " *" if parameter.required else ""
     return f'<label for="{name}">{name}{star}{note}</label>{control}{fault}'
 
 
-def _draw_control(parameter: ParameterDefinition, schema: Mapping[str, Any], value: str, more: str) -> str:
-    choices = schema.get("enum") or (["true", "false"] if parameter.type == "boolean" else None)
+def _draw_control(
+    parameter: ParameterDefinition, schema: Mapping[str, Any], value: str, more: str
+) -> str:
+    choices = schema.get("enum") or (
+        ["true", "false"] if parameter.type == "boolean" else None
+    )
     if choices:
-        texts = [each if isinstance(each, str) else json.dumps(each) for each in choices]
+        texts = [
+            each if isinstance(each, str) else json.dumps(each) for each in choices
+        ]
         options = "".join(
-            f"<option{' selected' if text == value else ''}>{escape(text)}</option>" for text in ["", *texts]
+            f"<option{' selected' if text == value else ''}>{escape(text)}</option>"
+            for text in ["", *texts]
         )
         return f"<select {more}>{options}</select>"
     if parameter.type in ("integer", "number"):
@@ -165,8 +200,14 @@ def violations_of(document: Mapping[str, Any]) -> dict[str, list[str]]:
     for each in details.get("violations", []):
         path = str(each.get("field", ""))
         # RFC 6901, section 4: ~1 before ~0, or "~01" would become a slash.
-        name = path.split("/")[2].replace("~1", "/").replace("~0", "~") if path.startswith("/inputs/") else ""
-        found.setdefault(name, []).append(str(each.get("message") or f"should be {each.get('expected')}"))
+        name = (
+            path.split("/")[2].replace("~1", "/").replace("~0", "~")
+            if path.startswith("/inputs/")
+            else ""
+        )
+        found.setdefault(name, []).append(
+            str(each.get("message") or f"should be {each.get('expected')}")
+        )
     return found
 
 

@@ -41,7 +41,9 @@ class DeadServers:
     run out. *lease* is in seconds.
     """
 
-    def __init__(self, url: str, name: str, lease: float, recover: Callable[[str], None]) -> None:
+    def __init__(
+        self, url: str, name: str, lease: float, recover: Callable[[str], None]
+    ) -> None:
         self._url = url
         self._name = name
         self._lease = lease
@@ -49,7 +51,9 @@ class DeadServers:
         self._suspects = Suspects(lease)
         self._stopping = threading.Event()
         self._threads = [
-            threading.Thread(target=self._run, args=(each,), name=f"skillruntime-{kind}", daemon=True)
+            threading.Thread(
+                target=self._run, args=(each,), name=f"skillruntime-{kind}", daemon=True
+            )
             for kind, each in (("lease", self._beat), ("dead", self._look))
         ]
 
@@ -59,10 +63,14 @@ class DeadServers:
         Raises:
             DatabaseAwayError: the database does not answer.
         """
-        with connect(self._url, f"skillruntime {self._name}", prompt=False) as connection:
+        with connect(
+            self._url, f"skillruntime {self._name}", prompt=False
+        ) as connection:
             # One after the other: of two servers that create a table at once, one fails in spite of IF NOT EXISTS.
             with connection.transaction():
-                connection.execute("SELECT pg_advisory_xact_lock(hashtext('skillruntime.servers'))")
+                connection.execute(
+                    "SELECT pg_advisory_xact_lock(hashtext('skillruntime.servers'))"
+                )
                 connection.execute(_TABLE)
             self._beat(connection)
         for thread in self._threads:
@@ -76,7 +84,10 @@ class DeadServers:
                 thread.join(timeout=5)
         if forgets:
             # Otherwise the lease runs out by itself.
-            with suppress(DatabaseAwayError, psycopg.Error), connect(self._url, self._name) as connection:
+            with (
+                suppress(DatabaseAwayError, psycopg.Error),
+                connect(self._url, self._name) as connection,
+            ):
                 connection.execute(_FORGET, {"name": self._name})
 
     def _run(self, act: Callable[[BoundedConnection], None]) -> None:
@@ -87,11 +98,15 @@ class DeadServers:
                     connection = connect(self._url, f"skillruntime {self._name}")
                 act(connection)
             except (DatabaseAwayError, psycopg.Error) as error:
-                _log.warning("the leases of servers could not be renewed or read: %s", error)
+                _log.warning(
+                    "the leases of servers could not be renewed or read: %s", error
+                )
                 connection = None
                 self._suspects.forget()
             except Exception:  # one recovery that fails must not end all others
-                _log.exception("the recovery of a dead server failed with an unexpected exception")
+                _log.exception(
+                    "the recovery of a dead server failed with an unexpected exception"
+                )
             self._stopping.wait(self._lease / 3)
         if connection is not None:
             connection.close()
@@ -116,7 +131,9 @@ class Suspects:
         self._lease = lease
         self._seen: dict[str, tuple[int, float]] = {}
 
-    def observe(self, servers: Mapping[str, tuple[int, bool]], now: float | None = None) -> list[str]:
+    def observe(
+        self, servers: Mapping[str, tuple[int, bool]], now: float | None = None
+    ) -> list[str]:
         """Return the servers that are dead; *servers* are the numbers of their renewals, and whether they expired.
 
         >>> suspects = Suspects(6.0)
@@ -127,7 +144,9 @@ class Suspects:
         before, self._seen = self._seen, {}
         dead = []
         for name, (number, is_expired) in servers.items():
-            since = before[name][1] if name in before and before[name][0] == number else now
+            since = (
+                before[name][1] if name in before and before[name][0] == number else now
+            )
             self._seen[name] = (number, since)
             # A server that has left has no lease, and nothing to wait for.
             if is_expired and (number == -1 or now - since >= self._lease):

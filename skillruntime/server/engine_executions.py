@@ -35,8 +35,20 @@ from skillruntime.server import engine_instance
 from skillruntime.server.dead_servers import DeadServers
 from skillruntime.server.engine_instance import MESSAGE, MESSAGES, POLL, Queues
 from skillruntime.server.engine_tables import RUN, EngineTables, Stored, column
-from skillruntime.server.execution_errors import DatabaseAwayError, NotATaskError, TooManyError
-from skillruntime.server.executions import Notify, Page, Submitted, Terms, Work, again, read_cursor
+from skillruntime.server.execution_errors import (
+    DatabaseAwayError,
+    NotATaskError,
+    TooManyError,
+)
+from skillruntime.server.executions import (
+    Notify,
+    Page,
+    Submitted,
+    Terms,
+    Work,
+    again,
+    read_cursor,
+)
 from skillruntime.server.live_execution import Live, end_tasks, ended_at, perform, send
 from skillruntime.server.metrics import Metrics
 from skillruntime.server.outcomes import Outcome, held, interrupted, waited_too_long
@@ -48,7 +60,9 @@ __all__ = ["EngineExecutions"]
 
 _T = TypeVar("_T")
 _log = logging.getLogger("skillruntime.server")
-_SUBMIT: Final = 0.9  # seconds until a submission that the database does not answer is refused
+_SUBMIT: Final = (
+    0.9  # seconds until a submission that the database does not answer is refused
+)
 _ASK: Final = 5.0  # the same for what else a caller asks
 _RUNNING_LOOK: Final = 5  # looks at what is waited for, for each look at what runs here
 _REPORTS: Final = 1.0  # seconds between two reports of progress that other servers see
@@ -103,12 +117,20 @@ class EngineExecutions:
         self._asked_for: dict[str, asyncio.Future[Stored | None]] = {}
         self._reading: asyncio.Task[None] | None = None
         self._marking = asyncio.Lock()
-        self._beginning: set[str] = set()  # what this server begins when it accepts it, until that has ended
-        self._queues_until = 0.0  # until when what is accepted may have to wait behind others
-        self._unfinished: Counter[str] = Counter()  # of each caller, counted a moment ago or accepted here since
+        self._beginning: set[str] = (
+            set()
+        )  # what this server begins when it accepts it, until that has ended
+        self._queues_until = (
+            0.0  # until when what is accepted may have to wait behind others
+        )
+        self._unfinished: Counter[str] = (
+            Counter()
+        )  # of each caller, counted a moment ago or accepted here since
         self._draining = anyio.Event()
         self._clock = 0.0  # the database's time less our monotonic time
-        self._steady_since = time.monotonic()  # since when the database answers, and its clock was not set
+        self._steady_since = (
+            time.monotonic()
+        )  # since when the database answers, and its clock was not set
         self._tasks: TaskGroup | None = None
         self.continued = 0
         """How many executions waited or ran when this server started."""
@@ -117,9 +139,13 @@ class EngineExecutions:
         self._set_clock(await self._ask(self._tables.now))
         try:
             # On this thread: the engine runs workflows in the event loop of the thread that launches it.
-            engine_instance.launch(self._engine, self._name, self._run, self._send_message)
+            engine_instance.launch(
+                self._engine, self._name, self._run, self._send_message
+            )
             await anyio.to_thread.run_sync(self._dead.start)
-            await self._insist(lambda: self._ask(partial(self._queues.start, self._client)))
+            await self._insist(
+                lambda: self._ask(partial(self._queues.start, self._client))
+            )
             self.continued = sum((await self._insist(self.counts)).values())
         except BaseException:
             await self._close(forgets=True)
@@ -133,10 +159,16 @@ class EngineExecutions:
     async def __aexit__(self, *error: object) -> None:
         await end_tasks(self._tasks, self._give_up_and_close)
 
-    async def submit(self, ticket: Ticket, *, most_unfinished: int | None = None) -> Submitted:
+    async def submit(
+        self, ticket: Ticket, *, most_unfinished: int | None = None
+    ) -> Submitted:
         """Accept *ticket*; see `Executions.submit`."""
         known = self._ended.get(ticket.execution_id)
-        if known is None and most_unfinished is not None and await self._has_too_many(ticket.owner, most_unfinished):
+        if (
+            known is None
+            and most_unfinished is not None
+            and await self._has_too_many(ticket.owner, most_unfinished)
+        ):
             # A key that was used before asks for nothing new.
             known = await self.get(ticket.execution_id)
             if known is None:
@@ -154,9 +186,13 @@ class EngineExecutions:
             begins_here = self._begins_here(ticket)
             if begins_here:
                 self._beginning.add(ticket.execution_id)
-                accept = partial(engine_instance.begin, self._client, self._name, options)
+                accept = partial(
+                    engine_instance.begin, self._client, self._name, options
+                )
             try:
-                await self._ask(partial(accept, ticket.to_dict(), accepted_at), within=_SUBMIT)
+                await self._ask(
+                    partial(accept, ticket.to_dict(), accepted_at), within=_SUBMIT
+                )
             except dbos._error.DBOSWorkflowIDInUseError:
                 self._beginning.discard(ticket.execution_id)
                 known = await self.get(ticket.execution_id)
@@ -180,7 +216,10 @@ class EngineExecutions:
         live = self._live.get(execution_id)
         # What this server has lost, or another one has cancelled, is noticed by the next look. Where it was begun for
         # the second time, it is shown as running from the first.
-        if live is not None and (live.execution.status is ExecutionStatus.RUNNING or execution_id in self._beginning):
+        if live is not None and (
+            live.execution.status is ExecutionStatus.RUNNING
+            or execution_id in self._beginning
+        ):
             return live.ticket, live.execution
         found = await self._find(execution_id)
         if found is None:
@@ -201,7 +240,11 @@ class EngineExecutions:
     async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
         """End a task from outside; of two who complete a task, or complete and cancel it, the first wins."""
         found = await self.get(execution_id)
-        if found is None or not found[0].is_task or not await self._end_waiting(found, outcome):
+        if (
+            found is None
+            or not found[0].is_task
+            or not await self._end_waiting(found, outcome)
+        ):
             raise NotATaskError
         return await self._seen(execution_id)
 
@@ -209,7 +252,9 @@ class EngineExecutions:
         """Yield it as it is, then at every change, until it has ended; fast changes come as one."""
         return self._watchers.watch(execution_id)
 
-    async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
+    async def list(
+        self, owner: str | None, *, limit: int = 50, cursor: str | None = None
+    ) -> Page:
         """Return a page of the executions of *owner*, the newest first, without their outputs."""
         after = read_cursor(cursor)
         rows, more = await self._ask(partial(self._tables.page, owner, after, limit))
@@ -219,7 +264,9 @@ class EngineExecutions:
     async def tasks(self, owner: str | None, *, limit: int = 50) -> Page:
         """Return the tasks of *owner* that wait for completion, the oldest first."""
         rows = await self._ask(partial(self._tables.tasks, owner, limit))
-        return Page(tuple(row.execution for row in rows), tuple(row.ticket for row in rows))
+        return Page(
+            tuple(row.execution for row in rows), tuple(row.ticket for row in rows)
+        )
 
     async def delete(self, *, ended_before: float) -> int:
         """Forget the executions that ended before this moment."""
@@ -241,7 +288,10 @@ class EngineExecutions:
     async def counts(self) -> Mapping[str, int]:
         """Return how many wait and how many run, on all servers."""
         found = await self._ask(self._tables.unfinished)
-        return {"accepted": sum(each[0] for each in found.values()), "running": sum(each[1] for each in found.values())}
+        return {
+            "accepted": sum(each[0] for each in found.values()),
+            "running": sum(each[1] for each in found.values()),
+        }
 
     @property
     def running(self) -> int:
@@ -254,10 +304,14 @@ class EngineExecutions:
 
     # The two workflows
 
-    async def _run(self, document: dict[str, Any], accepted_at: float) -> dict[str, Any]:
+    async def _run(
+        self, document: dict[str, Any], accepted_at: float
+    ) -> dict[str, Any]:
         """Run one execution, and return the document of its end."""
         ticket = Ticket.from_dict(document)
-        live = Live(ticket, ticket.accepted(accepted_at), lambda: self._changed(live), self.now)
+        live = Live(
+            ticket, ticket.accepted(accepted_at), lambda: self._changed(live), self.now
+        )
         if self._draining.is_set():
             raise asyncio.CancelledError  # it stays this server's, and is handed over
         self._live[ticket.execution_id] = live
@@ -267,10 +321,18 @@ class EngineExecutions:
         # The task of the dispatch, which ends when the engine has recorded how the workflow ended.
         task.add_done_callback(partial(self._recorded, live))
         has_mark = ticket.repeatable or await self._may_begin(ticket)
-        outcome = await perform(live, self._work, self._metrics) if has_mark else interrupted()
+        outcome = (
+            await perform(live, self._work, self._metrics)
+            if has_mark
+            else interrupted()
+        )
         if outcome is None:
             # Given up: another server has it, or will have it. Only this one knows that it has begun and must end it.
-            if ticket.repeatable or not self._draining.is_set() or live.execution.status is not ExecutionStatus.RUNNING:
+            if (
+                ticket.repeatable
+                or not self._draining.is_set()
+                or live.execution.status is not ExecutionStatus.RUNNING
+            ):
                 raise asyncio.CancelledError  # the engine records nothing
             outcome = interrupted()
         await self._insist(partial(self._announce, ticket))
@@ -282,7 +344,9 @@ class EngineExecutions:
         # One after the other: of sixteen marks in one commit, most skills would begin long after their mark.
         async with self._marking:
             first = await self._insist(
-                lambda: self._ask(partial(self._tables.mark, self._name, ticket.execution_id, mark))
+                lambda: self._ask(
+                    partial(self._tables.mark, self._name, ticket.execution_id, mark)
+                )
             )
         if first is None:
             raise asyncio.CancelledError  # it was cancelled, or another server has it
@@ -298,7 +362,9 @@ class EngineExecutions:
             if not found[1].is_final:
                 await anyio.sleep(self._poll)
         if self._notify is None:
-            _log.warning("the webhook of %s was not sent: this server sends none", execution_id)
+            _log.warning(
+                "the webhook of %s was not sent: this server sends none", execution_id
+            )
             return
         await send(*found, self._notify, self._metrics)
 
@@ -333,13 +399,21 @@ class EngineExecutions:
     def _changed(self, live: Live) -> None:
         self._watchers.signal(live.ticket.execution_id)
         progress = live.execution.progress
-        if progress is not None and self._tasks is not None and time.monotonic() - live.reported_at >= _REPORTS:
+        if (
+            progress is not None
+            and self._tasks is not None
+            and time.monotonic() - live.reported_at >= _REPORTS
+        ):
             live.reported_at = time.monotonic()
-            self._tasks.start_soon(self._note_progress, live.ticket.execution_id, progress)
+            self._tasks.start_soon(
+                self._note_progress, live.ticket.execution_id, progress
+            )
 
     async def _note_progress(self, execution_id: str, progress: Progress) -> None:
         with suppress(DatabaseAwayError):  # progress is news, not a promise
-            await self._ask(partial(self._tables.note_progress, execution_id, self._name, progress))
+            await self._ask(
+                partial(self._tables.note_progress, execution_id, self._name, progress)
+            )
 
     async def _announce(self, ticket: Ticket) -> None:
         """Enqueue the message of an end that is about to be recorded; a second time, it is the same message."""
@@ -347,7 +421,11 @@ class EngineExecutions:
             await self._ask(partial(self._enqueue_message, ticket.execution_id))
 
     def _enqueue_message(self, execution_id: str) -> None:
-        options: Any = {"workflow_name": MESSAGE, "queue_name": MESSAGES, "workflow_id": f"message-{execution_id}"}
+        options: Any = {
+            "workflow_name": MESSAGE,
+            "queue_name": MESSAGES,
+            "workflow_id": f"message-{execution_id}",
+        }
         self._client.enqueue(options, execution_id)
         self._queues.look(MESSAGES)
 
@@ -376,7 +454,11 @@ class EngineExecutions:
         live = self._live.get(execution_id)
         if state[0] == "CANCELLED" and live is not None:
             live.cancel()
-        elif live is not None and live.execution.status is ExecutionStatus.RUNNING and state[1] != self._name:
+        elif (
+            live is not None
+            and live.execution.status is ExecutionStatus.RUNNING
+            and state[1] != self._name
+        ):
             live.give_up()
         if live is None and self._states.get(execution_id) != state:
             self._watchers.signal(execution_id)
@@ -389,28 +471,43 @@ class EngineExecutions:
             try:
                 steady = time.monotonic() - self._steady_since
                 # While no server ran, no place could become free: only time that this server has seen counts.
-                waits = [most if steady >= most else None for most in (self._terms.max_wait, self._terms.task_wait)]
+                waits = [
+                    most if steady >= most else None
+                    for most in (self._terms.max_wait, self._terms.task_wait)
+                ]
                 for each in await self._ask(partial(self._tables.overdue, *waits)):
-                    outcome = waited_too_long(each.ticket, self._terms.wait_of(each.ticket))
+                    outcome = waited_too_long(
+                        each.ticket, self._terms.wait_of(each.ticket)
+                    )
                     await self._end_waiting((each.ticket, each.execution), outcome)
                     self._watchers.signal(each.ticket.execution_id)
                 found = await self._ask(self._tables.unfinished)
                 if not self._draining.is_set():
                     here = engine_instance.running()
-                    await self._ask(partial(self._tables.hand_back_missed, self._name, here, _MISSED))
+                    await self._ask(
+                        partial(
+                            self._tables.hand_back_missed, self._name, here, _MISSED
+                        )
+                    )
                     await self._ask(partial(self._queues.take_up, self._client))
             except DatabaseAwayError:
                 self._steady_since = time.monotonic()
                 continue
-            self._unfinished = Counter({owner: sum(numbers) for owner, numbers in found.items()})
+            self._unfinished = Counter(
+                {owner: sum(numbers) for owner, numbers in found.items()}
+            )
 
-    async def _end_waiting(self, found: tuple[Ticket, Execution], outcome: Outcome) -> bool:
+    async def _end_waiting(
+        self, found: tuple[Ticket, Execution], outcome: Outcome
+    ) -> bool:
         """End what no server has begun; return whether this ended it."""
         if found[1].is_final:
             return False
         await self._announce(found[0])
         ended = self._end_of(found, outcome)
-        return await self._ask(partial(self._tables.end_waiting, ended.execution_id, ended))
+        return await self._ask(
+            partial(self._tables.end_waiting, ended.execution_id, ended)
+        )
 
     def _recover(self, executor: str) -> None:
         """Take up what the dead server *executor* left: called in a thread, on one server or on several at once."""
@@ -419,7 +516,9 @@ class EngineExecutions:
             if stored.ticket.repeatable:
                 if stored.ticket.webhook is not None:
                     self._enqueue_message(stored.ticket.execution_id)
-                ended = self._end_of((stored.ticket, stored.execution), held(stored.begun))
+                ended = self._end_of(
+                    (stored.ticket, stored.execution), held(stored.begun)
+                )
                 self._tables.end_orphan(stored.ticket.execution_id, ended, executor)
         DBOS._recover_pending_workflows([executor])
         self._metrics.takeovers.inc()
@@ -429,10 +528,14 @@ class EngineExecutions:
     async def _has_too_many(self, owner: str, most: int) -> bool:
         if self._unfinished[column(owner)] >= most:
             found = await self._ask(partial(self._tables.unfinished, owner))
-            self._unfinished[column(owner)] = sum(sum(numbers) for numbers in found.values())
+            self._unfinished[column(owner)] = sum(
+                sum(numbers) for numbers in found.values()
+            )
         return self._unfinished[column(owner)] >= most
 
-    async def _ask(self, function: Callable[[], _T], *, within: float | None = None) -> _T:
+    async def _ask(
+        self, function: Callable[[], _T], *, within: float | None = None
+    ) -> _T:
         """Return what *function* gives, in a thread; it waits while the database answers others.
 
         Raises:
@@ -446,10 +549,16 @@ class EngineExecutions:
         while not answer.done():
             await asyncio.wait({answer}, timeout=within)
             # A database that answers others is busy, not away.
-            if not answer.done() and time.monotonic() - max(started, self._answered_at) >= within:
+            if (
+                not answer.done()
+                and time.monotonic() - max(started, self._answered_at) >= within
+            ):
                 # What waits for a thread was certainly not written; what was sent may be committed a moment later.
                 is_withdrawn = call.cancel()
-                raise DatabaseAwayError(f"The database did not answer within {within:g} s", is_unknown=not is_withdrawn)
+                raise DatabaseAwayError(
+                    f"The database did not answer within {within:g} s",
+                    is_unknown=not is_withdrawn,
+                )
         try:
             result = answer.result()
         except _ERRORS as error:

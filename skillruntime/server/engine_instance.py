@@ -76,13 +76,19 @@ class Queues:
         """Return the name of the queue in which *ticket* waits."""
         if ticket.is_task:
             return TASKS
-        return self._name(ticket.skill_id if ticket.skill_id in self._terms.per_skill else None)
+        return self._name(
+            ticket.skill_id if ticket.skill_id in self._terms.per_skill else None
+        )
 
     def options(self, ticket: Ticket) -> dict[str, Any]:
         """Return how *ticket* is enqueued: a lower number of a priority comes first, always."""
         is_partitioned = self._terms.per_caller is not None and not ticket.is_task
         partition = {"queue_partition_key": ticket.owner} if is_partitioned else {}
-        return {"queue_name": self.of(ticket), "priority": _PRIORITIES.get(ticket.priority, 2), **partition}
+        return {
+            "queue_name": self.of(ticket),
+            "priority": _PRIORITIES.get(ticket.priority, 2),
+            **partition,
+        }
 
     def has_limit(self, ticket: Ticket) -> bool:
         """Whether *ticket* may have to wait although servers have places."""
@@ -104,7 +110,9 @@ class Queues:
         """Take from the queues of other servers too: one with other limits may have left work in its own."""
         for queue in client.list_queues():
             if queue.name not in self._looks:
-                queue.database_backed_queue = False  # its limits are not read again at each look
+                queue.database_backed_queue = (
+                    False  # its limits are not read again at each look
+                )
                 looks = self._looks[queue.name] = _Looks()
                 thread = threading.Thread(
                     target=dbos._queue.queue_worker_thread,
@@ -129,9 +137,14 @@ class Queues:
     def _limits(self, most: int | None) -> dict[str, Any]:
         limits = {"worker_concurrency": self._capacity}
         if most is not None:
-            limits = {"global_concurrency": most, "worker_concurrency": min(most, self._capacity)}
+            limits = {
+                "global_concurrency": most,
+                "worker_concurrency": min(most, self._capacity),
+            }
         if self._terms.per_caller is not None:
-            limits["partition_concurrency"] = min(self._terms.per_caller, most or self._terms.per_caller)
+            limits["partition_concurrency"] = min(
+                self._terms.per_caller, most or self._terms.per_caller
+            )
         return limits
 
 
@@ -170,8 +183,12 @@ def launch(
         SkillRuntimeError: the process has a DBOS instance already.
     """
     if dbos._dbos._dbos_global_instance is not None:
-        message = "This process has a DBOS instance of its own, and DBOS allows one only"
-        raise SkillRuntimeError(f"{message}: serve skills in a process of their own, or on SQLite")
+        message = (
+            "This process has a DBOS instance of its own, and DBOS allows one only"
+        )
+        raise SkillRuntimeError(
+            f"{message}: serve skills in a process of their own, or on SQLite"
+        )
     DBOS(
         config={
             "name": SCHEMA,
@@ -191,7 +208,9 @@ def launch(
 
     # Without a limit of the engine's own, which ends in a state of its own.
     @DBOS.workflow(name=RUN, max_recovery_attempts=None)
-    async def run_execution(ticket: dict[str, Any], accepted_at: float) -> dict[str, Any]:
+    async def run_execution(
+        ticket: dict[str, Any], accepted_at: float
+    ) -> dict[str, Any]:
         return await run(ticket, accepted_at)
 
     @DBOS.workflow(name=MESSAGE, max_recovery_attempts=None)
@@ -219,10 +238,16 @@ def begin(client: DBOSClient, executor: str, options: Any, *arguments: Any) -> N
     What is written is what the engine writes when it takes something from a queue: it costs half of doing both.
     """
     _, status = client._build_enqueue_status(options, *arguments)
-    status["status"], status["executor_id"], status["app_version"] = "PENDING", executor, _VERSION
+    status["status"], status["executor_id"], status["app_version"] = (
+        "PENDING",
+        executor,
+        _VERSION,
+    )
     status["recovery_attempts"] = 1
     owner = secrets.token_hex(16)
-    client._sys_db.init_workflow(status, creator_xid=owner, reuse_policy=options["workflow_id_reuse_policy"])
+    client._sys_db.init_workflow(
+        status, creator_xid=owner, reuse_policy=options["workflow_id_reuse_policy"]
+    )
     dbos._core.execute_dequeued_workflow(_instance(), status, owner)
 
 

@@ -13,7 +13,13 @@ from typing import Any, Final
 
 import sqlalchemy
 
-from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, Timestamps, to_timestamp
+from skillruntime.remote.protocol import (
+    Execution,
+    ExecutionStatus,
+    Progress,
+    Timestamps,
+    to_timestamp,
+)
 from skillruntime.server.executions import to_json
 from skillruntime.server.outcomes import CANCELLED, broken
 from skillruntime.server.ticket import Ticket
@@ -78,9 +84,13 @@ class EngineTables:
             f"UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, {_NOW}",
             ids=list(ids),
         )
-        return {row[0]: tuple(row[1:5]) for row in rows if row[0] is not None}, rows[-1][-1] / 1000
+        return {row[0]: tuple(row[1:5]) for row in rows if row[0] is not None}, rows[
+            -1
+        ][-1] / 1000
 
-    def page(self, owner: str | None, after: tuple[float, str] | None, limit: int) -> tuple[list[Stored], str | None]:
+    def page(
+        self, owner: str | None, after: tuple[float, str] | None, limit: int
+    ) -> tuple[list[Stored], str | None]:
         """Return the executions that follow *after* (see `read_cursor`), the newest first, and the next cursor."""
         conditions, values = ["s.name = :run"], dict[str, Any]()
         if owner is not None:
@@ -150,18 +160,27 @@ class EngineTables:
 
     def end_waiting(self, execution_id: str, ended: Execution) -> bool:
         """End what no server has begun; return whether this ended it."""
-        return self._end(execution_id, ended, "status = 'ENQUEUED' AND recovery_attempts = 0")
+        return self._end(
+            execution_id, ended, "status = 'ENQUEUED' AND recovery_attempts = 0"
+        )
 
     def end_orphan(self, execution_id: str, ended: Execution, executor: str) -> bool:
         """End what the dead server *executor* ran; return whether this ended it."""
-        return self._end(execution_id, ended, "status = 'PENDING' AND executor_id = :executor", executor=executor)
+        return self._end(
+            execution_id,
+            ended,
+            "status = 'PENDING' AND executor_id = :executor",
+            executor=executor,
+        )
 
     def orphans(self, executor: str, begun: int) -> list[Stored]:
         """Return what the server *executor* runs and servers have begun so often, or more often."""
         condition = "s.status = 'PENDING' AND s.executor_id = :executor AND s.recovery_attempts >= :begun"
         return self._select(condition, executor=executor, begun=begun)
 
-    def hand_back_missed(self, executor: str, running: Collection[str], seconds: float) -> None:
+    def hand_back_missed(
+        self, executor: str, running: Collection[str], seconds: float
+    ) -> None:
         """Queue what *executor* took so long ago and does not run: the answer of the database to it was lost."""
         self._change(
             f"UPDATE {SCHEMA}.workflow_status SET status = 'ENQUEUED', owner_xid = NULL, started_at_epoch_ms = NULL, "
@@ -172,7 +191,9 @@ class EngineTables:
             ms=round(seconds * 1000),
         )
 
-    def note_progress(self, execution_id: str, executor: str, progress: Progress) -> None:
+    def note_progress(
+        self, execution_id: str, executor: str, progress: Progress
+    ) -> None:
         """Let other servers see how far an execution is that *executor* runs."""
         self._change(
             f"UPDATE {SCHEMA}.workflow_status SET attributes = CAST(:attributes AS jsonb), updated_at = {_NOW} "
@@ -188,7 +209,8 @@ class EngineTables:
             AND status = ANY(:ended) AND name LIKE 'skillruntime.%' LIMIT 500 FOR UPDATE SKIP LOCKED"""
         others = ("workflow_input", "workflow_output", "operation_outputs")
         deleted = ", ".join(
-            f"of_{each} AS (DELETE FROM {SCHEMA}.{each} WHERE workflow_uuid IN (SELECT * FROM old))" for each in others
+            f"of_{each} AS (DELETE FROM {SCHEMA}.{each} WHERE workflow_uuid IN (SELECT * FROM old))"
+            for each in others
         )
         return self._change(
             f"WITH old AS MATERIALIZED ({ids}), {deleted} "
@@ -197,7 +219,9 @@ class EngineTables:
             ended=list(_ENDED),
         )
 
-    def _end(self, execution_id: str, ended: Execution, condition: str, **values: Any) -> bool:
+    def _end(
+        self, execution_id: str, ended: Execution, condition: str, **values: Any
+    ) -> bool:
         number = self._change(
             f"WITH ended AS (UPDATE {SCHEMA}.workflow_status SET status = 'SUCCESS', owner_xid = NULL, "
             f"updated_at = {_NOW}, completed_at = {_NOW} WHERE workflow_uuid = :id AND {condition} "
@@ -211,13 +235,20 @@ class EngineTables:
 
     def _select(self, condition: str, **values: Any) -> list[Stored]:
         """Return executions without their outputs."""
-        rows = self._ask(f"SELECT {_HEAD}, NULL {_ROWS} WHERE s.name = :run AND {condition}", **values)
+        rows = self._ask(
+            f"SELECT {_HEAD}, NULL {_ROWS} WHERE s.name = :run AND {condition}",
+            **values,
+        )
         return [self._to_stored(row) for row in rows]
 
     def _ask(self, text: str, **values: Any) -> list[Any]:
         with self.engine.connect() as connection:
             connection.execution_options(isolation_level="AUTOCOMMIT")
-            return list(connection.execute(sqlalchemy.text(text), {"run": RUN, **values}).fetchall())
+            return list(
+                connection.execute(
+                    sqlalchemy.text(text), {"run": RUN, **values}
+                ).fetchall()
+            )
 
     def _change(self, text: str, **values: Any) -> int:
         with self.engine.connect() as connection:
@@ -230,23 +261,36 @@ class EngineTables:
         ticket = Ticket.from_dict(ticket_document)
         created = to_timestamp(accepted_at)
         if status == "SUCCESS":
-            return Stored(ticket, Execution.from_dict(json.loads(output)), created_at, begun)
+            return Stored(
+                ticket, Execution.from_dict(json.loads(output)), created_at, begun
+            )
         if status in _ENDED:
             # The engine has a state of its own for these, and no document.
             outcome = CANCELLED if status == "CANCELLED" else broken()
             ended_at = max(updated_at / 1000, accepted_at)
-            execution = outcome.of(ticket, created_at=created, now=ended_at, kept_for=self.kept_for)
+            execution = outcome.of(
+                ticket, created_at=created, now=ended_at, kept_for=self.kept_for
+            )
             return Stored(ticket, execution, created_at, begun)
         # What waits for its second start was shown as running, and is never shown as accepted again.
         shown = ExecutionStatus.RUNNING if begun else ExecutionStatus.ACCEPTED
         stamps = Timestamps(created, to_timestamp(max(updated_at / 1000, accepted_at)))
         progress = _to_progress(attributes)
         execution = Execution(
-            ticket.execution_id, shown, ticket.skill_id, stamps, progress=progress, metadata=ticket.metadata or None
+            ticket.execution_id,
+            shown,
+            ticket.skill_id,
+            stamps,
+            progress=progress,
+            metadata=ticket.metadata or None,
         )
         return Stored(ticket, execution, created_at, begun)
 
 
 def _to_progress(attributes: Mapping[str, Any] | None) -> Progress | None:
     far = (attributes or {}).get("progress")
-    return Progress(far["done"], far.get("total"), far.get("message")) if far is not None else None
+    return (
+        Progress(far["done"], far.get("total"), far.get("message"))
+        if far is not None
+        else None
+    )

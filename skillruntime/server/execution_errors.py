@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["DatabaseAwayError", "KeyReusedError", "NotATaskError", "NotHeldError", "TooManyError"]
+__all__ = [
+    "DatabaseAwayError",
+    "KeyReusedError",
+    "NotATaskError",
+    "NotHeldError",
+    "TooManyError",
+]
 
 
 class DatabaseAwayError(Exception):

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from skillruntime.errors import SkillRuntimeError
-from skillruntime.remote.protocol import Execution, ExecutionStatus, Timestamps, to_timestamp
+from skillruntime.remote.protocol import (
+    Execution,
+    ExecutionStatus,
+    Timestamps,
+    to_timestamp,
+)
 from skillruntime.server.executions import to_json
 from skillruntime.server.sqlite_database import Execute
 from skillruntime.server.ticket import Ticket
@@ -58,12 +63,16 @@ def prepare(execute: Execute) -> None:
     [(version,)] = execute("PRAGMA user_version")
     if version not in (0, _VERSION):
         message = f"This database has version {version} of the tables; this release reads version {_VERSION}"
-        raise SkillRuntimeError(f"{message}: use another directory, or the release that wrote it")
+        raise SkillRuntimeError(
+            f"{message}: use another directory, or the release that wrote it"
+        )
     for statement in (*_TABLES, f"PRAGMA user_version = {_VERSION}"):
         execute(statement)
 
 
-def insert(execute: Execute, ticket: Ticket, *, now: float, begins: bool) -> tuple[Row, bool]:
+def insert(
+    execute: Execute, ticket: Ticket, *, now: float, begins: bool
+) -> tuple[Row, bool]:
     """Keep *ticket*, and with *begins* that it runs; return its row, and whether it is new."""
     found = execute(
         "INSERT INTO executions (id, caller, created_at, began_at, ticket) "
@@ -97,7 +106,11 @@ def unmark(execute: Execute, execution_id: str) -> None:
 
 def change_losses(execute: Execute, execution_id: str, change: int) -> None:
     """Count that a server died while the execution ran, or take that back."""
-    execute("UPDATE executions SET losses = losses + :change WHERE id = :id", change=change, id=execution_id)
+    execute(
+        "UPDATE executions SET losses = losses + :change WHERE id = :id",
+        change=change,
+        id=execution_id,
+    )
 
 
 def end(execute: Execute, ticket: Ticket, ended: Execution, now: float) -> None:
@@ -133,19 +146,28 @@ def delete(execute: Execute, ended_before: float) -> int:
 
 def find(execute: Execute, execution_id: str) -> Row | None:
     """Return one execution, with its output."""
-    rows = execute(f"SELECT {_HEAD}, output FROM executions WHERE id = :id", id=execution_id)
+    rows = execute(
+        f"SELECT {_HEAD}, output FROM executions WHERE id = :id", id=execution_id
+    )
     return _to_row(rows[0]) if rows else None
 
 
 def unfinished(execute: Execute) -> list[Row]:
     """Return what an earlier server accepted and did not end, the oldest first."""
-    rows = execute(f"SELECT {_HEAD} FROM executions WHERE ended_at IS NULL ORDER BY created_at")
+    rows = execute(
+        f"SELECT {_HEAD} FROM executions WHERE ended_at IS NULL ORDER BY created_at"
+    )
     return [_to_row(fields) for fields in rows]
 
 
 def unsent(execute: Execute) -> list[Row]:
     """Return the ended executions whose messages an earlier server did not send."""
-    return [_to_row(fields) for fields in execute(f"SELECT {_HEAD}, output FROM executions WHERE has_message = 1")]
+    return [
+        _to_row(fields)
+        for fields in execute(
+            f"SELECT {_HEAD}, output FROM executions WHERE has_message = 1"
+        )
+    ]
 
 
 def page(
@@ -186,5 +208,11 @@ def _to_row(fields: Sequence[Any]) -> Row:
     # An execution that waits for its second start was shown as running, and is never shown as accepted again.
     status = ExecutionStatus.ACCEPTED if began_at is None else ExecutionStatus.RUNNING
     stamps = Timestamps(to_timestamp(created_at), to_timestamp(began_at or created_at))
-    execution = Execution(ticket.execution_id, status, ticket.skill_id, stamps, metadata=ticket.metadata or None)
+    execution = Execution(
+        ticket.execution_id,
+        status,
+        ticket.skill_id,
+        stamps,
+        metadata=ticket.metadata or None,
+    )
     return Row(ticket, execution, created_at, began_at, losses)

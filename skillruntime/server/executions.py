@@ -17,7 +17,16 @@ from skillruntime.server.execution_errors import KeyReusedError
 from skillruntime.server.outcomes import Outcome
 from skillruntime.server.ticket import Ticket
 
-__all__ = ["Executions", "Notify", "Page", "Report", "Submitted", "Terms", "Work", "to_json"]
+__all__ = [
+    "Executions",
+    "Notify",
+    "Page",
+    "Report",
+    "Submitted",
+    "Terms",
+    "Work",
+    "to_json",
+]
 
 _CURSOR: Final = re.compile(r"([0-9]{1,12}\.[0-9]{1,17})~([^\0]{1,500})")
 
@@ -78,7 +87,9 @@ class Executions(Protocol):
     begun is run, however often servers end.
     """
 
-    async def submit(self, ticket: Ticket, *, most_unfinished: int | None = None) -> Submitted:
+    async def submit(
+        self, ticket: Ticket, *, most_unfinished: int | None = None
+    ) -> Submitted:
         """Accept *ticket*: when this returns, it is never lost. The same id again is the same execution.
 
         Raises:
@@ -108,7 +119,9 @@ class Executions(Protocol):
         """Yield its current state, then its state after every change, until it has ended."""
         ...
 
-    async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
+    async def list(
+        self, owner: str | None, *, limit: int = 50, cursor: str | None = None
+    ) -> Page:
         """Return a page of the executions of *owner*, or of everyone where it is None.
 
         Raises:

@@ -21,7 +21,11 @@ from skillruntime.server.execution_errors import DatabaseAwayError
 from skillruntime.server.executions import Executions
 from skillruntime.server.key_store import DatabaseKeys, KeyFile, shared_secret
 from skillruntime.server.metrics import Metrics
-from skillruntime.server.open_executions import durable_executions, memory_executions, read_secret
+from skillruntime.server.open_executions import (
+    durable_executions,
+    memory_executions,
+    read_secret,
+)
 from skillruntime.server.published_skill import PublishedSkill, SkillWork, serve_catalog
 from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
@@ -36,7 +40,9 @@ __all__ = ["Hosting", "host_skills"]
 
 _LOCAL: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _SWEEP: Final = 3600.0  # seconds between two deletions of expired results
-_KEYS: Final = 2.0  # seconds, at most, until a key that was revoked in the database is refused
+_KEYS: Final = (
+    2.0  # seconds, at most, until a key that was revoked in the database is refused
+)
 
 _log = logging.getLogger("skillruntime.server")
 
@@ -133,7 +139,9 @@ async def host_skills(
             listening.close()
             raise
         work.publish(published)
-        known: list[Authenticator] = [each for each in (keys, hosting.authenticate) if each is not None]
+        known: list[Authenticator] = [
+            each for each in (keys, hosting.authenticate) if each is not None
+        ]
         service = SkillService(
             published,
             executions,
@@ -146,14 +154,18 @@ async def host_skills(
             metrics=metrics,
         )
         server = Server(
-            create_app(service, pages=hosting.pages, hosts=_allowed_hosts(hosting, base_url)),
+            create_app(
+                service, pages=hosting.pages, hosts=_allowed_hosts(hosting, base_url)
+            ),
             service,
             drain=hosting.drain_seconds,
             connections=hosting.connections,
             connections_per_address=hosting.connections_per_address,
             trusted_proxies=hosting.trusted_proxies,
             handles_signals=handles_signals,
-            on_ready=None if on_ready is None else lambda: on_ready(base_url, published, executions.continued),
+            on_ready=None
+            if on_ready is None
+            else lambda: on_ready(base_url, published, executions.continued),
         )
         async with anyio.create_task_group() as tasks:
             # Every server sweeps; deleting the same rows twice does no harm, and no server has to be chosen.
@@ -184,14 +196,24 @@ def _check_reach(hosting: Hosting, keys: KeyFile | DatabaseKeys | None) -> None:
     Raises:
         SkillRuntimeError: it is not.
     """
-    knows_callers = hosting.authenticate is not None or (keys is not None and len(keys) > 0)
+    knows_callers = hosting.authenticate is not None or (
+        keys is not None and len(keys) > 0
+    )
     if hosting.host not in _LOCAL and not hosting.public and not knows_callers:
         message = f"Everyone who reaches {hosting.host} could call these skills, for this server has no keys"
-        raise SkillRuntimeError(f"{message}: make one with --new-key, or serve everyone with --public")
+        raise SkillRuntimeError(
+            f"{message}: make one with --new-key, or serve everyone with --public"
+        )
 
 
-def _publish(runtime: SkillRuntime, hosting: Hosting, base_url: str) -> list[PublishedSkill]:
-    auth = AuthConfig(AuthType.API_KEY, header="X-API-Key") if hosting.access is not AccessPolicy.PUBLIC else None
+def _publish(
+    runtime: SkillRuntime, hosting: Hosting, base_url: str
+) -> list[PublishedSkill]:
+    auth = (
+        AuthConfig(AuthType.API_KEY, header="X-API-Key")
+        if hosting.access is not AccessPolicy.PUBLIC
+        else None
+    )
     faults: dict[str, SkillRuntimeError] = {}
     published = serve_catalog(
         runtime,
@@ -213,11 +235,15 @@ def _publish(runtime: SkillRuntime, hosting: Hosting, base_url: str) -> list[Pub
 
 def _keys_and_secret(hosting: Hosting) -> tuple[KeyFile | DatabaseKeys | None, bytes]:
     """Return what knows callers by their keys, if there are any, and the secret that execution ids are derived from."""
-    path = hosting.keys_path if hosting.database is None else hosting.keys  # a left-over file must not hide shared keys
+    path = (
+        hosting.keys_path if hosting.database is None else hosting.keys
+    )  # a left-over file must not hide shared keys
     keys = KeyFile(path) if path is not None and path.exists() else None
     if hosting.database is not None:
         return keys or DatabaseKeys(hosting.database), shared_secret(hosting.database)
-    return keys, read_secret(hosting.data / "secret") if hosting.data is not None else secrets.token_bytes(32)
+    return keys, read_secret(
+        hosting.data / "secret"
+    ) if hosting.data is not None else secrets.token_bytes(32)
 
 
 def _executions(
@@ -232,10 +258,14 @@ def _executions(
         "metrics": metrics,
     }
     if hosting.database is not None:
-        return durable_executions(work, hosting.database, lease=hosting.lease, **options)
+        return durable_executions(
+            work, hosting.database, lease=hosting.lease, **options
+        )
     if hosting.data is None:
         return memory_executions(work, **options)
-    return durable_executions(work, hosting.data / "executions.db", wait=hosting.waits_for_lock, **options)
+    return durable_executions(
+        work, hosting.data / "executions.db", wait=hosting.waits_for_lock, **options
+    )
 
 
 async def _sweep(executions: Executions, kept_for: float) -> None:

@@ -26,10 +26,15 @@ HEAD_SECONDS: Final = 15.0
 
 def head_too_large() -> ErrorDocument:
     """Return the refusal of a head above `HEAD_BYTES` (RFC 6585, section 5)."""
-    return ErrorDocument(WireCode.HEAD_TOO_LARGE, f"The head of the request is longer than {HEAD_BYTES:,} bytes")
+    return ErrorDocument(
+        WireCode.HEAD_TOO_LARGE,
+        f"The head of the request is longer than {HEAD_BYTES:,} bytes",
+    )
 
 
-def bounded_protocol(most_of_address: int, trusted_proxies: Iterable[str]) -> type[BoundedProtocol]:
+def bounded_protocol(
+    most_of_address: int, trusted_proxies: Iterable[str]
+) -> type[BoundedProtocol]:
     """Return the class of connections of which one address has so many, and *trusted_proxies* have any number."""
     networks = tuple(ip_network(each, strict=False) for each in trusted_proxies)
 
@@ -56,11 +61,20 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Accept a connection; refuse it where there are too many."""
         super().connection_made(transport)
-        if self._most_connections is not None and len(self.connections) > self._most_connections:
-            self._refuse_connection(503, WireCode.ENDPOINT_UNREACHABLE, "Too many connections")
+        if (
+            self._most_connections is not None
+            and len(self.connections) > self._most_connections
+        ):
+            self._refuse_connection(
+                503, WireCode.ENDPOINT_UNREACHABLE, "Too many connections"
+            )
             return
         if self._has_too_many():
-            self._refuse_connection(429, WireCode.RATE_LIMIT_EXCEEDED, "Too many connections from this address")
+            self._refuse_connection(
+                429,
+                WireCode.RATE_LIMIT_EXCEEDED,
+                "Too many connections from this address",
+            )
             return
         self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
 
@@ -68,7 +82,9 @@ class BoundedProtocol(H11Protocol):
         """Read on; from its first byte, a head has its time."""
         # From the first byte of each head, also on a connection that was used before.
         if self._head_timer is None and not self._is_answering():
-            self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
+            self._head_timer = self.loop.call_later(
+                self.head_seconds, self._head_is_late
+            )
         super().data_received(data)
         # The body has a limit of its own, which knows how to answer.
         if self._is_answering():
@@ -95,8 +111,15 @@ class BoundedProtocol(H11Protocol):
     def _has_too_many(self) -> bool:
         """Whether the address of this connection has more than its part of them."""
         address = self.client[0] if self.client is not None else None
-        others = (each.client[0] for each in self.connections if each.client is not None)  # type: ignore[union-attr]
-        if address is None or sum(other == address for other in others) <= self.most_of_address:
+        others = (
+            each.client[0]  # type: ignore[union-attr]
+            for each in self.connections
+            if each.client is not None  # type: ignore[union-attr]
+        )
+        if (
+            address is None
+            or sum(other == address for other in others) <= self.most_of_address
+        ):
             return False
         # Behind a proxy are many callers, whose addresses only their requests tell.
         return not any(ip_address(address) in network for network in self.trusted)
@@ -114,16 +137,24 @@ class BoundedProtocol(H11Protocol):
 
     def _head_is_late(self) -> None:
         if not self.transport.is_closing() and not self._is_answering():
-            message = f"The head of the request was not sent within {self.head_seconds:g} s"
+            message = (
+                f"The head of the request was not sent within {self.head_seconds:g} s"
+            )
             self._refuse(408, ErrorDocument(WireCode.REQUEST_TIMEOUT, message))
 
     def _refuse(self, status: int, document: ErrorDocument) -> None:
         body = json.dumps(document.to_envelope()).encode()
-        headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
+        headers = [
+            ("content-type", "application/json"),
+            ("content-length", str(len(body))),
+            ("connection", "close"),
+        ]
         if document.retry is not None:
             headers.append(("retry-after", "1"))
         try:
-            output = self.conn.send(h11.Response(status_code=status, headers=headers)) or b""
+            output = (
+                self.conn.send(h11.Response(status_code=status, headers=headers)) or b""
+            )
             output += self.conn.send(h11.Data(data=body)) or b""
             output += self.conn.send(h11.EndOfMessage()) or b""
         except h11.LocalProtocolError:  # an answer has begun already

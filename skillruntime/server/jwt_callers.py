@@ -22,7 +22,13 @@ from skillruntime.server.http_responses import refuse_for_now
 
 __all__ = ["JwtCallers", "keys_from"]
 
-_ALGORITHMS: Final = ("RS256", "PS256", "ES256", "ES384", "EdDSA")  # asymmetric alone: a public key signs nothing
+_ALGORITHMS: Final = (
+    "RS256",
+    "PS256",
+    "ES256",
+    "ES384",
+    "EdDSA",
+)  # asymmetric alone: a public key signs nothing
 _log = logging.getLogger("skillruntime.remote")
 _REFRESH: Final = 60.0  # seconds, at least, between two looks at the issuer's keys
 _AGAIN: Final = 5.0  # seconds, at least, between two tries to get any
@@ -62,7 +68,9 @@ class JwtCallers:
             sub={"essential": True},
         )
 
-    async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
+    async def __call__(
+        self, request: WireRequest, credentials: Mapping[str, Any] | None
+    ) -> Principal | None:
         """Return the caller whose token *request* carries; None where it carries no JWT.
 
         Raises:
@@ -97,10 +105,14 @@ class JwtCallers:
     async def _current(self, *, is_unknown: bool) -> KeySet:
         """Return the issuer's keys; fetch them again for an unknown key id, but not for every forged token."""
         passed = self._clock() - self._fetched_at
-        if (self._keys is None and passed >= _AGAIN) or (is_unknown and passed >= _REFRESH):
+        if (self._keys is None and passed >= _AGAIN) or (
+            is_unknown and passed >= _REFRESH
+        ):
             self._fetched_at = self._clock()
             try:
-                self._keys = KeySet.import_key_set({"keys": list((await self._fetch()).get("keys", []))})
+                self._keys = KeySet.import_key_set(
+                    {"keys": list((await self._fetch()).get("keys", []))}
+                )
             except (InvalidSkillError, JoseError, ValueError) as error:
                 _log.warning("the issuer's keys cannot be fetched: %s", error)
         if self._keys is None:
@@ -115,12 +127,20 @@ def _scopes(claims: Mapping[str, Any]) -> frozenset[str] | None:
     writes the string and Okta a list in ``scp``. Any other form grants nothing.
     """
     for claim in (claims[name] for name in ("scope", "scp") if name in claims):
-        named = claim.split() if isinstance(claim, str) else claim if isinstance(claim, list) else ()
+        named = (
+            claim.split()
+            if isinstance(claim, str)
+            else claim
+            if isinstance(claim, list)
+            else ()
+        )
         return frozenset(each for each in named if isinstance(each, str))
     return None
 
 
-def keys_from(place: str, guard: AddressGuard | None = None) -> Callable[[], Awaitable[Mapping[str, Any]]]:
+def keys_from(
+    place: str, guard: AddressGuard | None = None
+) -> Callable[[], Awaitable[Mapping[str, Any]]]:
     """Return a function that fetches a JWKS from *place*: an https address, or a file.
 
     The returned function raises `InvalidSkillError` if it cannot read a JWKS there.
@@ -129,13 +149,17 @@ def keys_from(place: str, guard: AddressGuard | None = None) -> Callable[[], Awa
     async def fetch() -> Mapping[str, Any]:
         try:
             if place.startswith(("https://", "http://")):
-                async with HttpTransport(guard or AddressGuard(allow_all=True), timeout=10) as transport:
+                async with HttpTransport(
+                    guard or AddressGuard(allow_all=True), timeout=10
+                ) as transport:
                     text = (await transport(WireRequest("GET", place))).body
             else:
                 text = await anyio.Path(place).read_bytes()
             document = json.loads(text)
         except (OSError, ValueError, UnreachableError) as error:
-            raise InvalidSkillError(f"The issuer's keys cannot be read from {place}: {error}") from None
+            raise InvalidSkillError(
+                f"The issuer's keys cannot be read from {place}: {error}"
+            ) from None
         if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
             raise InvalidSkillError(f"{place} does not hold a JWKS")
         return document

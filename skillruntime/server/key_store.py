@@ -44,7 +44,9 @@ class KeyFile:
     def __len__(self) -> int:
         return len(self._ring)
 
-    async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
+    async def __call__(
+        self, request: WireRequest, credentials: Mapping[str, Any] | None
+    ) -> Principal | None:
         """Return the caller whose key *request* carries."""
         # One system call for each request, in place of a watcher that could miss a change.
         stamp = _stamp(self._path)
@@ -69,7 +71,9 @@ class DatabaseKeys:
     def __len__(self) -> int:
         return len(self._ring)
 
-    async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
+    async def __call__(
+        self, request: WireRequest, credentials: Mapping[str, Any] | None
+    ) -> Principal | None:
         """Return the caller whose key *request* carries."""
         return await self._ring(request, credentials)
 
@@ -78,7 +82,9 @@ class DatabaseKeys:
         while True:
             await anyio.sleep(seconds)
             try:
-                text = await anyio.to_thread.run_sync(self._read_again, abandon_on_cancel=True)
+                text = await anyio.to_thread.run_sync(
+                    self._read_again, abandon_on_cancel=True
+                )
             # Keys that were valid stay so while the database is away: running work can still be polled.
             except DatabaseAwayError:
                 continue
@@ -91,7 +97,12 @@ class DatabaseKeys:
 
 
 def add_key(
-    place: Path | str, caller: str, *, skills: Iterable[str] = (), operator: bool = False, scopes: Iterable[str] = ()
+    place: Path | str,
+    caller: str,
+    *,
+    skills: Iterable[str] = (),
+    operator: bool = False,
+    scopes: Iterable[str] = (),
 ) -> str:
     """Return a new API key for *caller*; only its hash is kept, in the file or PostgreSQL database *place*.
 
@@ -99,7 +110,11 @@ def add_key(
     """
     key = new_key()
     limits = {"skills": list(skills), "operator": operator, "scopes": list(scopes)}
-    entry = {"id": caller, "sha256": hash_key(key), **{name: value for name, value in limits.items() if value}}
+    entry = {
+        "id": caller,
+        "sha256": hash_key(key),
+        **{name: value for name, value in limits.items() if value},
+    }
     _change_keys(place, lambda entries: [*entries, entry])
     return key
 
@@ -129,7 +144,9 @@ def shared_secret(url: str) -> bytes:
     return bytes.fromhex(_with_database(url, read_or_create))
 
 
-def _change_keys(place: Path | str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+def _change_keys(
+    place: Path | str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+) -> None:
     if isinstance(place, str):
 
         def rewrite(execute: Any) -> str:
@@ -147,14 +164,18 @@ def _change_keys(place: Path | str, change: Callable[[list[dict[str, Any]]], lis
     place.parent.mkdir(parents=True, exist_ok=True)
     # Renamed over the old file: a reader sees the old list or the new one, never half of it.
     written = place.with_suffix(".new")
-    with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+    with os.fdopen(
+        os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w"
+    ) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
     written.replace(place)
 
 
-def _changed(text: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> str:
+def _changed(
+    text: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+) -> str:
     KeyRing.from_text(text)  # raises if it is not a key file
     document = json.loads(text)
     return json.dumps({**document, "keys": change(document["keys"])}, indent=2)
@@ -172,7 +193,9 @@ def _with_database(url: str, operation: Callable[[Any], str]) -> str:
             # Two at once must not both create the table, nor each write the list without the other's key.
             connection.execute("SELECT pg_advisory_xact_lock(7305001)")
             # A key may be made before the first server has started.
-            if connection.execute("SELECT to_regclass('skillruntime.meta')").fetchall() == [(None,)]:
+            if connection.execute(
+                "SELECT to_regclass('skillruntime.meta')"
+            ).fetchall() == [(None,)]:
                 connection.execute("CREATE SCHEMA IF NOT EXISTS skillruntime")
                 connection.execute(_TABLE)
             return operation(connection.execute)
@@ -181,7 +204,9 @@ def _with_database(url: str, operation: Callable[[Any], str]) -> str:
 
 
 def _read(execute: Any, name: str, default: str) -> str:
-    rows = execute("SELECT value FROM skillruntime.meta WHERE name = %s", (name,)).fetchall()
+    rows = execute(
+        "SELECT value FROM skillruntime.meta WHERE name = %s", (name,)
+    ).fetchall()
     return str(rows[0][0]) if rows else default
 
 

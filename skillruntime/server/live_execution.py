@@ -10,7 +10,14 @@ from dataclasses import dataclass, field, replace
 import anyio
 from anyio.abc import TaskGroup
 
-from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, can_follow, from_timestamp, to_timestamp
+from skillruntime.remote.protocol import (
+    Execution,
+    ExecutionStatus,
+    Progress,
+    can_follow,
+    from_timestamp,
+    to_timestamp,
+)
 from skillruntime.server.executions import Notify, Work
 from skillruntime.server.metrics import Metrics
 from skillruntime.server.outcomes import CANCELLED, Outcome, broken, timed_out
@@ -45,14 +52,22 @@ class Live:
     def start(self) -> None:
         """Record that it is running."""
         if self.execution.status is ExecutionStatus.ACCEPTED:
-            stamps = replace(self.execution.timestamps, updated_at=to_timestamp(self.now()))
-            self.show(replace(self.execution, status=ExecutionStatus.RUNNING, timestamps=stamps))
+            stamps = replace(
+                self.execution.timestamps, updated_at=to_timestamp(self.now())
+            )
+            self.show(
+                replace(
+                    self.execution, status=ExecutionStatus.RUNNING, timestamps=stamps
+                )
+            )
 
     def report(self, progress: Progress) -> None:
         """Record its progress."""
         if not self.execution.is_final:
             self.start()
-            stamps = replace(self.execution.timestamps, updated_at=to_timestamp(self.now()))
+            stamps = replace(
+                self.execution.timestamps, updated_at=to_timestamp(self.now())
+            )
             self.show(replace(self.execution, progress=progress, timestamps=stamps))
 
     def cancel(self) -> None:
@@ -70,15 +85,25 @@ class Live:
         return ended_at(self.now(), self.ticket, self.execution, outcome, kept_for)
 
 
-def ended_at(now: float, ticket: Ticket, execution: Execution, outcome: Outcome, kept_for: float) -> Execution:
+def ended_at(
+    now: float, ticket: Ticket, execution: Execution, outcome: Outcome, kept_for: float
+) -> Execution:
     """Return *execution* as it ends at *now*, to be kept so many seconds."""
     created_at = execution.timestamps.created_at
     # A clock may be set back; what ends before it was created would be read as a fault.
     now = max(now, from_timestamp(created_at))
-    return outcome.of(ticket, created_at=created_at, now=now, kept_for=kept_for, progress=execution.progress)
+    return outcome.of(
+        ticket,
+        created_at=created_at,
+        now=now,
+        kept_for=kept_for,
+        progress=execution.progress,
+    )
 
 
-async def end_tasks(tasks: TaskGroup | None, then: Callable[[], Awaitable[None]]) -> None:
+async def end_tasks(
+    tasks: TaskGroup | None, then: Callable[[], Awaitable[None]]
+) -> None:
     """Cancel *tasks*, wait for them, and *then* close what they used, in any case."""
     assert tasks is not None
     tasks.cancel_scope.cancel()
@@ -93,7 +118,10 @@ async def end_tasks(tasks: TaskGroup | None, then: Callable[[], Awaitable[None]]
 async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
     """Run a live ticket to its end, inside its deadline; None if this process gave it up."""
     outcome: Outcome | None = None
-    waited, started = live.now() - from_timestamp(live.execution.timestamps.created_at), time.monotonic()
+    waited, started = (
+        live.now() - from_timestamp(live.execution.timestamps.created_at),
+        time.monotonic(),
+    )
     with live.scope:
         # A cancelled scope stops a task only at its next await: a ticket given up before must not start at all.
         if not live.scope.cancel_called:
@@ -103,22 +131,31 @@ async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
                 try:
                     outcome = await work(live.ticket, live.report)
                 except Exception:
-                    _log.exception("running %s failed with an unexpected exception", live.ticket.execution_id)
+                    _log.exception(
+                        "running %s failed with an unexpected exception",
+                        live.ticket.execution_id,
+                    )
                     outcome = broken()
             outcome = outcome or timed_out(live.ticket)
-            metrics.observe_run(live.ticket.skill_id, waited, time.monotonic() - started)
+            metrics.observe_run(
+                live.ticket.skill_id, waited, time.monotonic() - started
+            )
     if outcome is not None:
         return outcome
     # What this process has given up must be ended by another one, whatever the caller asked for meanwhile.
     return CANCELLED if live.is_cancelled and not live.is_given_up else None
 
 
-async def send(ticket: Ticket, execution: Execution, notify: Notify, metrics: Metrics) -> None:
+async def send(
+    ticket: Ticket, execution: Execution, notify: Notify, metrics: Metrics
+) -> None:
     """Send the message of an ended execution; one that no receiver accepts is given up and counted."""
     try:
         was_accepted = await notify(ticket, execution)
     except Exception:
-        _log.exception("the webhook of %s failed with an unexpected exception", ticket.execution_id)
+        _log.exception(
+            "the webhook of %s failed with an unexpected exception", ticket.execution_id
+        )
         was_accepted = False
     if was_accepted is False:
         metrics.failed_webhooks.inc()

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
 
 from skillruntime.errors import ErrorCode
 from skillruntime.remote.protocol import Execution
@@ -24,22 +30,52 @@ class Metrics:
     def __init__(self) -> None:
         # Of its own: two services in one process must not share the library's global registry.
         self._registry = CollectorRegistry()
-        counter, gauge = partial(Counter, registry=self._registry), partial(Gauge, registry=self._registry)
+        counter, gauge = (
+            partial(Counter, registry=self._registry),
+            partial(Gauge, registry=self._registry),
+        )
         histogram = partial(Histogram, registry=self._registry)
-        self._requests = counter("skillruntime_requests", "Requests", ("method", "route", "status"))
-        self._seconds = histogram("skillruntime_request_seconds", "Their duration", buckets=_BOUNDS)
-        self._accepted = counter("skillruntime_executions_accepted", "Accepted executions", ("skill",))
-        self._executions = gauge("skillruntime_executions", "Unfinished executions", ("status",))
+        self._requests = counter(
+            "skillruntime_requests", "Requests", ("method", "route", "status")
+        )
+        self._seconds = histogram(
+            "skillruntime_request_seconds", "Their duration", buckets=_BOUNDS
+        )
+        self._accepted = counter(
+            "skillruntime_executions_accepted", "Accepted executions", ("skill",)
+        )
+        self._executions = gauge(
+            "skillruntime_executions", "Unfinished executions", ("status",)
+        )
         labels = ("skill", "status", "code")
-        self._ended = counter("skillruntime_executions_ended", "Executions that ended here", labels)
-        self._runs = histogram("skillruntime_execution_seconds", "How long runs took", ("skill",), buckets=_RUN_BOUNDS)
-        self._waits = histogram("skillruntime_queue_seconds", "From acceptance to beginning", buckets=_RUN_BOUNDS)
-        self.takeovers = counter("skillruntime_takeovers", "Servers whose work this one took up")
+        self._ended = counter(
+            "skillruntime_executions_ended", "Executions that ended here", labels
+        )
+        self._runs = histogram(
+            "skillruntime_execution_seconds",
+            "How long runs took",
+            ("skill",),
+            buckets=_RUN_BOUNDS,
+        )
+        self._waits = histogram(
+            "skillruntime_queue_seconds",
+            "From acceptance to beginning",
+            buckets=_RUN_BOUNDS,
+        )
+        self.takeovers = counter(
+            "skillruntime_takeovers", "Servers whose work this one took up"
+        )
         """Servers that had died, or had left work."""
-        self.failed_webhooks = counter("skillruntime_webhook_failures", "Messages that no receiver accepted")
-        self._database = gauge("skillruntime_database_up", "Whether the database answers")
+        self.failed_webhooks = counter(
+            "skillruntime_webhook_failures", "Messages that no receiver accepted"
+        )
+        self._database = gauge(
+            "skillruntime_database_up", "Whether the database answers"
+        )
 
-    def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
+    def count_request(
+        self, method: str, route: str, status: int, seconds: float
+    ) -> None:
         """Count one request; *route* is a route's name, never a path that a caller made up."""
         # Routes, not paths: ids would make a new time series for each execution.
         self._requests.labels(method, route, str(status)).inc()

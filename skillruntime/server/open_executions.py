@@ -45,7 +45,9 @@ def durable_executions(
     """
     text = os.fspath(database)
     if "://" not in text:
-        return SqliteExecutions(work, SqliteDatabase(text, wait=wait), **_with_terms(options))
+        return SqliteExecutions(
+            work, SqliteDatabase(text, wait=wait), **_with_terms(options)
+        )
     check_url(text)
     from skillruntime.server.engine_executions import EngineExecutions
 
@@ -60,10 +62,14 @@ def check_url(url: str) -> None:
         SkillRuntimeError: the extra is not installed.
     """
     if not url.startswith(("postgresql://", "postgres://")):
-        raise InvalidSkillError(f"The database {url.partition('://')[0]}:// is not supported; use postgresql://")
+        raise InvalidSkillError(
+            f"The database {url.partition('://')[0]}:// is not supported; use postgresql://"
+        )
     for name in ("dbos", "psycopg"):
         if importlib.util.find_spec(name) is None:
-            raise SkillRuntimeError(f"{name} is not installed: pip install 'skillruntime[dbos]'")
+            raise SkillRuntimeError(
+                f"{name} is not installed: pip install 'skillruntime[dbos]'"
+            )
 
 
 def read_secret(path: Path) -> bytes:
@@ -84,5 +90,7 @@ def read_secret(path: Path) -> bytes:
 
 def _with_terms(options: dict[str, Any]) -> dict[str, Any]:
     # Hosts give both kinds of options in one call: which class has which is not their concern.
-    terms = Terms(**{name: options.pop(name) for name in Terms.__slots__ if name in options})
+    terms = Terms(
+        **{name: options.pop(name) for name in Terms.__slots__ if name in options}
+    )
     return {"terms": terms, **options}

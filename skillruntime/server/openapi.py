@@ -11,30 +11,48 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from skillruntime.remote.descriptor import AccessPolicy, AuthType, Provider, SkillDescriptor
+from skillruntime.remote.descriptor import (
+    AccessPolicy,
+    AuthType,
+    Provider,
+    SkillDescriptor,
+)
 from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
 from skillruntime.remote.hosts import escape_segment
 
 __all__ = ["build_openapi"]
 
 
-def build_openapi(descriptors: Iterable[SkillDescriptor], provider: Provider) -> dict[str, Any]:
+def build_openapi(
+    descriptors: Iterable[SkillDescriptor], provider: Provider
+) -> dict[str, Any]:
     """Return the document for these skills."""
     skills = list(descriptors)
     template = json.loads(Path(__file__).with_name("openapi.json").read_text("utf-8"))
     paths: dict[str, Any] = {}
     for address, facts in template["operations"].items():
         method, _, path = address.partition(" ")
-        paths.setdefault(path, _parameters("ExecutionId") if "{" in path else {})[method] = _operation(*facts)
+        paths.setdefault(path, _parameters("ExecutionId") if "{" in path else {})[
+            method
+        ] = _operation(*facts)
     paths["/.well-known/skill-sharing"]["get"] |= _parameters("Tag")
     paths["/executions"]["get"] |= _parameters("Limit", "Cursor")
-    paths["/executions/{execution_id}/complete"]["post"]["requestBody"] = _body(_reference("schemas", "End"))
+    paths["/executions/{execution_id}/complete"]["post"]["requestBody"] = _body(
+        _reference("schemas", "End")
+    )
     if not any(each.extensions.webhooks for each in skills):
-        del paths["/webhook-secret"], template["schemas"]["Context"]["properties"]["webhook"]
+        del (
+            paths["/webhook-secret"],
+            template["schemas"]["Context"]["properties"]["webhook"],
+        )
     for each in skills:
         # Escaped, as a client must: braces in an id would be a template (OpenAPI 3.1, 4.8.8), a slash another path.
         path = f"/skills/{escape_segment(each.id)}"
-        paths[path] = {"get": _operation(f"describe {each.id}", each.name, "Document 200 401 404 429")}
+        paths[path] = {
+            "get": _operation(
+                f"describe {each.id}", each.name, "Document 200 401 404 429"
+            )
+        }
         # One path for each skill, for OpenAPI has no way to make a body's schema depend on a path's parameter.
         paths[f"{path}/invoke"] = {"post": _invocation(each)}
     parts = {name: template[name] for name in ("parameters", "schemas")}
@@ -47,7 +65,9 @@ def _operation(name: str, summary: str, answers: str) -> dict[str, Any]:
     answer, *statuses = answers.split()
     responses = {}
     for status in statuses:
-        schema = _reference("schemas", answer if status < "300" or status == "504" else "Error")
+        schema = _reference(
+            "schemas", answer if status < "300" or status == "504" else "Error"
+        )
         responses[status] = {"description": "", **_content(schema)}
     return {"operationId": name, "summary": summary, "responses": responses}
 
@@ -75,7 +95,11 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
         "inputs": _embedded(descriptor.input_schema()),
         "context": _reference("schemas", "Context"),
     }
-    request = {"required": ["caller", "skill_id", "inputs"], "type": "object", "properties": properties}
+    request = {
+        "required": ["caller", "skill_id", "inputs"],
+        "type": "object",
+        "properties": properties,
+    }
     answers = "Execution 200 202 400 401 403 404 408 413 422 429 503 504"
     operation = {
         **_operation(f"invoke {descriptor.id}", descriptor.name, answers),
@@ -91,14 +115,22 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
 def _scheme_name(descriptor: SkillDescriptor) -> str:
     """The name of a skill's security scheme: one for each header that keys go into."""
     kind, header = descriptor.auth.type, descriptor.auth.key_header
-    return kind.value if kind is AuthType.OAUTH2 or header == "X-API-Key" else f"{kind.value} {header}"
+    return (
+        kind.value
+        if kind is AuthType.OAUTH2 or header == "X-API-Key"
+        else f"{kind.value} {header}"
+    )
 
 
 def _embedded(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema inside a larger document: its references lead to its own definitions only where it is a resource."""
     plain = {key: value for key, value in schema.items() if key != "$schema"}
     has_references = "$defs" in plain or "definitions" in plain
-    return {"$id": "https://skillruntime.invalid/inputs", **plain} if has_references and "$id" not in plain else plain
+    return (
+        {"$id": "https://skillruntime.invalid/inputs", **plain}
+        if has_references and "$id" not in plain
+        else plain
+    )
 
 
 def _security_schemes(descriptors: Iterable[SkillDescriptor]) -> dict[str, Any]:
@@ -107,7 +139,11 @@ def _security_schemes(descriptors: Iterable[SkillDescriptor]) -> dict[str, Any]:
         # A scheme that no skill uses would make generated clients ask for it.
         match each.auth.type:
             case AuthType.API_KEY | AuthType.CUSTOM:
-                schemes[_scheme_name(each)] = {"type": "apiKey", "in": "header", "name": each.auth.key_header}
+                schemes[_scheme_name(each)] = {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": each.auth.key_header,
+                }
             case AuthType.OAUTH2:
                 schemes["oauth2"] = {"type": "http", "scheme": "bearer"}
     return schemes

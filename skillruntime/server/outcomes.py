@@ -6,12 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, Timestamps, to_timestamp
+from skillruntime.remote.protocol import (
+    Execution,
+    ExecutionStatus,
+    Progress,
+    Timestamps,
+    to_timestamp,
+)
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
 from skillruntime.server.execution_errors import NotHeldError
 from skillruntime.server.ticket import Ticket
 
-__all__ = ["CANCELLED", "Outcome", "as_released", "broken", "held", "interrupted", "waited_too_long"]
+__all__ = [
+    "CANCELLED",
+    "Outcome",
+    "as_released",
+    "broken",
+    "held",
+    "interrupted",
+    "waited_too_long",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +39,13 @@ class Outcome:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def of(
-        self, ticket: Ticket, *, created_at: str, now: float, kept_for: float, progress: Progress | None = None
+        self,
+        ticket: Ticket,
+        *,
+        created_at: str,
+        now: float,
+        kept_for: float,
+        progress: Progress | None = None,
     ) -> Execution:
         """Return *ticket*'s execution, ended so at *now* (seconds since the epoch), to be kept so many seconds."""
         ended = to_timestamp(now)
@@ -43,7 +63,8 @@ class Outcome:
 
 
 CANCELLED = Outcome(
-    ExecutionStatus.CANCELLED, error=ErrorDocument(WireCode.EXECUTION_CANCELLED, "The execution was cancelled")
+    ExecutionStatus.CANCELLED,
+    error=ErrorDocument(WireCode.EXECUTION_CANCELLED, "The execution was cancelled"),
 )
 
 
@@ -69,7 +90,9 @@ def waited_too_long(ticket: Ticket, seconds: float) -> Outcome:
     message = f"The execution waited {seconds:g} s for a free place and was not started"
     if ticket.is_task:
         message = f"The task was not completed within {seconds:g} s"
-    error = ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, {"started": False}, RetryHint(10_000, 3))
+    error = ErrorDocument(
+        WireCode.EXECUTION_TIMEOUT, message, {"started": False}, RetryHint(10_000, 3)
+    )
     return Outcome(ExecutionStatus.TIMEOUT, error=error)
 
 
@@ -77,25 +100,35 @@ def interrupted() -> Outcome:
     """Return the outcome of a run that stopped with its server and must not be repeated."""
     # Not "failed": it is unknown, and a caller who believes in a failure would order a second time.
     message = "The server stopped while the skill ran; it may or may not have taken effect, and was not run again"
-    error = ErrorDocument(WireCode.EXECUTION_INTERRUPTED, message, {"recoverable": True})
+    error = ErrorDocument(
+        WireCode.EXECUTION_INTERRUPTED, message, {"recoverable": True}
+    )
     return Outcome(ExecutionStatus.FAILED, error=error)
 
 
 def held(losses: int) -> Outcome:
     """Return the outcome of a run during which several servers died: an operator decides whether it runs again."""
     message = f"The server died {losses} times while the skill ran; an operator may release the execution"
-    return Outcome(ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_HELD, message))
+    return Outcome(
+        ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_HELD, message)
+    )
 
 
 def withdrawn(ticket: Ticket) -> Outcome:
     """Return the outcome of a ticket whose skill this server no longer has in the MAJOR version that it is for."""
     message = f"This server no longer has {ticket.line}, for which the call was accepted; it was not run here"
-    return Outcome(ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_INTERRUPTED, message))
+    return Outcome(
+        ExecutionStatus.FAILED,
+        error=ErrorDocument(WireCode.EXECUTION_INTERRUPTED, message),
+    )
 
 
 def broken() -> Outcome:
     """Return the outcome of a run that ended in a bug of this library; the log has the details."""
-    error = ErrorDocument(WireCode.INTERNAL_ERROR, "The server failed with an internal error while it ran the skill")
+    error = ErrorDocument(
+        WireCode.INTERNAL_ERROR,
+        "The server failed with an internal error while it ran the skill",
+    )
     return Outcome(ExecutionStatus.FAILED, error=error)
 
 
@@ -107,4 +140,8 @@ def as_released(ticket: Ticket, ended: Execution, new_id: str) -> Ticket:
     """
     if ended.error is None or ended.error.code != "EXECUTION_HELD":
         raise NotHeldError
-    return replace(ticket, execution_id=new_id, metadata={**ticket.metadata, "released_from": ticket.execution_id})
+    return replace(
+        ticket,
+        execution_id=new_id,
+        metadata={**ticket.metadata, "released_from": ticket.execution_id},
+    )

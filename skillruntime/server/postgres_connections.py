@@ -10,7 +10,13 @@ import sqlalchemy
 
 from skillruntime.server.execution_errors import DatabaseAwayError
 
-__all__ = ["BoundedConnection", "PromptConnection", "connect", "create_engine", "to_away_error"]
+__all__ = [
+    "BoundedConnection",
+    "PromptConnection",
+    "connect",
+    "create_engine",
+    "to_away_error",
+]
 
 # The server ends a session that was stopped in a transaction, and one whose machine is gone: both hold rows that
 # others wait for. These need no rights.
@@ -29,11 +35,15 @@ class BoundedConnection(psycopg.Connection[Any]):
     seconds = 20.0
     seconds_to_connect = 10
 
-    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+    def wait(
+        self, gen: Any, interval: float = 0.1, timeout: float | None = None
+    ) -> Any:
         """Wait for one answer."""
         started = time.monotonic()
         try:
-            return super().wait(gen, interval, self.seconds if timeout is None else timeout)
+            return super().wait(
+                gen, interval, self.seconds if timeout is None else timeout
+            )
         except psycopg.OperationalError:
             if timeout is not None or time.monotonic() - started < self.seconds:
                 raise
@@ -77,11 +87,23 @@ def create_engine(url: str, name: str, *, size: int, prompt: bool) -> sqlalchemy
 def _open(url: str, name: str, *, prompt: bool, autocommit: bool) -> BoundedConnection:
     kind = PromptConnection if prompt else BoundedConnection
     limit = kind.seconds_to_connect
-    return kind.connect(url, autocommit=autocommit, connect_timeout=limit, application_name=name, options=_OPTIONS)
+    return kind.connect(
+        url,
+        autocommit=autocommit,
+        connect_timeout=limit,
+        application_name=name,
+        options=_OPTIONS,
+    )
 
 
 def to_away_error(error: Exception) -> DatabaseAwayError:
     """Return the error of a call that the database did not answer; whether it committed is known if it never began."""
     text = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-    never_began = "connection failed" in text or "QueuePool" in text or "connection timeout" in text
-    return DatabaseAwayError(f"The database does not answer: {text}", is_unknown=not never_began)
+    never_began = (
+        "connection failed" in text
+        or "QueuePool" in text
+        or "connection timeout" in text
+    )
+    return DatabaseAwayError(
+        f"The database does not answer: {text}", is_unknown=not never_began
+    )

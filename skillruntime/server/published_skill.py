@@ -15,7 +15,12 @@ from skillruntime.contract.contract import Contract
 from skillruntime.contract.document import may_be_repeated
 from skillruntime.contract.response import SkillResponse
 from skillruntime.contract.versions import Version
-from skillruntime.errors import ErrorCode, InvalidSkillError, SkillNotFoundError, SkillRuntimeError
+from skillruntime.errors import (
+    ErrorCode,
+    InvalidSkillError,
+    SkillNotFoundError,
+    SkillRuntimeError,
+)
 from skillruntime.remote.descriptor import (
     AccessPolicy,
     AuthConfig,
@@ -40,7 +45,12 @@ __all__ = ["PublishedSkill", "SkillWork", "describe", "discovery_document"]
 
 KNOWLEDGE_INPUT = {
     "type": "object",
-    "properties": {"path": {"type": "string", "description": "A file of the skill; without it, its instructions"}},
+    "properties": {
+        "path": {
+            "type": "string",
+            "description": "A file of the skill; without it, its instructions",
+        }
+    },
     "additionalProperties": False,
 }
 
@@ -96,8 +106,11 @@ def describe(
             # A slash is allowed in an id, but a dot reads better in a URL than %2F.
             id=name.replace("/", "."),
             name=name,
-            version=contract.version or (skill.version if skill is not None else None) or "0.0.0",
-            description=contract.description or (skill.description if skill is not None else ""),
+            version=contract.version
+            or (skill.version if skill is not None else None)
+            or "0.0.0",
+            description=contract.description
+            or (skill.description if skill is not None else ""),
             provider=provider or Provider("skillruntime"),
             endpoint=InvocationEndpoint(base),
             inputs=inputs,
@@ -108,7 +121,9 @@ def describe(
         stated.append(written.endpoint.timeout_ms)
     extensions = Extensions(
         annotations=dict(contract.annotations) or written.extensions.annotations,
-        input_schema=None if is_whole or not isinstance(contract.input.document, dict) else contract.input.document,
+        input_schema=None
+        if is_whole or not isinstance(contract.input.document, dict)
+        else contract.input.document,
         idempotency_key=True,
         cancel=True,
         wait_seconds=wait_seconds,
@@ -124,7 +139,9 @@ def describe(
         retry=written.endpoint.retry,
     )
     # What is enforced: a descriptor may promise less of the output, or say nothing of it.
-    promised = written.output.schema if contract.output is None else contract.output.document
+    promised = (
+        written.output.schema if contract.output is None else contract.output.document
+    )
     return replace(
         written,
         protocol=replace(written.protocol, version=PROTOCOL_VERSION),
@@ -156,10 +173,18 @@ def serve_catalog(
         SkillNotFoundError: there is nothing under one of *names*.
     """
     if not is_address(base_url):
-        raise InvalidSkillError(f"The base URL {base_url!r} is not an http(s) URL such as https://skills.example.com")
+        raise InvalidSkillError(
+            f"The base URL {base_url!r} is not an http(s) URL such as https://skills.example.com"
+        )
     wanted = set(names)
     served: list[PublishedSkill] = []
-    options = {"base_url": base_url, "access": access, "auth": auth, "provider": provider, "webhooks": webhooks}
+    options = {
+        "base_url": base_url,
+        "access": access,
+        "auth": auth,
+        "provider": provider,
+        "webhooks": webhooks,
+    }
     for skill_name in runtime.catalog:
         try:
             skill = runtime.catalog.activate(skill_name)
@@ -172,21 +197,33 @@ def serve_catalog(
             if faults is None:
                 raise
             faults[skill_name] = error
-    found = {*(each.name for each in served), *(each.name.partition("/")[0] for each in served), *(faults or ())}
-    missing = {name for name in wanted - found if name.partition("/")[0] not in (faults or ())}
+    found = {
+        *(each.name for each in served),
+        *(each.name.partition("/")[0] for each in served),
+        *(faults or ()),
+    }
+    missing = {
+        name for name in wanted - found if name.partition("/")[0] not in (faults or ())
+    }
     if missing:
-        raise SkillNotFoundError(f"No skill or callable is named {', '.join(map(repr, sorted(missing)))}")
+        raise SkillNotFoundError(
+            f"No skill or callable is named {', '.join(map(repr, sorted(missing)))}"
+        )
     return served
 
 
-def _publish_skill(skill: Skill, options: Mapping[str, Any], wanted: Collection[str]) -> list[PublishedSkill]:
+def _publish_skill(
+    skill: Skill, options: Mapping[str, Any], wanted: Collection[str]
+) -> list[PublishedSkill]:
     """Return what of *skill* is served, of its callables those that are *wanted*.
 
     Raises:
         InvalidSkillError: its descriptor.json is invalid, or promises what the contract does not enforce.
     """
     written = _read_descriptor(skill)
-    contracts = dict(skill.contracts) or {skill.name: _knowledge_contract(skill, written)}
+    contracts = dict(skill.contracts) or {
+        skill.name: _knowledge_contract(skill, written)
+    }
     published = []
     for name, contract in contracts.items():
         if wanted and name not in wanted and skill.name not in wanted:
@@ -211,7 +248,10 @@ def _read_descriptor(skill: Skill) -> SkillDescriptor | None:
     if written is None:
         return None
     # Compatible is the same MAJOR (section 8); the version that is published is the server's own.
-    if Version.parse(written.protocol.version).major != Version.parse(PROTOCOL_VERSION).major:
+    if (
+        Version.parse(written.protocol.version).major
+        != Version.parse(PROTOCOL_VERSION).major
+    ):
         message = f"The descriptor.json of {skill.name} is for version {written.protocol.version} of the protocol"
         raise InvalidSkillError(f"{message}; this server speaks {PROTOCOL_VERSION}")
     return written
@@ -231,7 +271,9 @@ def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
         differences += _differing_inputs(promised, asked)
         if sorted(promised.get("required", [])) != sorted(asked.get("required", [])):
             differences.append("required inputs")
-    if written.output.schema is not None and _breaks_promise(written.output.schema, contract):
+    if written.output.schema is not None and _breaks_promise(
+        written.output.schema, contract
+    ):
         differences.append("output")
     if differences:
         message = f"The descriptor.json and the contract of {contract.name} differ in {', '.join(differences)}"
@@ -251,7 +293,9 @@ def _breaks_promise(promised: Any, contract: Contract) -> bool:
 def _differing_inputs(promised: dict[str, Any], enforced: dict[str, Any]) -> list[str]:
     theirs, ours = promised.get("properties", {}), enforced.get("properties", {})
     return [
-        f"inputs/{name}" for name in sorted({*theirs, *ours}) if _essence(theirs.get(name)) != _essence(ours.get(name))
+        f"inputs/{name}"
+        for name in sorted({*theirs, *ours})
+        if _essence(theirs.get(name)) != _essence(ours.get(name))
     ]
 
 
@@ -276,11 +320,16 @@ def _knowledge_contract(skill: Skill, written: SkillDescriptor | None) -> Contra
     return Contract.from_dict(document, name=skill.name)
 
 
-def discovery_document(provider: Provider, skills: Iterable[PublishedSkill]) -> dict[str, Any]:
+def discovery_document(
+    provider: Provider, skills: Iterable[PublishedSkill]
+) -> dict[str, Any]:
     """Return the document of section 5: what there is."""
     return {
         "protocol": {"version": PROTOCOL_VERSION},
-        "provider": {"name": provider.name, **({"url": provider.url} if provider.url else {})},
+        "provider": {
+            "name": provider.name,
+            **({"url": provider.url} if provider.url else {}),
+        },
         "skills": [
             {
                 "id": each.id,
@@ -303,7 +352,11 @@ class SkillWork:
     """
 
     def __init__(
-        self, runtime: SkillRuntime, skills: Iterable[PublishedSkill] | None = None, *, output_bytes: int = 1_000_000
+        self,
+        runtime: SkillRuntime,
+        skills: Iterable[PublishedSkill] | None = None,
+        *,
+        output_bytes: int = 1_000_000,
     ) -> None:
         self._runtime = runtime
         # The first session imports modules: not between the mark of an execution and its beginning.
@@ -326,7 +379,10 @@ class SkillWork:
         served = self._skills.get(ticket.line)
         if served is None:  # begun by a server that had another version of the skill
             return withdrawn(ticket)
-        if served.descriptor.capability_type is CapabilityType.KNOWLEDGE and served.skill is not None:
+        if (
+            served.descriptor.capability_type is CapabilityType.KNOWLEDGE
+            and served.skill is not None
+        ):
             return _read_knowledge(served.skill, ticket.arguments)
         # A workspace of its own for each execution: no caller sees another's files.
         # No model reads its answers here, and counting the tokens of a megabyte takes more than a second.
@@ -337,7 +393,11 @@ class SkillWork:
                 # The execution's own deadline comes first; this one is what the skill sees.
                 timeout=ticket.timeout + 1,
                 caller=ticket.owner,
-                config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
+                config={
+                    "report": report,
+                    "execution_id": ticket.execution_id,
+                    "trace_id": ticket.trace_id,
+                },
             )
         return to_outcome(response, self._output_bytes)
 
@@ -350,7 +410,9 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
     """
     # Tokens, timings and the sandbox are the host's own business.
     public = ("warnings", "repairs", "migrated_from", "files")
-    metadata = {key: value for key, value in (response.metadata or {}).items() if key in public}
+    metadata = {
+        key: value for key, value in (response.metadata or {}).items() if key in public
+    }
     has_output = response.data is not None or response.ok
     output, length = _plain(response.data)
     if length > output_bytes:
@@ -361,7 +423,9 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
         return Outcome(ExecutionStatus.COMPLETED, output, True, metadata=metadata)
     errors = response.errors
     first: dict[str, Any] = (
-        errors[0].to_dict() if errors else {"code": ErrorCode.INTERNAL_ERROR.value, "message": "The skill failed"}
+        errors[0].to_dict()
+        if errors
+        else {"code": ErrorCode.INTERNAL_ERROR.value, "message": "The skill failed"}
     )
     details: dict[str, Any] = dict(first.get("details") or {})
     # A client decides by this whether to try again; the protocol documents have no field for it.
@@ -370,8 +434,14 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
         details["suggested_action"] = first["suggested_action"]
     if len(errors) > 1:
         details["errors"] = [error.to_dict() for error in errors]
-    own = details.get("code")  # on the wire a code is a text: the skill's own, where we have no name for it
-    error = ErrorDocument(own if isinstance(own, str) and own else first["code"], first["message"], _plain(details)[0])
+    own = details.get(
+        "code"
+    )  # on the wire a code is a text: the skill's own, where we have no name for it
+    error = ErrorDocument(
+        own if isinstance(own, str) and own else first["code"],
+        first["message"],
+        _plain(details)[0],
+    )
     return Outcome(ExecutionStatus.FAILED, output, has_output, error, metadata)
 
 

@@ -39,7 +39,11 @@ class RateLimiter:
     """
 
     def __init__(
-        self, per_minute: float, *, clock: Callable[[], float] = time.monotonic, remembered: int = 10_000
+        self,
+        per_minute: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        remembered: int = 10_000,
     ) -> None:
         self._rate = per_minute / 60
         self._size = max(1.0, per_minute)

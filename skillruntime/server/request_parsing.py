@@ -19,7 +19,13 @@ from skillruntime.remote.descriptor import CapabilityType
 from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
 from skillruntime.remote.http_message import WireRequest
 from skillruntime.remote.invocation_flow import version_incompatible
-from skillruntime.remote.protocol import MAX_ID, ExecutionStatus, InvocationRequest, MessageError, parse_json
+from skillruntime.remote.protocol import (
+    MAX_ID,
+    ExecutionStatus,
+    InvocationRequest,
+    MessageError,
+    parse_json,
+)
 from skillruntime.remote.tracing import trace_id_of
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.server.access import ANONYMOUS, BadCredentialsError, Principal
@@ -39,7 +45,9 @@ def read_body(request: WireRequest) -> Any:
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise MessageError.at("Content-Type", "application/json", kind[:60] or "nothing")
+        raise MessageError.at(
+            "Content-Type", "application/json", kind[:60] or "nothing"
+        )
     return parse_json(request.body)
 
 
@@ -63,13 +71,23 @@ def with_key_header(request: WireRequest, names: Collection[str]) -> WireRequest
     Raises:
         BadCredentialsError: it has two different keys.
     """
-    keys = {key for name in {"x-api-key", *names} - {"authorization"} if (key := request.headers.get(name))}
+    keys = {
+        key
+        for name in {"x-api-key", *names} - {"authorization"}
+        if (key := request.headers.get(name))
+    }
     scheme, _, rest = request.headers.get("authorization", "").partition(" ")
-    if "authorization" in names and scheme and not rest:  # a descriptor may ask for the bare key there
+    if (
+        "authorization" in names and scheme and not rest
+    ):  # a descriptor may ask for the bare key there
         keys.add(scheme)
     if len(keys) > 1:
         raise BadCredentialsError
-    return replace(request, headers={**request.headers, "x-api-key": keys.pop()}) if keys else request
+    return (
+        replace(request, headers={**request.headers, "x-api-key": keys.pop()})
+        if keys
+        else request
+    )
 
 
 def check_protocol_header(request: WireRequest) -> None:
@@ -90,7 +108,12 @@ def check_protocol_header(request: WireRequest) -> None:
     if not fits:
         supported = f">={ours.major}.0.0,<{ours.major + 1}.0.0"
         raise RefusedError(
-            version_incompatible({"descriptor_version": PROTOCOL_VERSION, "consumer_supported_range": supported})
+            version_incompatible(
+                {
+                    "descriptor_version": PROTOCOL_VERSION,
+                    "consumer_supported_range": supported,
+                }
+            )
         )
 
 
@@ -115,7 +138,10 @@ def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
 
 def read_tags(request: WireRequest) -> set[str]:
     """Return the values of ``tag`` in the query, in lower case."""
-    return {tag.lower() for tag in parse_qs(request.query, max_num_fields=100).get("tag", ())}
+    return {
+        tag.lower()
+        for tag in parse_qs(request.query, max_num_fields=100).get("tag", ())
+    }
 
 
 def preferred_wait(request: WireRequest, longest: float) -> float:
@@ -166,11 +192,16 @@ def make_ticket(
     if accepted.migrated_from is not None:
         metadata["migrated_from"] = accepted.migrated_from
     # The body is the document's own place (6.3); the header is W3C's, for callers that trace everything.
-    trace_id = invocation.context.trace_id or trace_id_of(request.headers.get("traceparent", ""))
+    trace_id = invocation.context.trace_id or trace_id_of(
+        request.headers.get("traceparent", "")
+    )
     if trace_id is not None:
         metadata["trace_id"] = trace_id
     # The smallest counts: a caller may ask for less than a skill allows, never for more.
-    asked, declared = invocation.context.timeout_ms, served.descriptor.endpoint.timeout_ms
+    asked, declared = (
+        invocation.context.timeout_ms,
+        served.descriptor.endpoint.timeout_ms,
+    )
     limits = [each / 1000 for each in (asked, declared) if each is not None]
     owner = principal.id if principal is not None else ANONYMOUS
     return Ticket(
@@ -185,7 +216,9 @@ def make_ticket(
                 "caller": {"id": invocation.caller.id, "type": invocation.caller.type},
                 "inputs": invocation.inputs,
                 # A retry may have another trace, and less time left: neither is part of what is asked for.
-                "context": replace(invocation.context, trace_id=None, timeout_ms=None).to_dict(),
+                "context": replace(
+                    invocation.context, trace_id=None, timeout_ms=None
+                ).to_dict(),
             }
         ),
         timeout=min([*limits, longest]),
@@ -201,7 +234,9 @@ def make_ticket(
 
 def released_id(execution_id: str, secret: bytes) -> str:
     """Return the id under which a held execution runs again: always the same, so that it is released once."""
-    return _id_of(hmac.digest(secret, b"released " + execution_id.encode(), hashlib.sha256)[:20])
+    return _id_of(
+        hmac.digest(secret, b"released " + execution_id.encode(), hashlib.sha256)[:20]
+    )
 
 
 def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
@@ -211,7 +246,9 @@ def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
         MessageError: it says neither, or what the skill's contract does not promise.
     """
     # Both or neither would leave open whether the task was done.
-    if not isinstance(document, dict) or ("output" in document) == ("error" in document):
+    if not isinstance(document, dict) or ("output" in document) == (
+        "error" in document
+    ):
         raise MessageError.at("", "an object with either output or error")
     if "error" in document:
         error = ErrorDocument.from_dict(document["error"])
@@ -222,7 +259,9 @@ def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
         if served is not None:
             served.contract.check(document["output"])
     except SkillOutputError as broken:
-        raise MessageError.at("/output", "what the skill promises", str(broken)) from None
+        raise MessageError.at(
+            "/output", "what the skill promises", str(broken)
+        ) from None
     return Outcome(ExecutionStatus.COMPLETED, document["output"], True)
 
 
@@ -238,11 +277,19 @@ def _execution_id(
     if key is None:
         return _id_of(secrets.token_bytes(20))
     if not _KEY.fullmatch(key):
-        raise MessageError.at("Idempotency-Key", "1 to 255 visible characters", key[:40])
+        raise MessageError.at(
+            "Idempotency-Key", "1 to 255 visible characters", key[:40]
+        )
     # What anonymous callers call themselves distinguishes their keys; it proves nothing.
-    who = principal.id if principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
+    who = (
+        principal.id if principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
+    )
     # From the secret, so that another caller cannot compute the id; the same on every server that shares it.
-    return _id_of(hmac.digest(secret, json.dumps([who, served.id, key]).encode(), hashlib.sha256)[:20])
+    return _id_of(
+        hmac.digest(secret, json.dumps([who, served.id, key]).encode(), hashlib.sha256)[
+            :20
+        ]
+    )
 
 
 def _id_of(digest: bytes) -> str:
@@ -262,7 +309,11 @@ def _violations(error: SkillRuntimeError) -> list[dict[str, Any]]:
                 "actual": details.get("received", "see message"),
                 "message": each.message,
                 "code": each.code.value,
-                **({"suggested_action": each.suggested_action} if each.suggested_action else {}),
+                **(
+                    {"suggested_action": each.suggested_action}
+                    if each.suggested_action
+                    else {}
+                ),
             }
         )
     return found

@@ -26,8 +26,23 @@ from skillruntime.remote.wire_errors import ErrorDocument, WireCode
 from skillruntime.server import execution_errors as faults
 from skillruntime.server import http_responses as responses
 from skillruntime.server import request_parsing as parsing
-from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal, identify
-from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
+from skillruntime.server.access import (
+    ANONYMOUS,
+    INVOKE,
+    READ,
+    Authenticator,
+    BadCredentialsError,
+    Principal,
+    identify,
+)
+from skillruntime.server.authorization import (
+    Call,
+    check_operator,
+    check_scope,
+    find_all,
+    find_callable,
+    find_skill,
+)
 from skillruntime.server.executions import Executions, is_expired
 from skillruntime.server.metrics import Metrics
 from skillruntime.server.openapi import build_openapi
@@ -41,7 +56,10 @@ __all__ = ["SkillService"]
 
 _access_log = logging.getLogger("skillruntime.access")
 _JSON: Final = {**responses.SECURITY_HEADERS, "content-type": "application/json"}
-_PLAIN_TEXT: Final = {**responses.SECURITY_HEADERS, "content-type": "text/plain; charset=utf-8"}
+_PLAIN_TEXT: Final = {
+    **responses.SECURITY_HEADERS,
+    "content-type": "text/plain; charset=utf-8",
+}
 _Handler = Callable[["Call"], Awaitable[WireResponse]]
 
 
@@ -93,7 +111,12 @@ class SkillService:
             _route("descriptor", r"/skills/([^/]+)", GET=self._descriptor),
             _route("invoke", r"/skills/([^/]+)/invoke", POST=self._invoke),
             _route("executions", r"/executions", GET=self._list),
-            _route("execution", r"/executions/([^/]+)", GET=self._status, DELETE=self._cancel),
+            _route(
+                "execution",
+                r"/executions/([^/]+)",
+                GET=self._status,
+                DELETE=self._cancel,
+            ),
             _route("result", r"/executions/([^/]+)/result", GET=self._status),
             _route("complete", r"/executions/([^/]+)/complete", POST=self._complete),
             _route("release", r"/executions/([^/]+)/release", POST=self._release),
@@ -119,7 +142,9 @@ class SkillService:
         if request.method == "HEAD":
             response = responses.without_content(response)
         seconds = time.perf_counter() - started
-        self.metrics.count_request(request.method if name != "none" else "?", name, response.status, seconds)
+        self.metrics.count_request(
+            request.method if name != "none" else "?", name, response.status, seconds
+        )
         _log_request(call, name, response.status, seconds)
         return response
 
@@ -146,28 +171,47 @@ class SkillService:
 
     # Authorisation
 
-    async def _admit(self, call: Call, credentials: Mapping[str, Any] | None = None) -> None:
+    async def _admit(
+        self, call: Call, credentials: Mapping[str, Any] | None = None
+    ) -> None:
         """Identify the caller, and check its rate limit."""
         request = call.request
         if self._authenticate is not None:
             try:
-                call.principal = await self._identify(request, credentials) or call.principal
+                call.principal = (
+                    await self._identify(request, credentials) or call.principal
+                )
             except BadCredentialsError:
-                wait = self._failures.take(request.peer)  # valid credentials are never delayed by an attacker's guesses
+                wait = self._failures.take(
+                    request.peer
+                )  # valid credentials are never delayed by an attacker's guesses
                 if wait:
-                    raise responses.refuse_rate(wait, "Too many failed attempts to authenticate") from None
+                    raise responses.refuse_rate(
+                        wait, "Too many failed attempts to authenticate"
+                    ) from None
                 call.was_bad = True
         if credentials is None:
             wait = self._requests.take(call.rated)
             if wait:
                 raise responses.refuse_rate(wait)
 
-    async def _identify(self, request: WireRequest, credentials: Mapping[str, Any] | None = None) -> Principal | None:
+    async def _identify(
+        self, request: WireRequest, credentials: Mapping[str, Any] | None = None
+    ) -> Principal | None:
         if self._authenticate is None:
             return None
-        return await identify(self._authenticate, parsing.with_key_header(request, self._key_headers), credentials)
+        return await identify(
+            self._authenticate,
+            parsing.with_key_header(request, self._key_headers),
+            credentials,
+        )
 
-    async def _is_still(self, owner: str, request: WireRequest, credentials: Mapping[str, Any] | None = None) -> bool:
+    async def _is_still(
+        self,
+        owner: str,
+        request: WireRequest,
+        credentials: Mapping[str, Any] | None = None,
+    ) -> bool:
         """Whether *request* still is one of *owner*: a caller that waits may outlive its key or token."""
         try:
             principal = await self._identify(request, credentials)
@@ -184,15 +228,27 @@ class SkillService:
             RefusedError: it does not exist, or its result has expired.
         """
         changes = call.request.method in ("DELETE", "POST")
-        if call.was_bad:  # a caller whose key was revoked must not take its execution for lost
+        if (
+            call.was_bad
+        ):  # a caller whose key was revoked must not take its execution for lost
             raise responses.refuse_login(None)
-        is_allowed = call.principal is None or (call.principal.may_invoke if changes else call.principal.may_read)
+        is_allowed = call.principal is None or (
+            call.principal.may_invoke if changes else call.principal.may_read
+        )
         check_scope(is_allowed, INVOKE if changes else READ)
-        found = await self.executions.get(call.parts[0]) if len(call.parts[0]) <= 200 else None
+        found = (
+            await self.executions.get(call.parts[0])
+            if len(call.parts[0]) <= 200
+            else None
+        )
         is_operator = call.principal is not None and call.principal.is_operator
         # An anonymous caller's executions are protected by their ids, which cannot be guessed.
-        if found is None or not (is_operator or found[0].is_open or found[0].owner in (call.owner, ANONYMOUS)):
-            raise responses.refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
+        if found is None or not (
+            is_operator or found[0].is_open or found[0].owner in (call.owner, ANONYMOUS)
+        ):
+            raise responses.refuse(
+                WireCode.EXECUTION_NOT_FOUND, "The execution does not exist"
+            )
         call.skill_id, call.trace_id = found[0].skill_id, found[0].trace_id or ""
         if is_expired(found[1], self.executions.now()):
             raise responses.refuse_expired(found[1])
@@ -204,23 +260,41 @@ class SkillService:
         """Section 5: what there is, for this caller; with ``?tag=`` what has one of these tags."""
         wanted, found = parsing.read_tags(call.request), find_all(call, self.skills)
         if wanted:
-            found = [each for each in found if not wanted.isdisjoint(map(str.lower, each.descriptor.tags))]
-        return responses.answer_json(call.request, discovery_document(self.provider, found))
+            found = [
+                each
+                for each in found
+                if not wanted.isdisjoint(map(str.lower, each.descriptor.tags))
+            ]
+        return responses.answer_json(
+            call.request, discovery_document(self.provider, found)
+        )
 
     async def _descriptor(self, call: Call) -> WireResponse:
-        return responses.answer_json(call.request, find_skill(call, self.skills).descriptor.to_dict())
+        return responses.answer_json(
+            call.request, find_skill(call, self.skills).descriptor.to_dict()
+        )
 
     async def _invoke(self, call: Call) -> WireResponse:
         """Section 6.2, step 1. When the 202 leaves, the execution is kept."""
         request = call.request
         # Before the body is read: another MAJOR may give the same fields other meanings (section 8).
         parsing.check_protocol_header(request)
-        document = parsing.read_body(request)  # first, for a custom caller's credentials lie in it
-        call.trace_id = parsing.stated_trace(document)  # for the log, whatever becomes of the request
+        document = parsing.read_body(
+            request
+        )  # first, for a custom caller's credentials lie in it
+        call.trace_id = parsing.stated_trace(
+            document
+        )  # for the log, whatever becomes of the request
         credentials = parsing.credentials_in(document)
         # A GET has no body: what was begun with credentials that have no header can be followed only by its id.
-        is_open = call.principal is None and credentials is not None and "api_key" not in credentials
-        if credentials is not None and not call.was_bad:  # those of the header and of the body must agree
+        is_open = (
+            call.principal is None
+            and credentials is not None
+            and "api_key" not in credentials
+        )
+        if (
+            credentials is not None and not call.was_bad
+        ):  # those of the header and of the body must agree
             await self._admit(call, credentials)
         served = find_callable(call, self.skills)
         invocation = parsing.read_invocation(served, document)
@@ -241,14 +315,26 @@ class SkillService:
             is_open=is_open,
         )
         sender = self._webhooks if call.principal is not None else None
-        if ticket.webhook is not None and not (sender is not None and await sender.allows(ticket.webhook)):
-            raise MessageError.at("/context/webhook", "a public address, from an authenticated caller", "another")
+        if ticket.webhook is not None and not (
+            sender is not None and await sender.allows(ticket.webhook)
+        ):
+            raise MessageError.at(
+                "/context/webhook",
+                "a public address, from an authenticated caller",
+                "another",
+            )
         try:
-            submitted = await self.executions.submit(ticket, most_unfinished=self.limits.unfinished_per_caller)
+            submitted = await self.executions.submit(
+                ticket, most_unfinished=self.limits.unfinished_per_caller
+            )
         except faults.TooManyError:
-            raise responses.refuse_rate(5, "You have too many unfinished executions") from None
+            raise responses.refuse_rate(
+                5, "You have too many unfinished executions"
+            ) from None
         except faults.DatabaseAwayError as error:
-            raise responses.refuse_for_database(error, "the same Idempotency-Key finds the execution") from None
+            raise responses.refuse_for_database(
+                error, "the same Idempotency-Key finds the execution"
+            ) from None
         # 422, not 409: the IETF draft of the Idempotency-Key header, section 2.7.
         except faults.KeyReusedError:
             message = "This Idempotency-Key was used before with a different request"
@@ -261,7 +347,9 @@ class SkillService:
             raise responses.refuse_expired(execution)
         seconds = parsing.preferred_wait(request, self.limits.wait_seconds)
         # RFC 9110, 15.3.3: a 202 should say where to look.
-        headers = {"location": served.descriptor.endpoint.status_of(execution.execution_id)}
+        headers = {
+            "location": served.descriptor.endpoint.status_of(execution.execution_id)
+        }
         parent = new_traceparent(ticket.trace_id)
         if parent is not None:
             headers["traceparent"] = parent
@@ -269,7 +357,11 @@ class SkillService:
             headers["preference-applied"] = f"wait={seconds:g}"  # RFC 7240, section 3
             waited = await self._wait(execution, seconds)
             # A key that was revoked meanwhile does not receive the result, but hears that the work was accepted.
-            execution = waited if await self._is_still(call.owner, request, credentials) else execution
+            execution = (
+                waited
+                if await self._is_still(call.owner, request, credentials)
+                else execution
+            )
         return _show(call, execution, headers, is_first=True)
 
     async def _status(self, call: Call) -> WireResponse:
@@ -287,21 +379,30 @@ class SkillService:
 
     async def _cancel(self, call: Call) -> WireResponse:
         _, current = await self._find_execution(call)
-        responses.check_match(call.request, current.to_dict(plain=not call.knows_cancelled))
+        responses.check_match(
+            call.request, current.to_dict(plain=not call.knows_cancelled)
+        )
         execution = await self.executions.cancel(call.parts[0])
         if execution is None:
-            raise responses.refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
+            raise responses.refuse(
+                WireCode.EXECUTION_NOT_FOUND, "The execution does not exist"
+            )
         return _show(call, execution)
 
     async def _complete(self, call: Call) -> WireResponse:
         """End a task from outside: the worker reports its result."""
         check_operator(call, "complete a task")
         ticket, _ = await self._find_execution(call)
-        outcome = parsing.read_completion(self.skills.get(ticket.skill_id), parsing.read_body(call.request))
+        outcome = parsing.read_completion(
+            self.skills.get(ticket.skill_id), parsing.read_body(call.request)
+        )
         try:
             execution = await self.executions.complete(ticket.execution_id, outcome)
         except faults.NotATaskError:
-            raise responses.refuse(WireCode.CONFLICT, "The execution is not a task that waits for completion") from None
+            raise responses.refuse(
+                WireCode.CONFLICT,
+                "The execution is not a task that waits for completion",
+            ) from None
         return _show(call, execution)
 
     async def _release(self, call: Call) -> WireResponse:
@@ -310,9 +411,13 @@ class SkillService:
         ticket, execution = await self._find_execution(call)
         try:
             # Operators who release it at the same time, and one whose answer was lost, get the same execution.
-            again = as_released(ticket, execution, parsing.released_id(call.parts[0], self._secret))
+            again = as_released(
+                ticket, execution, parsing.released_id(call.parts[0], self._secret)
+            )
         except faults.NotHeldError:
-            raise responses.refuse(WireCode.CONFLICT, "The execution is not held") from None
+            raise responses.refuse(
+                WireCode.CONFLICT, "The execution is not held"
+            ) from None
         submitted = await self.executions.submit(again)
         return _show(call, submitted.execution, is_first=True)
 
@@ -327,7 +432,9 @@ class SkillService:
             page = await self.executions.list(owner, limit=limit, cursor=cursor)
         except ValueError:
             raise MessageError.at("/cursor", "a next_cursor of this list") from None
-        shown = [each.to_dict(plain=not call.knows_cancelled) for each in page.executions]
+        shown = [
+            each.to_dict(plain=not call.knows_cancelled) for each in page.executions
+        ]
         for each in shown:
             each.pop("output", None)
         more = {"next_cursor": page.next_cursor} if page.next_cursor is not None else {}
@@ -339,17 +446,25 @@ class SkillService:
             raise responses.refuse_login(None)
         if self._webhooks is None:
             raise responses.refuse(WireCode.NOT_FOUND, "Nothing exists at this address")
-        return responses.answer_json(call.request, {"secret": self._webhooks.secret_of(call.owner)})
+        return responses.answer_json(
+            call.request, {"secret": self._webhooks.secret_of(call.owner)}
+        )
 
     async def _openapi(self, call: Call) -> WireResponse:
         visible = [each.descriptor for each in find_all(call, self.skills)]
-        return responses.answer_json(call.request, build_openapi(visible, self.provider))
+        return responses.answer_json(
+            call.request, build_openapi(visible, self.provider)
+        )
 
     async def _health(self, call: Call) -> WireResponse:
         return WireResponse(200, _JSON, b'{"status":"ok"}')
 
     async def _ready(self, call: Call) -> WireResponse:
-        status, body = (200, b'{"status":"ready"}') if self.is_ready else (503, b'{"status":"stopping"}')
+        status, body = (
+            (200, b'{"status":"ready"}')
+            if self.is_ready
+            else (503, b'{"status":"stopping"}')
+        )
         try:
             # Any reading: there is no execution of this id.
             await self.executions.get("none")
@@ -371,10 +486,16 @@ class SkillService:
         for name, pattern, handlers in self._routes:
             match = pattern.fullmatch(request.path)
             if match is not None:
-                handler = handlers.get("GET" if request.method == "HEAD" else request.method)
+                handler = handlers.get(
+                    "GET" if request.method == "HEAD" else request.method
+                )
                 if handler is None:
-                    allowed = ", ".join((*handlers, "HEAD") if "GET" in handlers else handlers)
-                    refusal = ErrorDocument(WireCode.METHOD_NOT_ALLOWED, f"This address takes {allowed}")
+                    allowed = ", ".join(
+                        (*handlers, "HEAD") if "GET" in handlers else handlers
+                    )
+                    refusal = ErrorDocument(
+                        WireCode.METHOD_NOT_ALLOWED, f"This address takes {allowed}"
+                    )
                     raise responses.RefusedError(refusal, {"allow": allowed})
                 return name, handler, tuple(unquote(part) for part in match.groups())
         raise responses.refuse(WireCode.NOT_FOUND, "Nothing exists at this address")
@@ -393,15 +514,23 @@ class SkillService:
         return last
 
 
-def _route(name: str, pattern: str, **handlers: _Handler) -> tuple[str, re.Pattern[str], dict[str, _Handler]]:
+def _route(
+    name: str, pattern: str, **handlers: _Handler
+) -> tuple[str, re.Pattern[str], dict[str, _Handler]]:
     return name, re.compile(pattern), handlers
 
 
 def _show(
-    call: Call, execution: Execution, headers: Mapping[str, str] | None = None, *, is_first: bool = False
+    call: Call,
+    execution: Execution,
+    headers: Mapping[str, str] | None = None,
+    *,
+    is_first: bool = False,
 ) -> WireResponse:
     plain = not call.knows_cancelled
-    return responses.show_execution(call.request, execution, headers or {}, plain=plain, is_first=is_first)
+    return responses.show_execution(
+        call.request, execution, headers or {}, plain=plain, is_first=is_first
+    )
 
 
 def _log_request(call: Call, route: str, status: int, seconds: float) -> None:
@@ -417,6 +546,11 @@ def _log_request(call: Call, route: str, status: int, seconds: float) -> None:
         "caller": call.owner,
         "skill": call.skill_id,
         "peer": call.request.peer,
-        "trace_id": call.trace_id or trace_id_of(call.request.headers.get("traceparent", "")),
+        "trace_id": call.trace_id
+        or trace_id_of(call.request.headers.get("traceparent", "")),
     }
-    _access_log.info(json.dumps({name: value for name, value in entry.items() if value not in ("", None)}))
+    _access_log.info(
+        json.dumps(
+            {name: value for name, value in entry.items() if value not in ("", None)}
+        )
+    )

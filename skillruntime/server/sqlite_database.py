@@ -23,7 +23,9 @@ Operation = Callable[[Execute], Any]
 """Some statements that succeed or fail together."""
 
 _BUSY_SECONDS: Final = 30.0
-_RETRY_SECONDS: Final = 0.2  # between two attempts to lock, while waiting for the other server to end
+_RETRY_SECONDS: Final = (
+    0.2  # between two attempts to lock, while waiting for the other server to end
+)
 
 
 class DatabaseInUseError(SkillRuntimeError):
@@ -36,7 +38,9 @@ class SqliteDatabase:
     With *wait*, opening waits until the server that has the file ends; without it, opening fails.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, *, wait: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str] | None, *, wait: bool = False
+    ) -> None:
         self._path = None if path is None else Path(path)
         self._wait = wait
         self._writer: sqlite3.Connection | None = None
@@ -89,9 +93,13 @@ class SqliteDatabase:
             try:
                 return operation(_execute_on(self._reader))
             except sqlite3.OperationalError as error:
-                raise DatabaseAwayError(f"The database cannot be read: {error}") from None
+                raise DatabaseAwayError(
+                    f"The database cannot be read: {error}"
+                ) from None
 
-    def _transact(self, connection: sqlite3.Connection, operations: Sequence[Operation]) -> list[Any]:
+    def _transact(
+        self, connection: sqlite3.Connection, operations: Sequence[Operation]
+    ) -> list[Any]:
         execute = _execute_on(connection)
         try:
             # The write lock at once: a transaction that begins by reading can fail when it comes to writing.
@@ -102,14 +110,20 @@ class SqliteDatabase:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             if len(operations) > 1:  # one of them fails: the others must not
-                return [result for operation in operations for result in self._transact(connection, [operation])]
+                return [
+                    result
+                    for operation in operations
+                    for result in self._transact(connection, [operation])
+                ]
             if isinstance(error, sqlite3.OperationalError):  # a full disk, say
                 error = DatabaseAwayError(f"The database cannot be written: {error}")
             return [error]
         return results
 
     def _connect(self, name: str) -> sqlite3.Connection:
-        connection = sqlite3.connect(name, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None)
+        connection = sqlite3.connect(
+            name, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None
+        )
         # FULL: SQLite's documentation on "synchronous" says that NORMAL in WAL mode may lose the last commits.
         for pragma in ("journal_mode=WAL", "synchronous=FULL"):
             connection.execute(f"PRAGMA {pragma}").close()

@@ -21,12 +21,31 @@ from anyio.abc import TaskGroup
 from skillruntime.remote.protocol import Execution, ExecutionStatus
 from skillruntime.server import execution_table as table
 from skillruntime.server.batches import Batches
-from skillruntime.server.execution_errors import DatabaseAwayError, NotATaskError, TooManyError
+from skillruntime.server.execution_errors import (
+    DatabaseAwayError,
+    NotATaskError,
+    TooManyError,
+)
 from skillruntime.server.execution_table import Row
-from skillruntime.server.executions import Notify, Page, Submitted, Terms, Work, again, read_cursor
+from skillruntime.server.executions import (
+    Notify,
+    Page,
+    Submitted,
+    Terms,
+    Work,
+    again,
+    read_cursor,
+)
 from skillruntime.server.live_execution import Live, end_tasks, perform, send
 from skillruntime.server.metrics import Metrics
-from skillruntime.server.outcomes import CANCELLED, Outcome, broken, held, interrupted, waited_too_long
+from skillruntime.server.outcomes import (
+    CANCELLED,
+    Outcome,
+    broken,
+    held,
+    interrupted,
+    waited_too_long,
+)
 from skillruntime.server.sqlite_database import SqliteDatabase
 from skillruntime.server.ticket import Ticket
 from skillruntime.server.waiting import Waiting
@@ -65,7 +84,9 @@ class SqliteExecutions:
         self._live: dict[str, Live] = {}  # all that have not ended
         self._ended = EndedExecutions()
         self._watchers = Watchers(self.get)
-        self._unfinished: Counter[str] = Counter()  # of each caller, also what is being accepted
+        self._unfinished: Counter[str] = (
+            Counter()
+        )  # of each caller, also what is being accepted
         self._arriving = 0  # submissions that are being committed
         self._look = anyio.Event()
         self._marking = anyio.Lock()
@@ -88,12 +109,20 @@ class SqliteExecutions:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await end_tasks(self._tasks, partial(anyio.to_thread.run_sync, self._database.close))
+        await end_tasks(
+            self._tasks, partial(anyio.to_thread.run_sync, self._database.close)
+        )
 
-    async def submit(self, ticket: Ticket, *, most_unfinished: int | None = None) -> Submitted:
+    async def submit(
+        self, ticket: Ticket, *, most_unfinished: int | None = None
+    ) -> Submitted:
         """Accept *ticket*; see `Executions.submit`."""
         known = self._remembered(ticket.execution_id)
-        if known is None and most_unfinished is not None and self._unfinished[ticket.owner] >= most_unfinished:
+        if (
+            known is None
+            and most_unfinished is not None
+            and self._unfinished[ticket.owner] >= most_unfinished
+        ):
             # A key that was used before asks for nothing new.
             known = await self._read(ticket.execution_id)
             if known is None:
@@ -101,7 +130,11 @@ class SqliteExecutions:
         if known is not None:
             return again(ticket, known)
         # Its beginning in the same commit: no mark is needed before what may run twice begins.
-        begins = ticket.repeatable and not self._is_draining and self._waiting.may_begin(ticket, self._arriving)
+        begins = (
+            ticket.repeatable
+            and not self._is_draining
+            and self._waiting.may_begin(ticket, self._arriving)
+        )
         self._unfinished[ticket.owner] += 1
         self._arriving += 1
 
@@ -115,11 +148,14 @@ class SqliteExecutions:
                 self._unfinished[ticket.owner] -= 1
 
         row, is_new = await self._batches.write(
-            partial(table.insert, ticket=ticket, now=self.now(), begins=begins), on_done=done
+            partial(table.insert, ticket=ticket, now=self.now(), begins=begins),
+            on_done=done,
         )
         if is_new:
             return Submitted(row.execution, is_new=True)
-        return again(ticket, self._remembered(ticket.execution_id) or (row.ticket, row.execution))
+        return again(
+            ticket, self._remembered(ticket.execution_id) or (row.ticket, row.execution)
+        )
 
     async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         """Return an execution and its ticket, or None."""
@@ -145,17 +181,23 @@ class SqliteExecutions:
         self._end_waiting(live, outcome)
         ended = await self._until_ended(live)
         if not ended.is_final:
-            raise DatabaseAwayError("The database does not take the end of the task", is_unknown=True)
+            raise DatabaseAwayError(
+                "The database does not take the end of the task", is_unknown=True
+            )
         return ended
 
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
         """Yield it as it is, then at every change, until it has ended; fast changes come as one."""
         return self._watchers.watch(execution_id)
 
-    async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
+    async def list(
+        self, owner: str | None, *, limit: int = 50, cursor: str | None = None
+    ) -> Page:
         """Return a page of the executions of *owner*, the newest first, without their outputs."""
         after = read_cursor(cursor)
-        rows, more = await self._batches.read(partial(table.page, caller=owner, after=after, limit=limit))
+        rows, more = await self._batches.read(
+            partial(table.page, caller=owner, after=after, limit=limit)
+        )
         shown = []
         for row in rows:
             live = self._live.get(row.ticket.execution_id)
@@ -169,12 +211,17 @@ class SqliteExecutions:
             for live in self._live.values()
             if live.ticket.is_task and (owner is None or live.ticket.owner == owner)
         ][:limit]
-        return Page(tuple(live.execution for live in found), tuple(live.ticket for live in found))
+        return Page(
+            tuple(live.execution for live in found),
+            tuple(live.ticket for live in found),
+        )
 
     async def delete(self, *, ended_before: float) -> int:
         """Forget the executions that ended before this moment."""
         total = 0
-        while gone := await self._batches.write(partial(table.delete, ended_before=ended_before)):
+        while gone := await self._batches.write(
+            partial(table.delete, ended_before=ended_before)
+        ):
             total += int(gone)
         self._ended.clear()
         return total
@@ -210,7 +257,9 @@ class SqliteExecutions:
                 [result] = self._database.transact([operation])
                 if isinstance(result, Exception):
                     raise result
-            return self._database.read(table.unfinished), self._database.read(table.unsent)
+            return self._database.read(table.unfinished), self._database.read(
+                table.unsent
+            )
         except BaseException:
             self._database.close()
             raise
@@ -241,7 +290,9 @@ class SqliteExecutions:
     def _add(self, row: Row) -> None:
         execution_id, has_begun = row.ticket.execution_id, row.began_at is not None
         on_change = partial(self._watchers.signal, execution_id)
-        self._live[execution_id] = Live(row.ticket, row.execution, on_change, self.now, is_marked=has_begun)
+        self._live[execution_id] = Live(
+            row.ticket, row.execution, on_change, self.now, is_marked=has_begun
+        )
         self._waiting.add(row.ticket, row.created_at, waits_forever=has_begun)
         if len(self._waiting) == 1:
             self._look.set()
@@ -271,7 +322,9 @@ class SqliteExecutions:
         if live.is_marked:
             return
         live.is_marked = True
-        operation = partial(table.mark, execution_id=live.ticket.execution_id, now=self.now())
+        operation = partial(
+            table.mark, execution_id=live.ticket.execution_id, now=self.now()
+        )
         if live.ticket.repeatable:
             self._tasks.start_soon(self._batches.insist, operation)
         else:
@@ -284,7 +337,9 @@ class SqliteExecutions:
         execution_id = live.ticket.execution_id
         if live.ticket.repeatable:
             # The next server counts a death for each that has begun; this was none.
-            await self._batches.insist(partial(table.change_losses, execution_id=execution_id, change=-1))
+            await self._batches.insist(
+                partial(table.change_losses, execution_id=execution_id, change=-1)
+            )
         elif live.execution.status is ExecutionStatus.RUNNING:
             await self._end(live, interrupted())
         else:
@@ -303,13 +358,18 @@ class SqliteExecutions:
                 await self._look.wait()
             self._look = anyio.Event()
             for ticket in self._waiting.expired():
-                self._end_waiting(self._live[ticket.execution_id], waited_too_long(ticket, self._terms.wait_of(ticket)))
+                self._end_waiting(
+                    self._live[ticket.execution_id],
+                    waited_too_long(ticket, self._terms.wait_of(ticket)),
+                )
 
     async def _end(self, live: Live, outcome: Outcome) -> None:
         try:
             ended = await self._write_end(live, outcome)
         except Exception:
-            _log.exception("the outcome of %s could not be written", live.ticket.execution_id)
+            _log.exception(
+                "the outcome of %s could not be written", live.ticket.execution_id
+            )
             ended = await self._write_end(live, broken())
         live.execution = ended
         self._ended.add(live.ticket, ended)
@@ -321,7 +381,9 @@ class SqliteExecutions:
 
     async def _write_end(self, live: Live, outcome: Outcome) -> Execution:
         ended = live.end(outcome, self._terms.kept_for)
-        await self._batches.insist(partial(table.end, ticket=live.ticket, ended=ended, now=self.now()))
+        await self._batches.insist(
+            partial(table.end, ticket=live.ticket, ended=ended, now=self.now())
+        )
         return ended
 
     async def _until_ended(self, live: Live) -> Execution:
@@ -332,21 +394,32 @@ class SqliteExecutions:
         return live.execution
 
     def _send_message(self, ticket: Ticket, execution: Execution) -> None:
-        if ticket.webhook is not None and self._notify is not None and self._tasks is not None:
+        if (
+            ticket.webhook is not None
+            and self._notify is not None
+            and self._tasks is not None
+        ):
             self._tasks.start_soon(self._send, ticket, execution, self._notify)
 
     async def _send(self, ticket: Ticket, execution: Execution, notify: Notify) -> None:
         await send(ticket, execution, notify, self._metrics)
         # Only now: a server that dies before this has it sent again by the next one.
-        await self._batches.insist(partial(table.note_sent, execution_id=ticket.execution_id))
+        await self._batches.insist(
+            partial(table.note_sent, execution_id=ticket.execution_id)
+        )
 
     async def _read(self, execution_id: str) -> tuple[Ticket, Execution] | None:
-        row: Row | None = await self._batches.read(partial(table.find, execution_id=execution_id))
+        row: Row | None = await self._batches.read(
+            partial(table.find, execution_id=execution_id)
+        )
         if row is None:
             return None
         if row.execution.is_final:
             self._ended.add(row.ticket, row.execution)
-        return self._remembered(execution_id) or (row.ticket, row.execution)  # it may have begun here meanwhile
+        return self._remembered(execution_id) or (
+            row.ticket,
+            row.execution,
+        )  # it may have begun here meanwhile
 
     def _remembered(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         live = self._live.get(execution_id)

@@ -8,7 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from skillruntime.remote.protocol import Execution, ExecutionStatus, Timestamps, to_timestamp
+from skillruntime.remote.protocol import (
+    Execution,
+    ExecutionStatus,
+    Timestamps,
+    to_timestamp,
+)
 
 __all__ = ["Ticket", "fingerprint_of"]
 
@@ -47,13 +52,21 @@ class Ticket:
     def from_dict(cls, document: Mapping[str, Any]) -> Ticket:
         """Return the ticket that `to_dict` wrote; fields of a newer version are ignored."""
         # While servers are upgraded in turn, an older one reads rows that a newer one has written.
-        return cls(**{name: document[name] for name in cls.__slots__ if name in document})
+        return cls(
+            **{name: document[name] for name in cls.__slots__ if name in document}
+        )
 
     def accepted(self, at: float) -> Execution:
         """Return the execution as it is when it has just been accepted, *at* seconds since the epoch."""
         now = to_timestamp(at)
         status, metadata = ExecutionStatus.ACCEPTED, self.metadata or None
-        return Execution(self.execution_id, status, self.skill_id, Timestamps(now, now), metadata=metadata)
+        return Execution(
+            self.execution_id,
+            status,
+            self.skill_id,
+            Timestamps(now, now),
+            metadata=metadata,
+        )
 
 
 def fingerprint_of(value: Any) -> str:

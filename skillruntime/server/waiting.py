@@ -16,7 +16,9 @@ __all__ = ["Waiting"]
 
 # Seconds by which a priority shifts the time of arrival: nothing waits forever behind higher priorities.
 _AHEAD = {"high": 60.0, "low": -60.0}
-_Group = tuple[str | None, str | None]  # the skill and the caller, each where it has a limit
+_Group = tuple[
+    str | None, str | None
+]  # the skill and the caller, each where it has a limit
 
 
 class Waiting:
@@ -46,18 +48,25 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._tickets)
 
-    def add(self, ticket: Ticket, created_at: float, *, waits_forever: bool = False) -> None:
+    def add(
+        self, ticket: Ticket, created_at: float, *, waits_forever: bool = False
+    ) -> None:
         """Append *ticket*, accepted at *created_at*; one that *waits_forever* began on an earlier server."""
         self._tickets[ticket.execution_id] = ticket
         if ticket.is_task:
-            self._tasks.append((time.monotonic() + self._terms.task_wait, ticket.execution_id))
+            self._tasks.append(
+                (time.monotonic() + self._terms.task_wait, ticket.execution_id)
+            )
             return
         turn = created_at - _AHEAD.get(ticket.priority, 0.0)
         heapq.heappush(
-            self._queues.setdefault(self._group(ticket), []), (turn, next(self._number), ticket.execution_id)
+            self._queues.setdefault(self._group(ticket), []),
+            (turn, next(self._number), ticket.execution_id),
         )
         if not waits_forever:
-            self._calls.append((time.monotonic() + self._terms.max_wait, ticket.execution_id))
+            self._calls.append(
+                (time.monotonic() + self._terms.max_wait, ticket.execution_id)
+            )
 
     def remove(self, execution_id: str) -> None:
         """Forget one that has ended; its entries in the queues are skipped when they are met."""
@@ -102,7 +111,11 @@ class Waiting:
 
     def next_expiry(self) -> float:
         """Return in how many seconds the next one will have waited too long."""
-        heads = [waits[0][0] - time.monotonic() for waits in (self._calls, self._tasks) if waits]
+        heads = [
+            waits[0][0] - time.monotonic()
+            for waits in (self._calls, self._tasks)
+            if waits
+        ]
         return max(0.0, min(heads, default=math.inf))
 
     def _trim(self) -> None:
@@ -118,7 +131,11 @@ class Waiting:
         skill, caller = group
         if skill is not None and self._skills[skill] >= self._terms.per_skill[skill]:
             return False
-        return caller is None or self._terms.per_caller is None or self._callers[caller] < self._terms.per_caller
+        return (
+            caller is None
+            or self._terms.per_caller is None
+            or self._callers[caller] < self._terms.per_caller
+        )
 
     def _next_group(self) -> _Group | None:
         """Return the group whose first ticket has the earliest turn, of those that have a place."""
@@ -129,6 +146,8 @@ class Waiting:
                 heapq.heappop(queue)
             if not queue:
                 del self._queues[group]
-            elif self._has_place(group) and (best is None or queue[0] < self._queues[best][0]):
+            elif self._has_place(group) and (
+                best is None or queue[0] < self._queues[best][0]
+            ):
                 best = group
         return best

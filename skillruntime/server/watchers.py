@@ -21,7 +21,9 @@ _BYTES: Final = 16 * 1024 * 1024  # of all outputs, as Python prints them
 class Watchers:
     """The executions that are waited for; *get* reads one."""
 
-    def __init__(self, get: Callable[[str], Awaitable[tuple[Ticket, Execution] | None]]) -> None:
+    def __init__(
+        self, get: Callable[[str], Awaitable[tuple[Ticket, Execution] | None]]
+    ) -> None:
         self._get = get
         self._changed: dict[str, anyio.Event] = {}
         self._numbers: dict[str, int] = {}
@@ -47,7 +49,9 @@ class Watchers:
                 changed = self._changed.setdefault(execution_id, anyio.Event())
                 try:
                     found = await self._get(execution_id)
-                except DatabaseAwayError:  # what is watched is not lost: look again a little later
+                except (
+                    DatabaseAwayError
+                ):  # what is watched is not lost: look again a little later
                     with anyio.move_on_after(1.0):
                         await changed.wait()
                     continue

@@ -58,14 +58,20 @@ class Webhooks:
     def secret_of(self, owner: str) -> str:
         """Return the secret with which messages to *owner* are signed."""
         # Derived, so that every server signs alike and no secret of a caller can be stolen from the database.
-        own = hmac.digest(self._secret, b"webhook " + owner.encode("utf-8", "surrogatepass"), hashlib.sha256)
+        own = hmac.digest(
+            self._secret,
+            b"webhook " + owner.encode("utf-8", "surrogatepass"),
+            hashlib.sha256,
+        )
         return "whsec_" + base64.b64encode(own).decode()
 
     async def allows(self, url: str) -> bool:
         """Whether a message may be sent to *url*: it is public, or the guard allows it."""
         try:
             await self._guard.address_of(url)
-        except UnreachableError:  # inside, or a name that does not resolve: the caller learns of it now
+        except (
+            UnreachableError
+        ):  # inside, or a name that does not resolve: the caller learns of it now
             return False
         return True
 
@@ -80,7 +86,9 @@ class Webhooks:
             "timestamp": execution.timestamps.updated_at,
             "data": execution.to_dict(),
         }
-        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "replace"
+        )
         message_id = f"msg_{execution.execution_id}"  # the same for every try: the receiver knows it again
         # A message is sent at least once: after a crash it is sent again, with the same id.
         for pause in (*self._pauses, None):
@@ -90,22 +98,30 @@ class Webhooks:
                 "user-agent": "skillruntime",
                 "webhook-id": message_id,
                 "webhook-timestamp": str(timestamp),
-                "webhook-signature": sign(self.secret_of(ticket.owner), message_id, timestamp, body),
+                "webhook-signature": sign(
+                    self.secret_of(ticket.owner), message_id, timestamp, body
+                ),
             }
-            status = await self._send(WireRequest("POST", ticket.webhook, headers, body))
+            status = await self._send(
+                WireRequest("POST", ticket.webhook, headers, body)
+            )
             # Standard Webhooks: 410 says that the receiver wants no more.
             if status is not None and (200 <= status < 300 or status == 410):
                 return True
             if pause is not None:
                 await anyio.sleep(pause)
-        _log.warning("the webhook of %s did not accept the message", execution.execution_id)
+        _log.warning(
+            "the webhook of %s did not accept the message", execution.execution_id
+        )
         return False
 
     async def _send(self, request: WireRequest) -> int | None:
         try:
             if self._transport is not None:
                 return (await self._transport(request)).status
-            async with HttpTransport(self._guard, timeout=20, max_response=64 * 1024) as transport:
+            async with HttpTransport(
+                self._guard, timeout=20, max_response=64 * 1024
+            ) as transport:
                 return (await transport(request)).status
         except UnreachableError:
             return None

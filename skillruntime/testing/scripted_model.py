@@ -43,11 +43,15 @@ class ScriptedChatModel(BaseChatModel):
         turn = len(self.received)
         self.received.append(list(messages))
         if turn >= len(self.replies):
-            raise ValueError(f"The script has {len(self.replies)} replies; the agent asked for turn {turn + 1}")
+            raise ValueError(
+                f"The script has {len(self.replies)} replies; the agent asked for turn {turn + 1}"
+            )
         return ChatResult(generations=[ChatGeneration(message=self.replies[turn])])
 
 
-def call_message(*calls: tuple[str, dict[str, Any]], turn: int | None = None, content: str = "") -> AIMessage:
+def call_message(
+    *calls: tuple[str, dict[str, Any]], turn: int | None = None, content: str = ""
+) -> AIMessage:
     """Return a model's message that calls tools: each of *calls* is a tool's name and its arguments.
 
     The ids of the calls are unique. With *turn* they are made from it, so that a test can name them.
@@ -58,7 +62,12 @@ def call_message(*calls: tuple[str, dict[str, Any]], turn: int | None = None, co
     # Unique in other processes too: a stateless service joins the messages of several.
     message = uuid.uuid4().hex[:12] if turn is None else str(turn)
     tool_calls = [
-        {"name": name, "args": arguments, "id": f"call_{message}_{number}", "type": "tool_call"}
+        {
+            "name": name,
+            "args": arguments,
+            "id": f"call_{message}_{number}",
+            "type": "tool_call",
+        }
         for number, (name, arguments) in enumerate(calls, start=1)
     ]
     return AIMessage(content, tool_calls=tool_calls)

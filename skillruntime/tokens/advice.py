@@ -32,7 +32,9 @@ class Advice:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object; ``tokens`` is what would be saved."""
         fields = ("rule", "skill", "path", "line", "tokens", "when", "message", "hint")
-        return {name: value for name in fields if (value := getattr(self, name)) is not None}
+        return {
+            name: value for name in fields if (value := getattr(self, name)) is not None
+        }
 
 
 def advise(
@@ -59,10 +61,16 @@ def advise(
     found = [
         *_description(name, description, path, count),
         *_body(name, body, path, count, first_line),
-        *(advice for tool, schema in schemas.items() for advice in _schema(name, tool, schema, path, count)),
+        *(
+            advice
+            for tool, schema in schemas.items()
+            for advice in _schema(name, tool, schema, path, count)
+        ),
     ]
     # By rule and message too, so that two runs print the same order, and a diff of them is empty.
-    return sorted(found, key=lambda advice: (-advice.tokens, advice.rule, advice.message))
+    return sorted(
+        found, key=lambda advice: (-advice.tokens, advice.rule, advice.message)
+    )
 
 
 # The format's first tier: "metadata (about 100 tokens)", name and description together.
@@ -92,11 +100,17 @@ _ALWAYS_NEEDED = re.compile(
 )
 
 
-def _description(name: str, description: str, path: str, count: Callable[[str], int]) -> Iterator[Advice]:
+def _description(
+    name: str, description: str, path: str, count: Callable[[str], int]
+) -> Iterator[Advice]:
     tokens = count(description)
     # Authors write the name as words: "PDF tools" for pdf-tools.
     spoken = re.escape(name).replace(r"\-", r"[\s_-]+")
-    again = re.match(rf"(?:the\s+)?{spoken}\s*(?:skill)?\s*(?:[:.,—–-]|is\b)\s*", description, re.IGNORECASE)
+    again = re.match(
+        rf"(?:the\s+)?{spoken}\s*(?:skill)?\s*(?:[:.,—–-]|is\b)\s*",
+        description,
+        re.IGNORECASE,
+    )
     rest = description[again.end() :] if again else description
     opener = _OPENERS.match(rest)
     if opener:
@@ -107,31 +121,59 @@ def _description(name: str, description: str, path: str, count: Callable[[str], 
         opening = _quoted(description[: len(description) - len(rest)])
         message = f"the description opens with {opening}, which only repeats the name"
         hint = "start with what it does, then when to use it"
-        yield Advice("description-repeats-name", name, path, None, saved, when, message, hint)
+        yield Advice(
+            "description-repeats-name", name, path, None, saved, when, message, hint
+        )
     if tokens > _DESCRIPTION * 6 // 5:
         message = f"the description is {tokens:,} tokens; the format suggests about {_DESCRIPTION}"
         hint = "keep what it does, when to use it and the words that users say; move the rest to the body"
-        yield Advice("description-long", name, path, None, tokens - _DESCRIPTION, when, message, hint)
+        yield Advice(
+            "description-long",
+            name,
+            path,
+            None,
+            tokens - _DESCRIPTION,
+            when,
+            message,
+            hint,
+        )
 
 
-def _body(name: str, body: str, path: str, count: Callable[[str], int], first_line: int) -> Iterator[Advice]:
+def _body(
+    name: str, body: str, path: str, count: Callable[[str], int], first_line: int
+) -> Iterator[Advice]:
     total = count(body)
     # A section to move and as much again that stays: below that, two files cost more requests than they save.
     if total < 2 * _SECTION:
         return
     parts = [(count(section.text), section) for section in _whole_sections(body)]
     movable = [
-        (tokens, section) for tokens, section in parts if tokens >= _SECTION and _is_movable(section, tokens, total)
+        (tokens, section)
+        for tokens, section in parts
+        if tokens >= _SECTION and _is_movable(section, tokens, total)
     ]
     movable.sort(key=lambda part: (-part[0], part[1].line))
     when = "each activation"
-    for tokens, section in movable[:5]:  # more than five per skill would bury the large ones
+    for tokens, section in movable[
+        :5
+    ]:  # more than five per skill would bury the large ones
         line = section.line + first_line - 1
         message = f"the section {_quoted(section.title)} is {tokens:,} of the body's {total:,} tokens"
         hint = f"move it to references/{_slug(section.title)}.md and leave one line that says when to read it"
-        yield Advice("section-to-reference", name, path, line, tokens - _POINTER, when, message, hint)
+        yield Advice(
+            "section-to-reference",
+            name,
+            path,
+            line,
+            tokens - _POINTER,
+            when,
+            message,
+            hint,
+        )
     if total > _BODY and not movable:
-        message = f"the body is {total:,} tokens; the format recommends fewer than {_BODY:,}"
+        message = (
+            f"the body is {total:,} tokens; the format recommends fewer than {_BODY:,}"
+        )
         hint = "split it: keep what every use needs, move the rest to references/"
         yield Advice("body-long", name, path, None, total - _BODY, when, message, hint)
 
@@ -141,12 +183,17 @@ def _whole_sections(body: str) -> list[Section]:
     parts = sections(body)
     levels = sorted({part.level for part in parts if part.level})
     # A single heading above all others is the body's title and divides nothing.
-    level = next((at for at in levels if sum(part.level == at for part in parts) > 1), (levels[1:] or levels or [1])[0])
+    level = next(
+        (at for at in levels if sum(part.level == at for part in parts) > 1),
+        (levels[1:] or levels or [1])[0],
+    )
     whole: list[Section] = []
     for part in parts:
         if part.level > level and whole and whole[-1].level == level:
             before = whole[-1]
-            whole[-1] = Section(before.title, before.level, before.line, before.text + part.text)
+            whole[-1] = Section(
+                before.title, before.level, before.line, before.text + part.text
+            )
         else:
             whole.append(part)
     return whole
@@ -173,7 +220,11 @@ def _share_looked_up(text: str) -> float:
 
 
 def _schema(
-    skill: str, tool: str, schema: Mapping[str, Any], path: str, count: Callable[[str], int]
+    skill: str,
+    tool: str,
+    schema: Mapping[str, Any],
+    path: str,
+    count: Callable[[str], int],
 ) -> Iterator[Advice]:
     when = "every request"
     for where, description in _descriptions(schema, ""):
@@ -181,7 +232,16 @@ def _schema(
         if (tokens := count(description)) > limit:
             message = f"the description of {tool}{where or ' itself'} is {tokens:,} tokens; a model needs about {limit}"
             hint = f"keep what the model needs to decide; move the rest to {FOR_PEOPLE[1]}, which is not sent to it"
-            yield Advice(f"{rule}-description-long", skill, path, None, tokens - limit, when, message, hint)
+            yield Advice(
+                f"{rule}-description-long",
+                skill,
+                path,
+                None,
+                tokens - limit,
+                when,
+                message,
+                hint,
+            )
 
 
 def _descriptions(schema: Any, where: str) -> Iterator[tuple[str, str]]:

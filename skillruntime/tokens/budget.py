@@ -51,8 +51,12 @@ class TokenLimits:
     def __post_init__(self) -> None:
         for name in (*_LIMITS, "result_page_tokens"):
             limit = getattr(self, name)
-            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-                raise ValueError(f"{name} is a number of tokens, 0 or more, or None for no limit; got {limit!r:.80}")
+            if limit is not None and (
+                isinstance(limit, bool) or not isinstance(limit, int) or limit < 0
+            ):
+                raise ValueError(
+                    f"{name} is a number of tokens, 0 or more, or None for no limit; got {limit!r:.80}"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,11 @@ class TokenLedger:
     _held_texts = 32
 
     def __init__(
-        self, limits: TokenLimits | None = None, *, model: Model = "gpt-4o", read_on: str = "read_on(handle={handle!r})"
+        self,
+        limits: TokenLimits | None = None,
+        *,
+        model: Model = "gpt-4o",
+        read_on: str = "read_on(handle={handle!r})",
     ) -> None:
         """Start with nothing spent. *read_on* is the call by which the model asks for the rest of a text."""
         self.limits = limits or TokenLimits()
@@ -132,7 +140,10 @@ class TokenLedger:
         limits = [self.limits.page_tokens] if tier in _PAGED else []
         limits += [self.limits.result_page_tokens] if tier is Tier.RESULT else []
         # A page smaller than its own notice would never get on.
-        return min((max(limit, self.smallest_page) for limit in limits if limit is not None), default=None)
+        return min(
+            (max(limit, self.smallest_page) for limit in limits if limit is not None),
+            default=None,
+        )
 
     def admit(self, tier: Tier | str, name: str, text: str) -> Admitted:
         """Record *text* of *name* and return it as it may be shown: whole, its first page, or refused."""
@@ -161,7 +172,9 @@ class TokenLedger:
         key, _, offset = handle.rpartition(":")
         return key in self._held and offset.isdecimal()
 
-    def record_call(self, name: str, arguments: str, answer: str, *, ok: bool) -> Admitted:
+    def record_call(
+        self, name: str, arguments: str, answer: str, *, ok: bool
+    ) -> Admitted:
         """Record one call: its *answer*, and its *arguments* too where it repeats a call of *name* that failed.
 
         The arguments of a first call are not counted: the model writes them with any tool.
@@ -183,7 +196,9 @@ class TokenLedger:
     def summary(self) -> dict[str, Any]:
         """Return what ``envelope.metadata.tokens`` says: the total and the tiers that are not empty."""
         document: dict[str, Any] = {"total": self.total_tokens}
-        document.update({tier.value: spent for tier in Tier if (spent := self.spent(tier))})
+        document.update(
+            {tier.value: spent for tier in Tier if (spent := self.spent(tier))}
+        )
         if (left := self.remaining(Tier.ERROR)) is not None:
             document["left"] = left
         return document
@@ -199,21 +214,33 @@ class TokenLedger:
             "carried": self.carried_tokens,
             "requests": self.requests,
             "tiers": {
-                tier.value: {"tokens": self.spent(tier), "times": self._times[tier], "by_name": dict(self._spent[tier])}
+                tier.value: {
+                    "tokens": self.spent(tier),
+                    "times": self._times[tier],
+                    "by_name": dict(self._spent[tier]),
+                }
                 for tier in Tier
             },
-            "limits": {name: limit for name in _LIMITS if (limit := getattr(self.limits, name)) is not None},
+            "limits": {
+                name: limit
+                for name in _LIMITS
+                if (limit := getattr(self.limits, name)) is not None
+            },
             "warnings": list(self.warnings),
         }
 
-    def _admit(self, tier: Tier, name: str, text: str, start: int, handle: str | None) -> Admitted:
+    def _admit(
+        self, tier: Tier, name: str, text: str, start: int, handle: str | None
+    ) -> Admitted:
         # A model that does not see its error repeats the call, which costs more than the error.
         left = None if tier in _ALWAYS_SHOWN else self.remaining(tier)
         if (at_once := self.page_tokens(tier)) is not None:
             left = at_once if left is None else min(left, at_once)
         whole = self._size(text[start:], left)
         if left is None or whole <= left:
-            return Admitted(text[start:], whole, warnings=self._spend(tier, name, whole))
+            return Admitted(
+                text[start:], whole, warnings=self._spend(tier, name, whole)
+            )
         if tier not in _PAGED or left < self.smallest_page:
             return Admitted("", 0, refusal=self._refusal(tier, name, whole))
         key = handle or self._hold(tier, name, text)
@@ -223,9 +250,13 @@ class TokenLedger:
         if not part.text:
             return Admitted("", 0, refusal=self._refusal(tier, name, whole))
         following = f"{key}:{part.end}"
-        shown = part.text + self._notice(following, self._size(text[part.end :], left), self._size(text, left))
+        shown = part.text + self._notice(
+            following, self._size(text[part.end :], left), self._size(text, left)
+        )
         tokens = self.count(shown)
-        return Admitted(shown, tokens, following, warnings=self._spend(tier, name, tokens))
+        return Admitted(
+            shown, tokens, following, warnings=self._spend(tier, name, tokens)
+        )
 
     def _size(self, text: str, left: int | None) -> int:
         """Return the tokens of *text*; where it is many times what is left, about as many."""
@@ -272,17 +303,30 @@ class TokenLedger:
     def _refusal(self, tier: Tier, name: str, tokens: int) -> SkillError:
         # The limit with the least left is the one that refuses.
         page = ("page_tokens", self.page_tokens(tier) or 0, 0)
-        limit_name, limit, used = min(self._limits_of(tier), key=lambda one: one[1] - one[2], default=page)
+        limit_name, limit, used = min(
+            self._limits_of(tier), key=lambda one: one[1] - one[2], default=page
+        )
         return SkillError(
             ErrorCode.TOKEN_LIMIT_EXCEEDED,
             f"The {tier.value} of {name!r} needs {tokens:,} tokens; {max(limit - used, 0):,} of {limit:,} are left",
             recoverable=False,
-            details={"limit": limit_name, "limit_tokens": limit, "spent_tokens": used, "needed_tokens": tokens},
+            details={
+                "limit": limit_name,
+                "limit_tokens": limit,
+                "spent_tokens": used,
+                "needed_tokens": tokens,
+            },
             suggested_action=_NEXT_STEP[tier],
         )
 
 
-_LIMITS = ("catalog_tokens", "body_tokens", "resource_tokens", "total_tokens", "page_tokens")
+_LIMITS = (
+    "catalog_tokens",
+    "body_tokens",
+    "resource_tokens",
+    "total_tokens",
+    "page_tokens",
+)
 _COUNTED_AT_ONCE = 64 * 1024  # characters
 # A schema that is cut is not a schema, and a catalog is shortened where it is rendered: neither is paged.
 _PAGED = frozenset({Tier.BODY, Tier.RESOURCE, Tier.RESULT})

@@ -49,7 +49,12 @@ class CompactRanks:
         for length, number in enumerate(numbers_of):
             size = max(length, SHORT) * number
             block = packed[at : at + size]
-            self._blocks.append((first, array("Q", block) if length <= SHORT else _Tokens(block, length)))
+            self._blocks.append(
+                (
+                    first,
+                    array("Q", block) if length <= SHORT else _Tokens(block, length),
+                )
+            )
             first += number
             at += size
         # Prose repeats its words, and the words their syllables: searching takes ten times as long as these.
@@ -58,7 +63,9 @@ class CompactRanks:
 
     def count(self, text: str) -> int | None:
         """Return the tokens of *text*; None where only tiktoken itself is certain."""
-        if not text.isascii() and any(category(each) in _UNSETTLED for each in set(text)):
+        if not text.isascii() and any(
+            category(each) in _UNSETTLED for each in set(text)
+        ):
             return None
         total = 0
         for piece in self._split(text):
@@ -74,7 +81,11 @@ class CompactRanks:
         first, tokens = self._blocks[len(token)]
         wanted: Any = int.from_bytes(token, "big") if len(token) <= SHORT else token
         position = bisect_left(tokens, wanted)
-        return self._ranks[first + position] if position < len(tokens) and tokens[position] == wanted else _NONE
+        return (
+            self._ranks[first + position]
+            if position < len(tokens) and tokens[position] == wanted
+            else _NONE
+        )
 
     def _merge(self, text: str) -> int | None:
         """Return into how many tokens a piece is merged: always the two neighbours of the lowest rank first."""
@@ -89,7 +100,9 @@ class CompactRanks:
             at = pairs.index(lowest)
             del starts[at + 1], pairs[at]
             for changed in range(max(at - 1, 0), min(at + 1, len(pairs))):
-                pairs[changed] = self._rank(piece[starts[changed] : starts[changed + 2]])
+                pairs[changed] = self._rank(
+                    piece[starts[changed] : starts[changed + 2]]
+                )
         return len(starts) - 1
 
 
@@ -103,7 +116,9 @@ def read_packed(name: str, sha256: str) -> bytes | None:
         packed = zlib.decompress((Path(__file__).parent / f"{name}.ranks").read_bytes())
     except (OSError, zlib.error):
         return None
-    is_usable = sys.byteorder == "little" and hashlib.sha256(packed).hexdigest() == sha256
+    is_usable = (
+        sys.byteorder == "little" and hashlib.sha256(packed).hexdigest() == sha256
+    )
     return packed if is_usable else None
 
 

@@ -36,7 +36,11 @@ class Count:
 
     def __add__(self, other: Count) -> Count:
         """Return the sum: exact only if both are, with the method of the less exact."""
-        return Count(self.tokens + other.tokens, self.exact and other.exact, (other if self.exact else self).method)
+        return Count(
+            self.tokens + other.tokens,
+            self.exact and other.exact,
+            (other if self.exact else self).method,
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object ``{tokens, exact, method}``."""
@@ -76,16 +80,28 @@ def count(text: str, model: Model = "gpt-4o") -> Count:
         raise TypeError(f"count takes a text; got {text!r:.80}")
     if not isinstance(model, str):
         if not callable(model):
-            raise TypeError(f"model is the name of a model, or a function from text to tokens; got {model!r:.80}")
-        return Count(int(model(text)), True, getattr(model, "__name__", type(model).__name__))
+            raise TypeError(
+                f"model is the name of a model, or a function from text to tokens; got {model!r:.80}"
+            )
+        return Count(
+            int(model(text)), True, getattr(model, "__name__", type(model).__name__)
+        )
     method = method_for(model)
     if method is _WITHOUT_TIKTOKEN:
-        return Count(math.ceil(len(text.encode("utf-8", "surrogatepass")) / 4), False, method.label)
+        return Count(
+            math.ceil(len(text.encode("utf-8", "surrogatepass")) / 4),
+            False,
+            method.label,
+        )
     tokens, certain = _counted(text, method.encoding)
     if method.factor != 1.0:
         tokens = math.ceil(tokens * method.factor)
     if not certain:
-        return Count(tokens, False, f"{method.label}, cut inside a run of over 999,998 characters")
+        return Count(
+            tokens,
+            False,
+            f"{method.label}, cut inside a run of over 999,998 characters",
+        )
     return Count(tokens, method.exact, method.label)
 
 
@@ -102,10 +118,19 @@ def count_each(texts: Sequence[str], model: str = "gpt-4o") -> list[int]:
     file = f"tokens/{method.encoding or 'estimated'}-{method.factor}.json"
     kept: dict[str, int] = json.loads(read_cached(file, _MOST_KEPT_BYTES) or b"{}")
     written = {text: f"{file}\n{text}".encode(errors="surrogatepass") for text in texts}
-    found = {text: blake2b(data, digest_size=12).hexdigest() for text, data in written.items()}
-    tokens = {key: kept[key] if key in kept else count(text, model).tokens for text, key in found.items()}
+    found = {
+        text: blake2b(data, digest_size=12).hexdigest()
+        for text, data in written.items()
+    }
+    tokens = {
+        key: kept[key] if key in kept else count(text, model).tokens
+        for text, key in found.items()
+    }
     if not tokens.keys() <= kept.keys():
-        write_cached(file, json.dumps(tokens if len(kept) > _MOST_KEPT else kept | tokens).encode())
+        write_cached(
+            file,
+            json.dumps(tokens if len(kept) > _MOST_KEPT else kept | tokens).encode(),
+        )
     return [tokens[found[text]] for text in texts]
 
 
@@ -142,11 +167,16 @@ _GEMINI = Method(
 
 # Four bytes, not characters: a Chinese character is three bytes and about a token.
 _WITHOUT_TIKTOKEN = Method(
-    "", False, "an estimate of 4 bytes a token (pip install 'skillruntime[standard]' to count)", family="other"
+    "",
+    False,
+    "an estimate of 4 bytes a token (pip install 'skillruntime[standard]' to count)",
+    family="other",
 )
 
 _PROVIDERS = frozenset({"azure", "azure_ai", "azure_openai", "openai"})
-_CLAUDE_VERSION = re.compile(r"(opus|sonnet|haiku)-(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?")
+_CLAUDE_VERSION = re.compile(
+    r"(opus|sonnet|haiku)-(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?"
+)
 _CLAUDE_EARLY = re.compile(r"claude-(?:instant|v?[123](?!\d))")
 
 
@@ -181,7 +211,12 @@ def method_for(model: str) -> Method:
     try:
         encoding = tiktoken.encoding_name_for_model(bare)
     except KeyError:
-        return Method("o200k_base", False, f"o200k_base (not verified for {model!r})", family="other")
+        return Method(
+            "o200k_base",
+            False,
+            f"o200k_base (not verified for {model!r})",
+            family="other",
+        )
     if encoding == "o200k_harmony":  # o200k_base with more special tokens
         return Method("o200k_base", True, "o200k_base")
     if encoding not in ENCODINGS:
@@ -211,7 +246,10 @@ def _counted(text: str, encoding: str) -> tuple[int, bool]:
     if len(text) > _SHORT:
         from hashlib import blake2b  # OpenSSL: not needed for an import
 
-        key = (encoding, blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest())
+        key = (
+            encoding,
+            blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest(),
+        )
     with _keeping:
         if (known := _kept.get(key)) is not None:
             _kept.move_to_end(key)

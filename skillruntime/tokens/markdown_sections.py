@@ -30,7 +30,10 @@ def sections(body: str) -> list[Section]:
     lines = body.splitlines(keepends=True)
     # splitlines() ends lines at more characters than Markdown does: the parser must see the same lines.
     tokens = _markdown().parse(
-        "".join(line.rstrip("\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029") + "\n" for line in lines)
+        "".join(
+            line.rstrip("\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029") + "\n"
+            for line in lines
+        )
     )
     starts = [(0, 0, "")]
     for token, inline in itertools.pairwise(tokens):
@@ -48,5 +51,7 @@ def sections(body: str) -> list[Section]:
 @functools.cache
 def _markdown() -> MarkdownIt:
     markdown = MarkdownIt("commonmark")
-    markdown.core.ruler.enableOnly(["normalize", "block"])  # only where the headings are; ten times as fast
+    markdown.core.ruler.enableOnly(
+        ["normalize", "block"]
+    )  # only where the headings are; ten times as fast
     return markdown

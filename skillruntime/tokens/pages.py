@@ -44,7 +44,9 @@ def page(text: str, limit: int, count: Callable[[str], int], *, start: int = 0) 
     end = fits if fits == len(text) else _last_boundary(text, start, fits)
     part = text[start:end]
     tokens = count(part) if part else 0
-    while part and tokens > limit:  # a shorter text can have more tokens when the cut breaks a merge
+    while (
+        part and tokens > limit
+    ):  # a shorter text can have more tokens when the cut breaks a merge
         part = part[: len(part) * 9 // 10]
         tokens = count(part) if part else 0
     return Page(part, tokens, start, start + len(part), len(text))
@@ -111,7 +113,9 @@ def _split(value: Any, size: int) -> tuple[list[Any], int]:
     """Return *value* in parts of its own kind, and the length of its text."""
     if not isinstance(value, dict | list):
         return [value], len(compact_json(value))
-    items: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
+    items: Iterable[tuple[Any, Any]] = (
+        value.items() if isinstance(value, dict) else enumerate(value)
+    )
     parts: list[Any] = []
     part: Any = type(value)()
     total = used = 2

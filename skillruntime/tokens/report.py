@@ -74,8 +74,14 @@ class SkillCost:
             "body": self.body,
             "resource": self.resource,
             "schema": self.schema,
-            "sections": [{"title": part.title, "line": part.line, "tokens": part.tokens} for part in self.sections],
-            "resources": [{"path": part.path, "bytes": part.bytes, "tokens": part.tokens} for part in self.resources],
+            "sections": [
+                {"title": part.title, "line": part.line, "tokens": part.tokens}
+                for part in self.sections
+            ],
+            "resources": [
+                {"path": part.path, "bytes": part.bytes, "tokens": part.tokens}
+                for part in self.resources
+            ],
             "schemas": dict(self.schemas),
         }
         # Absent rather than empty: without ``--advise`` there was no search for any.
@@ -115,7 +121,10 @@ class TokenReport:
     @property
     def advice(self) -> list[Advice]:
         """All advice, the largest saving first."""
-        return sorted((one for skill in self.skills for one in skill.advice), key=lambda one: (-one.tokens, one.path))
+        return sorted(
+            (one for skill in self.skills for one in skill.advice),
+            key=lambda one: (-one.tokens, one.path),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole report as a JSON object."""
@@ -130,12 +139,20 @@ class TokenReport:
                 "skills": len(self.skills),
                 "catalog": self.catalog,
                 "catalog_above_metadata_per_skill": round(above, 2),
-                **{tier: self.total(tier) for tier in ("metadata", "body", "resource", "schema")},
+                **{
+                    tier: self.total(tier)
+                    for tier in ("metadata", "body", "resource", "schema")
+                },
                 "eager": self.eager,
-                "session": {str(activations): self.session(activations) for activations in (1, 3, 10)},
+                "session": {
+                    str(activations): self.session(activations)
+                    for activations in (1, 3, 10)
+                },
             },
             "skills": [skill.to_dict() for skill in self.skills],
-            "unreadable": [{"name": name, "reason": reason} for name, reason in self.unreadable],
+            "unreadable": [
+                {"name": name, "reason": reason} for name, reason in self.unreadable
+            ],
         }
 
 
@@ -161,7 +178,9 @@ def measure(
     unreadable: list[tuple[str, str]] = []
     for name in progress(list(catalog)):
         try:
-            costs.append(_cost(catalog.activate(name), tokens, with_advice, with_resources))
+            costs.append(
+                _cost(catalog.activate(name), tokens, with_advice, with_resources)
+            )
         # One broken skill must not cost the report of the others.
         except (SkillRuntimeError, OSError) as error:
             unreadable.append((name, str(error)))
@@ -169,28 +188,53 @@ def measure(
     prompt = count(catalog.to_prompt(style), model)
     method: Count = count("", model)
     label = model if isinstance(model, str) else method.method
-    return TokenReport(label, method.method, method.exact, style, prompt.tokens, tuple(costs), tuple(unreadable))
+    return TokenReport(
+        label,
+        method.method,
+        method.exact,
+        style,
+        prompt.tokens,
+        tuple(costs),
+        tuple(unreadable),
+    )
 
 
 # How many sections of a body a report keeps: the largest.
 _SECTIONS = 5
 
 
-def _cost(skill: Skill, tokens: Callable[[str], int], with_advice: bool, with_resources: bool) -> SkillCost:
+def _cost(
+    skill: Skill, tokens: Callable[[str], int], with_advice: bool, with_resources: bool
+) -> SkillCost:
     parts = [
-        SectionCost(part.title or "(before the first heading)", part.line, tokens(part.text))
+        SectionCost(
+            part.title or "(before the first heading)", part.line, tokens(part.text)
+        )
         for part in sections(skill.body)
     ]
     largest = sorted(parts, key=lambda part: (-part.tokens, part.line))[:_SECTIONS]
-    tools = [(name, each.description, each.input.document) for name, each in skill.contracts.items()]
+    tools = [
+        (name, each.description, each.input.document)
+        for name, each in skill.contracts.items()
+    ]
     path = skill.metadata.path
     advice: Sequence[Advice] = ()
     if with_advice:
         schemas = {
-            name: {**schema, "description": said} for name, said, schema in tools if not isinstance(schema, bool)
+            name: {**schema, "description": said}
+            for name, said, schema in tools
+            if not isinstance(schema, bool)
         }
         first = _first_line(path, skill.body)
-        advice = advise(skill.name, skill.description, skill.body, schemas, path=path, count=tokens, first_line=first)
+        advice = advise(
+            skill.name,
+            skill.description,
+            skill.body,
+            schemas,
+            path=path,
+            count=tokens,
+            first_line=first,
+        )
     return SkillCost(
         name=skill.name,
         path=path,
@@ -198,7 +242,10 @@ def _cost(skill: Skill, tokens: Callable[[str], int], with_advice: bool, with_re
         body=tokens(skill.body),
         sections=tuple(largest),
         resources=tuple(_resources(skill, tokens)) if with_resources else (),
-        schemas=tuple((name, tokens(_definition(name, said, schema))) for name, said, schema in tools),
+        schemas=tuple(
+            (name, tokens(_definition(name, said, schema)))
+            for name, said, schema in tools
+        ),
         advice=tuple(advice),
     )
 
@@ -209,12 +256,16 @@ def _resources(skill: Skill, tokens: Callable[[str], int]) -> Iterable[ResourceC
             text: str | None = skill.read_resource(resource.path)
         except (SkillRuntimeError, OSError, UnicodeError):
             text = None  # a picture or an archive: it has bytes, and no tokens before it is read
-        yield ResourceCost(resource.path, resource.bytes, None if text is None else tokens(text))
+        yield ResourceCost(
+            resource.path, resource.bytes, None if text is None else tokens(text)
+        )
 
 
 def _definition(name: str, description: str, schema: Any) -> str:
     """Return a tool's definition as JSON: what every provider receives, before its own framing."""
-    return compact_json({"name": name, "description": description, "parameters": for_model(schema)})
+    return compact_json(
+        {"name": name, "description": description, "parameters": for_model(schema)}
+    )
 
 
 def _first_line(path: str, body: str) -> int:

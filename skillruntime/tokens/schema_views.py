@@ -16,8 +16,19 @@ FOR_PEOPLE = ("$comment", "x-documentation")
 """The keywords of a contract that are written for people."""
 
 _NOT_SENT = frozenset({*FOR_PEOPLE, "$schema", "$id", "title"})
-_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
-_VERBATIM = frozenset({"const", "enum", "default", "examples", "required", "dependentRequired"})
+_BY_NAME = frozenset(
+    {
+        "properties",
+        "patternProperties",
+        "$defs",
+        "definitions",
+        "dependentSchemas",
+        "dependencies",
+    }
+)
+_VERBATIM = frozenset(
+    {"const", "enum", "default", "examples", "required", "dependentRequired"}
+)
 
 
 def compact_json(value: Any) -> str:
@@ -33,7 +44,12 @@ def for_model(schema: Any) -> Any:
     >>> for_model({"title": "T", "properties": {"title": {"type": "string", "x-documentation": "Long."}}})
     {'properties': {'title': {'type': 'string'}}}
     """
-    return rewritten(schema, lambda part: {key: value for key, value in part.items() if key not in _NOT_SENT})
+    return rewritten(
+        schema,
+        lambda part: {
+            key: value for key, value in part.items() if key not in _NOT_SENT
+        },
+    )
 
 
 def rewritten(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:

@@ -15,7 +15,12 @@ from skillruntime.tokens.schema_views import compact_json
 __all__ = ["count_tools"]
 
 
-def count_tools(tools: Sequence[Mapping[str, Any]], *, model: Model = "gpt-4o", tool_choice: str = "auto") -> Count:
+def count_tools(
+    tools: Sequence[Mapping[str, Any]],
+    *,
+    model: Model = "gpt-4o",
+    tool_choice: str = "auto",
+) -> Count:
     """Return the tokens that the definitions of *tools* add to every request to *model*.
 
     A tool is a dictionary in the shape of OpenAI, Anthropic or MCP. OpenAI turns schemas into its own notation, whose
@@ -31,19 +36,36 @@ def count_tools(tools: Sequence[Mapping[str, Any]], *, model: Model = "gpt-4o", 
     definitions = [_definition(tool) for tool in tools]
     family = method_for(model).family if isinstance(model, str) else "other"
     if family == "openai":
-        init = 10 if isinstance(model, str) and method_for(model).encoding == "cl100k_base" else 7
+        init = (
+            10
+            if isinstance(model, str) and method_for(model).encoding == "cl100k_base"
+            else 7
+        )
         texts: list[str] = []
         frame = _FUNCTIONS_END
         for definition in definitions:
-            texts.append(f"{definition['name']}:{definition['description'].removesuffix('.')}")
-            frame += init + _properties(definition["schema"], definition["schema"], texts, {"#"})
+            texts.append(
+                f"{definition['name']}:{definition['description'].removesuffix('.')}"
+            )
+            frame += init + _properties(
+                definition["schema"], definition["schema"], texts, {"#"}
+            )
         counted = _total(texts, model)
-        return Count(max(counted.tokens + frame, 0), False, f"{counted.method}; tools as the OpenAI Cookbook does")
-    counted = count("\n".join(compact_json(definition["source"]) for definition in definitions), model)
+        return Count(
+            max(counted.tokens + frame, 0),
+            False,
+            f"{counted.method}; tools as the OpenAI Cookbook does",
+        )
+    counted = count(
+        "\n".join(compact_json(definition["source"]) for definition in definitions),
+        model,
+    )
     if family == "claude":
         prompt = 346 if tool_choice in ("auto", "none") else 313
         return Count(
-            counted.tokens + prompt, False, f"{counted.method}; tools as JSON, and {prompt} for the tool prompt"
+            counted.tokens + prompt,
+            False,
+            f"{counted.method}; tools as JSON, and {prompt} for the tool prompt",
         )
     return Count(counted.tokens, False, f"{counted.method}; tools as JSON")
 
@@ -67,7 +89,14 @@ def _definition(tool: Mapping[str, Any]) -> dict[str, Any]:
     # OpenAI nests the definition under "function"; Anthropic and MCP do not.
     inner = tool.get("function")
     source = inner if isinstance(inner, Mapping) else tool
-    schema: Any = next((source[key] for key in ("parameters", "input_schema", "inputSchema") if source.get(key)), {})
+    schema: Any = next(
+        (
+            source[key]
+            for key in ("parameters", "input_schema", "inputSchema")
+            if source.get(key)
+        ),
+        {},
+    )
     return {
         "name": str(source.get("name", "")),
         "description": str(source.get("description") or ""),
@@ -76,9 +105,13 @@ def _definition(tool: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _properties(schema: Mapping[str, Any], root: Mapping[str, Any], texts: list[str], seen: set[str]) -> int:
+def _properties(
+    schema: Mapping[str, Any], root: Mapping[str, Any], texts: list[str], seen: set[str]
+) -> int:
     """Append the texts of an object *schema*'s properties, nested ones too, and return the tokens around them."""
-    if isinstance(reference := schema.get("$ref"), str):  # what is under it is counted once
+    if isinstance(
+        reference := schema.get("$ref"), str
+    ):  # what is under it is counted once
         if reference in seen:
             return 0
         seen.add(reference)
@@ -101,10 +134,15 @@ def _properties(schema: Mapping[str, Any], root: Mapping[str, Any], texts: list[
         frame += _PROPERTY
         if isinstance(choices := inner.get("enum"), list):
             frame += _ENUM + _ENUM_ITEM * len(choices)
-            texts += [choice if isinstance(choice, str) else compact_json(choice) for choice in choices]
+            texts += [
+                choice if isinstance(choice, str) else compact_json(choice)
+                for choice in choices
+            ]
         kind = inner.get("type", "")
         kinds = "|".join(map(str, kind)) if isinstance(kind, list) else str(kind)
-        texts.append(f"{name}:{kinds}:{str(inner.get('description') or '').removesuffix('.')}")
+        texts.append(
+            f"{name}:{kinds}:{str(inner.get('description') or '').removesuffix('.')}"
+        )
         frame += _properties(declared, root, texts, seen)
     return frame
 

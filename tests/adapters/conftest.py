@@ -25,13 +25,16 @@ def counting(tmp_path: Path) -> SkillCatalog:
     directory = tmp_path / "skills" / "counting"
     (directory / "scripts").mkdir(parents=True)
     (directory / "references").mkdir()
-    (directory / "references" / "rules.md").write_text("Spaces count.", encoding="utf-8")
+    (directory / "references" / "rules.md").write_text(
+        "Spaces count.", encoding="utf-8"
+    )
     (directory / "SKILL.md").write_text(
         "---\nname: counting\ndescription: Counts letters. Use when letters matter.\n---\nCall it with a text.\n",
         encoding="utf-8",
     )
     (directory / "scripts" / "count.py").write_text(
-        "import json, sys\nprint(json.dumps({'letters': len(json.load(sys.stdin)['text'])}))", encoding="utf-8"
+        "import json, sys\nprint(json.dumps({'letters': len(json.load(sys.stdin)['text'])}))",
+        encoding="utf-8",
     )
     contract = {
         "version": "1.0.0",

@@ -46,22 +46,33 @@ def test_an_artifact_is_a_response_before_and_after_a_checkpoint(
     )
     saver = InMemorySaver(serde=SERIALIZERS[serializer]())
     runtime = SkillRuntime(functions=[halve])
-    agent = create_agent(model, middleware=[SkillMiddleware(runtime, tools="typed")], checkpointer=saver)
+    agent = create_agent(
+        model, middleware=[SkillMiddleware(runtime, tools="typed")], checkpointer=saver
+    )
     thread: Any = {"configurable": {"thread_id": "1"}}
 
     with caplog.at_level(logging.WARNING):
         agent.invoke({"messages": [HumanMessage("Please.")]}, thread)
         messages = agent.get_state(thread).values["messages"]
 
-    good, bad = [message.artifact for message in messages if isinstance(message, ToolMessage)]
+    good, bad = [
+        message.artifact for message in messages if isinstance(message, ToolMessage)
+    ]
     assert isinstance(good, SkillResponse) and good.data == 1.5
-    assert isinstance(bad, SkillResponse) and bad.errors[0].code.value == "INVALID_INPUT"
+    assert (
+        isinstance(bad, SkillResponse) and bad.errors[0].code.value == "INVALID_INPUT"
+    )
     assert "unregistered" not in caplog.text
 
 
 def test_json_of_a_message_has_the_envelope() -> None:
     """For tracing and for servers that send messages as JSON."""
-    message = ToolMessage("", artifact=SkillResponse("success", data={"n": 1}), tool_call_id="1")
+    message = ToolMessage(
+        "", artifact=SkillResponse("success", data={"n": 1}), tool_call_id="1"
+    )
 
-    assert json.loads(message.model_dump_json())["artifact"] == {"status": "success", "data": {"n": 1}}
+    assert json.loads(message.model_dump_json())["artifact"] == {
+        "status": "success",
+        "data": {"n": 1},
+    }
     assert message.model_dump()["artifact"] == SkillResponse("success", data={"n": 1})

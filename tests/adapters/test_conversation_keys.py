@@ -23,7 +23,12 @@ from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillTool, SkillToolkit
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.catalog.discovery import discover
-from skillruntime.remote.client import RemoteClient, RemoteRunner, attach_remote_skills, fetch_descriptor
+from skillruntime.remote.client import (
+    RemoteClient,
+    RemoteRunner,
+    attach_remote_skills,
+    fetch_descriptor,
+)
 from skillruntime.remote.credentials import NoCredentials
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.http_transport import HttpTransport
@@ -52,9 +57,16 @@ class Remote:
         self.shared: Any = None
         self._served = served
         descriptor = served.service.skills["echo"].descriptor
-        write_skill_files(directory, "echo", "Says it again", {"descriptor.json": json.dumps(descriptor.to_dict())})
+        write_skill_files(
+            directory,
+            "echo",
+            "Says it again",
+            {"descriptor.json": json.dumps(descriptor.to_dict())},
+        )
         self.runtime = SkillRuntime(discover(directory, trusted=True))
-        attach_remote_skills(self.runtime, credentials=lambda _: NoCredentials, transport=self.carry)
+        attach_remote_skills(
+            self.runtime, credentials=lambda _: NoCredentials, transport=self.carry
+        )
 
     async def carry(self, request: WireRequest) -> WireResponse:
         """Send a request to the server; after some, end the process before it has the answer."""
@@ -75,8 +87,17 @@ async def serving(tmp_path: Path, *, by_socket: bool = False) -> AsyncIterator[R
 
 def calling(text: str, *, tool: str = "call_skill", call_id: str = ID) -> AIMessage:
     """Return a model's message that calls `echo`, with the id that every conversation has."""
-    arguments = {"text": text} if tool == "echo" else {"name": "echo", "arguments": {"text": text}}
-    return AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": call_id, "type": "tool_call"}])
+    arguments = (
+        {"text": text}
+        if tool == "echo"
+        else {"name": "echo", "arguments": {"text": text}}
+    )
+    return AIMessage(
+        "",
+        tool_calls=[
+            {"name": tool, "args": arguments, "id": call_id, "type": "tool_call"}
+        ],
+    )
 
 
 def said(message: Any) -> str:
@@ -86,14 +107,22 @@ def said(message: Any) -> str:
     return str(answer["data"]["said"])
 
 
-async def ask(remote: Remote, *replies: AIMessage, config: Any = None, history: Any = "Say it.", **options: Any) -> Any:
+async def ask(
+    remote: Remote,
+    *replies: AIMessage,
+    config: Any = None,
+    history: Any = "Say it.",
+    **options: Any,
+) -> Any:
     """Run an agent with a scripted model, and return its messages."""
     agent = create_agent(
         ScriptedChatModel(replies=[*replies, AIMessage("Done.")]),
         middleware=[SkillMiddleware(remote.runtime)],
         **options,
     )
-    given = None if history is None else {"messages": history}  # None continues from the checkpoint
+    given = (
+        None if history is None else {"messages": history}
+    )  # None continues from the checkpoint
     return (await agent.ainvoke(given, config))["messages"]
 
 
@@ -118,26 +147,47 @@ anyio.run(lambda: host_skills(runtime, hosting, on_ready=lambda url, served, res
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("conversations", [100, pytest.param(10_000, marks=pytest.mark.slow)])
-async def test_thousands_of_conversations_get_their_own_results(tmp_path: Path, conversations: int) -> None:
+@pytest.mark.parametrize(
+    "conversations", [100, pytest.param(10_000, marks=pytest.mark.slow)]
+)
+async def test_thousands_of_conversations_get_their_own_results(
+    tmp_path: Path, conversations: int
+) -> None:
     """On a server of its own, with SQLite: one id in all of them, and the same ten texts.
 
     Every tenth has a second turn with an equal call, and is then sent again by another runtime with the host's key.
     """
     pytest.importorskip("uvicorn", reason="a server needs the extra 'serve'")
-    contract = {"version": "1.0.0", "input": {"type": "object", "properties": {"text": {"type": "string"}}}}
-    write_skill_files(tmp_path / "skills", "echo", "Says it again", {"contract.json": json.dumps(contract)})
+    contract = {
+        "version": "1.0.0",
+        "input": {"type": "object", "properties": {"text": {"type": "string"}}},
+    }
+    write_skill_files(
+        tmp_path / "skills",
+        "echo",
+        "Says it again",
+        {"contract.json": json.dumps(contract)},
+    )
     arguments = [sys.executable, "-c", SERVER, str(tmp_path)]
     found: dict[tuple[int, str], list[Any]] = {}
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
             url = f"{server.stdout.readline().strip()}/skills/echo"
-            async with HttpTransport(AddressGuard(allow_all=True)) as transport, anyio.create_task_group() as tasks:
-                client = RemoteClient(await fetch_descriptor(url, transport=transport), NoCredentials, transport)
+            async with (
+                HttpTransport(AddressGuard(allow_all=True)) as transport,
+                anyio.create_task_group() as tasks,
+            ):
+                client = RemoteClient(
+                    await fetch_descriptor(url, transport=transport),
+                    NoCredentials,
+                    transport,
+                )
                 runtimes = [SkillRuntime(), SkillRuntime()]
                 for runtime in runtimes:
-                    runtime.implements("echo", contract=client.descriptor.to_contract("echo"))(RemoteRunner(client))
+                    runtime.implements(
+                        "echo", contract=client.descriptor.to_contract("echo")
+                    )(RemoteRunner(client))
                 numbers = iter(range(conversations))
                 for _ in range(32):
                     tasks.start_soon(converse, runtimes, numbers, found)
@@ -145,33 +195,62 @@ async def test_thousands_of_conversations_get_their_own_results(tmp_path: Path, 
             server.terminate()
 
     assert len(found) == conversations * 11 // 10
-    assert [key for key, answers in found.items() if {answer.status for answer in answers} != {"success"}] == []
-    assert [key for key, answers in found.items() if answers[0].data["said"] != f"text {key[0] % 10}"] == []
+    assert [
+        key
+        for key, answers in found.items()
+        if {answer.status for answer in answers} != {"success"}
+    ] == []
+    assert [
+        key
+        for key, answers in found.items()
+        if answers[0].data["said"] != f"text {key[0] % 10}"
+    ] == []
     # Each call ran, and none twice: the server counted as many runs as there were calls.
-    runs = {key: {answer.data["run"] for answer in answers} for key, answers in found.items()}
-    assert sorted(run for each in runs.values() for run in each) == list(range(1, len(found) + 1))
+    runs = {
+        key: {answer.data["run"] for answer in answers}
+        for key, answers in found.items()
+    }
+    assert sorted(run for each in runs.values() for run in each) == list(
+        range(1, len(found) + 1)
+    )
 
 
-async def converse(runtimes: list[SkillRuntime], numbers: Iterator[int], found: dict[tuple[int, str], Any]) -> None:
+async def converse(
+    runtimes: list[SkillRuntime],
+    numbers: Iterator[int],
+    found: dict[tuple[int, str], Any],
+) -> None:
     """Have the next conversations, and put the answers into *found* by conversation and turn."""
     for number in numbers:
-        for runtime, turns in zip(runtimes, (("1", "2"), ("1", "2")) if number % 10 == 0 else ("1",), strict=False):
+        for runtime, turns in zip(
+            runtimes,
+            (("1", "2"), ("1", "2")) if number % 10 == 0 else ("1",),
+            strict=False,
+        ):
             key = f"thread {number}" if number % 2 == 0 else None
             session = runtime.session(key=key, counts_tokens=False)
             for turn in turns:
                 given = {"text": f"text {number % 10}"}
-                response = await runtime.call("echo", given, session=session, call_id=ID, message=turn)
+                response = await runtime.call(
+                    "echo", given, session=session, call_id=ID, message=turn
+                )
                 found.setdefault((number, turn), []).append(response)
 
 
-async def call_in_middleware(remote: Remote, number: int, texts: list[str]) -> list[str]:
+async def call_in_middleware(
+    remote: Remote, number: int, texts: list[str]
+) -> list[str]:
     """Call in an agent of `create_agent`, each conversation a thread of its own."""
     calls = [calling(text) for text in texts]
-    messages = await ask(remote, *calls, config={"configurable": {"thread_id": str(number)}})
+    messages = await ask(
+        remote, *calls, config={"configurable": {"thread_id": str(number)}}
+    )
     return [said(message) for message in messages if isinstance(message, ToolMessage)]
 
 
-async def call_without_thread(remote: Remote, number: int, texts: list[str]) -> list[str]:
+async def call_without_thread(
+    remote: Remote, number: int, texts: list[str]
+) -> list[str]:
     """Call in an agent without a checkpointer, whose host names no conversation."""
     messages = await ask(remote, *(calling(text) for text in texts))
     return [said(message) for message in messages if isinstance(message, ToolMessage)]
@@ -201,32 +280,60 @@ async def call_tool(remote: Remote, number: int, texts: list[str]) -> list[str]:
 async def call_tools(remote: Remote, number: int, texts: list[str]) -> list[str]:
     """Call without a framework, in a loop that gives only the model's id."""
     tools = SkillTools(remote.runtime)
-    return [(await tools.call("echo", {"text": text}, call_id=ID)).data["said"] for text in texts]
+    return [
+        (await tools.call("echo", {"text": text}, call_id=ID)).data["said"]
+        for text in texts
+    ]
 
 
-async def call_in_pydantic_ai(remote: Remote, number: int, texts: list[str]) -> list[str]:
+async def call_in_pydantic_ai(
+    remote: Remote, number: int, texts: list[str]
+) -> list[str]:
     """Call in an agent of pydantic-ai."""
     pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
     from pydantic_ai import Agent
-    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+    from pydantic_ai.messages import (
+        ModelResponse,
+        TextPart,
+        ToolCallPart,
+        ToolReturnPart,
+    )
     from pydantic_ai.models.function import FunctionModel
 
     from skillruntime.adapters.pydantic_ai import SkillToolset
 
     def reply(messages: list[Any], info: Any) -> ModelResponse:
         turn = sum(isinstance(message, ModelResponse) for message in messages)
-        call = ToolCallPart("echo", {"text": texts[turn]}, tool_call_id=ID) if turn < len(texts) else TextPart("Done.")
+        call = (
+            ToolCallPart("echo", {"text": texts[turn]}, tool_call_id=ID)
+            if turn < len(texts)
+            else TextPart("Done.")
+        )
         return ModelResponse([call])
 
     agent = Agent(FunctionModel(reply), toolsets=[SkillToolset(remote.runtime)])
-    parts = [part for message in (await agent.run("Say it.")).all_messages() for part in message.parts]
-    return [json.loads(part.content)["data"]["said"] for part in parts if isinstance(part, ToolReturnPart)]
+    parts = [
+        part
+        for message in (await agent.run("Say it.")).all_messages()
+        for part in message.parts
+    ]
+    return [
+        json.loads(part.content)["data"]["said"]
+        for part in parts
+        if isinstance(part, ToolReturnPart)
+    ]
 
 
 def openai_agent(runtime: SkillRuntime, key: str | None = None) -> Any:
     """Return an agent of the OpenAI Agents SDK; its model plays ``agent.model.calls``."""
-    agents = pytest.importorskip("agents", reason="the OpenAI Agents SDK is not installed")
-    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+    agents = pytest.importorskip(
+        "agents", reason="the OpenAI Agents SDK is not installed"
+    )
+    from openai.types.responses import (
+        ResponseFunctionToolCall,
+        ResponseOutputMessage,
+        ResponseOutputText,
+    )
 
     from skillruntime.adapters.openai_agents import SkillToolset
 
@@ -236,17 +343,30 @@ def openai_agent(runtime: SkillRuntime, key: str | None = None) -> Any:
         async def get_response(self, *args: Any, **kwargs: Any) -> Any:
             part = ResponseOutputText(text="Done.", type="output_text", annotations=[])
             said: Any = ResponseOutputMessage(
-                id="1", content=[part], role="assistant", status="completed", type="message"
+                id="1",
+                content=[part],
+                role="assistant",
+                status="completed",
+                type="message",
             )
             if self.calls:
                 name, arguments, call_id = self.calls.pop(0)
-                said = ResponseFunctionToolCall(name=name, arguments=arguments, call_id=call_id, type="function_call")
-            return agents.ModelResponse(output=[said], usage=agents.Usage(requests=1), response_id=None)
+                said = ResponseFunctionToolCall(
+                    name=name,
+                    arguments=arguments,
+                    call_id=call_id,
+                    type="function_call",
+                )
+            return agents.ModelResponse(
+                output=[said], usage=agents.Usage(requests=1), response_id=None
+            )
 
         def stream_response(self, *args: Any, **kwargs: Any) -> Any:
             raise NotImplementedError
 
-    skills = SkillToolset(runtime, session=None if key is None else runtime.session(key=key))
+    skills = SkillToolset(
+        runtime, session=None if key is None else runtime.session(key=key)
+    )
     return agents.Agent(name="a", model=Scripted(), tools=skills.tools)
 
 
@@ -255,13 +375,20 @@ async def run_openai(agent: Any, texts: list[str], asked: Any = "Say it.") -> li
     from agents import RunConfig, Runner
 
     # The SDK itself refuses an id that a run has had; other runs have it too.
-    agent.model.calls = [("echo", json.dumps({"text": text}), f"call:{turn}") for turn, text in enumerate(texts)]
+    agent.model.calls = [
+        ("echo", json.dumps({"text": text}), f"call:{turn}")
+        for turn, text in enumerate(texts)
+    ]
     result = await Runner.run(agent, asked, run_config=RunConfig(tracing_disabled=True))
-    outputs = [item.output for item in result.new_items if item.type == "tool_call_output_item"]
+    outputs = [
+        item.output for item in result.new_items if item.type == "tool_call_output_item"
+    ]
     return [json.loads(output)["data"]["said"] for output in outputs]
 
 
-async def call_in_openai_agents(remote: Remote, number: int, texts: list[str]) -> list[str]:
+async def call_in_openai_agents(
+    remote: Remote, number: int, texts: list[str]
+) -> list[str]:
     """Call in one agent of the OpenAI Agents SDK, which all conversations share."""
     if remote.shared is None:
         remote.shared = openai_agent(remote.runtime)
@@ -270,7 +397,9 @@ async def call_in_openai_agents(remote: Remote, number: int, texts: list[str]) -
 
 async def call_in_adk(remote: Remote, number: int, texts: list[str]) -> list[str]:
     """Call in a session of the Agent Development Kit."""
-    pytest.importorskip("google.adk", reason="the Agent Development Kit is not installed")
+    pytest.importorskip(
+        "google.adk", reason="the Agent Development Kit is not installed"
+    )
     from google.adk.agents import Agent
     from google.adk.models import BaseLlm, LlmResponse
     from google.adk.runners import InMemoryRunner
@@ -279,19 +408,42 @@ async def call_in_adk(remote: Remote, number: int, texts: list[str]) -> list[str
     from skillruntime.adapters.adk import SkillToolset
 
     class Scripted(BaseLlm):
-        async def generate_content_async(self, llm_request: Any, stream: bool = False) -> AsyncIterator[LlmResponse]:
-            turn = sum(1 for content in llm_request.contents for part in content.parts if part.function_response)
+        async def generate_content_async(
+            self, llm_request: Any, stream: bool = False
+        ) -> AsyncIterator[LlmResponse]:
+            turn = sum(
+                1
+                for content in llm_request.contents
+                for part in content.parts
+                if part.function_response
+            )
             part = types.Part(text="Done.")
             if turn < len(texts):
-                part = types.Part(function_call=types.FunctionCall(id=ID, name="echo", args={"text": texts[turn]}))
+                part = types.Part(
+                    function_call=types.FunctionCall(
+                        id=ID, name="echo", args={"text": texts[turn]}
+                    )
+                )
             yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
-    runner = InMemoryRunner(Agent(name="a", model=Scripted(model="scripted"), tools=[SkillToolset(remote.runtime)]))
-    session = await runner.session_service.create_session(app_name=runner.app_name, user_id=str(number))
+    runner = InMemoryRunner(
+        Agent(
+            name="a",
+            model=Scripted(model="scripted"),
+            tools=[SkillToolset(remote.runtime)],
+        )
+    )
+    session = await runner.session_service.create_session(
+        app_name=runner.app_name, user_id=str(number)
+    )
     asked = types.Content(role="user", parts=[types.Part(text="Say it.")])
     found = []
-    async for event in runner.run_async(user_id=str(number), session_id=session.id, new_message=asked):
-        found += [answer.response["data"]["said"] for answer in event.get_function_responses()]
+    async for event in runner.run_async(
+        user_id=str(number), session_id=session.id, new_message=asked
+    ):
+        found += [
+            answer.response["data"]["said"] for answer in event.get_function_responses()
+        ]
     return found
 
 
@@ -301,7 +453,10 @@ async def call_over_mcp(remote: Remote, number: int, texts: list[str]) -> list[s
     from skillruntime.adapters.mcp import to_server
 
     async with mcp.Client(to_server(remote.runtime)) as client:
-        return [(await client.call_tool("echo", {"text": text})).structured_content["said"] for text in texts]
+        return [
+            (await client.call_tool("echo", {"text": text})).structured_content["said"]
+            for text in texts
+        ]
 
 
 ADAPTERS = {
@@ -319,7 +474,9 @@ ADAPTERS = {
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.one_in(3)
-async def test_every_adapter_makes_each_call_of_each_conversation(tmp_path: Path, adapter: str) -> None:
+async def test_every_adapter_makes_each_call_of_each_conversation(
+    tmp_path: Path, adapter: str
+) -> None:
     """The ids repeat between the conversations and within them, and so do arguments: every call is made."""
     async with serving(tmp_path) as remote:
         for number in range(5):
@@ -327,12 +484,16 @@ async def test_every_adapter_makes_each_call_of_each_conversation(tmp_path: Path
 
             assert await ADAPTERS[adapter](remote, number, texts) == texts
 
-        expected = [text for number in range(5) for text in ("same", "same", f"own {number}")]
+        expected = [
+            text for number in range(5) for text in ("same", "same", f"own {number}")
+        ]
         assert remote.ran == expected
 
 
 @pytest.mark.parametrize("by_socket", [False, True])
-async def test_a_run_that_is_killed_and_resumed_makes_its_call_once(tmp_path: Path, by_socket: bool) -> None:
+async def test_a_run_that_is_killed_and_resumed_makes_its_call_once(
+    tmp_path: Path, by_socket: bool
+) -> None:
     """The server has run the skill; the thread is continued from its checkpoint by another process's middleware."""
     async with serving(tmp_path, by_socket=by_socket) as remote:
         saver, config = InMemorySaver(), {"configurable": {"thread_id": "a"}}
@@ -348,23 +509,36 @@ async def test_a_run_that_is_killed_and_resumed_makes_its_call_once(tmp_path: Pa
 
 
 @pytest.mark.parametrize("known", [0, 2])
-async def test_a_history_that_is_sent_again_with_the_hosts_key_makes_its_calls_once(tmp_path: Path, known: int) -> None:
+async def test_a_history_that_is_sent_again_with_the_hosts_key_makes_its_calls_once(
+    tmp_path: Path, known: int
+) -> None:
     """A service without a checkpointer names the thread; its caller knows nothing of the turn, or its first call."""
     async with serving(tmp_path) as remote:
         config = {"configurable": {"thread_id": "a"}}
-        history = [HumanMessage("Hello."), AIMessage("Hello?"), HumanMessage("Say it twice.")]
+        history = [
+            HumanMessage("Hello."),
+            AIMessage("Hello?"),
+            HumanMessage("Say it twice."),
+        ]
         calls = [calling("twice"), calling("twice")]
 
         first = await ask(remote, *calls, config=config, history=history)
-        sent = [message.model_copy(update={"id": None}) for message in first[: len(history) + known]]
+        sent = [
+            message.model_copy(update={"id": None})
+            for message in first[: len(history) + known]
+        ]
         again = await ask(remote, *calls[known // 2 :], config=config, history=sent)
 
         assert remote.ran == ["twice", "twice"]
         for messages in (first, again):
-            assert [said(each) for each in messages if isinstance(each, ToolMessage)] == ["twice", "twice"]
+            assert [
+                said(each) for each in messages if isinstance(each, ToolMessage)
+            ] == ["twice", "twice"]
 
 
-async def test_a_history_that_is_sent_again_without_a_key_runs_again(tmp_path: Path) -> None:
+async def test_a_history_that_is_sent_again_without_a_key_runs_again(
+    tmp_path: Path,
+) -> None:
     """Nothing says that it is the same conversation; another one may have asked the same."""
     async with serving(tmp_path) as remote:
         await ask(remote, calling("hello"))
@@ -404,7 +578,9 @@ async def test_agents_of_one_thread_are_different_conversations(tmp_path: Path) 
         graph.add_node("other", delegate)
         graph.add_edge(START, "one")
         graph.add_edge(START, "other")
-        await graph.compile().ainvoke({"messages": []}, {"configurable": {"thread_id": "a"}})
+        await graph.compile().ainvoke(
+            {"messages": []}, {"configurable": {"thread_id": "a"}}
+        )
 
         assert remote.ran == ["hello", "hello"]
 
@@ -422,7 +598,11 @@ async def test_a_node_that_is_tried_again_makes_its_calls_once(tmp_path: Path) -
             return made
 
         graph = StateGraph(MessagesState)
-        graph.add_node("tools", unsteady, retry_policy=RetryPolicy(initial_interval=0, jitter=False))
+        graph.add_node(
+            "tools",
+            unsteady,
+            retry_policy=RetryPolicy(initial_interval=0, jitter=False),
+        )
         graph.add_edge(START, "tools")
         state = {"messages": [calling("once", tool="echo")]}
         messages = (await graph.compile().ainvoke(state))["messages"]
@@ -431,11 +611,15 @@ async def test_a_node_that_is_tried_again_makes_its_calls_once(tmp_path: Path) -
         assert said(messages[-1]) == "once"
 
 
-async def test_a_toolkit_takes_the_messages_number_from_a_host_that_names_the_conversation(tmp_path: Path) -> None:
+async def test_a_toolkit_takes_the_messages_number_from_a_host_that_names_the_conversation(
+    tmp_path: Path,
+) -> None:
     """The same message of the same conversation is one call, in another process too; another message is another."""
     async with serving(tmp_path) as remote:
         for number in (1, 1, 3):
-            toolkit = SkillToolkit(remote.runtime, session=remote.runtime.session(key="a"), style="generic")
+            toolkit = SkillToolkit(
+                remote.runtime, session=remote.runtime.session(key="a"), style="generic"
+            )
             await toolkit.aanswer(calling("hello"), number=number)
 
         assert remote.ran == ["hello", "hello"]
@@ -446,13 +630,17 @@ async def test_tools_without_a_framework_take_the_messages_name(tmp_path: Path) 
     async with serving(tmp_path) as remote:
         for text in ("one", "one", "two"):
             tools = SkillTools(remote.runtime, session=remote.runtime.session(key="a"))
-            response = await tools.call("echo", {"text": text}, call_id=ID, message="chatcmpl-1")
+            response = await tools.call(
+                "echo", {"text": text}, call_id=ID, message="chatcmpl-1"
+            )
             assert response.data == {"said": text}
 
         assert remote.ran == ["one", "two"]
 
 
-async def test_a_run_of_pydantic_ai_that_is_sent_again_makes_its_calls_once(tmp_path: Path) -> None:
+async def test_a_run_of_pydantic_ai_that_is_sent_again_makes_its_calls_once(
+    tmp_path: Path,
+) -> None:
     """The host names the conversation; in another conversation, and after another question, it is another call."""
     pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
     from pydantic_ai import Agent
@@ -464,7 +652,11 @@ async def test_a_run_of_pydantic_ai_that_is_sent_again_makes_its_calls_once(tmp_
     def reply(messages: list[Any], info: Any) -> ModelResponse:
         is_answered = messages[-1].parts[0].part_kind == "tool-return"
         return ModelResponse(
-            [TextPart("Done.") if is_answered else ToolCallPart("echo", {"text": "a"}, tool_call_id=ID)]
+            [
+                TextPart("Done.")
+                if is_answered
+                else ToolCallPart("echo", {"text": "a"}, tool_call_id=ID)
+            ]
         )
 
     async with serving(tmp_path) as remote:
@@ -478,7 +670,9 @@ async def test_a_run_of_pydantic_ai_that_is_sent_again_makes_its_calls_once(tmp_
         assert remote.ran == ["a", "a", "a"]
 
 
-async def test_a_run_of_openai_agents_that_is_sent_again_makes_its_calls_once(tmp_path: Path) -> None:
+async def test_a_run_of_openai_agents_that_is_sent_again_makes_its_calls_once(
+    tmp_path: Path,
+) -> None:
     """The host's session names the conversation; two calls of the run are two, and another question is another."""
     async with serving(tmp_path) as remote:
         for _ in range(2):
@@ -491,11 +685,20 @@ async def test_a_run_of_openai_agents_that_is_sent_again_makes_its_calls_once(tm
         assert remote.ran == ["a", "a", "a", "a"]
 
 
-async def test_another_tools_answer_is_not_taken_for_instructions(tmp_path: Path) -> None:
+async def test_another_tools_answer_is_not_taken_for_instructions(
+    tmp_path: Path,
+) -> None:
     """It answers a call with the id that an earlier ``load_skill`` had, and begins as instructions do."""
     write_skill_files(tmp_path / "local", "quiet", "Says nothing", {})
-    middleware = SkillMiddleware(SkillRuntime(discover(tmp_path / "local", trusted=True)))
-    load = {"name": "load_skill", "args": {"name": "other"}, "id": "1", "type": "tool_call"}
+    middleware = SkillMiddleware(
+        SkillRuntime(discover(tmp_path / "local", trusted=True))
+    )
+    load = {
+        "name": "load_skill",
+        "args": {"name": "other"},
+        "id": "1",
+        "type": "tool_call",
+    }
     fetch = {"name": "fetch", "args": {}, "id": "1", "type": "tool_call"}
     history = [
         AIMessage("", tool_calls=[load]),

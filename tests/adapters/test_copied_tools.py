@@ -30,7 +30,9 @@ def runtime() -> SkillRuntime:
 
 
 @pytest.mark.parametrize("make", [SkillTool])
-def test_the_text_of_a_tool_shows_what_it_is_before_it_is_used(runtime: SkillRuntime, make: Any) -> None:
+def test_the_text_of_a_tool_shows_what_it_is_before_it_is_used(
+    runtime: SkillRuntime, make: Any
+) -> None:
     """A tool that has not read its contract yet shows the same as one that has."""
     assert "description='Add two numbers.'" in repr(make(runtime, "add"))
     assert "description='Add two numbers.'" in str(make(runtime, "add"))
@@ -41,7 +43,9 @@ def test_the_text_of_a_tool_that_calls_nothing_is_written_too() -> None:
     assert repr(SkillTool.model_construct(name="a")) == "SkillTool(name='a')"
 
 
-def test_a_description_that_is_given_replaces_that_of_the_contract(runtime: SkillRuntime) -> None:
+def test_a_description_that_is_given_replaces_that_of_the_contract(
+    runtime: SkillRuntime,
+) -> None:
     """What is passed is more specific than what the contract says."""
     assert SkillTool(runtime, "add", description="Given").description == "Given"
 
@@ -49,13 +53,21 @@ def test_a_description_that_is_given_replaces_that_of_the_contract(runtime: Skil
 def test_a_tool_cannot_be_pickled_and_says_why(runtime: SkillRuntime) -> None:
     """What it calls belongs to this process."""
     for each in (SkillTool(runtime, "add"), runtime, SkillMiddleware(runtime)):
-        with pytest.raises(TypeError, match=r"cannot be pickled.*make it in the other process"):
+        with pytest.raises(
+            TypeError, match=r"cannot be pickled.*make it in the other process"
+        ):
             pickle.dumps(each)
 
 
-def test_a_copied_middleware_or_toolkit_calls_the_same_runtime(runtime: SkillRuntime) -> None:
+def test_a_copied_middleware_or_toolkit_calls_the_same_runtime(
+    runtime: SkillRuntime,
+) -> None:
     """Agents' configurations are copied with what is in them."""
-    configuration = {"middleware": [SkillMiddleware(runtime)], "toolkit": SkillToolkit(runtime), "runtime": runtime}
+    configuration = {
+        "middleware": [SkillMiddleware(runtime)],
+        "toolkit": SkillToolkit(runtime),
+        "runtime": runtime,
+    }
 
     copied = copy.deepcopy(configuration)
 

@@ -39,28 +39,47 @@ async def in_langchain(enforced: bool, sent: dict[str, Any]) -> tuple[Received, 
 
     function, received = make_tool()
     made: Any = enforce(tool(function)) if enforced else tool(function)
-    answer = await made.ainvoke({"name": "deploy", "args": sent, "id": "1", "type": "tool_call"})
+    answer = await made.ainvoke(
+        {"name": "deploy", "args": sent, "id": "1", "type": "tool_call"}
+    )
     return received, answer.text
 
 
-async def in_agent_framework(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+async def in_agent_framework(
+    enforced: bool, sent: dict[str, Any]
+) -> tuple[Received, str]:
     """An agent of Microsoft's Agent Framework with a scripted model."""
-    framework = pytest.importorskip("agent_framework", reason="agent-framework-core is not installed")
+    framework = pytest.importorskip(
+        "agent_framework", reason="agent-framework-core is not installed"
+    )
 
     from skillruntime.adapters.agent_framework import enforce
 
     class Scripted(framework.FunctionInvocationLayer, framework.BaseChatClient):
-        async def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **more: Any) -> Any:
-            results = [part for message in messages for part in message.contents if part.type == "function_result"]
+        async def _inner_get_response(
+            self, *, messages: Any, stream: bool, options: Any, **more: Any
+        ) -> Any:
+            results = [
+                part
+                for message in messages
+                for part in message.contents
+                if part.type == "function_result"
+            ]
             if results:
                 content = framework.Content.from_text(text=str(results[0].result))
             else:
-                content = framework.Content.from_function_call(call_id="1", name="deploy", arguments=json.dumps(sent))
-            return framework.ChatResponse(messages=[framework.Message(role="assistant", contents=[content])])
+                content = framework.Content.from_function_call(
+                    call_id="1", name="deploy", arguments=json.dumps(sent)
+                )
+            return framework.ChatResponse(
+                messages=[framework.Message(role="assistant", contents=[content])]
+            )
 
     function, received = make_tool()
     agent = framework.Agent(
-        client=Scripted(), tools=[framework.tool(function)], middleware=[enforce] if enforced else []
+        client=Scripted(),
+        tools=[framework.tool(function)],
+        middleware=[enforce] if enforced else [],
     )
     return received, (await agent.run("Deploy.")).text
 
@@ -85,7 +104,9 @@ async def in_fastmcp(enforced: bool, sent: dict[str, Any]) -> tuple[Received, st
 
 async def in_pydantic_ai(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
     """An agent of pydantic-ai."""
-    pydantic_ai = pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
+    pydantic_ai = pytest.importorskip(
+        "pydantic_ai", reason="pydantic-ai is not installed"
+    )
     from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import FunctionModel
     from pydantic_ai.toolsets import FunctionToolset
@@ -100,7 +121,9 @@ async def in_pydantic_ai(enforced: bool, sent: dict[str, Any]) -> tuple[Received
 
     function, received = make_tool()
     toolset = FunctionToolset([function])
-    agent = pydantic_ai.Agent(FunctionModel(reply), toolsets=[enforce(toolset) if enforced else toolset])
+    agent = pydantic_ai.Agent(
+        FunctionModel(reply), toolsets=[enforce(toolset) if enforced else toolset]
+    )
     return received, (await agent.run("Deploy.")).output
 
 
@@ -115,12 +138,16 @@ async def in_adk(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
     from skillruntime.adapters.adk import enforce
 
     class Scripted(BaseLlm):
-        async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
+        async def generate_content_async(
+            self, llm_request: Any, stream: bool = False
+        ) -> Any:
             last = llm_request.contents[-1].parts[-1]
             if last.function_response is None:
                 part = types.Part.from_function_call(name="deploy", args=sent)
             else:
-                part = types.Part.from_text(text=json.dumps(last.function_response.response))
+                part = types.Part.from_text(
+                    text=json.dumps(last.function_response.response)
+                )
             yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
     function, received = make_tool()
@@ -131,15 +158,21 @@ async def in_adk(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
         before_tool_callback=enforce if enforced else None,
     )
     runner = InMemoryRunner(agent, app_name="app")
-    await runner.session_service.create_session(app_name="app", user_id="user", session_id="1")
+    await runner.session_service.create_session(
+        app_name="app", user_id="user", session_id="1"
+    )
     message = types.Content(role="user", parts=[types.Part.from_text(text="Deploy.")])
     text = ""
-    async for event in runner.run_async(user_id="user", session_id="1", new_message=message):
+    async for event in runner.run_async(
+        user_id="user", session_id="1", new_message=message
+    ):
         text = next((part.text for part in event.content.parts if part.text), text)
     return received, text
 
 
-async def in_openai_agents(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
+async def in_openai_agents(
+    enforced: bool, sent: dict[str, Any]
+) -> tuple[Received, str]:
     """A tool of the OpenAI Agents SDK."""
     agents = pytest.importorskip("agents", reason="openai-agents is not installed")
     from agents.tool_context import ToolContext
@@ -150,7 +183,9 @@ async def in_openai_agents(enforced: bool, sent: dict[str, Any]) -> tuple[Receiv
     bare = agents.function_tool(function)
     tool = enforce(bare) if enforced else bare
     text = json.dumps(sent)
-    context = ToolContext(context=None, tool_name="deploy", tool_call_id="1", tool_arguments=text)
+    context = ToolContext(
+        context=None, tool_name="deploy", tool_call_id="1", tool_arguments=text
+    )
     return received, str(await tool.on_invoke_tool(context, text))
 
 
@@ -171,7 +206,9 @@ async def in_mcp_client(enforced: bool, sent: dict[str, Any]) -> tuple[Received,
         return "Deployed."
 
     async with mcp.Client(server) as client:
-        answer = await (enforce(client) if enforced else client).call_tool("deploy", sent)
+        answer = await (enforce(client) if enforced else client).call_tool(
+            "deploy", sent
+        )
     return received, answer.content[0].text
 
 

@@ -13,7 +13,14 @@ from langchain.agents.middleware import AgentState
 from langchain.tools import InjectedState, ToolRuntime
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, Tool, ToolException, tool
+from langchain_core.tools import (
+    BaseTool,
+    InjectedToolArg,
+    StructuredTool,
+    Tool,
+    ToolException,
+    tool,
+)
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, HttpUrl, create_model, field_validator
 
@@ -34,7 +41,10 @@ WEATHER_SCHEMA = {
     "type": "object",
     "required": ["city"],
     "additionalProperties": False,
-    "properties": {"city": {"type": "string"}, "days": {"type": "integer", "maximum": 7, "default": 3}},
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer", "maximum": 7, "default": 3},
+    },
 }
 
 
@@ -58,37 +68,64 @@ def invoke_both_ways(subject: BaseTool, call: Any) -> list[Any]:
 
 def test_a_model_that_allows_more_gets_more() -> None:
     """Any other class is closed: pydantic ignores what it does not know, which would hide a misspelt argument."""
-    open_model = create_model("Open", __config__=ConfigDict(extra="allow"), a=(int, ...))
-    for model, answer in ((open_model, "(1, {'note': 'x'})"), (create_model("Usual", a=(int, ...)), "not a known")):
+    open_model = create_model(
+        "Open", __config__=ConfigDict(extra="allow"), a=(int, ...)
+    )
+    for model, answer in (
+        (open_model, "(1, {'note': 'x'})"),
+        (create_model("Usual", a=(int, ...)), "not a known"),
+    ):
         subject = StructuredTool.from_function(
-            lambda a, **more: str((a, more)), name="more", description="More", args_schema=model
+            lambda a, **more: str((a, more)),
+            name="more",
+            description="More",
+            args_schema=model,
         )
-        for message in invoke_both_ways(enforce(subject), tool_call("more", {"a": "1", "note": "x"})):
+        for message in invoke_both_ways(
+            enforce(subject), tool_call("more", {"a": "1", "note": "x"})
+        ):
             assert answer in message.content
 
 
 def test_a_right_call_answers_as_the_tool_itself_does() -> None:
     """Content and artifact are the tool's own: a success gets no wrapper."""
-    for message in invoke_both_ways(enforce(multiply), tool_call("multiply", {"a": 3, "b": 5})):
-        assert (message.content, message.artifact, message.status) == ("15", 15, "success")
+    for message in invoke_both_ways(
+        enforce(multiply), tool_call("multiply", {"a": 3, "b": 5})
+    ):
+        assert (message.content, message.artifact, message.status) == (
+            "15",
+            15,
+            "success",
+        )
         assert message.additional_kwargs == {}
 
 
 def test_malformed_arguments_are_repaired_and_noted() -> None:
     """A number as text is a number; the repairs are next to the content."""
-    for message in invoke_both_ways(enforce(multiply), tool_call("multiply", {"a": "3", "B": 5})):
+    for message in invoke_both_ways(
+        enforce(multiply), tool_call("multiply", {"a": "3", "B": 5})
+    ):
         assert message.content == "15"
         assert len(message.additional_kwargs["skillruntime"]["repairs"]) == 2
 
 
-@pytest.mark.parametrize("subject", [multiply, weather_tool], ids=["pydantic", "json-schema"])
-@pytest.mark.parametrize("arguments", [{}, {"a": "three", "city": []}, {"c": 1}, None, [], "five", 5])
+@pytest.mark.parametrize(
+    "subject", [multiply, weather_tool], ids=["pydantic", "json-schema"]
+)
+@pytest.mark.parametrize(
+    "arguments", [{}, {"a": "three", "city": []}, {"c": 1}, None, [], "five", 5]
+)
 def test_a_bad_call_is_an_envelope(subject: BaseTool, arguments: Any) -> None:
     """Missing, wrong, unknown, or no mapping at all: a message with the envelope, never an exception."""
-    for message in invoke_both_ways(enforce(subject), tool_call(subject.name, arguments)):
+    for message in invoke_both_ways(
+        enforce(subject), tool_call(subject.name, arguments)
+    ):
         assert isinstance(message, ToolMessage)
         assert message.status == "error"
-        assert json.loads(message.content)["errors"][0]["code"] in ("INVALID_INPUT", "MISSING_REQUIRED_PARAM")
+        assert json.loads(message.content)["errors"][0]["code"] in (
+            "INVALID_INPUT",
+            "MISSING_REQUIRED_PARAM",
+        )
 
 
 def test_defaults_of_a_json_schema_are_filled() -> None:
@@ -104,12 +141,19 @@ def test_a_tool_that_raises_is_an_envelope() -> None:
     @tool
     def fragile(kind: str) -> str:
         """Fail."""
-        raise ToolException("the printer is out of paper") if kind == "expected" else RuntimeError("secret")
+        raise (
+            ToolException("the printer is out of paper")
+            if kind == "expected"
+            else RuntimeError("secret")
+        )
 
     expected = enforce(fragile).invoke(tool_call("fragile", {"kind": "expected"}))
     bug = enforce(fragile).invoke(tool_call("fragile", {"kind": "bug"}))
 
-    assert json.loads(expected.content)["errors"][0]["message"] == "the printer is out of paper"
+    assert (
+        json.loads(expected.content)["errors"][0]["message"]
+        == "the printer is out of paper"
+    )
     assert json.loads(bug.content)["errors"][0]["code"] == "INTERNAL_ERROR"
     assert "secret" not in bug.content
     assert expected.status == bug.status == "error"
@@ -128,7 +172,9 @@ def test_what_the_argument_model_refuses_beyond_json_schema_is_reported() -> Non
                 raise ValueError("an even number, please")
             return number
 
-    halve = StructuredTool.from_function(lambda number: number // 2, name="halve", description="H", args_schema=Even)
+    halve = StructuredTool.from_function(
+        lambda number: number // 2, name="halve", description="H", args_schema=Even
+    )
 
     message = enforce(halve).invoke(tool_call("halve", {"number": 3}))
 
@@ -160,7 +206,9 @@ class Signed(BaseTool):
 
 
 @tool
-def stated(name: str, runtime: ToolRuntime, user: Annotated[str, InjectedState("user")]) -> str:
+def stated(
+    name: str, runtime: ToolRuntime, user: Annotated[str, InjectedState("user")]
+) -> str:
     """Greet for the user of the state."""
     return f"{user} greets {name}" if runtime.state["user"] == user else "forged"
 
@@ -171,31 +219,57 @@ class UserState(AgentState[Any]):
     user: str
 
 
-def run_agent(subject: BaseTool, arguments: dict[str, Any], *middleware: Any) -> ToolMessage:
+def run_agent(
+    subject: BaseTool, arguments: dict[str, Any], *middleware: Any
+) -> ToolMessage:
     """Let a model call *subject* in an agent whose state has the user Ada, and return the answer of the call."""
-    model = ScriptedChatModel(replies=[call_message((subject.name, arguments)), AIMessage("done")])
-    agent = create_agent(model, tools=[subject], middleware=middleware, state_schema=UserState)
+    model = ScriptedChatModel(
+        replies=[call_message((subject.name, arguments)), AIMessage("done")]
+    )
+    agent = create_agent(
+        model, tools=[subject], middleware=middleware, state_schema=UserState
+    )
     asked: Any = {"messages": [("user", "go")], "user": "Ada"}
-    answers = [each for each in agent.invoke(asked)["messages"] if isinstance(each, ToolMessage)]
+    answers = [
+        each
+        for each in agent.invoke(asked)["messages"]
+        if isinstance(each, ToolMessage)
+    ]
     assert len(answers) == 1
     return answers[0]
 
 
 @pytest.mark.parametrize("with_skills", [True, False])
 @pytest.mark.parametrize("subject", [Signed(), stated], ids=["class", "function"])
-def test_what_the_graph_injects_reaches_the_tool_whatever_the_model_sends(subject: BaseTool, with_skills: bool) -> None:
+def test_what_the_graph_injects_reaches_the_tool_whatever_the_model_sends(
+    subject: BaseTool, with_skills: bool
+) -> None:
     """A value of the model under such a name is never the one that the tool gets."""
     middleware = [SkillMiddleware(SkillRuntime())] if with_skills else []
-    assert "user" not in convert_to_openai_tool(enforce(subject))["function"]["parameters"]["properties"]
-    for arguments in ({"name": "Bo"}, {"name": "Bo", "user": "root"}, {"name": "Bo", "runtime": {"state": {}}}):
+    assert (
+        "user"
+        not in convert_to_openai_tool(enforce(subject))["function"]["parameters"][
+            "properties"
+        ]
+    )
+    for arguments in (
+        {"name": "Bo"},
+        {"name": "Bo", "user": "root"},
+        {"name": "Bo", "runtime": {"state": {}}},
+    ):
         answer = run_agent(enforce(subject), arguments, *middleware)
-        refused = "runtime" in arguments and subject.name == "signed"  # which injects no such parameter
+        refused = (
+            "runtime" in arguments and subject.name == "signed"
+        )  # which injects no such parameter
         assert answer.content == "Ada greets Bo" or refused
 
 
 def test_an_injected_argument_of_a_call_outside_of_a_graph_is_unknown() -> None:
     """It may come from the model; nothing shows who set it."""
-    for sent in ({"name": "Bo", "user": "root"}, {"name": "Bo", "user": "root", "skillruntime_proof": {}}):
+    for sent in (
+        {"name": "Bo", "user": "root"},
+        {"name": "Bo", "user": "root", "skillruntime_proof": {}},
+    ):
         for message in invoke_both_ways(enforce(greet), tool_call("greet", sent)):
             assert "'user' is not a known property" in message.content
     for message in invoke_both_ways(enforce(greet), tool_call("greet", {"name": "Bo"})):
@@ -205,18 +279,30 @@ def test_an_injected_argument_of_a_call_outside_of_a_graph_is_unknown() -> None:
 def test_an_injected_argument_is_left_out_where_any_key_is_allowed() -> None:
     """A schema of an MCP server, say, refuses no key, and the function has a parameter that it does not show."""
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
-    subject = enforce(StructuredTool.from_function(greet.func, name="greet", description="Greet", args_schema=schema))  # type: ignore[attr-defined]
+    subject = enforce(
+        StructuredTool.from_function(
+            greet.func, name="greet", description="Greet", args_schema=schema
+        )
+    )  # type: ignore[attr-defined]
 
-    for message in invoke_both_ways(subject, tool_call("greet", {"name": "Bo", "user": "root"})):
+    for message in invoke_both_ways(
+        subject, tool_call("greet", {"name": "Bo", "user": "root"})
+    ):
         assert message.content == "a guest greets Bo"
         repair = message.additional_kwargs["skillruntime"]["repairs"][0]
-        assert (repair["path"], repair["rule"], repair["before"]) == ("/user", "unknown-key", "root")
+        assert (repair["path"], repair["rule"], repair["before"]) == (
+            "/user",
+            "unknown-key",
+            "root",
+        )
 
 
 def test_providers_are_sent_what_they_were_sent_before() -> None:
     """The layer changes nothing of what a model sees."""
     for subject in (multiply, weather_tool):
-        assert convert_to_openai_tool(enforce(subject)) == convert_to_openai_tool(subject)
+        assert convert_to_openai_tool(enforce(subject)) == convert_to_openai_tool(
+            subject
+        )
 
 
 def test_a_tool_of_one_text_still_takes_a_text() -> None:
@@ -224,7 +310,10 @@ def test_a_tool_of_one_text_still_takes_a_text() -> None:
     shout = Tool(name="shout", description="Shout", func=str.upper)
 
     assert enforce(shout).invoke("hello") == "HELLO"
-    assert enforce(shout).invoke(tool_call("shout", {"__arg1": "hello"})).content == "HELLO"
+    assert (
+        enforce(shout).invoke(tool_call("shout", {"__arg1": "hello"})).content
+        == "HELLO"
+    )
 
 
 def test_callbacks_see_one_run() -> None:
@@ -232,20 +321,31 @@ def test_callbacks_see_one_run() -> None:
     names: list[str] = []
 
     class Names(BaseCallbackHandler):
-        def on_tool_start(self, serialized: dict[str, Any], input_str: str, **kwargs: Any) -> None:
+        def on_tool_start(
+            self, serialized: dict[str, Any], input_str: str, **kwargs: Any
+        ) -> None:
             names.append(serialized["name"])
 
     for arguments in ({"a": 1}, {}):
-        enforce(multiply).invoke(tool_call("multiply", arguments), {"callbacks": [Names()]})
+        enforce(multiply).invoke(
+            tool_call("multiply", arguments), {"callbacks": [Names()]}
+        )
 
     assert names == ["multiply", "multiply"]
 
 
 @pytest.mark.parametrize(
     "sent",
-    [{"at": "2026-01-31T09:30:00"}, {"delay": "PT1.5S"}, {"page": "https://example.org/Köln"}, {"daily": "09:30"}],
+    [
+        {"at": "2026-01-31T09:30:00"},
+        {"delay": "PT1.5S"},
+        {"page": "https://example.org/Köln"},
+        {"daily": "09:30"},
+    ],
 )
-def test_what_the_annotations_take_is_not_refused_by_their_formats(sent: dict[str, Any]) -> None:
+def test_what_the_annotations_take_is_not_refused_by_their_formats(
+    sent: dict[str, Any],
+) -> None:
     """The format ``date-time`` has an offset, ``duration`` no fractions, ``uri`` only ASCII; Python's types differ."""
 
     @tool
@@ -293,7 +393,9 @@ def test_a_parameter_that_is_called_config_reaches_the_function() -> None:
 
 
 @enforce
-def lines(path: str, limit: int = 5, *, since: datetime.date | None = None) -> tuple[str, int, datetime.date | None]:
+def lines(
+    path: str, limit: int = 5, *, since: datetime.date | None = None
+) -> tuple[str, int, datetime.date | None]:
     """Read lines."""
     return path, limit, since
 
@@ -325,7 +427,9 @@ def test_a_plain_function_is_the_same_function_with_its_arguments_repaired() -> 
 
 
 @pytest.mark.parametrize(
-    "sent", [{"limit": 3}, {"path": "a", "limit": "many"}, {"path": "a", "lines": 3}], ids=["missing", "type", "key"]
+    "sent",
+    [{"limit": 3}, {"path": "a", "limit": "many"}, {"path": "a", "lines": 3}],
+    ids=["missing", "type", "key"],
 )
 def test_a_malformed_call_of_a_plain_function_raises(sent: dict[str, Any]) -> None:
     """It has no envelope; the errors say what to send instead."""

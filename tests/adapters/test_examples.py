@@ -23,7 +23,16 @@ pytestmark = pytest.mark.processes
 @pytest.mark.parametrize(
     ("name", "expected", "needs"),
     [
-        ("quickstart.py", ['"value": 8.04672', '"migrated_from": "1.x"', '"TRUNCATED_INPUT"', '"data": "papaya"'], ""),
+        (
+            "quickstart.py",
+            [
+                '"value": 8.04672',
+                '"migrated_from": "1.x"',
+                '"TRUNCATED_INPUT"',
+                '"data": "papaya"',
+            ],
+            "",
+        ),
         (
             "third_party_skill.py",
             [
@@ -37,21 +46,63 @@ pytestmark = pytest.mark.processes
         ),
         (
             "langchain_agent.py",
-            ["'to' is a required property", '"value":42.164813', "A marathon is about 42.16 km."],
+            [
+                "'to' is a required property",
+                '"value":42.164813',
+                "A marathon is about 42.16 km.",
+            ],
             "langchain",
         ),
-        ("langgraph_approval.py", ["Asked: May unit-converter run", '"value":8.04672'], "langgraph"),
-        ("multi_agent.py", ["TOOL_NOT_AVAILABLE", "My colleague says: 0.9144 m."], "langchain"),
-        ("openai_sdk.py", ['"rule":"trailing-comma"', "A marathon is about 42.16 km."], "openai"),
-        ("anthropic_sdk.py", ['"value":42.164813', "A marathon is about 42.16 km."], "anthropic"),
-        ("gemini_sdk.py", ['"value":42.164813', "A marathon is about 42.16 km."], "google.genai"),
-        ("mcp_both_ways.py", ["tool: unit_converter", "'value': 8.04672", "imported"], "mcp"),
-        ("pydantic_ai_agent.py", ['"value":42.164813', "A marathon is about 42.16 km."], "pydantic_ai"),
-        ("openai_agents.py", ['"value":42.164813', "A marathon is about 42.16 km."], "agents"),
-        ("google_adk_agent.py", ["42.164813", "A marathon is about 42.16 km."], "google.adk"),
+        (
+            "langgraph_approval.py",
+            ["Asked: May unit-converter run", '"value":8.04672'],
+            "langgraph",
+        ),
+        (
+            "multi_agent.py",
+            ["TOOL_NOT_AVAILABLE", "My colleague says: 0.9144 m."],
+            "langchain",
+        ),
+        (
+            "openai_sdk.py",
+            ['"rule":"trailing-comma"', "A marathon is about 42.16 km."],
+            "openai",
+        ),
+        (
+            "anthropic_sdk.py",
+            ['"value":42.164813', "A marathon is about 42.16 km."],
+            "anthropic",
+        ),
+        (
+            "gemini_sdk.py",
+            ['"value":42.164813', "A marathon is about 42.16 km."],
+            "google.genai",
+        ),
+        (
+            "mcp_both_ways.py",
+            ["tool: unit_converter", "'value': 8.04672", "imported"],
+            "mcp",
+        ),
+        (
+            "pydantic_ai_agent.py",
+            ['"value":42.164813', "A marathon is about 42.16 km."],
+            "pydantic_ai",
+        ),
+        (
+            "openai_agents.py",
+            ['"value":42.164813', "A marathon is about 42.16 km."],
+            "agents",
+        ),
+        (
+            "google_adk_agent.py",
+            ["42.164813", "A marathon is about 42.16 km."],
+            "google.adk",
+        ),
     ],
 )
-def test_example_runs(name: str, expected: list[str], needs: str, tmp_path: Path) -> None:
+def test_example_runs(
+    name: str, expected: list[str], needs: str, tmp_path: Path
+) -> None:
     """It ends well, and shows what its text promises."""
     if needs and not _is_installed(needs):
         pytest.skip(f"{needs} is not installed")
@@ -68,7 +119,9 @@ def test_an_example_runs_as_a_user_runs_it(tmp_path: Path) -> None:
     """In a process of its own, where a warning is an error."""
     command = [sys.executable, "-W", "error", str(EXAMPLES / "quickstart.py")]
 
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    ran = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, check=False
+    )
 
     assert (ran.returncode, ran.stderr) == (0, "")
 

@@ -48,7 +48,11 @@ print(json.dumps({"bytes": len(data)}))
 NAME = {"type": "string", "format": "path"}
 CONTRACT = {
     "description": "Copy a file",
-    "input": {"type": "object", "required": ["path", "output_path"], "properties": {"path": NAME, "output_path": NAME}},
+    "input": {
+        "type": "object",
+        "required": ["path", "output_path"],
+        "properties": {"path": NAME, "output_path": NAME},
+    },
     "run": {"script": "scripts/copy.py"},
 }
 ARGUMENTS = {"path": "notes.png", "output_path": "copy.png"}
@@ -59,7 +63,10 @@ PICTURE = b"\x89PNG\r\n\x1a\n and so on"
 def skills(tmp_path: Path) -> Path:
     """A skill that reads a file and writes another."""
     write_skill_files(
-        tmp_path / "skills", "copying", "Copies", {"contract.json": json.dumps(CONTRACT), "scripts/copy.py": COPY}
+        tmp_path / "skills",
+        "copying",
+        "Copies",
+        {"contract.json": json.dumps(CONTRACT), "scripts/copy.py": COPY},
     )
     return tmp_path / "skills"
 
@@ -77,12 +84,18 @@ def folder(tmp_path: Path) -> Path:
         f"<rss version='2.0'><channel><title>Wire</title><item><title>AI act passed</title>"
         f"<link>https://example.com/1</link><pubDate>{now}</pubDate></item></channel></rss>"
     )
-    (folder / "news_feeds.json").write_text(json.dumps({"feeds": [{"name": "Wire", "url": "feed.xml"}]}))
+    (folder / "news_feeds.json").write_text(
+        json.dumps({"feeds": [{"name": "Wire", "url": "feed.xml"}]})
+    )
     return folder
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: adapter.__name__.removeprefix("call_"))
-def test_a_persons_files_are_reached(adapter: Callable[..., Awaitable[Any]], skills: Path, folder: Path) -> None:
+@pytest.mark.parametrize(
+    "adapter", ADAPTERS, ids=lambda adapter: adapter.__name__.removeprefix("call_")
+)
+def test_a_persons_files_are_reached(
+    adapter: Callable[..., Awaitable[Any]], skills: Path, folder: Path
+) -> None:
     """The workspace of the runtime is that of every conversation, and what is made is where the person looks."""
     runtime = SkillRuntime(discover(skills, trusted=True), workspace=folder)
 
@@ -97,19 +110,29 @@ def test_the_bundled_skills_reach_a_persons_files(folder: Path) -> None:
     runtime = SkillRuntime(discover(SKILLS, trusted=True), workspace=folder)
 
     async def run() -> dict[str, Any]:
-        return {name: await call_generic_tool(runtime, name, arguments) for name, arguments in CALLS.items()}
+        return {
+            name: await call_generic_tool(runtime, name, arguments)
+            for name, arguments in CALLS.items()
+        }
 
     answers = anyio.run(run)
 
     assert answers["pdf-processing/extract"]["pages"][0]["text"] == "Quarterly report"
     assert [row[1] for row in answers["data-analysis/query"]["rows"]] == [10, 30]
     assert (folder / "sales.png").read_bytes().startswith(b"\x89PNG")
-    assert answers["daily-news-digest"]["topics_covered"][0]["articles"][0]["title"] == "AI act passed"
+    assert (
+        answers["daily-news-digest"]["topics_covered"][0]["articles"][0]["title"]
+        == "AI act passed"
+    )
 
 
 async def call_over_mcp(client: Any) -> None:
     """Call the skill over MCP; what it made is read by the link in its answer."""
-    (tool,) = [tool.name for tool in (await client.list_tools()).tools if tool.name == to_tool_name("copying")]
+    (tool,) = [
+        tool.name
+        for tool in (await client.list_tools()).tools
+        if tool.name == to_tool_name("copying")
+    ]
     result = await client.call_tool(tool, ARGUMENTS)
     (link,) = [part for part in result.content if part.type == "resource_link"]
     (content,) = (await client.read_resource(link.uri)).contents
@@ -119,13 +142,25 @@ async def call_over_mcp(client: Any) -> None:
     assert base64.b64decode(content.blob) == PICTURE
 
 
-@pytest.mark.parametrize("has_root", [False, True], ids=["workspace", "root of the client"])
-def test_a_command_that_serves_mcp_reaches_the_files(skills: Path, folder: Path, has_root: bool) -> None:
+@pytest.mark.parametrize(
+    "has_root", [False, True], ids=["workspace", "root of the client"]
+)
+def test_a_command_that_serves_mcp_reaches_the_files(
+    skills: Path, folder: Path, has_root: bool
+) -> None:
     """``serve --mcp --workspace``, or the one root that the client offers; a file comes as a link that can be read."""
     mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
     import mcp_types as types
 
-    arguments = ["-m", "skillruntime", "serve", "--mcp", "--trust", "--skills", str(skills)]
+    arguments = [
+        "-m",
+        "skillruntime",
+        "serve",
+        "--mcp",
+        "--trust",
+        "--skills",
+        str(skills),
+    ]
     options: dict[str, Any] = {}
     if has_root:
 
@@ -136,7 +171,9 @@ def test_a_command_that_serves_mcp_reaches_the_files(skills: Path, folder: Path,
     else:
         arguments += ["--workspace", str(folder)]
     # A client starts its servers anywhere.
-    parameters = mcp.StdioServerParameters(command=sys.executable, args=arguments, cwd="/")
+    parameters = mcp.StdioServerParameters(
+        command=sys.executable, args=arguments, cwd="/"
+    )
 
     async def run() -> None:
         async with mcp.Client(parameters, **options) as client:
@@ -150,13 +187,30 @@ def test_a_command_that_serves_mcp_reaches_the_files(skills: Path, folder: Path,
 def test_a_command_that_serves_reaches_the_files(skills: Path, folder: Path) -> None:
     """``serve --workspace``, called by the client of the invocation protocol."""
     pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
-    command = [sys.executable, "-m", "skillruntime", "serve", "--trust", "--skills", str(skills), "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "skillruntime",
+        "serve",
+        "--trust",
+        "--skills",
+        str(skills),
+        "--port",
+        "0",
+    ]
     options = ["--workspace", str(folder), "--memory", "--data", str(folder / ".data")]
-    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, cwd=folder) as process:
+    with subprocess.Popen(
+        [*command, *options], stderr=subprocess.PIPE, text=True, cwd=folder
+    ) as process:
         try:
             assert process.stderr is not None
             line = next(line for line in process.stderr if line.startswith("serving"))
-            called = run_command("call", f"{line.split()[-1]}/skills/copying", json.dumps(ARGUMENTS), "--json")
+            called = run_command(
+                "call",
+                f"{line.split()[-1]}/skills/copying",
+                json.dumps(ARGUMENTS),
+                "--json",
+            )
         finally:
             process.terminate()
 
@@ -168,8 +222,12 @@ def test_the_middleware_may_have_a_workspace_of_its_own(tmp_path: Path) -> None:
     """One for all conversations, or one for each, by its key."""
 
     def place(**options: Any) -> Path:
-        middleware = SkillMiddleware(SkillRuntime(workspace=tmp_path / "runtime"), **options)
-        return middleware.session({"skill_session": "k", "messages": []}).workspace.directory
+        middleware = SkillMiddleware(
+            SkillRuntime(workspace=tmp_path / "runtime"), **options
+        )
+        return middleware.session(
+            {"skill_session": "k", "messages": []}
+        ).workspace.directory
 
     assert place() == tmp_path / "runtime"
     assert place(workspace=tmp_path / "all") == tmp_path / "all"

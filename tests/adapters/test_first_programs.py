@@ -10,9 +10,17 @@ from typing import Any
 import anyio
 import pytest
 from langchain.agents import AgentState, create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware
+from langchain.agents.middleware import (
+    HumanInTheLoopMiddleware,
+    SummarizationMiddleware,
+)
 from langchain.agents.structured_output import ToolStrategy
-from langchain_core.messages import AIMessage, ToolMessage, messages_from_dict, messages_to_dict
+from langchain_core.messages import (
+    AIMessage,
+    ToolMessage,
+    messages_from_dict,
+    messages_to_dict,
+)
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -31,7 +39,10 @@ from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
 SKILLS = Path(__file__).parents[2] / "examples" / "skills"
 ASKED = {"messages": [("user", "How far is five miles?")]}
 LOAD = call_message(("load_skill", {"name": "unit-converter"}))
-CONVERT = ("call_skill", {"name": "unit-converter", "arguments": {"value": "5", "from": "mi", "to": "KM"}})
+CONVERT = (
+    "call_skill",
+    {"name": "unit-converter", "arguments": {"value": "5", "from": "mi", "to": "KM"}},
+)
 KILOMETRES = {"value": 8.04672, "unit": "km"}
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
@@ -55,13 +66,21 @@ def runtime(**options: Any) -> SkillRuntime:
 
 def model(*replies: AIMessage) -> ScriptedChatModel:
     """A model that loads the converter, calls it, and says these replies."""
-    return ScriptedChatModel(replies=[LOAD, call_message(CONVERT, turn=2), *(replies or (AIMessage("8 km"),))])
+    return ScriptedChatModel(
+        replies=[
+            LOAD,
+            call_message(CONVERT, turn=2),
+            *(replies or (AIMessage("8 km"),)),
+        ]
+    )
 
 
 def answers(result: Any) -> list[Any]:
     """What the calls of ``call_skill`` returned."""
     messages = [each for each in result["messages"] if isinstance(each, ToolMessage)]
-    return [json.loads(each.text)["data"] for each in messages if each.name == "call_skill"]
+    return [
+        json.loads(each.text)["data"] for each in messages if each.name == "call_skill"
+    ]
 
 
 @pytest.mark.processes
@@ -85,7 +104,11 @@ def test_streaming(mode: Any) -> None:
 def test_structured_output() -> None:
     """The schema of the answer is a tool next to those of the skills."""
     last = call_message(("Distance", {"km": 8.04}), turn=3)
-    agent = create_agent(model(last), middleware=[SkillMiddleware(runtime())], response_format=ToolStrategy(Distance))
+    agent = create_agent(
+        model(last),
+        middleware=[SkillMiddleware(runtime())],
+        response_format=ToolStrategy(Distance),
+    )
 
     result = agent.invoke(ASKED)
 
@@ -96,38 +119,54 @@ def test_structured_output() -> None:
 @pytest.mark.processes
 def test_loading_and_calling_in_one_message() -> None:
     """Parallel calls, one of them of an unknown tool: each is answered."""
-    both = call_message(("load_skill", {"name": "unit-converter"}), CONVERT, ("nothing", {}))
-    agent = create_agent(ScriptedChatModel(replies=[both, AIMessage("Done.")]), middleware=[SkillMiddleware(runtime())])
+    both = call_message(
+        ("load_skill", {"name": "unit-converter"}), CONVERT, ("nothing", {})
+    )
+    agent = create_agent(
+        ScriptedChatModel(replies=[both, AIMessage("Done.")]),
+        middleware=[SkillMiddleware(runtime())],
+    )
 
     result = agent.invoke(ASKED)
 
     assert answers(result) == [KILOMETRES]
-    assert [each.status for each in result["messages"] if isinstance(each, ToolMessage)] == [
-        "success",
-        "success",
-        "error",
-    ]
+    assert [
+        each.status for each in result["messages"] if isinstance(each, ToolMessage)
+    ] == ["success", "success", "error"]
 
 
 @pytest.mark.processes
 def test_a_persons_approval_before_a_skill_is_called() -> None:
     """LangChain's own middleware for it, before ours."""
     asking = HumanInTheLoopMiddleware(interrupt_on={"call_skill": True})
-    agent = create_agent(model(), middleware=[asking, SkillMiddleware(runtime())], checkpointer=InMemorySaver())
+    agent = create_agent(
+        model(),
+        middleware=[asking, SkillMiddleware(runtime())],
+        checkpointer=InMemorySaver(),
+    )
 
     assert agent.invoke(ASKED, THREAD)["__interrupt__"]
-    assert answers(agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)) == [KILOMETRES]
+    assert answers(
+        agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    ) == [KILOMETRES]
 
 
 @pytest.mark.parametrize(
     ("tools", "call"),
-    [("fixed", ("call_skill", {"name": "pay", "arguments": {"amount": "3.5"}})), ("typed", ("pay", {"amount": "3.5"}))],
+    [
+        ("fixed", ("call_skill", {"name": "pay", "arguments": {"amount": "3.5"}})),
+        ("typed", ("pay", {"amount": "3.5"})),
+    ],
 )
 def test_an_interrupt_inside_a_skill(tools: Any, call: Any) -> None:
     """The function asks with LangGraph's ``interrupt``, and goes on with the answer."""
     replies = [call_message(call), AIMessage("Done.")]
     middleware = SkillMiddleware(runtime(), tools=tools)
-    agent = create_agent(ScriptedChatModel(replies=replies), middleware=[middleware], checkpointer=InMemorySaver())
+    agent = create_agent(
+        ScriptedChatModel(replies=replies),
+        middleware=[middleware],
+        checkpointer=InMemorySaver(),
+    )
 
     (asked,) = agent.invoke(ASKED, THREAD)["__interrupt__"]
     result = agent.invoke(Command(resume="yes"), THREAD)
@@ -144,10 +183,19 @@ def test_a_subagent_with_skills_of_its_own() -> None:
     @tool
     def ask_converter(question: str) -> str:
         """Ask the agent for units."""
-        return str(inner.invoke({"messages": [("user", question)]})["messages"][-1].content)
+        return str(
+            inner.invoke({"messages": [("user", question)]})["messages"][-1].content
+        )
 
-    replies = [call_message(("ask_converter", {"question": "How far?"})), AIMessage("Done.")]
-    outer = create_agent(ScriptedChatModel(replies=replies), [ask_converter], middleware=[SkillMiddleware(runtime())])
+    replies = [
+        call_message(("ask_converter", {"question": "How far?"})),
+        AIMessage("Done."),
+    ]
+    outer = create_agent(
+        ScriptedChatModel(replies=replies),
+        [ask_converter],
+        middleware=[SkillMiddleware(runtime())],
+    )
 
     assert outer.invoke(ASKED)["messages"][-2].text == "8 km"
 
@@ -157,19 +205,31 @@ def test_a_summarised_conversation_keeps_the_instructions() -> None:
     talk = [AIMessage("So. " * 50)] * 6
     scripted = ScriptedChatModel(replies=[LOAD, *talk])
     summary = SummarizationMiddleware(
-        model=ScriptedChatModel(replies=[AIMessage("Summary")] * 9), trigger=("messages", 4), keep=("messages", 2)
+        model=ScriptedChatModel(replies=[AIMessage("Summary")] * 9),
+        trigger=("messages", 4),
+        keep=("messages", 2),
     )
-    agent = create_agent(scripted, middleware=[summary, SkillMiddleware(runtime())], checkpointer=InMemorySaver())
+    agent = create_agent(
+        scripted,
+        middleware=[summary, SkillMiddleware(runtime())],
+        checkpointer=InMemorySaver(),
+    )
     for _ in range(4):
         agent.invoke(ASKED, THREAD)
 
-    assert "".join(message.text for message in scripted.received[-1]).count("# Unit converter") == 1
+    assert (
+        "".join(message.text for message in scripted.received[-1]).count(
+            "# Unit converter"
+        )
+        == 1
+    )
 
 
 def test_a_history_that_went_through_json() -> None:
     """A service without a checkpointer: the skill that the messages show is still loaded."""
     first = create_agent(
-        ScriptedChatModel(replies=[LOAD, AIMessage("Loaded.")]), middleware=[SkillMiddleware(runtime())]
+        ScriptedChatModel(replies=[LOAD, AIMessage("Loaded.")]),
+        middleware=[SkillMiddleware(runtime())],
     )
     sent = json.dumps(messages_to_dict(first.invoke(ASKED)["messages"]), default=str)
     again = ScriptedChatModel(replies=[AIMessage("Yes.")])
@@ -184,10 +244,14 @@ def test_a_history_that_went_through_json() -> None:
 def test_a_graph_of_ones_own() -> None:
     """The tools of a toolkit in LangGraph's ``ToolNode``."""
     tools = SkillToolkit(runtime()).get_tools()
-    calls = call_message(("unit-converter", {"value": 5, "from": "mi", "to": "km"}), ("pay", {}))
+    calls = call_message(
+        ("unit-converter", {"value": 5, "from": "mi", "to": "km"}), ("pay", {})
+    )
     scripted = ScriptedChatModel(replies=[calls, AIMessage("Done.")]).bind_tools(tools)
     graph = StateGraph(MessagesState)
-    graph.add_node("model", lambda state: {"messages": [scripted.invoke(state["messages"])]})
+    graph.add_node(
+        "model", lambda state: {"messages": [scripted.invoke(state["messages"])]}
+    )
     graph.add_node("tools", ToolNode(tools))
     graph.add_edge(START, "model")
     graph.add_conditional_edges("model", tools_condition)
@@ -195,9 +259,14 @@ def test_a_graph_of_ones_own() -> None:
 
     result = graph.compile().invoke(ASKED)
 
-    converted, refused = [each for each in result["messages"] if isinstance(each, ToolMessage)]
+    converted, refused = [
+        each for each in result["messages"] if isinstance(each, ToolMessage)
+    ]
     assert json.loads(converted.text)["data"] == KILOMETRES
-    assert json.loads(refused.text)["errors"][0]["suggested_action"] == 'Add "amount": a number'
+    assert (
+        json.loads(refused.text)["errors"][0]["suggested_action"]
+        == 'Add "amount": a number'
+    )
 
 
 @pytest.mark.processes
@@ -208,7 +277,12 @@ def test_a_state_of_ones_own_and_the_session_of_a_thread() -> None:
         user: str
 
     middleware = SkillMiddleware(runtime())
-    agent = create_agent(model(), middleware=[middleware], state_schema=State, checkpointer=InMemorySaver())
+    agent = create_agent(
+        model(),
+        middleware=[middleware],
+        state_schema=State,
+        checkpointer=InMemorySaver(),
+    )
 
     result = agent.invoke({**ASKED, "user": "Ada"}, THREAD)
 
@@ -230,13 +304,18 @@ def add(a: int, b: int) -> int:
         (lambda: SkillMiddleware("skills"), r"SkillRuntime\(discover\('skills'"),  # type: ignore[arg-type]
         (lambda: SkillToolkit(discover(SKILLS)), r"SkillRuntime\(discover\('skills'"),  # type: ignore[arg-type]
         (lambda: SkillTools(discover(SKILLS)), r"SkillRuntime\(discover\('skills'"),  # type: ignore[arg-type]
-        (lambda: SkillTool(discover(SKILLS), "pay"), r"SkillRuntime\(discover\('skills'"),  # type: ignore[arg-type]
+        (
+            lambda: SkillTool(discover(SKILLS), "pay"),
+            r"SkillRuntime\(discover\('skills'",
+        ),  # type: ignore[arg-type]
         (lambda: SkillMiddleware(runtime(), pins="pay"), "pins takes a list of names"),
         (lambda: SkillRuntime(functions=pay), r"functions=\[pay\]"),  # type: ignore[arg-type]
         (lambda: enforce([add]), "enforce takes one tool"),  # type: ignore[type-var]
     ],
 )
-def test_wrong_use_is_refused_where_it_is_written(wrong: Callable[[], Any], says: str) -> None:
+def test_wrong_use_is_refused_where_it_is_written(
+    wrong: Callable[[], Any], says: str
+) -> None:
     """The error names what to write instead."""
     with pytest.raises(TypeError, match=says):
         wrong()

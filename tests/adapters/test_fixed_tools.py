@@ -51,11 +51,17 @@ def shout(text: str) -> str:
     return text.upper()
 
 
-def run(runtime: SkillRuntime, *replies: AIMessage, mode: Mode = "fixed", history: Any = ()) -> tuple[Recording, Any]:
+def run(
+    runtime: SkillRuntime, *replies: AIMessage, mode: Mode = "fixed", history: Any = ()
+) -> tuple[Recording, Any]:
     """Run an agent to its end; return the model and all messages."""
     model = Recording(replies=[*replies, AIMessage("Done.")], offered=[])
-    agent = create_agent(model, [shout], middleware=[SkillMiddleware(runtime, tools=mode)])
-    messages = agent.invoke({"messages": [*history, HumanMessage("Please.")]})["messages"]
+    agent = create_agent(
+        model, [shout], middleware=[SkillMiddleware(runtime, tools=mode)]
+    )
+    messages = agent.invoke({"messages": [*history, HumanMessage("Please.")]})[
+        "messages"
+    ]
     assert messages[-1].content == "Done."
     return model, messages
 
@@ -72,7 +78,13 @@ def call(name: str, arguments: Any, call_id: str | None) -> Any:
 
 def broken(name: str, text: str, call_id: str | None) -> Any:
     """Return a call whose JSON could not be read, as LangChain writes it."""
-    return {"name": name, "args": text, "id": call_id, "error": None, "type": "invalid_tool_call"}
+    return {
+        "name": name,
+        "args": text,
+        "id": call_id,
+        "error": None,
+        "type": "invalid_tool_call",
+    }
 
 
 @pytest.mark.processes
@@ -110,7 +122,9 @@ def test_functions_are_listed_and_loaded_for_their_schema() -> None:
 
 def test_a_function_is_offered_from_the_start_where_tools_are_typed() -> None:
     """It has no instructions to load."""
-    model, messages = run(SkillRuntime(functions=[add]), call_message(("add", {"a": 2})), mode="typed")
+    model, messages = run(
+        SkillRuntime(functions=[add]), call_message(("add", {"a": 2})), mode="typed"
+    )
 
     assert model.offered[0] == ["shout", "load_skill", "read_skill_resource", "add"]
     assert json.loads(answers(messages)[0].text)["data"] == 3
@@ -118,7 +132,9 @@ def test_a_function_is_offered_from_the_start_where_tools_are_typed() -> None:
 
 @pytest.mark.processes
 @pytest.mark.parametrize("name", ["counting", "Counting", "functions.counting"])
-def test_a_call_by_the_skills_own_name_is_understood(counting: SkillCatalog, name: str) -> None:
+def test_a_call_by_the_skills_own_name_is_understood(
+    counting: SkillCatalog, name: str
+) -> None:
     """Behind a fixed list models sometimes call the skill itself, and not always in its spelling."""
     _, messages = run(SkillRuntime(counting), call_message((name, {"text": "abc"})))
 
@@ -128,14 +144,18 @@ def test_a_call_by_the_skills_own_name_is_understood(counting: SkillCatalog, nam
 
 @pytest.mark.processes
 @MODES
-def test_loading_and_calling_in_one_message_works(counting: SkillCatalog, mode: Mode) -> None:
+def test_loading_and_calling_in_one_message_works(
+    counting: SkillCatalog, mode: Mode
+) -> None:
     """The two calls run in parallel."""
     calls = {
         "fixed": ("call_skill", {"name": "counting", "arguments": {"text": "abc"}}),
         "typed": ("counting", {"text": "abc"}),
     }
     _, messages = run(
-        SkillRuntime(counting), call_message(("load_skill", {"name": "counting"}), calls[mode]), mode=mode
+        SkillRuntime(counting),
+        call_message(("load_skill", {"name": "counting"}), calls[mode]),
+        mode=mode,
     )
 
     loaded, called = answers(messages)
@@ -145,10 +165,14 @@ def test_loading_and_calling_in_one_message_works(counting: SkillCatalog, mode: 
 
 @pytest.mark.processes
 @MODES
-def test_a_service_without_a_checkpointer_keeps_loaded_skills(counting: SkillCatalog, mode: Mode) -> None:
+def test_a_service_without_a_checkpointer_keeps_loaded_skills(
+    counting: SkillCatalog, mode: Mode
+) -> None:
     """It gets the history back from its caller, as JSON without artifacts: the messages say what is loaded."""
     runtime = SkillRuntime(counting)
-    _, first = run(runtime, call_message(("load_skill", {"name": "counting"})), mode=mode)
+    _, first = run(
+        runtime, call_message(("load_skill", {"name": "counting"})), mode=mode
+    )
     sent = messages_to_dict(first)
     for each in sent:
         each["data"].pop("artifact", None)
@@ -158,7 +182,9 @@ def test_a_service_without_a_checkpointer_keeps_loaded_skills(counting: SkillCat
 
     model, messages = run(
         runtime,
-        call_message(("load_skill", {"name": "counting"}), ("counting", {"text": "abc"}), turn=2),
+        call_message(
+            ("load_skill", {"name": "counting"}), ("counting", {"text": "abc"}), turn=2
+        ),
         mode=mode,
         history=messages_from_dict(sent),
     )
@@ -166,7 +192,12 @@ def test_a_service_without_a_checkpointer_keeps_loaded_skills(counting: SkillCat
     _, again, called = answers(messages)
     assert "already active" in again.text
     assert json.loads(called.text)["data"] == {"letters": 3}
-    assert sum(message.text.count("Call it with a text.") for message in model.received[-1]) == 1
+    assert (
+        sum(
+            message.text.count("Call it with a text.") for message in model.received[-1]
+        )
+        == 1
+    )
     assert ("counting" in model.offered[0]) == (mode == "typed")
 
 
@@ -174,22 +205,52 @@ def test_a_service_without_a_checkpointer_keeps_loaded_skills(counting: SkillCat
 @pytest.mark.parametrize(
     "message",
     [
-        AIMessage("", tool_calls=[call("nothing", {}, None), call("shout", {"text": "a"}, None)]),
-        AIMessage("", tool_calls=[call("nothing", {}, "1"), call("shout", {"text": "a"}, "1")]),
-        AIMessage("", tool_calls=[call("shout", {"text": "a"}, "1")], invalid_tool_calls=[broken("shout", "{{", "1")]),
-        AIMessage("", tool_calls=[call("shout", {"text": "a"}, None)], invalid_tool_calls=[broken("", "", None)]),
-        AIMessage("", tool_calls=[call("load_skill", {"name": "?"}, "1"), call("shout", {"text": "a"}, "1")]),
+        AIMessage(
+            "",
+            tool_calls=[call("nothing", {}, None), call("shout", {"text": "a"}, None)],
+        ),
+        AIMessage(
+            "", tool_calls=[call("nothing", {}, "1"), call("shout", {"text": "a"}, "1")]
+        ),
+        AIMessage(
+            "",
+            tool_calls=[call("shout", {"text": "a"}, "1")],
+            invalid_tool_calls=[broken("shout", "{{", "1")],
+        ),
+        AIMessage(
+            "",
+            tool_calls=[call("shout", {"text": "a"}, None)],
+            invalid_tool_calls=[broken("", "", None)],
+        ),
+        AIMessage(
+            "",
+            tool_calls=[
+                call("load_skill", {"name": "?"}, "1"),
+                call("shout", {"text": "a"}, "1"),
+            ],
+        ),
         AIMessage("", tool_calls=[call("", {}, ""), call("shout", {"text": "a"}, "")]),
     ],
-    ids=["no ids", "shared ids", "broken beside valid", "broken without id", "own tool", "empty ids"],
+    ids=[
+        "no ids",
+        "shared ids",
+        "broken beside valid",
+        "broken without id",
+        "own tool",
+        "empty ids",
+    ],
 )
-def test_every_call_is_answered_exactly_once(counting: SkillCatalog, message: AIMessage, mode: Mode) -> None:
+def test_every_call_is_answered_exactly_once(
+    counting: SkillCatalog, message: AIMessage, mode: Mode
+) -> None:
     """Unknown tools by the envelope, never by an exception or by LangGraph's text with all tools' names."""
     _, messages = run(SkillRuntime(counting), message.model_copy(deep=True), mode=mode)
 
     asked = next(each for each in messages if isinstance(each, AIMessage))
     answered = answers(messages)
-    assert sorted(each["id"] for each in asked.tool_calls) == sorted(each.tool_call_id for each in answered)
+    assert sorted(each["id"] for each in asked.tool_calls) == sorted(
+        each.tool_call_id for each in answered
+    )
     assert len(answered) == 2
     assert min(each.text for each in answered) == "A"
     refused = json.loads(next(each.text for each in answered if each.text != "A"))
@@ -208,10 +269,16 @@ def test_every_call_is_answered_exactly_once(counting: SkillCatalog, message: AI
         ({}, False),
     ],
 )
-def test_an_unclosed_object_is_closed_only_if_the_model_stopped_by_itself(metadata: Any, is_closed: bool) -> None:
+def test_an_unclosed_object_is_closed_only_if_the_model_stopped_by_itself(
+    metadata: Any, is_closed: bool
+) -> None:
     """The middleware hands the provider's reason on to the contract."""
     text = '{"name": "add", "arguments": {"a": 2}'
-    message = AIMessage("", invalid_tool_calls=[broken("call_skill", text, "1")], response_metadata=metadata)
+    message = AIMessage(
+        "",
+        invalid_tool_calls=[broken("call_skill", text, "1")],
+        response_metadata=metadata,
+    )
 
     _, messages = run(SkillRuntime(functions=[add]), message)
 

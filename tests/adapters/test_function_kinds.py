@@ -73,7 +73,9 @@ def price(amount: Decimal, item: uuid.UUID) -> Decimal:
     return amount * 2
 
 
-def pets(all_of: list[Annotated[Cat | Dog, Field(discriminator="kind")]]) -> dict[str, Cat | Dog]:
+def pets(
+    all_of: list[Annotated[Cat | Dog, Field(discriminator="kind")]],
+) -> dict[str, Cat | Dog]:
     """Take a union by its kind, and return models in a mapping."""
     return {each.kind: each for each in all_of}
 
@@ -83,7 +85,9 @@ def total(values: Numbers, start: Point = ORIGIN) -> int:
     return sum(values.root) + start.x
 
 
-def mixed(first: int, /, second: int | str, *, third: set[int] = frozenset(), **more: str) -> str:  # type: ignore[assignment]
+def mixed(
+    first: int, /, second: int | str, *, third: set[int] = frozenset(), **more: str
+) -> str:  # type: ignore[assignment]
     """Take parameters of every kind that has a name."""
     return f"{first} {second} {sorted(third)} {more}"
 
@@ -116,11 +120,23 @@ def multiply(one: int, other: int) -> int:
 KINDS: list[tuple[Callable[..., Any], dict[str, Any], Any]] = [
     (colour, {"value": "RED"}, "red"),
     (colour, {"value": None}, "red"),
-    (moment, {"at": "2026-01-31T10:00", "time": "07:30"}, "2026-01-31T10:00:00 07:30:00"),
+    (
+        moment,
+        {"at": "2026-01-31T10:00", "time": "07:30"},
+        "2026-01-31T10:00:00 07:30:00",
+    ),
     (price, {"amount": "1.10", "item": "00000000-0000-0000-0000-000000000005"}, "2.20"),
-    (pets, {"all_of": {"kind": "cat", "lives": "3"}}, {"cat": {"kind": "cat", "lives": 3}}),
+    (
+        pets,
+        {"all_of": {"kind": "cat", "lives": "3"}},
+        {"cat": {"kind": "cat", "lives": 3}},
+    ),
     (total, {"values": "[1, 2]", "start": [3]}, 6),
-    (mixed, {"first": "1", "second": "x", "third": [2, 1], "more_of": "it"}, "1 x [1, 2] {'more_of': 'it'}"),
+    (
+        mixed,
+        {"first": "1", "second": "x", "third": [2, 1], "more_of": "it"},
+        "1 x [1, 2] {'more_of': 'it'}",
+    ),
     (later, {"config": "a", "tool_input": "b", "run_manager": "c"}, "abc"),
     (Scale(3), {"value": "2"}, 6),
     (Scale(3).scaled, {"value": "2"}, 6),
@@ -129,7 +145,9 @@ KINDS: list[tuple[Callable[..., Any], dict[str, Any], Any]] = [
 ]
 
 
-async def by_langchain(runtime: SkillRuntime, name: str, arguments: dict[str, Any]) -> Any:
+async def by_langchain(
+    runtime: SkillRuntime, name: str, arguments: dict[str, Any]
+) -> Any:
     """Call as an agent of LangChain does."""
     tool = SkillTool(runtime, name)
     call = {"name": tool.name, "args": arguments, "id": "1", "type": "tool_call"}
@@ -139,8 +157,17 @@ async def by_langchain(runtime: SkillRuntime, name: str, arguments: dict[str, An
 async def by_text(runtime: SkillRuntime, name: str, arguments: dict[str, Any]) -> Any:
     """Call with the model's raw text, as the other SDKs do."""
     tools = SkillTools(runtime)
-    json.dumps([tools.to_openai(), tools.to_openai(api="responses"), tools.to_anthropic(), tools.to_gemini()])
-    return json.loads((await tools.call(to_tool_name(name), json.dumps(arguments))).to_json())
+    json.dumps(
+        [
+            tools.to_openai(),
+            tools.to_openai(api="responses"),
+            tools.to_anthropic(),
+            tools.to_gemini(),
+        ]
+    )
+    return json.loads(
+        (await tools.call(to_tool_name(name), json.dumps(arguments))).to_json()
+    )
 
 
 async def by_mcp(runtime: SkillRuntime, name: str, arguments: dict[str, Any]) -> Any:
@@ -149,7 +176,9 @@ async def by_mcp(runtime: SkillRuntime, name: str, arguments: dict[str, Any]) ->
 
     async with mcp.Client(to_server(runtime)) as client:
         *_, tool = (await client.list_tools()).tools
-        return json.loads((await client.call_tool(tool.name, arguments)).content[0].text)
+        return json.loads(
+            (await client.call_tool(tool.name, arguments)).content[0].text
+        )
 
 
 @pytest.mark.parametrize("adapter", [by_langchain, by_text, by_mcp])
@@ -184,13 +213,21 @@ def called_back(then: Callable[[int], int]) -> int:
 @pytest.mark.parametrize(
     ("function", "says"),
     [
-        (many, r"takes \*values, and a call has named arguments only; write a parameter that is a list"),
+        (
+            many,
+            r"takes \*values, and a call has named arguments only; write a parameter that is a list",
+        ),
         (endless, "is a generator, and a call has one result; return a list"),
-        (called_back, "parameter 'then' of called_back: Callable has no JSON Schema; annotate it with"),
+        (
+            called_back,
+            "parameter 'then' of called_back: Callable has no JSON Schema; annotate it with",
+        ),
         (lambda x: x, "'<lambda>' is not a name that a model can call"),
     ],
 )
-def test_a_function_that_no_call_fits_is_refused_where_it_is_written(function: Callable[..., Any], says: str) -> None:
+def test_a_function_that_no_call_fits_is_refused_where_it_is_written(
+    function: Callable[..., Any], says: str
+) -> None:
     """The message says what to write instead."""
     with pytest.raises(InvalidSkillError, match=says):
         SkillRuntime(functions=[function])
@@ -216,7 +253,9 @@ def test_functions_in_the_place_of_the_catalog() -> None:
     """What newcomers write first: the message names the option."""
     wrong: Any = [multiply]
 
-    with pytest.raises(TypeError, match=r"give functions by name: SkillRuntime\(functions=\[\.\.\.\]\)"):
+    with pytest.raises(
+        TypeError, match=r"give functions by name: SkillRuntime\(functions=\[\.\.\.\]\)"
+    ):
         SkillRuntime(wrong)
 
 
@@ -224,16 +263,16 @@ def test_a_function_named_as_one_of_our_own_tools_is_refused() -> None:
     """It would replace the tool that loads skills."""
     runtime = SkillRuntime(functions=[skill(name="load_skill")(multiply)])
 
-    with pytest.raises(ValueError, match="the function 'load_skill' has the name of a tool that every agent"):
+    with pytest.raises(
+        ValueError,
+        match="the function 'load_skill' has the name of a tool that every agent",
+    ):
         SkillTools(runtime)
 
 
 @pytest.mark.parametrize(
     ("result", "says"),
-    [
-        (bytes([200]), "utf-8"),
-        (iter([1]), "returned a list_iterator; return a list"),
-    ],
+    [(bytes([200]), "utf-8"), (iter([1]), "returned a list_iterator; return a list")],
 )
 def test_a_result_without_a_json_form(result: Any, says: str) -> None:
     """The author of the function reads what to return instead."""
@@ -252,4 +291,7 @@ def test_a_misspelt_function_is_answered_with_the_closest_name() -> None:
     """The catalog alone could only suggest skills that have files."""
     (error,) = SkillRuntime(functions=[multiply]).call_sync("multipy", {}).errors
 
-    assert (error.code.value, error.suggested_action) == ("SKILL_NOT_FOUND", "Did you mean 'multiply'?")
+    assert (error.code.value, error.suggested_action) == (
+        "SKILL_NOT_FOUND",
+        "Did you mean 'multiply'?",
+    )

@@ -31,14 +31,42 @@ SCALARS = st.one_of(
     st.integers(),
     st.floats(),
     st.text(max_size=20),
-    st.sampled_from(["", "None", "null", "true", "\x00", "../../etc/passwd", "$(rm -rf /)", "'", '"', "{", "[1,", "𝕬"]),
+    st.sampled_from(
+        [
+            "",
+            "None",
+            "null",
+            "true",
+            "\x00",
+            "../../etc/passwd",
+            "$(rm -rf /)",
+            "'",
+            '"',
+            "{",
+            "[1,",
+            "𝕬",
+        ]
+    ),
 )
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=6,
 )
-RESERVED = ["self", "config", "run_manager", "callbacks", "input", "arguments", "properties", "__arg1", "type"]
+RESERVED = [
+    "self",
+    "config",
+    "run_manager",
+    "callbacks",
+    "input",
+    "arguments",
+    "properties",
+    "__arg1",
+    "type",
+]
 
 
 class HostileModel(BaseChatModel):
@@ -54,7 +82,9 @@ class HostileModel(BaseChatModel):
         """Take any tools."""
         return self
 
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+    def _generate(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> ChatResult:
         said = sum(isinstance(message, AIMessage) for message in messages)
         message = self.turns[said] if said < len(self.turns) else AIMessage("Done.")
         return ChatResult(generations=[ChatGeneration(message=message)])
@@ -69,17 +99,24 @@ def aimed(arguments: Any, names: list[str]) -> Any:
     """Return the arguments with number keys replaced by the tool's own names."""
     if not isinstance(arguments, dict):
         return arguments
-    return {names[key % len(names)] if isinstance(key, int) else key: value for key, value in arguments.items()}
+    return {
+        names[key % len(names)] if isinstance(key, int) else key: value
+        for key, value in arguments.items()
+    }
 
 
-def add_calls(turn: AIMessage, name: str, calls: list[Any], ids: list[str | None]) -> None:
+def add_calls(
+    turn: AIMessage, name: str, calls: list[Any], ids: list[str | None]
+) -> None:
     """Add the calls to the turn as LangChain does: those with broken JSON become ``invalid_tool_calls``."""
     for each, call_id in zip(calls, ids, strict=True):
         call: Any = {"name": name, "args": each, "id": call_id}
         if isinstance(each, dict):
             turn.tool_calls.append({**call, "type": "tool_call"})
         else:
-            turn.invalid_tool_calls.append({**call, "error": None, "type": "invalid_tool_call"})
+            turn.invalid_tool_calls.append(
+                {**call, "error": None, "type": "invalid_tool_call"}
+            )
 
 
 NAMES = [
@@ -95,7 +132,11 @@ NAMES = [
 ]
 
 
-OWN = {"load_skill": ["name"], "call_skill": ["name", "arguments"], "no_such_tool": ["x"]}
+OWN = {
+    "load_skill": ["name"],
+    "call_skill": ["name", "arguments"],
+    "no_such_tool": ["x"],
+}
 IDS = st.sampled_from([None, "", "1", "2", "3"])
 
 
@@ -104,9 +145,16 @@ IDS = st.sampled_from([None, "", "1", "2", "3"])
     max_examples=RUNS,
     deadline=None,
     derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.large_base_example],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.large_base_example,
+    ],
 )
-@given(calls=st.lists(HOSTILE, min_size=CALLS, max_size=CALLS), ids=st.lists(IDS, min_size=CALLS, max_size=CALLS))
+@given(
+    calls=st.lists(HOSTILE, min_size=CALLS, max_size=CALLS),
+    ids=st.lists(IDS, min_size=CALLS, max_size=CALLS),
+)
 def test_the_run_never_ends_by_exception(
     bundled: SkillCatalog, mode: Any, calls: list[Any], ids: list[str | None]
 ) -> None:
@@ -117,15 +165,33 @@ def test_the_run_never_ends_by_exception(
     for tool, name in enumerate(NAMES):
         if name not in OWN:  # the layer is under test, not what the skill does
             runtime.implements(name)(lambda arguments: arguments)
-            loads.append({"name": "load_skill", "args": {"name": name.partition("/")[0]}, "id": f"l{tool}"})
-        known = OWN.get(name) or list(runtime.contract(name).to_dict()["input"].get("properties", {"x": 1}))
-        add_calls(turn, name if name in OWN else to_tool_name(name), [aimed(each, known) for each in calls], ids)
+            loads.append(
+                {
+                    "name": "load_skill",
+                    "args": {"name": name.partition("/")[0]},
+                    "id": f"l{tool}",
+                }
+            )
+        known = OWN.get(name) or list(
+            runtime.contract(name).to_dict()["input"].get("properties", {"x": 1})
+        )
+        add_calls(
+            turn,
+            name if name in OWN else to_tool_name(name),
+            [aimed(each, known) for each in calls],
+            ids,
+        )
     model = HostileModel(turns=[AIMessage("", tool_calls=loads), turn])
     agent = create_agent(model, [], middleware=[SkillMiddleware(runtime, tools=mode)])
 
     messages = agent.invoke({"messages": [HumanMessage("Go.")]})["messages"]
 
-    asked = [call["id"] for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
+    asked = [
+        call["id"]
+        for message in messages
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+    ]
     answers = [message for message in messages if isinstance(message, ToolMessage)]
     assert messages[-1].content == "Done."
     assert len(asked) == len(loads) + len(NAMES) * CALLS
@@ -135,4 +201,7 @@ def test_the_run_never_ends_by_exception(
         if answer.status == "error":
             errors = json.loads(answer.text)["errors"]
             assert errors
-            assert all(error["code"] and error["message"] and error["suggested_action"] for error in errors)
+            assert all(
+                error["code"] and error["message"] and error["suggested_action"]
+                for error in errors
+            )

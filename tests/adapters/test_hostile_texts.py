@@ -43,19 +43,44 @@ def write_hostile(root: Path) -> None:
         "title": HOSTILE,
         "description": HOSTILE,
         "properties": {
-            "mode": {"type": "string", "enum": ["fast", "slow"], "description": HOSTILE, "title": HOSTILE},
-            "items": {"type": "array", "items": {"type": "string", "description": HOSTILE, "examples": [HOSTILE]}},
+            "mode": {
+                "type": "string",
+                "enum": ["fast", "slow"],
+                "description": HOSTILE,
+                "title": HOSTILE,
+            },
+            "items": {
+                "type": "array",
+                "items": {
+                    "type": "string",
+                    "description": HOSTILE,
+                    "examples": [HOSTILE],
+                },
+            },
             "other": {"$ref": "#/$defs/Other"},
         },
-        "$defs": {"Other": {"type": "object", "description": HOSTILE, "$comment": HOSTILE, "x-note": HOSTILE}},
+        "$defs": {
+            "Other": {
+                "type": "object",
+                "description": HOSTILE,
+                "$comment": HOSTILE,
+                "x-note": HOSTILE,
+            }
+        },
     }
     contract = {
         "version": "1.0.0",
         "title": HOSTILE,
         "description": HOSTILE,
         "input": schema,
-        "output": {"type": "object", "description": HOSTILE, "properties": {"a": {"description": HOSTILE}}},
-        "requires": {key: [LINES] for key in ("network", "commands", "environment", "packages")},
+        "output": {
+            "type": "object",
+            "description": HOSTILE,
+            "properties": {"a": {"description": HOSTILE}},
+        },
+        "requires": {
+            key: [LINES] for key in ("network", "commands", "environment", "packages")
+        },
         "run": {"script": "scripts/run.py"},
     }
     script = (
@@ -71,8 +96,17 @@ def write_hostile(root: Path) -> None:
     ):
         directory = root / name
         (directory / "scripts").mkdir(parents=True)
-        front = {"name": name, "description": HOSTILE, "license": HOSTILE, "compatibility": HOSTILE}
-        text = "---\n" + "".join(f"{key}: {json.dumps(value)}\n" for key, value in front.items()) + "---\n"
+        front = {
+            "name": name,
+            "description": HOSTILE,
+            "license": HOSTILE,
+            "compatibility": HOSTILE,
+        }
+        text = (
+            "---\n"
+            + "".join(f"{key}: {json.dumps(value)}\n" for key, value in front.items())
+            + "---\n"
+        )
         (directory / "SKILL.md").write_text(text + HOSTILE, "utf-8")
         (directory / "scripts" / "run.py").write_text(scripts, "utf-8")
         (directory / "notes\u202e.md").write_text("x", "utf-8")
@@ -136,13 +170,17 @@ def assert_metadata(value: Any, where: str) -> None:
 def assert_text(text: str, where: str) -> None:
     """Check a text with several entries or a frame: nothing hidden, no forged entry, no frame closed early."""
     assert not hidden_in(text), f"{where}: {hidden_in(text)}"
-    assert not re.search(rf"(?m)^\W*(<name>)?{FORGED}(: Trusted|</name>)", _outside_frames(text)), where
+    assert not re.search(
+        rf"(?m)^\W*(<name>)?{FORGED}(: Trusted|</name>)", _outside_frames(text)
+    ), where
     assert "<|im_start|>" not in text, where
 
 
 def _outside_frames(text: str) -> str:
     """Return *text* without what is inside ``<skill ...>``; the frame must be closed exactly once."""
-    assert text.count("</skill>") <= text.count("<skill name="), "a frame is closed early"
+    assert text.count("</skill>") <= text.count("<skill name="), (
+        "a frame is closed early"
+    )
     return re.sub(r"(?s)<skill name=.*?\n</skill>", "", text)
 
 
@@ -158,7 +196,9 @@ def test_the_catalog_text(runtime: SkillRuntime, style: str) -> None:
 
 @pytest.mark.parametrize("form", ["openai", "responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("style", ["typed", "generic"])
-def test_tool_definitions_as_dictionaries(runtime: SkillRuntime, form: str, style: Any) -> None:
+def test_tool_definitions_as_dictionaries(
+    runtime: SkillRuntime, form: str, style: Any
+) -> None:
     """What pydantic-ai, the Agent Development Kit and the OpenAI Agents SDK are given too."""
     tools = SkillTools(runtime, style=style)
     definitions = {
@@ -168,7 +208,9 @@ def test_tool_definitions_as_dictionaries(runtime: SkillRuntime, form: str, styl
         "gemini": tools.to_gemini,
     }[form]()
 
-    assert_metadata([each for each in definitions if not _is_own(each)], f"{form} {style}")
+    assert_metadata(
+        [each for each in definitions if not _is_own(each)], f"{form} {style}"
+    )
     assert_text(tools.system_prompt, f"{form} {style}")
 
 
@@ -206,15 +248,23 @@ def test_langchain_tools(runtime: SkillRuntime, style: Any) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_answers_of_the_conversations_tools(runtime: SkillRuntime, tool: str, arguments: dict[str, Any]) -> None:
+def test_the_answers_of_the_conversations_tools(
+    runtime: SkillRuntime, tool: str, arguments: dict[str, Any]
+) -> None:
     """Instructions, search results and errors, as the model reads them."""
-    tools = {each.name: each for each in SkillToolkit(runtime, style="generic").get_tools()}
+    tools = {
+        each.name: each for each in SkillToolkit(runtime, style="generic").get_tools()
+    }
     if tool not in tools:
         pytest.skip("not offered here")
-    answer = tools[tool].invoke({"name": tool, "args": arguments, "id": "1", "type": "tool_call"})
+    answer = tools[tool].invoke(
+        {"name": tool, "args": arguments, "id": "1", "type": "tool_call"}
+    )
 
     text = answer.text if isinstance(answer.text, str) else answer.text()
-    if tool == "read_skill_resource" or HOSTILE in strings(arguments):  # an error quotes what the model sent, as JSON
+    if tool == "read_skill_resource" or HOSTILE in strings(
+        arguments
+    ):  # an error quotes what the model sent, as JSON
         assert not hidden_in(text)
         assert text.count("</skill_resource>") == text.count("<skill_resource ")
         assert "</skill>" not in text or not text.startswith("<skill_resource ")
@@ -230,22 +280,38 @@ def test_the_mcp_server(runtime: SkillRuntime) -> None:
 
     async def main() -> None:
         async with mcp.Client(adapter.to_server(runtime)) as client:
-            tools = [tool.model_dump(mode="json") for tool in (await client.list_tools()).tools]
-            assert_metadata([tool for tool in tools if tool["name"] in ("hostile", "derived__run")], "tools")
+            tools = [
+                tool.model_dump(mode="json")
+                for tool in (await client.list_tools()).tools
+            ]
+            assert_metadata(
+                [tool for tool in tools if tool["name"] in ("hostile", "derived__run")],
+                "tools",
+            )
             assert not [text for text in strings(tools) if hidden_in(text)]
             resources = (await client.list_resources()).resources
-            assert_metadata([each.model_dump(mode="json") for each in resources], "resources")
+            assert_metadata(
+                [each.model_dump(mode="json") for each in resources], "resources"
+            )
             loaded = await client.call_tool("load_skill", {"name": "hostile"})
             assert_text(loaded.content[0].text, "load_skill")
             asked = {"name": "hostile", "path": "notes.md"}
-            read = (await client.call_tool("read_skill_resource", asked)).content[0].text
+            read = (
+                (await client.call_tool("read_skill_resource", asked)).content[0].text
+            )
             assert not hidden_in(read)
-            assert read.startswith('<skill_resource skill="hostile" path="notes.md" removed="hidden characters (')
+            assert read.startswith(
+                '<skill_resource skill="hostile" path="notes.md" removed="hidden characters ('
+            )
             # The Skills extension publishes digests of the bytes, so they are exact, but not a text for a model.
             for path in ("notes.md", "SKILL.md", "contract.json"):
-                (content,) = (await client.read_resource(f"skill://hostile/{path}")).contents
+                (content,) = (
+                    await client.read_resource(f"skill://hostile/{path}")
+                ).contents
                 assert not hasattr(content, "text") or not hidden_in(content.text), path
-            assert not [text for text in strings(await list_skills(client)) if hidden_in(text)]
+            assert not [
+                text for text in strings(await list_skills(client)) if hidden_in(text)
+            ]
 
     anyio.run(main)
     assert_text(adapter.to_server(runtime).instructions or "", "the instructions")
@@ -274,7 +340,11 @@ def test_the_mcp_server(runtime: SkillRuntime) -> None:
 )
 @pytest.mark.parametrize("terminal", [False, True])
 def test_the_command_line(
-    root: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], terminal: bool, tmp_path: Path
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+    terminal: bool,
+    tmp_path: Path,
 ) -> None:
     """No raw control character of a skill reaches a terminal or a pipe, by any command."""
     monkeypatch.chdir(root.parent)
@@ -283,13 +353,25 @@ def test_the_command_line(
     options = [] if command[0] in ("validate", "tokens") else ["--skills", "skills"]
     for extra in ([], ["--json"]):
         environment = {"COLUMNS": "200"} | ({"FORCE_COLOR": "1"} if terminal else {})
-        result = CliRunner().invoke(group, [*command, *options, *extra], env=environment, color=terminal)
+        result = CliRunner().invoke(
+            group, [*command, *options, *extra], env=environment, color=terminal
+        )
         text = result.stdout + result.stderr
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", text) if terminal else text  # rich's own colours
-        controls = sorted({f"U+{ord(c):04X}" for c in plain if unicodedata.category(c) == "Cc" and c not in "\n\t"})
+        plain = (
+            re.sub(r"\x1b\[[0-9;]*m", "", text) if terminal else text
+        )  # rich's own colours
+        controls = sorted(
+            {
+                f"U+{ord(c):04X}"
+                for c in plain
+                if unicodedata.category(c) == "Cc" and c not in "\n\t"
+            }
+        )
         assert not controls, (command, extra, controls)
         assert "\u202e" not in plain, (command, extra)
-        if HIDDEN not in command[-1] and HIDDEN not in "".join(command):  # the user's own words are shown as they are
+        if HIDDEN not in command[-1] and HIDDEN not in "".join(
+            command
+        ):  # the user's own words are shown as they are
             assert not hidden_in(plain), (command, extra, hidden_in(plain))
         assert "Internal error" not in text
 
@@ -299,8 +381,12 @@ def test_a_name_that_hides_something_costs_its_own_tool(runtime: SkillRuntime) -
     skill = runtime.catalog.activate("named")
 
     assert dict(skill.contracts) == {}
-    assert [each.rule for each in skill.diagnostics if each.rule == "contract-invalid"] == ["contract-invalid"]
-    assert "mode\\u202e" in next(each.message for each in skill.diagnostics if each.rule == "contract-invalid")
+    assert [
+        each.rule for each in skill.diagnostics if each.rule == "contract-invalid"
+    ] == ["contract-invalid"]
+    assert "mode\\u202e" in next(
+        each.message for each in skill.diagnostics if each.rule == "contract-invalid"
+    )
     assert "named" not in runtime.callable_names()
     assert {"hostile", "derived/run"} <= set(runtime.callable_names())
 
@@ -309,6 +395,8 @@ def test_hidden_text_of_contracts_and_files_is_a_diagnostic(root: Path) -> None:
     """What is removed is reported, wherever it was."""
     skill = discover(root).activate("hostile")
 
-    found = {each.rule: each.message for each in skill.diagnostics if "hidden" in each.rule}
+    found = {
+        each.rule: each.message for each in skill.diagnostics if "hidden" in each.rule
+    }
 
     assert "hidden-characters" in found

@@ -38,7 +38,22 @@ NAMES = [
     "x\ud800",
 ]
 KEYS = ["a", "b", "x", "name", "arguments", "self", "config", "query", "question"]
-VALUES = [None, True, 0, 1.5, 10**30, -(2**70), "", "5", "{", "\ud800", "add", "power", float("inf"), "a" * 300]
+VALUES = [
+    None,
+    True,
+    0,
+    1.5,
+    10**30,
+    -(2**70),
+    "",
+    "5",
+    "{",
+    "\ud800",
+    "add",
+    "power",
+    float("inf"),
+    "a" * 300,
+]
 BROKEN = ['{"a": 1', '{"a": 1,}', "", "null", "[]", "a=1", '{"a": 1}{"a": 2}', "\x00"]
 
 
@@ -69,26 +84,52 @@ def host(x: int) -> str:
 class StreamingModel(ScriptedChatModel):
     """Sends each call in two pieces, as providers do."""
 
-    def _stream(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+    def _stream(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> Iterator[ChatGenerationChunk]:
         message: Any = self._generate(messages).generations[0].message
         if not (message.tool_calls or message.invalid_tool_calls):
             yield ChatGenerationChunk(message=AIMessageChunk(message.content))
-        for number, call in enumerate([*message.tool_calls, *message.invalid_tool_calls]):
-            text = call["args"] if isinstance(call["args"], str) else json.dumps(call["args"])
-            for name, piece in ((call["name"], text[: len(text) // 2]), (None, text[len(text) // 2 :])):
-                part: Any = {"name": name, "args": piece, "id": name and call["id"], "index": number}
-                yield ChatGenerationChunk(message=AIMessageChunk("", tool_call_chunks=[part]))
+        for number, call in enumerate(
+            [*message.tool_calls, *message.invalid_tool_calls]
+        ):
+            text = (
+                call["args"]
+                if isinstance(call["args"], str)
+                else json.dumps(call["args"])
+            )
+            for name, piece in (
+                (call["name"], text[: len(text) // 2]),
+                (None, text[len(text) // 2 :]),
+            ):
+                part: Any = {
+                    "name": name,
+                    "args": piece,
+                    "id": name and call["id"],
+                    "index": number,
+                }
+                yield ChatGenerationChunk(
+                    message=AIMessageChunk("", tool_call_chunks=[part])
+                )
 
 
 def hostile_turn(chosen: random.Random, count: int) -> AIMessage:
     """A message with *count* calls: unknown names, shared and missing ids, values of every kind, broken JSON."""
     turn = AIMessage("")
     for _ in range(count):
-        call: Any = {"name": chosen.choice(NAMES), "id": chosen.choice([None, "", "1", "2", "3"])}
+        call: Any = {
+            "name": chosen.choice(NAMES),
+            "id": chosen.choice([None, "", "1", "2", "3"]),
+        }
         if chosen.random() < 0.3:
-            turn.invalid_tool_calls.append({**call, "args": chosen.choice(BROKEN), "error": None})
+            turn.invalid_tool_calls.append(
+                {**call, "args": chosen.choice(BROKEN), "error": None}
+            )
         else:
-            arguments = {chosen.choice(KEYS): chosen.choice(VALUES) for _ in range(chosen.randrange(4))}
+            arguments = {
+                chosen.choice(KEYS): chosen.choice(VALUES)
+                for _ in range(chosen.randrange(4))
+            }
             turn.tool_calls.append({**call, "args": arguments, "type": "tool_call"})
     return turn
 
@@ -112,56 +153,91 @@ def run_to_end(agent: Any, kind: str) -> list[Any]:
 @pytest.mark.parametrize("kind", ["invoke", "async", "stream"])
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.one_in(3)
-def test_each_call_of_a_thread_with_checkpoints_is_answered_once(seed: int, kind: str, tools: Any) -> None:
+def test_each_call_of_a_thread_with_checkpoints_is_answered_once(
+    seed: int, kind: str, tools: Any
+) -> None:
     """Whatever the model sends, the checkpointer can store it, and a refusal is an envelope with a next step."""
     chosen = random.Random(f"{seed} {kind} {tools}")
     turns = [hostile_turn(chosen, 12), hostile_turn(chosen, 12)]
-    model = (StreamingModel if kind == "stream" else ScriptedChatModel)(replies=[*turns, AIMessage("Done.")])
-    middleware = SkillMiddleware(SkillRuntime(functions=[add, power, ask]), tools=tools, catch_errors=True)
-    agent = create_agent(model, [enforce(host)], middleware=[middleware], checkpointer=InMemorySaver())
+    model = (StreamingModel if kind == "stream" else ScriptedChatModel)(
+        replies=[*turns, AIMessage("Done.")]
+    )
+    middleware = SkillMiddleware(
+        SkillRuntime(functions=[add, power, ask]), tools=tools, catch_errors=True
+    )
+    agent = create_agent(
+        model, [enforce(host)], middleware=[middleware], checkpointer=InMemorySaver()
+    )
 
     messages = run_to_end(agent, kind)
 
-    asked = [call["id"] for each in messages if isinstance(each, AIMessage) for call in each.tool_calls]
+    asked = [
+        call["id"]
+        for each in messages
+        if isinstance(each, AIMessage)
+        for call in each.tool_calls
+    ]
     answers = [each for each in messages if isinstance(each, ToolMessage)]
     assert messages[-1].content == "Done."
     assert len(asked) == 24
     assert sorted(asked) == sorted(answer.tool_call_id for answer in answers)
     for answer in answers:
         if answer.status == "error":
-            assert all(error["code"] and error["suggested_action"] for error in json.loads(answer.text)["errors"])
+            assert all(
+                error["code"] and error["suggested_action"]
+                for error in json.loads(answer.text)["errors"]
+            )
 
 
 def test_a_rejected_broken_call_has_one_answer() -> None:
     """LangChain's middleware for approval answers a call that is answered already; providers reject a second answer."""
     broken: Any = {"name": "call_skill", "args": "{'a", "id": "1", "error": None}
-    model = ScriptedChatModel(replies=[AIMessage("", invalid_tool_calls=[broken]), AIMessage("Done.")])
+    model = ScriptedChatModel(
+        replies=[AIMessage("", invalid_tool_calls=[broken]), AIMessage("Done.")]
+    )
     asking = HumanInTheLoopMiddleware(interrupt_on={"call_skill": True})
     agent = create_agent(
-        model, middleware=[asking, SkillMiddleware(SkillRuntime(functions=[add]))], checkpointer=InMemorySaver()
+        model,
+        middleware=[asking, SkillMiddleware(SkillRuntime(functions=[add]))],
+        checkpointer=InMemorySaver(),
     )
 
     assert agent.invoke(ASKED, THREAD)["__interrupt__"]
-    state = agent.invoke(Command(resume={"decisions": [{"type": "reject", "message": "No."}]}), THREAD)
+    state = agent.invoke(
+        Command(resume={"decisions": [{"type": "reject", "message": "No."}]}), THREAD
+    )
 
-    sent = [message for message in model.received[-1] if isinstance(message, ToolMessage)]
-    kept = [message for message in state["messages"] if isinstance(message, ToolMessage)]
+    sent = [
+        message for message in model.received[-1] if isinstance(message, ToolMessage)
+    ]
+    kept = [
+        message for message in state["messages"] if isinstance(message, ToolMessage)
+    ]
     assert [message.tool_call_id for message in sent] == ["1"]
-    assert [(message.tool_call_id, "No." in message.text) for message in kept] == [("1", True)]
+    assert [(message.tool_call_id, "No." in message.text) for message in kept] == [
+        ("1", True)
+    ]
     assert state["messages"][-1].content == "Done."
 
 
 def test_a_number_of_more_than_64_bits_reaches_the_skill() -> None:
     """The message stores it as text, and the contract reads it back as the number."""
-    call = call_message(("call_skill", {"name": "add", "arguments": {"a": 10**30, "b": 1}}))
+    call = call_message(
+        ("call_skill", {"name": "add", "arguments": {"a": 10**30, "b": 1}})
+    )
     middleware = SkillMiddleware(SkillRuntime(functions=[add]))
     agent = create_agent(
-        ScriptedChatModel(replies=[call, AIMessage("Done.")]), middleware=[middleware], checkpointer=InMemorySaver()
+        ScriptedChatModel(replies=[call, AIMessage("Done.")]),
+        middleware=[middleware],
+        checkpointer=InMemorySaver(),
     )
 
     messages = agent.invoke(ASKED, THREAD)["messages"]
 
-    assert json.loads(messages[2].text)["data"] == 1_000_000_000_000_000_000_000_000_000_001
+    assert (
+        json.loads(messages[2].text)["data"]
+        == 1_000_000_000_000_000_000_000_000_000_001
+    )
     assert messages[2].artifact.data == "1000000000000000000000000000001"
 
 
@@ -170,7 +246,9 @@ def test_a_tool_of_the_host_with_the_name_of_ours_is_refused(name: str) -> None:
     """`create_agent` would keep one of the two without a word."""
     own = host.model_copy(update={"name": name})
     model = ScriptedChatModel(replies=[AIMessage("Done.")])
-    agent = create_agent(model, [own], middleware=[SkillMiddleware(SkillRuntime(functions=[add]))])
+    agent = create_agent(
+        model, [own], middleware=[SkillMiddleware(SkillRuntime(functions=[add]))]
+    )
 
     with pytest.raises(ValueError, match=f"the agent has a tool named '{name}'"):
         agent.invoke(ASKED)

@@ -39,17 +39,31 @@ def make_png(width: int = 2) -> bytes:
     """Return a grey image."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data))
+            + kind
+            + data
+            + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     rows = (b"\0" + b"\x80" * width) * width
     head = struct.pack(">IIBBBBB", width, width, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
 
 
 PNG = make_png()
 ENCODED = base64.b64encode(PNG).decode()
 URL = f"data:image/png;base64,{ENCODED}"
-CONTRACT = {"description": "Draw", "input": {"type": "object"}, "run": {"script": "scripts/draw.py"}}
+CONTRACT = {
+    "description": "Draw",
+    "input": {"type": "object"},
+    "run": {"script": "scripts/draw.py"},
+}
 SCRIPT = f"""
 import base64, json
 for name in ("chart.png", "notes.txt"):
@@ -70,7 +84,11 @@ def make_runtime(tmp_path: Path, logo: bytes = PNG, **options: Any) -> SkillRunt
     directory = write_skill_files(tmp_path / "skills", "draw", "Draws charts", files)
     (directory / "assets").mkdir()
     (directory / "assets" / "logo.png").write_bytes(logo)
-    return SkillRuntime(discover(tmp_path / "skills", trusted=True), workspace=tmp_path / "files", **options)
+    return SkillRuntime(
+        discover(tmp_path / "skills", trusted=True),
+        workspace=tmp_path / "files",
+        **options,
+    )
 
 
 READ = {"name": "draw", "path": "assets/logo.png"}
@@ -84,15 +102,23 @@ def run_agent(runtime: SkillRuntime, profiles: list[Any]) -> list[list[Any]]:
     messages: list[Any] = [HumanMessage("Please.")]
     sent: list[Any] = []
     for profile in profiles:
-        replies = [call_message(call) for call in calls if sent == []] + [AIMessage("Done.")]
+        replies = [call_message(call) for call in calls if sent == []] + [
+            AIMessage("Done.")
+        ]
         model = ScriptedChatModel(replies=replies, profile=profile)
-        messages = create_agent(model, middleware=[middleware]).invoke({"messages": messages})["messages"]
+        messages = create_agent(model, middleware=[middleware]).invoke(
+            {"messages": messages}
+        )["messages"]
         messages = [*messages, HumanMessage("And?")]
-        sent = [each.content for each in model.received[-1] if isinstance(each, ToolMessage)]
+        sent = [
+            each.content for each in model.received[-1] if isinstance(each, ToolMessage)
+        ]
     return sent[1:]
 
 
-def test_a_model_whose_profile_says_so_gets_images_as_content_blocks(runtime: SkillRuntime) -> None:
+def test_a_model_whose_profile_says_so_gets_images_as_content_blocks(
+    runtime: SkillRuntime,
+) -> None:
     """LangChain's ``ModelProfile`` says ``image_tool_message`` of a model."""
     chart, logo = run_agent(runtime, [{"image_tool_message": True}])
 
@@ -112,7 +138,9 @@ def test_any_other_model_reads_the_path(runtime: SkillRuntime, profile: Any) -> 
     assert "An image (image/png, " in logo
 
 
-def test_a_model_that_follows_another_in_a_conversation_gets_what_it_takes(runtime: SkillRuntime) -> None:
+def test_a_model_that_follows_another_in_a_conversation_gets_what_it_takes(
+    runtime: SkillRuntime,
+) -> None:
     """A fallback model would refuse the images that the first one was shown."""
     chart, logo = run_agent(runtime, [{"image_tool_message": True}, None])
 
@@ -125,13 +153,20 @@ def test_a_toolkit_shows_images_where_the_host_says_so(runtime: SkillRuntime) ->
 
     def answers(**options: Any) -> list[ToolMessage]:
         toolkit = SkillToolkit(runtime, **options)
-        return [each for each in toolkit.answer(call_message(*BOTH)) if isinstance(each, ToolMessage)]
+        return [
+            each
+            for each in toolkit.answer(call_message(*BOTH))
+            if isinstance(each, ToolMessage)
+        ]
 
     shown, silent = answers(images=True), answers()
 
     assert [len(each.content_blocks) for each in shown] == [2, 2]
     assert [type(each.content) for each in silent] == [str, str]
-    assert {file["path"] for file in silent[0].artifact.metadata["files"]} == {"chart.png", "notes.txt"}
+    assert {file["path"] for file in silent[0].artifact.metadata["files"]} == {
+        "chart.png",
+        "notes.txt",
+    }
 
 
 def by_hand(runtime: SkillRuntime, make: Callable[[Any, Any], Any]) -> list[Any]:
@@ -141,18 +176,40 @@ def by_hand(runtime: SkillRuntime, make: Callable[[Any, Any], Any]) -> list[Any]
     return [make(response, tools.session.images(response)) for response in responses]
 
 
-def test_loops_by_hand_show_images_as_each_provider_documents(runtime: SkillRuntime) -> None:
+def test_loops_by_hand_show_images_as_each_provider_documents(
+    runtime: SkillRuntime,
+) -> None:
     """OpenAI's responses, Anthropic and Gemini take them in a tool's answer; chat completions do not."""
-    responses = by_hand(runtime, lambda r, images: to_openai_result(r, "1", api="responses", images=images)["output"])
-    chat = by_hand(runtime, lambda r, images: to_openai_result(r, "1", images=images)["content"])
-    anthropic = by_hand(runtime, lambda r, images: to_anthropic_result(r, "1", images=images)["content"])
-    gemini = by_hand(runtime, lambda r, images: to_gemini_result(r, "draw", images=images)["function_response"])
+    responses = by_hand(
+        runtime,
+        lambda r, images: to_openai_result(r, "1", api="responses", images=images)[
+            "output"
+        ],
+    )
+    chat = by_hand(
+        runtime, lambda r, images: to_openai_result(r, "1", images=images)["content"]
+    )
+    anthropic = by_hand(
+        runtime, lambda r, images: to_anthropic_result(r, "1", images=images)["content"]
+    )
+    gemini = by_hand(
+        runtime,
+        lambda r, images: to_gemini_result(r, "draw", images=images)[
+            "function_response"
+        ],
+    )
 
     source = {"type": "base64", "media_type": "image/png", "data": ENCODED}
-    assert [each[1:] for each in responses] == [[{"type": "input_image", "image_url": URL}]] * 2
+    assert [each[1:] for each in responses] == [
+        [{"type": "input_image", "image_url": URL}]
+    ] * 2
     assert [type(each) for each in chat] == [str, str]
-    assert [each[1:] for each in anthropic] == [[{"type": "image", "source": source}]] * 2
-    assert [each["parts"] for each in gemini] == [[{"inline_data": {"mime_type": "image/png", "data": PNG}}]] * 2
+    assert [each[1:] for each in anthropic] == [
+        [{"type": "image", "source": source}]
+    ] * 2
+    assert [each["parts"] for each in gemini] == [
+        [{"inline_data": {"mime_type": "image/png", "data": PNG}}]
+    ] * 2
 
 
 def test_a_client_of_mcp_gets_image_content(runtime: SkillRuntime) -> None:
@@ -162,7 +219,10 @@ def test_a_client_of_mcp_gets_image_content(runtime: SkillRuntime) -> None:
 
     async def run() -> list[Any]:
         async with mcp.Client(to_server(runtime)) as client:
-            return [(await client.call_tool(name, arguments)).content for name, arguments in BOTH]
+            return [
+                (await client.call_tool(name, arguments)).content
+                for name, arguments in BOTH
+            ]
 
     for content in anyio.run(run):
         (image,) = [part for part in content if part.type == "image"]
@@ -173,7 +233,12 @@ def test_pydantic_ai_gets_binary_content(runtime: SkillRuntime) -> None:
     """The framework sends it as each model takes it."""
     pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
     from pydantic_ai import Agent, BinaryContent
-    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+    from pydantic_ai.messages import (
+        ModelResponse,
+        TextPart,
+        ToolCallPart,
+        ToolReturnPart,
+    )
     from pydantic_ai.models.function import FunctionModel
 
     from skillruntime.adapters.pydantic_ai import SkillToolset
@@ -181,13 +246,20 @@ def test_pydantic_ai_gets_binary_content(runtime: SkillRuntime) -> None:
     def reply(messages: list[Any], info: Any) -> ModelResponse:
         if any(isinstance(message, ModelResponse) for message in messages):
             return ModelResponse([TextPart("Done.")])
-        return ModelResponse([ToolCallPart(name, arguments) for name, arguments in BOTH])
+        return ModelResponse(
+            [ToolCallPart(name, arguments) for name, arguments in BOTH]
+        )
 
-    result = anyio.run(Agent(FunctionModel(reply), toolsets=[SkillToolset(runtime)]).run, "Please.")
+    result = anyio.run(
+        Agent(FunctionModel(reply), toolsets=[SkillToolset(runtime)]).run, "Please."
+    )
 
     parts = [part for message in result.all_messages() for part in message.parts]
     returned = [part.content for part in parts if isinstance(part, ToolReturnPart)]
-    assert [[each.data for each in content if isinstance(each, BinaryContent)] for content in returned] == [[PNG]] * 2
+    assert [
+        [each.data for each in content if isinstance(each, BinaryContent)]
+        for content in returned
+    ] == [[PNG]] * 2
 
 
 def test_openai_agents_get_image_outputs(runtime: SkillRuntime) -> None:
@@ -201,12 +273,16 @@ def test_openai_agents_get_image_outputs(runtime: SkillRuntime) -> None:
     tools = {tool.name: tool for tool in SkillToolset(runtime).tools}
     for name, arguments in BOTH:
         output = anyio.run(tools[name].on_invoke_tool, None, json.dumps(arguments))
-        call = ResponseFunctionToolCall(arguments="{}", call_id="1", name=name, type="function_call")
+        call = ResponseFunctionToolCall(
+            arguments="{}", call_id="1", name=name, type="function_call"
+        )
         item = ItemHelpers.tool_call_output_item(call, output)
         assert item["output"][1:] == [{"type": "input_image", "image_url": URL}]
 
 
-def test_the_agent_development_kit_puts_images_beside_the_answer(runtime: SkillRuntime) -> None:
+def test_the_agent_development_kit_puts_images_beside_the_answer(
+    runtime: SkillRuntime,
+) -> None:
     """Where the host says that the model takes them: Gemini does since 3."""
     pytest.importorskip("google.adk", reason="google-adk is not installed")
     from google.adk.agents import Agent
@@ -217,18 +293,32 @@ def test_the_agent_development_kit_puts_images_beside_the_answer(runtime: SkillR
     from skillruntime.adapters.adk import SkillToolset
 
     class Model(BaseLlm):
-        async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
-            answers = [part.function_response for part in llm_request.contents[-1].parts if part.function_response]
+        async def generate_content_async(
+            self, llm_request: Any, stream: bool = False
+        ) -> Any:
+            answers = [
+                part.function_response
+                for part in llm_request.contents[-1].parts
+                if part.function_response
+            ]
             received.extend(answers)
-            calls = [types.Part(function_call=types.FunctionCall(name=name, args=args)) for name, args in BOTH]
+            calls = [
+                types.Part(function_call=types.FunctionCall(name=name, args=args))
+                for name, args in BOTH
+            ]
             parts = [types.Part(text="Done.")] if answers else calls
             yield LlmResponse(content=types.Content(role="model", parts=parts))
 
     async def run(**options: Any) -> list[Any]:
         received.clear()
-        agent = Agent(name="a", model=Model(model="m"), tools=[SkillToolset(runtime, **options)])
+        agent = Agent(
+            name="a", model=Model(model="m"), tools=[SkillToolset(runtime, **options)]
+        )
         await InMemoryRunner(agent=agent).run_debug("Please.", quiet=True)
-        return [[each.inline_data.data for each in answer.parts or []] for answer in received]
+        return [
+            [each.inline_data.data for each in answer.parts or []]
+            for answer in received
+        ]
 
     received: list[Any] = []
     assert anyio.run(lambda: run(images=True)) == [[PNG], [PNG]]
@@ -236,7 +326,9 @@ def test_the_agent_development_kit_puts_images_beside_the_answer(runtime: SkillR
 
 
 @pytest.mark.parametrize(
-    ("limit", "shown"), [(0, 0), (len(PNG) - 1, 0), (len(PNG), 1), (2 * len(PNG), 1)], ids=["0", "less", "one", "two"]
+    ("limit", "shown"),
+    [(0, 0), (len(PNG) - 1, 0), (len(PNG), 1), (2 * len(PNG), 1)],
+    ids=["0", "less", "one", "two"],
 )
 def test_images_are_limited(tmp_path: Path, limit: int, shown: int) -> None:
     """`SkillRuntime(image_bytes=...)`; what is larger stays a path."""
@@ -262,7 +354,11 @@ def test_all_images_of_an_answer_share_the_limit(tmp_path: Path) -> None:
     assert [image.path for image in session.images(response)] == ["a.png"]
 
 
-@pytest.mark.parametrize("logo", [PNG[:-1], b"<svg/>" + PNG, b"plain text", b""], ids=["cut", "other", "text", "empty"])
+@pytest.mark.parametrize(
+    "logo",
+    [PNG[:-1], b"<svg/>" + PNG, b"plain text", b""],
+    ids=["cut", "other", "text", "empty"],
+)
 def test_only_whole_images_are_shown(tmp_path: Path, logo: bytes) -> None:
     """Providers refuse a whole request for one image that they cannot read, and each later one of the conversation."""
     runtime = make_runtime(tmp_path, logo)
@@ -276,13 +372,13 @@ def test_an_image_is_known_by_its_bytes() -> None:
     """A JPEG that is named .png would be refused as such."""
     webp = b"RIFF" + (4).to_bytes(4, "little") + b"WEBP"
 
-    assert [image_type(each) for each in (PNG, b"\xff\xd8\xff..\xff\xd9", b"GIF89a;", webp)] == [
-        "image/png",
-        "image/jpeg",
-        "image/gif",
-        "image/webp",
-    ]
-    assert [image_type(each) for each in (PNG[:-1], b"\xff\xd8\xff..", webp + b".", b"", b"text")] == [None] * 5
+    assert [
+        image_type(each) for each in (PNG, b"\xff\xd8\xff..\xff\xd9", b"GIF89a;", webp)
+    ] == ["image/png", "image/jpeg", "image/gif", "image/webp"]
+    assert [
+        image_type(each)
+        for each in (PNG[:-1], b"\xff\xd8\xff..", webp + b".", b"", b"text")
+    ] == [None] * 5
 
 
 def test_a_link_to_an_image_is_not_followed(tmp_path: Path) -> None:

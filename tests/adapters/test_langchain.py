@@ -52,16 +52,28 @@ def runtime() -> SkillRuntime:
 
 def tool_call(arguments: Any, **fields: Any) -> dict[str, Any]:
     """A tool call as LangGraph hands it over."""
-    return {"name": "add", "args": arguments, "id": "call_1", "type": "tool_call", **fields}
+    return {
+        "name": "add",
+        "args": arguments,
+        "id": "call_1",
+        "type": "tool_call",
+        **fields,
+    }
 
 
-def test_a_success_is_the_envelope_with_the_response_beside_it(runtime: SkillRuntime) -> None:
+def test_a_success_is_the_envelope_with_the_response_beside_it(
+    runtime: SkillRuntime,
+) -> None:
     """Content is compact JSON, the artifact the `SkillResponse`; the model reads the repairs."""
     message = SkillTool(runtime, "add").invoke(tool_call({"numbers": ["1", 2]}))
 
     assert isinstance(message, ToolMessage)
     envelope = json.loads(message.content)
-    assert (message.status, message.name, message.tool_call_id) == ("success", "add", "call_1")
+    assert (message.status, message.name, message.tool_call_id) == (
+        "success",
+        "add",
+        "call_1",
+    )
     assert envelope["data"] == {"sum": 3, "label": "sum"}
     assert envelope["metadata"]["repairs"][0]["path"] == "/numbers/0"
     assert isinstance(message.artifact, SkillResponse)
@@ -74,7 +86,11 @@ def test_a_failure_is_an_error_message_with_the_envelope(runtime: SkillRuntime) 
 
     assert isinstance(message, ToolMessage)
     envelope = json.loads(message.content)
-    assert (message.status, message.tool_call_id, message.name) == ("error", "call_1", "add")
+    assert (message.status, message.tool_call_id, message.name) == (
+        "error",
+        "call_1",
+        "add",
+    )
     assert envelope["errors"][0]["code"] == "MISSING_REQUIRED_PARAM"
     assert envelope["errors"][0]["suggested_action"]
     assert message.artifact.errors[0].code == "MISSING_REQUIRED_PARAM"
@@ -90,7 +106,12 @@ def test_arguments_alone_give_the_content_alone(runtime: SkillRuntime) -> None:
 
 def test_raw_text_is_taken_as_the_models_arguments(runtime: SkillRuntime) -> None:
     """LangChain refuses text for a tool with a JSON Schema; here its syntax is repaired."""
-    assert json.loads(SkillTool(runtime, "add").invoke("{'numbers': [1, 2],}"))["data"]["sum"] == 3
+    assert (
+        json.loads(SkillTool(runtime, "add").invoke("{'numbers': [1, 2],}"))["data"][
+            "sum"
+        ]
+        == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,14 +143,21 @@ def test_a_call_of_any_shape_raises_nothing(runtime: SkillRuntime, call: Any) ->
         assert json.loads(content)["status"] in ("success", "failed")
 
 
-def test_a_tool_call_without_an_id_is_answered_by_a_message(runtime: SkillRuntime) -> None:
+def test_a_tool_call_without_an_id_is_answered_by_a_message(
+    runtime: SkillRuntime,
+) -> None:
     """Some providers send none; LangGraph takes nothing but a message."""
-    assert isinstance(SkillTool(runtime, "add").invoke(tool_call({"numbers": [1]}, id=None)), ToolMessage)
+    assert isinstance(
+        SkillTool(runtime, "add").invoke(tool_call({"numbers": [1]}, id=None)),
+        ToolMessage,
+    )
 
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -139,7 +167,9 @@ json_values = st.recursive(
 def test_no_arguments_at_all_raise(arguments: Any) -> None:
     """Any arguments of a tool call are answered by a message with an envelope."""
     runtime = SkillRuntime()
-    runtime.implements("add", contract=Contract.from_dict(CONTRACT))(lambda given: {"sum": 0})
+    runtime.implements("add", contract=Contract.from_dict(CONTRACT))(
+        lambda given: {"sum": 0}
+    )
 
     message = SkillTool(runtime, "add").invoke(tool_call(arguments))
 
@@ -149,10 +179,24 @@ def test_no_arguments_at_all_raise(arguments: Any) -> None:
 
 def test_arguments_with_the_names_of_the_machinery_arrive_intact() -> None:
     """LangChain itself would swallow these, or raise on them."""
-    names = ["self", "config", "run_manager", "callbacks", "tool_input", "tool_call_id", "args", "kwargs"]
+    names = [
+        "self",
+        "config",
+        "run_manager",
+        "callbacks",
+        "tool_input",
+        "tool_call_id",
+        "args",
+        "kwargs",
+    ]
     runtime = SkillRuntime()
-    schema = {"properties": {name: {"type": "string"} for name in names}, "additionalProperties": False}
-    runtime.implements("echo", contract=Contract.from_dict({"input": schema}))(lambda arguments: arguments)
+    schema = {
+        "properties": {name: {"type": "string"} for name in names},
+        "additionalProperties": False,
+    }
+    runtime.implements("echo", contract=Contract.from_dict({"input": schema}))(
+        lambda arguments: arguments
+    )
     sent = {name: name.upper() for name in names}
     seen = Recorder()
     tool = SkillTool(runtime, "echo")
@@ -170,7 +214,9 @@ class Recorder(BaseCallbackHandler):
     def __init__(self) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
 
-    def on_tool_start(self, serialized: dict[str, Any], input_str: str, **kwargs: Any) -> None:
+    def on_tool_start(
+        self, serialized: dict[str, Any], input_str: str, **kwargs: Any
+    ) -> None:
         """Remember a start."""
         self.events.append(("start", {**serialized, **kwargs}))
 
@@ -188,7 +234,12 @@ def test_callbacks_tags_and_metadata_work(runtime: SkillRuntime) -> None:
     seen = Recorder()
     tool = SkillTool(runtime, "add", tags=["ours"], metadata={"team": "adapters"})
     run_id = uuid4()
-    config: RunnableConfig = {"callbacks": [seen], "tags": ["call"], "run_id": run_id, "run_name": "adding"}
+    config: RunnableConfig = {
+        "callbacks": [seen],
+        "tags": ["call"],
+        "run_id": run_id,
+        "run_name": "adding",
+    }
 
     tool.invoke(tool_call({"numbers": "x"}), config)
 
@@ -201,7 +252,9 @@ def test_callbacks_tags_and_metadata_work(runtime: SkillRuntime) -> None:
     assert ended["output"].status == "error"
 
 
-def test_the_context_carries_the_config_and_children_are_children(runtime: SkillRuntime) -> None:
+def test_the_context_carries_the_config_and_children_are_children(
+    runtime: SkillRuntime,
+) -> None:
     """What a skill's function runs inside belongs to the tool's run, and sees its configuration."""
     seen = Recorder()
     chains: list[Any] = []
@@ -216,7 +269,10 @@ def test_the_context_carries_the_config_and_children_are_children(runtime: Skill
         contexts.append(context)
         return RunnableLambda(lambda number: number + 1).invoke(1)
 
-    config: RunnableConfig = {"callbacks": [seen, Chains()], "configurable": {"user": "ada"}}
+    config: RunnableConfig = {
+        "callbacks": [seen, Chains()],
+        "configurable": {"user": "ada"},
+    }
     message = SkillTool(runtime, "nest").invoke(tool_call({}), config)
 
     assert message.artifact.data == 2
@@ -241,7 +297,9 @@ def test_a_family_error_keeps_its_code_and_a_bug_says_its_type_alone(
     busy_message = SkillTool(runtime, "busy").invoke(tool_call({}))
     broken_message = SkillTool(runtime, "broken").invoke(tool_call({}))
 
-    assert json.loads(busy_message.content)["errors"][0]["details"] == {"retry_after_seconds": 5}
+    assert json.loads(busy_message.content)["errors"][0]["details"] == {
+        "retry_after_seconds": 5
+    }
     assert "INTERNAL_ERROR" in broken_message.content
     assert "KeyError" in broken_message.content
     assert "secret" not in broken_message.content
@@ -252,7 +310,9 @@ def test_a_result_that_is_not_json_is_reported_as_such(runtime: SkillRuntime) ->
     """A circular structure cannot be written; the model learns that the skill is at fault."""
     circle: list[Any] = []
     circle.append(circle)
-    runtime.implements("circle", contract=Contract.from_dict({}))(lambda arguments: circle)
+    runtime.implements("circle", contract=Contract.from_dict({}))(
+        lambda arguments: circle
+    )
 
     message = SkillTool(runtime, "circle").invoke(tool_call({}))
 

@@ -12,7 +12,9 @@ from skillruntime.adapters.local_port import guarded
 KNOWN = {b"host": b"127.0.0.1:8401", b"authorization": b"Bearer t"}
 
 
-def ask(headers: dict[bytes, bytes], token: str | None = "t") -> tuple[int, list[bytes]]:
+def ask(
+    headers: dict[bytes, bytes], token: str | None = "t"
+) -> tuple[int, list[bytes]]:
     """Send one request through the guard; return the status, and the names of the headers that were passed on."""
     seen: list[bytes] = []
     statuses: list[int] = []
@@ -29,7 +31,9 @@ def ask(headers: dict[bytes, bytes], token: str | None = "t") -> tuple[int, list
             statuses.append(message["status"])
 
     async def main() -> None:
-        await guarded(app, token=token)({"type": "http", "headers": list(headers.items())}, receive, send)
+        await guarded(app, token=token)(
+            {"type": "http", "headers": list(headers.items())}, receive, send
+        )
 
     anyio.run(main)
     return statuses[0], seen
@@ -50,7 +54,9 @@ def ask(headers: dict[bytes, bytes], token: str | None = "t") -> tuple[int, list
         ({b"origin": b"http://localhost:8401"}, 200),
     ],
 )
-def test_the_port_is_for_programs_of_this_machine(changes: dict[bytes, bytes], status: int) -> None:
+def test_the_port_is_for_programs_of_this_machine(
+    changes: dict[bytes, bytes], status: int
+) -> None:
     """2025-11-25, "Security Warning": a web page cannot use it under any host name, nor a program without the token."""
     assert ask({**KNOWN, **changes})[0] == status
 

@@ -38,21 +38,35 @@ async def in_memory(catalog: SkillCatalog, steps: Steps) -> Any:
 
 async def in_memory_legacy(catalog: SkillCatalog, steps: Steps) -> Any:
     """Join them by the protocol with a handshake."""
-    async with Client(adapter.to_server(SkillRuntime(catalog)), mode="legacy") as client:
+    async with Client(
+        adapter.to_server(SkillRuntime(catalog)), mode="legacy"
+    ) as client:
         return await steps(client)
 
 
 async def over_stdio(catalog: SkillCatalog, steps: Steps) -> Any:
     """Start the server as a process of its own."""
     arguments = ["-m", "skillruntime.adapters.mcp", catalog.roots[0].path]
-    async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
+    async with Client(
+        StdioServerParameters(command=sys.executable, args=arguments)
+    ) as client:
         return await steps(client)
 
 
 async def over_command(catalog: SkillCatalog, steps: Steps) -> Any:
     """Start the server as a user does: ``skillruntime serve --mcp``."""
-    arguments = ["-m", "skillruntime", "serve", "--mcp", "--trust", "--skills", catalog.roots[0].path]
-    async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
+    arguments = [
+        "-m",
+        "skillruntime",
+        "serve",
+        "--mcp",
+        "--trust",
+        "--skills",
+        catalog.roots[0].path,
+    ]
+    async with Client(
+        StdioServerParameters(command=sys.executable, args=arguments)
+    ) as client:
         return await steps(client)
 
 
@@ -61,10 +75,14 @@ async def over_http(catalog: SkillCatalog, steps: Steps) -> Any:
     uvicorn = pytest.importorskip("uvicorn")
     app = adapter.to_server(SkillRuntime(catalog)).streamable_http_app()
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", ws="none"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_level="error", lifespan="on", ws="none")
+    )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server._serve, [listening])
-        async with Client(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp") as client:
+        async with Client(
+            f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        ) as client:
             result = await steps(client)
         server.should_exit = True
     return result
@@ -74,8 +92,19 @@ async def over_http_command(catalog: SkillCatalog, steps: Steps) -> Any:
     """Serve as a user does: ``skillruntime serve --mcp --http``; a page on the web that names it is refused."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    arguments = ["serve", "--mcp", "--http", "--port", str(port), "--trust", "--skills", catalog.roots[0].path]
-    with subprocess.Popen([sys.executable, "-m", "skillruntime", *arguments], stderr=subprocess.PIPE) as process:
+    arguments = [
+        "serve",
+        "--mcp",
+        "--http",
+        "--port",
+        str(port),
+        "--trust",
+        "--skills",
+        catalog.roots[0].path,
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "skillruntime", *arguments], stderr=subprocess.PIPE
+    ) as process:
         try:
             assert process.stderr
             process.stderr.readline()
@@ -90,7 +119,8 @@ async def over_http_command(catalog: SkillCatalog, steps: Steps) -> Any:
                     result = await steps(client)
                 async with httpx2.AsyncClient() as other:
                     refused = await other.post(
-                        f"http://127.0.0.1:{port}/mcp", headers={"Origin": "http://evil.example"}
+                        f"http://127.0.0.1:{port}/mcp",
+                        headers={"Origin": "http://evil.example"},
                     )
                 assert refused.status_code == 403
         finally:
@@ -100,20 +130,32 @@ async def over_http_command(catalog: SkillCatalog, steps: Steps) -> Any:
 
 async def list_skills(client: Client) -> list[dict[str, Any]]:
     """Return the entries of ``skills/list``."""
-    request = types.Request[Any, Any](method="skills/list", params=types.PaginatedRequestParams())
+    request = types.Request[Any, Any](
+        method="skills/list", params=types.PaginatedRequestParams()
+    )
     return (await client.session.send_request(request, ListSkillsResult)).skills
 
 
 TODAY = pytest.mark.parametrize("way", [in_memory, over_stdio, over_http])
 WAYS = pytest.mark.parametrize(
-    "way", [in_memory, in_memory_legacy, over_stdio, over_command, over_http, over_http_command]
+    "way",
+    [
+        in_memory,
+        in_memory_legacy,
+        over_stdio,
+        over_command,
+        over_http,
+        over_http_command,
+    ],
 )
 
 
 @pytest.mark.processes
 @WAYS
 @pytest.mark.one_in(2)
-def test_a_callable_skill_is_a_tool_that_answers(counting: SkillCatalog, way: Any) -> None:
+def test_a_callable_skill_is_a_tool_that_answers(
+    counting: SkillCatalog, way: Any
+) -> None:
     """Listed with its schema, called with a repair, refused with the envelope: over every transport."""
 
     async def steps(client: Client) -> Any:
@@ -129,20 +171,28 @@ def test_a_callable_skill_is_a_tool_that_answers(counting: SkillCatalog, way: An
     assert tool.input_schema["required"] == ["text"]
     content = good.structured_content
     assert (good.is_error, content["letters"]) == (False, 3)
-    assert [repair["rule"] for repair in json.loads(good.content[0].text)["metadata"]["repairs"]] == ["key-name"]
+    assert [
+        repair["rule"]
+        for repair in json.loads(good.content[0].text)["metadata"]["repairs"]
+    ] == ["key-name"]
     assert bad.is_error
     assert json.loads(bad.content[0].text)["errors"][0]["suggested_action"]
 
 
 @pytest.mark.processes
 @TODAY
-def test_all_skills_are_served_by_the_skills_extension(counting: SkillCatalog, way: Any) -> None:
+def test_all_skills_are_served_by_the_skills_extension(
+    counting: SkillCatalog, way: Any
+) -> None:
     """Declared, listed, got, and read: each file has the digest and the size that its entry says."""
 
     async def steps(client: Client) -> Any:
         extensions = client.server_capabilities.extensions
         (entry,) = await list_skills(client)
-        read = [(each, await client.read_resource(each["uri"])) for each in entry["resources"]]
+        read = [
+            (each, await client.read_resource(each["uri"]))
+            for each in entry["resources"]
+        ]
         return extensions, entry, read
 
     extensions, entry, read = anyio.run(way, counting, steps)
@@ -150,7 +200,10 @@ def test_all_skills_are_served_by_the_skills_extension(counting: SkillCatalog, w
     assert extensions is not None
     assert "io.modelcontextprotocol/skills" in extensions
     assert entry["uri"] == "skill://counting/SKILL.md"
-    assert entry["frontmatter"] == {"name": "counting", "description": "Counts letters. Use when letters matter."}
+    assert entry["frontmatter"] == {
+        "name": "counting",
+        "description": "Counts letters. Use when letters matter.",
+    }
     assert [each["uri"].removeprefix("skill://counting/") for each, _ in read] == [
         "SKILL.md",
         "contract.json",
@@ -177,7 +230,9 @@ def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> No
 
     async def steps(client: Client) -> Any:
         loaded = await client.call_tool("load_skill", {"Name": "word-list"})
-        resource = await client.call_tool("read_skill_resource", {"name": "counting", "path": "references/rules.md"})
+        resource = await client.call_tool(
+            "read_skill_resource", {"name": "counting", "path": "references/rules.md"}
+        )
         return client.instructions, loaded, resource
 
     instructions, loaded, resource = anyio.run(way, counting.refresh(), steps)
@@ -202,16 +257,22 @@ def test_initialize_is_answered_without_the_runtime(counting: SkillCatalog) -> N
         "assert not [name for name in sys.modules if name.startswith(('skillruntime.runtime.', 'jsonschema'))]\n"
     )
 
-    subprocess.run([sys.executable, "-c", script, counting.roots[0].path], check=True, timeout=300)
+    subprocess.run(
+        [sys.executable, "-c", script, counting.roots[0].path], check=True, timeout=300
+    )
 
 
-def test_no_contract_is_read_before_tools_are_listed(counting: SkillCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_contract_is_read_before_tools_are_listed(
+    counting: SkillCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The answer to ``initialize`` waits for no schema."""
 
     def refuse(*arguments: Any) -> Any:
         raise AssertionError("a contract was read")
 
-    monkeypatch.setattr("skillruntime.catalog.contract_files.read_contract_files", refuse)
+    monkeypatch.setattr(
+        "skillruntime.catalog.contract_files.read_contract_files", refuse
+    )
 
     async def steps(client: Client) -> Any:
         return client.instructions
@@ -219,13 +280,20 @@ def test_no_contract_is_read_before_tools_are_listed(counting: SkillCatalog, mon
     assert "counting" in anyio.run(in_memory, counting, steps)
 
 
-def test_what_is_not_there_is_an_error_of_the_protocol(counting: SkillCatalog, tmp_path: Path) -> None:
+def test_what_is_not_there_is_an_error_of_the_protocol(
+    counting: SkillCatalog, tmp_path: Path
+) -> None:
     """Every form of such a request gets Invalid params; no path resolves outside a skill."""
     (tmp_path / "secret").write_text("secret")
 
     async def steps(client: Client) -> list[int]:
         codes = []
-        for uri in ("skill://nothing/SKILL.md", "skill://counting/../../secret", "skill://counting/x", "file:///etc"):
+        for uri in (
+            "skill://nothing/SKILL.md",
+            "skill://counting/../../secret",
+            "skill://counting/x",
+            "file:///etc",
+        ):
             with pytest.raises(MCPError) as caught:
                 await client.read_resource(uri)
             codes.append(caught.value.code)
@@ -237,7 +305,9 @@ def test_what_is_not_there_is_an_error_of_the_protocol(counting: SkillCatalog, t
 
 
 @pytest.mark.processes
-def test_the_bundled_skills_are_served_with_output_schemas(bundled: SkillCatalog) -> None:
+def test_the_bundled_skills_are_served_with_output_schemas(
+    bundled: SkillCatalog,
+) -> None:
     """The client itself checks structured content against them."""
 
     async def steps(client: Client) -> Any:
@@ -256,7 +326,11 @@ def test_the_bundled_skills_are_served_with_output_schemas(bundled: SkillCatalog
 def test_what_its_author_hides_is_not_served(counting: SkillCatalog) -> None:
     """It is not offered as a tool or as a skill."""
     path = Path(counting["counting"].path)
-    path.write_text(path.read_text().replace("---\nCall", "disable-model-invocation: true\n---\nCall"))
+    path.write_text(
+        path.read_text().replace(
+            "---\nCall", "disable-model-invocation: true\n---\nCall"
+        )
+    )
 
     async def steps(client: Client) -> Any:
         return (await client.list_tools()).tools, await list_skills(client)
@@ -269,7 +343,9 @@ def test_long_lists_come_whole(tmp_path: Path) -> None:
     for number in range(230):
         path = tmp_path / f"skill-{number:03}" / "SKILL.md"
         path.parent.mkdir()
-        path.write_text(f"---\nname: skill-{number:03}\ndescription: Number {number}.\n---\nDo it.\n")
+        path.write_text(
+            f"---\nname: skill-{number:03}\ndescription: Number {number}.\n---\nDo it.\n"
+        )
 
     entries = anyio.run(in_memory, discover(tmp_path), list_skills)
 
@@ -280,10 +356,14 @@ def test_a_person_starts_a_skill_by_a_prompt(counting: SkillCatalog) -> None:
     """With arguments; also one that its author hides from models, and none that is for models alone."""
     path = Path(counting["counting"].path)
     head = path.read_text().partition("---\nCall")[0]
-    path.write_text(f"{head}disable-model-invocation: true\n---\nCount $0 in $ARGUMENTS, $7.\n")
+    path.write_text(
+        f"{head}disable-model-invocation: true\n---\nCount $0 in $ARGUMENTS, $7.\n"
+    )
     other = path.parent.parent / "other" / "SKILL.md"
     other.parent.mkdir()
-    other.write_text("---\nname: other\ndescription: Other\nuser-invocable: false\n---\nBody\n")
+    other.write_text(
+        "---\nname: other\ndescription: Other\nuser-invocable: false\n---\nBody\n"
+    )
 
     async def steps(client: Client) -> Any:
         (prompt,) = (await client.list_prompts()).prompts
@@ -293,7 +373,9 @@ def test_a_person_starts_a_skill_by_a_prompt(counting: SkillCatalog) -> None:
 
     prompt, result = anyio.run(in_memory, counting.refresh(), steps)
 
-    assert [(each.name, each.required) for each in prompt.arguments] == [("arguments", False)]
+    assert [(each.name, each.required) for each in prompt.arguments] == [
+        ("arguments", False)
+    ]
     assert "Count a in a 'b c', $7." in result.messages[0].content.text
 
 
@@ -377,8 +459,12 @@ def test_a_servers_own_dates_are_the_servers_to_check() -> None:
         async with Client(server) as client:
             runtime = SkillRuntime()
             await adapter.import_tools(runtime, client, server="acme")
-            response = await runtime.call("acme/next_day", {"at": "2026-01-31T09:30:00"})
-            return response, runtime.contract("acme/next_day").to_dict()["input"]["properties"]["at"]
+            response = await runtime.call(
+                "acme/next_day", {"at": "2026-01-31T09:30:00"}
+            )
+            return response, runtime.contract("acme/next_day").to_dict()["input"][
+                "properties"
+            ]["at"]
 
     response, shown = anyio.run(run)
 

@@ -32,7 +32,9 @@ print(json.dumps(vars(parser.parse_args())))
 @pytest.fixture
 def skills(tmp_path: Path) -> Path:
     """A directory with one skill, whose author wrote a script and no contract."""
-    write_skill_files(tmp_path / "skills", "bakery", "Bakes", {"scripts/bake.py": SCRIPT})
+    write_skill_files(
+        tmp_path / "skills", "bakery", "Bakes", {"scripts/bake.py": SCRIPT}
+    )
     return tmp_path / "skills"
 
 
@@ -47,7 +49,9 @@ def joined(runtime: SkillRuntime, steps: Callable[[Client], Awaitable[Any]]) -> 
 
 
 @pytest.mark.processes
-def test_a_derived_tool_is_listed_with_its_schema_and_called_under_it(skills: Path, tmp_path: Path) -> None:
+def test_a_derived_tool_is_listed_with_its_schema_and_called_under_it(
+    skills: Path, tmp_path: Path
+) -> None:
     """A malformed argument is repaired, a wrong choice is refused before anything runs."""
 
     async def steps(client: Client) -> Any:
@@ -82,7 +86,9 @@ def test_without_deriving_no_tool_is_listed(skills: Path) -> None:
     async def steps(client: Client) -> Any:
         return [tool.name for tool in (await client.list_tools()).tools]
 
-    names = joined(SkillRuntime(discover(skills, trusted=True, derive_contracts=False)), steps)
+    names = joined(
+        SkillRuntime(discover(skills, trusted=True, derive_contracts=False)), steps
+    )
     assert names == ["load_skill", "read_skill_resource"]
 
 

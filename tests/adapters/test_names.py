@@ -59,7 +59,14 @@ FILES = {
     "pdf-processing/fill-form": "scripts/fill_form.py",
 }
 UNCERTAIN = [
-    *("Secret-Notes", "PDF-Tools.Merge", "reportt-1", "report1.1", "extract-form-field-info", "digest.py"),
+    *(
+        "Secret-Notes",
+        "PDF-Tools.Merge",
+        "reportt-1",
+        "report1.1",
+        "extract-form-field-info",
+        "digest.py",
+    ),
     *(
         "pdf",
         "unit_converter/merge",
@@ -69,7 +76,11 @@ UNCERTAIN = [
         "pdf-tools/scripts/merge.py",
     ),
 ]
-NOTED = {"type": "object", "additionalProperties": False, "properties": {"number": {"type": "integer"}}}
+NOTED = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {"number": {"type": "integer"}},
+}
 AS_WRITTEN = [
     ("k-multi/one", "k-multi/one"),
     ("data-analysis_summary", "data-analysis/summary"),
@@ -102,7 +113,13 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, ran: Ran) -> SkillRuntime:
     made = SkillRuntime(discover(root, SKILLS, trusted=True))
 
     def implement(name: str) -> None:
-        @made.implements(name, contract={"input": NOTED, "run": {"script": FILES[name]} if name in FILES else {}})
+        @made.implements(
+            name,
+            contract={
+                "input": NOTED,
+                "run": {"script": FILES[name]} if name in FILES else {},
+            },
+        )
         def note(arguments: dict[str, Any]) -> str:
             ran.append((arguments.get("number", 0), name))
             return name
@@ -115,7 +132,11 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, ran: Ran) -> SkillRuntime:
 def hide(root: Path, name: str) -> None:
     """Hide a skill from models, as its author would."""
     path = write_skill_files(root, name, "Notes what is called", {}) / "SKILL.md"
-    path.write_text(path.read_text().replace("---\nBody", "disable-model-invocation: true\n---\nBody"))
+    path.write_text(
+        path.read_text().replace(
+            "---\nBody", "disable-model-invocation: true\n---\nBody"
+        )
+    )
 
 
 def misspelt_names() -> list[tuple[str, str]]:
@@ -126,14 +147,22 @@ def misspelt_names() -> list[tuple[str, str]]:
         name = chosen.choice([*NAMES, *FILES])
         skill = name.partition("/")[0]
         written = name
-        if FILES.get(name, BOTH) != BOTH and chosen.random() < 0.5:  # as the list of the skill's files has it
-            file = FILES[name] if chosen.random() < 0.5 else FILES[name].rpartition("/")[2]
-            written = f"{skill}/{file if chosen.random() < 0.5 else file.removesuffix('.py')}"
+        if (
+            FILES.get(name, BOTH) != BOTH and chosen.random() < 0.5
+        ):  # as the list of the skill's files has it
+            file = (
+                FILES[name] if chosen.random() < 0.5 else FILES[name].rpartition("/")[2]
+            )
+            written = (
+                f"{skill}/{file if chosen.random() < 0.5 else file.removesuffix('.py')}"
+            )
         words = [word for word in re.split(r"[/_-]", written) if word]
         if chosen.random() < 0.3:
             words = [chosen.choice([str.title, str.upper])(word) for word in words]
         separator = chosen.choice(["-", "_", ".", "/", "__", " ", ":"])
-        prefix = chosen.choice(["", "", "functions.", "functions:", "tools.", "default_api."])
+        prefix = chosen.choice(
+            ["", "", "functions.", "functions:", "tools.", "default_api."]
+        )
         found.append((prefix + separator.join(words), name))
     return found
 
@@ -141,11 +170,27 @@ def misspelt_names() -> list[tuple[str, str]]:
 def call_in_middleware(runtime: SkillRuntime, calls: Calls, kind: str) -> None:
     """Run an agent in which the model makes the calls."""
     skills = sorted({name.partition("/")[0] for name in NAMES})
-    loads = [call_message(*(("load_skill", {"name": name}) for name in skills))] if kind == "typed" else []
-    made = calls if kind == "typed" else [("call_skill", {"name": name, "arguments": given}) for name, given in calls]
-    model = ScriptedChatModel(replies=[*loads, call_message(*made, turn=2), AIMessage("Done.")])
-    middleware = SkillMiddleware(runtime, tools="typed" if kind == "typed" else "fixed", max_active=20)
-    create_agent(model, middleware=[middleware]).invoke({"messages": [HumanMessage("Please.")]})
+    loads = (
+        [call_message(*(("load_skill", {"name": name}) for name in skills))]
+        if kind == "typed"
+        else []
+    )
+    made = (
+        calls
+        if kind == "typed"
+        else [
+            ("call_skill", {"name": name, "arguments": given}) for name, given in calls
+        ]
+    )
+    model = ScriptedChatModel(
+        replies=[*loads, call_message(*made, turn=2), AIMessage("Done.")]
+    )
+    middleware = SkillMiddleware(
+        runtime, tools="typed" if kind == "typed" else "fixed", max_active=20
+    )
+    create_agent(model, middleware=[middleware]).invoke(
+        {"messages": [HumanMessage("Please.")]}
+    )
 
 
 def call_in_fixed(runtime: SkillRuntime, calls: Calls) -> None:
@@ -169,7 +214,9 @@ def call_in_tool_node(runtime: SkillRuntime, calls: Calls) -> None:
     graph = StateGraph(MessagesState)
     graph.add_node("tools", ToolNode(toolkit.get_tools()))
     graph.add_edge(START, "tools")
-    graph.compile().invoke({"messages": [toolkit.put_names_right(call_message(*calls))]})
+    graph.compile().invoke(
+        {"messages": [toolkit.put_names_right(call_message(*calls))]}
+    )
 
 
 def call_in_tools(runtime: SkillRuntime, calls: Calls) -> None:
@@ -216,37 +263,61 @@ def call_in_pydantic_ai(runtime: SkillRuntime, calls: Calls) -> None:
         return ModelResponse(made if len(messages) == 1 else [TextPart("Done.")])
 
     skills = SkillToolset(runtime)
-    agent = Agent(FunctionModel(reply), toolsets=[skills], capabilities=[skills.names], retries=len(calls))
+    agent = Agent(
+        FunctionModel(reply),
+        toolsets=[skills],
+        capabilities=[skills.names],
+        retries=len(calls),
+    )
     anyio.run(agent.run, "Please.")
 
 
 def call_in_openai_agents(runtime: SkillRuntime, calls: Calls) -> None:
     """An agent of the OpenAI Agents SDK."""
-    agents = pytest.importorskip("agents", reason="the OpenAI Agents SDK is not installed")
+    agents = pytest.importorskip(
+        "agents", reason="the OpenAI Agents SDK is not installed"
+    )
     from skillruntime.adapters.openai_agents import SkillToolset
 
     skills = SkillToolset(runtime)
-    agent = agents.Agent(name="a", model=skills.model(openai_model(calls)), tools=skills.tools)
-    config = agents.RunConfig(tracing_disabled=True, tool_not_found_behavior="return_error_to_model")
+    agent = agents.Agent(
+        name="a", model=skills.model(openai_model(calls)), tools=skills.tools
+    )
+    config = agents.RunConfig(
+        tracing_disabled=True, tool_not_found_behavior="return_error_to_model"
+    )
     anyio.run(partial(agents.Runner.run, agent, "Please.", run_config=config))
 
 
 def openai_model(calls: Calls) -> Any:
     """Return a model of the OpenAI Agents SDK that makes the calls in one message."""
     import agents
-    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+    from openai.types.responses import (
+        ResponseFunctionToolCall,
+        ResponseOutputMessage,
+        ResponseOutputText,
+    )
 
     part = ResponseOutputText(text="Done.", type="output_text", annotations=[])
     made = [
-        ResponseFunctionToolCall(name=written, arguments=json.dumps(given), call_id=str(number), type="function_call")
+        ResponseFunctionToolCall(
+            name=written,
+            arguments=json.dumps(given),
+            call_id=str(number),
+            type="function_call",
+        )
         for number, (written, given) in enumerate(calls)
     ]
-    done = ResponseOutputMessage(id="1", content=[part], role="assistant", status="completed", type="message")
+    done = ResponseOutputMessage(
+        id="1", content=[part], role="assistant", status="completed", type="message"
+    )
     turns: list[Any] = [made, [done]]
 
     class Scripted(agents.Model):  # type: ignore[misc]  # the module may be missing
         async def get_response(self, *args: Any, **kwargs: Any) -> Any:
-            return agents.ModelResponse(output=turns.pop(0), usage=agents.Usage(), response_id=None)
+            return agents.ModelResponse(
+                output=turns.pop(0), usage=agents.Usage(), response_id=None
+            )
 
         def stream_response(self, *args: Any, **kwargs: Any) -> Any:
             raise NotImplementedError
@@ -256,7 +327,9 @@ def openai_model(calls: Calls) -> Any:
 
 def call_in_adk(runtime: SkillRuntime, calls: Calls, before_tool: Any = None) -> None:
     """An agent of the Agent Development Kit."""
-    pytest.importorskip("google.adk", reason="the Agent Development Kit is not installed")
+    pytest.importorskip(
+        "google.adk", reason="the Agent Development Kit is not installed"
+    )
     from google.adk.agents import Agent
     from google.adk.models import BaseLlm, LlmResponse
     from google.adk.runners import InMemoryRunner
@@ -266,11 +339,16 @@ def call_in_adk(runtime: SkillRuntime, calls: Calls, before_tool: Any = None) ->
 
     # The kit ends a message at its first call of a tool that does not exist, so each call is a message; and it copies
     # a session's messages at each, so twenty are a session.
-    made = [types.Part(function_call=types.FunctionCall(name=written, args=given)) for written, given in calls]
+    made = [
+        types.Part(function_call=types.FunctionCall(name=written, args=given))
+        for written, given in calls
+    ]
     turns: list[Any] = []
 
     class Scripted(BaseLlm):
-        async def generate_content_async(self, llm_request: Any, stream: bool = False) -> AsyncIterator[LlmResponse]:
+        async def generate_content_async(
+            self, llm_request: Any, stream: bool = False
+        ) -> AsyncIterator[LlmResponse]:
             yield LlmResponse(content=types.Content(role="model", parts=[turns.pop(0)]))
 
     async def run() -> None:
@@ -286,8 +364,12 @@ def call_in_adk(runtime: SkillRuntime, calls: Calls, before_tool: Any = None) ->
         asked = types.Content(role="user", parts=[types.Part(text="Please.")])
         for first in range(0, len(made), 20):
             turns[:] = [*made[first : first + 20], types.Part(text="Done.")]
-            session = await runner.session_service.create_session(app_name=runner.app_name, user_id="me")
-            async for _ in runner.run_async(user_id="me", session_id=session.id, new_message=asked):
+            session = await runner.session_service.create_session(
+                app_name=runner.app_name, user_id="me"
+            )
+            async for _ in runner.run_async(
+                user_id="me", session_id=session.id, new_message=asked
+            ):
                 pass
 
     anyio.run(run)
@@ -309,7 +391,9 @@ ADAPTERS = [
 
 def in_every_adapter(test: Any) -> Any:
     """Run the test once for each adapter."""
-    return pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda each: each.__name__.removeprefix("call_"))(test)
+    return pytest.mark.parametrize(
+        "adapter", ADAPTERS, ids=lambda each: each.__name__.removeprefix("call_")
+    )(test)
 
 
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
@@ -321,11 +405,16 @@ def test_misspelt_names_reach_the_callable_that_was_meant(
     sent = misspelt_names()[::every]
     ran.clear()
 
-    adapter(runtime, [(written, {"number": number}) for number, (written, _) in enumerate(sent)])
+    adapter(
+        runtime,
+        [(written, {"number": number}) for number, (written, _) in enumerate(sent)],
+    )
 
     reached = dict(ran)
     wrong = [(sent[number], name) for number, name in ran if sent[number][1] != name]
-    missed = [written for number, (written, _) in enumerate(sent) if number not in reached]
+    missed = [
+        written for number, (written, _) in enumerate(sent) if number not in reached
+    ]
     assert wrong == []
     assert len(ran) == len(reached)
     assert len(missed) <= len(sent) * 0.05, missed
@@ -333,11 +422,16 @@ def test_misspelt_names_reach_the_callable_that_was_meant(
 
 
 @in_every_adapter
-def test_what_is_not_certain_is_refused(adapter: Any, runtime: SkillRuntime, ran: Ran) -> None:
+def test_what_is_not_certain_is_refused(
+    adapter: Any, runtime: SkillRuntime, ran: Ran
+) -> None:
     """A hidden skill, a letter too many, a skill that is not named, a file of another skill, two tools of one file."""
     ran.clear()
 
-    adapter(runtime, [(written, {"number": number}) for number, written in enumerate(UNCERTAIN)])
+    adapter(
+        runtime,
+        [(written, {"number": number}) for number, written in enumerate(UNCERTAIN)],
+    )
 
     assert ran == []
 
@@ -347,8 +441,12 @@ def test_of_two_names_that_fit_none_is_called(tmp_path: Path) -> None:
     hide(tmp_path, "do_it")
     write_skill_files(tmp_path, "do-it", "Shown", {})
     runtime = SkillRuntime(discover(tmp_path, trusted=True))
-    runtime.implements("do-it", contract={"input": {"type": "object"}})(lambda arguments: "shown")
-    runtime.implements("do_it", contract={"input": {"type": "object"}})(lambda arguments: "hidden")
+    runtime.implements("do-it", contract={"input": {"type": "object"}})(
+        lambda arguments: "shown"
+    )
+    runtime.implements("do_it", contract={"input": {"type": "object"}})(
+        lambda arguments: "hidden"
+    )
     tools = SkillTools(runtime)
 
     answers = [tools.call_sync(name, {}) for name in ("do-it", "Do-It", "do_it")]
@@ -357,7 +455,9 @@ def test_of_two_names_that_fit_none_is_called(tmp_path: Path) -> None:
     assert "hidden" not in json.dumps([answer.to_dict() for answer in answers])
 
 
-def test_the_hosts_own_tool_is_not_taken_for_a_skill(runtime: SkillRuntime, ran: Ran) -> None:
+def test_the_hosts_own_tool_is_not_taken_for_a_skill(
+    runtime: SkillRuntime, ran: Ran
+) -> None:
     """An exact name wins, and a misspelt one that fits the host's tool as well as a skill's is refused."""
 
     @tool
@@ -368,31 +468,52 @@ def test_the_hosts_own_tool_is_not_taken_for_a_skill(runtime: SkillRuntime, ran:
 
     ran.clear()
     for written in ("k_script", "K-SCRIPT"):
-        model = ScriptedChatModel(replies=[call_message((written, {})), AIMessage("Done.")])
-        agent = create_agent(model, tools=[k_script], middleware=[SkillMiddleware(runtime)])
+        model = ScriptedChatModel(
+            replies=[call_message((written, {})), AIMessage("Done.")]
+        )
+        agent = create_agent(
+            model, tools=[k_script], middleware=[SkillMiddleware(runtime)]
+        )
         agent.invoke({"messages": [HumanMessage("Please.")]})
 
     assert ran == [(0, "host")]
 
 
-def test_langchains_approval_sees_the_right_name(runtime: SkillRuntime, ran: Ran) -> None:
+def test_langchains_approval_sees_the_right_name(
+    runtime: SkillRuntime, ran: Ran
+) -> None:
     """``interrupt_on`` names the tool; a misspelt one does not pass it by."""
     ran.clear()
     skills = SkillMiddleware(runtime, tools="fixed")
-    asking = HumanInTheLoopMiddleware(interrupt_on={"k-script": True, "call_skill": True})
-    replies = [call_message(("functions.K-Script", {}), ("Call-Skill", {"name": "pdf.merge"}))]
-    agent = create_agent(ScriptedChatModel(replies=replies), middleware=[asking, skills], checkpointer=InMemorySaver())
+    asking = HumanInTheLoopMiddleware(
+        interrupt_on={"k-script": True, "call_skill": True}
+    )
+    replies = [
+        call_message(("functions.K-Script", {}), ("Call-Skill", {"name": "pdf.merge"}))
+    ]
+    agent = create_agent(
+        ScriptedChatModel(replies=replies),
+        middleware=[asking, skills],
+        checkpointer=InMemorySaver(),
+    )
 
-    stopped = agent.invoke({"messages": [HumanMessage("Please.")]}, {"configurable": {"thread_id": "1"}})
+    stopped = agent.invoke(
+        {"messages": [HumanMessage("Please.")]}, {"configurable": {"thread_id": "1"}}
+    )
 
     (interrupt,) = stopped["__interrupt__"]
-    asked = [(request["name"], request["args"]) for request in interrupt.value["action_requests"]]
+    asked = [
+        (request["name"], request["args"])
+        for request in interrupt.value["action_requests"]
+    ]
     assert asked == [("k-script", {}), ("call_skill", {"name": "pdf/merge"})]
     assert ran == []
     assert stopped["messages"][-1].additional_kwargs["skillruntime"]["repairs"]
 
 
-def test_a_graph_of_ones_own_stops_before_a_tool_node_with_the_right_name(runtime: SkillRuntime, ran: Ran) -> None:
+def test_a_graph_of_ones_own_stops_before_a_tool_node_with_the_right_name(
+    runtime: SkillRuntime, ran: Ran
+) -> None:
     """The host's own tool keeps its name; without `put_names_right` the node says which tools there are."""
 
     @tool
@@ -407,27 +528,42 @@ def test_a_graph_of_ones_own_stops_before_a_tool_node_with_the_right_name(runtim
     named = model | partial(toolkit.put_names_right, others=["k_script"])
     node = ToolNode([*toolkit.get_tools(), k_script])
     graph = StateGraph(MessagesState)
-    graph.add_node("model", lambda state: {"messages": [named.invoke(state["messages"])]})
+    graph.add_node(
+        "model", lambda state: {"messages": [named.invoke(state["messages"])]}
+    )
     graph.add_node("tools", node)
     graph.add_edge(START, "model")
     graph.add_edge("model", "tools")
     agent = graph.compile(checkpointer=InMemorySaver(), interrupt_before=["tools"])
     thread: Any = {"configurable": {"thread_id": "1"}}
 
-    stopped = agent.invoke({"messages": [HumanMessage("Please.")]}, thread)["messages"][-1]
+    stopped = agent.invoke({"messages": [HumanMessage("Please.")]}, thread)["messages"][
+        -1
+    ]
     answers = agent.invoke(None, thread)["messages"][-2:]
-    raw = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools").compile()
+    raw = (
+        StateGraph(MessagesState)
+        .add_node("tools", node)
+        .add_edge(START, "tools")
+        .compile()
+    )
     refused = raw.invoke({"messages": [model.invoke("Again.")]})["messages"][-1]
 
     assert [call["name"] for call in stopped.tool_calls] == ["pdf__merge", "k_script"]
     assert ([name for _, name in ran], answers[1].content) == (["pdf/merge"], "host")
-    assert refused.content.startswith("Error: pdf.merge is not a valid tool, try one of [")
+    assert refused.content.startswith(
+        "Error: pdf.merge is not a valid tool, try one of ["
+    )
     assert "pdf__merge" in refused.content
 
 
-def test_the_approval_of_openai_agents_sees_the_right_name(runtime: SkillRuntime, ran: Ran) -> None:
+def test_the_approval_of_openai_agents_sees_the_right_name(
+    runtime: SkillRuntime, ran: Ran
+) -> None:
     """``needs_approval`` interrupts the run."""
-    agents = pytest.importorskip("agents", reason="the OpenAI Agents SDK is not installed")
+    agents = pytest.importorskip(
+        "agents", reason="the OpenAI Agents SDK is not installed"
+    )
     from skillruntime.adapters.openai_agents import SkillToolset
 
     ran.clear()
@@ -435,7 +571,9 @@ def test_the_approval_of_openai_agents_sees_the_right_name(runtime: SkillRuntime
     tools: list[Any] = skills.tools
     for each in tools:
         each.needs_approval = True
-    agent = agents.Agent(name="a", model=skills.model(openai_model([("K-Script", {})])), tools=tools)
+    agent = agents.Agent(
+        name="a", model=skills.model(openai_model([("K-Script", {})])), tools=tools
+    )
 
     config = agents.RunConfig(tracing_disabled=True)
     result = anyio.run(partial(agents.Runner.run, agent, "Please.", run_config=config))
@@ -444,7 +582,9 @@ def test_the_approval_of_openai_agents_sees_the_right_name(runtime: SkillRuntime
     assert ran == []
 
 
-def test_the_deferred_approval_of_pydantic_ai_sees_the_right_name(runtime: SkillRuntime, ran: Ran) -> None:
+def test_the_deferred_approval_of_pydantic_ai_sees_the_right_name(
+    runtime: SkillRuntime, ran: Ran
+) -> None:
     """``approval_required`` defers the call."""
     pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
     from pydantic_ai import Agent, DeferredToolRequests
@@ -455,7 +595,9 @@ def test_the_deferred_approval_of_pydantic_ai_sees_the_right_name(runtime: Skill
 
     ran.clear()
     skills = SkillToolset(runtime)
-    model = FunctionModel(lambda messages, info: ModelResponse([ToolCallPart("K-Script", {})]))
+    model = FunctionModel(
+        lambda messages, info: ModelResponse([ToolCallPart("K-Script", {})])
+    )
     agent = Agent(
         model,
         toolsets=[skills.approval_required()],
@@ -470,7 +612,9 @@ def test_the_deferred_approval_of_pydantic_ai_sees_the_right_name(runtime: Skill
     assert ran == []
 
 
-def test_a_callback_of_the_agent_development_kit_sees_the_right_name(runtime: SkillRuntime, ran: Ran) -> None:
+def test_a_callback_of_the_agent_development_kit_sees_the_right_name(
+    runtime: SkillRuntime, ran: Ran
+) -> None:
     """``before_tool_callback`` decides about each call."""
     ran.clear()
     seen: list[str] = []
@@ -484,16 +628,30 @@ def test_a_callback_of_the_agent_development_kit_sees_the_right_name(runtime: Sk
     assert (seen, ran) == (["k-script"], [])
 
 
-def test_a_tool_that_a_loaded_skill_does_not_have_ends_no_circle(runtime: SkillRuntime) -> None:
+def test_a_tool_that_a_loaded_skill_does_not_have_ends_no_circle(
+    runtime: SkillRuntime,
+) -> None:
     """The answer names the tools; it does not ask to load the skill again."""
-    replies = [call_message(("load_skill", {"name": "pdf"})), call_message(("pdf__merg", {})), AIMessage("Done.")]
-    agent = create_agent(ScriptedChatModel(replies=replies), middleware=[SkillMiddleware(runtime, tools="typed")])
+    replies = [
+        call_message(("load_skill", {"name": "pdf"})),
+        call_message(("pdf__merg", {})),
+        AIMessage("Done."),
+    ]
+    agent = create_agent(
+        ScriptedChatModel(replies=replies),
+        middleware=[SkillMiddleware(runtime, tools="typed")],
+    )
 
     messages = agent.invoke({"messages": [HumanMessage("Please.")]})["messages"]
 
     (error,) = json.loads(messages[-2].text)["errors"]
-    assert error["message"] == "The skill 'pdf' is loaded and offers no tool 'pdf__merg'"
-    assert error["suggested_action"] == "Use one of its tools: 'pdf__extract-form-field-info', 'pdf__merge'"
+    assert (
+        error["message"] == "The skill 'pdf' is loaded and offers no tool 'pdf__merg'"
+    )
+    assert (
+        error["suggested_action"]
+        == "Use one of its tools: 'pdf__extract-form-field-info', 'pdf__merge'"
+    )
 
 
 def test_the_nearest_names_are_suggested(runtime: SkillRuntime) -> None:
@@ -517,11 +675,18 @@ def test_load_skill_takes_the_name_of_a_tool(runtime: SkillRuntime) -> None:
 
     async def load(name: str) -> str:
         async with mcp.Client(to_server(runtime)) as client:
-            return str((await client.call_tool("load_skill", {"name": name})).content[0].text)
+            return str(
+                (await client.call_tool("load_skill", {"name": name})).content[0].text
+            )
 
     tools = SkillTools(runtime)
-    texts = [tools.call_sync("load_skill", {"name": name}).data for name in ("data_analysis", "k-multi__one")]
-    texts += [anyio.run(load, name) for name in ("data_analysis__query", "k_multi__one")]
+    texts = [
+        tools.call_sync("load_skill", {"name": name}).data
+        for name in ("data_analysis", "k-multi__one")
+    ]
+    texts += [
+        anyio.run(load, name) for name in ("data_analysis__query", "k_multi__one")
+    ]
 
     assert [text.partition("\n")[0] for text in texts] == [
         '<skill name="data-analysis">',
@@ -529,11 +694,16 @@ def test_load_skill_takes_the_name_of_a_tool(runtime: SkillRuntime) -> None:
     ] * 2
 
 
-def test_names_in_tools_of_an_agent_are_those_that_providers_take(runtime: SkillRuntime) -> None:
+def test_names_in_tools_of_an_agent_are_those_that_providers_take(
+    runtime: SkillRuntime,
+) -> None:
     """What is put right is put to the name that was offered."""
     tools = SkillTools(runtime)
 
     assert [tools.put_right(written, "{}")[0] for written, _ in AS_WRITTEN] == [
         to_tool_name(meant) for _, meant in AS_WRITTEN
     ]
-    assert tools.put_right("functions.load_skill", '{"name": "K_Script"}') == ("load_skill", '{"name": "k-script"}')
+    assert tools.put_right("functions.load_skill", '{"name": "K_Script"}') == (
+        "load_skill",
+        '{"name": "k-script"}',
+    )

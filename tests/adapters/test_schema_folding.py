@@ -17,9 +17,17 @@ TEXT = {"type": "string"}
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [
-        ({"properties": {"a": TEXT}, "required": ["a"]}, {"properties": {"a": TEXT}, "required": ["a"]}),
         (
-            {"allOf": [{"properties": {"a": TEXT}, "required": ["a"]}, {"properties": {"b": TEXT}}]},
+            {"properties": {"a": TEXT}, "required": ["a"]},
+            {"properties": {"a": TEXT}, "required": ["a"]},
+        ),
+        (
+            {
+                "allOf": [
+                    {"properties": {"a": TEXT}, "required": ["a"]},
+                    {"properties": {"b": TEXT}},
+                ]
+            },
             {"properties": {"a": TEXT, "b": TEXT}, "required": ["a"]},
         ),
         (
@@ -30,7 +38,11 @@ TEXT = {"type": "string"}
                     {"properties": {"c": TEXT}, "required": ["a", "c"]},
                 ],
             },
-            {"properties": {"a": TEXT, "b": TEXT, "c": TEXT}, "required": ["a"], "description": "Give b, or c."},
+            {
+                "properties": {"a": TEXT, "b": TEXT, "c": TEXT},
+                "required": ["a"],
+                "description": "Give b, or c.",
+            },
         ),
         (
             {
@@ -39,17 +51,33 @@ TEXT = {"type": "string"}
                     {"properties": {"mode": {"const": "y"}}, "required": ["mode"]},
                 ]
             },
-            {"properties": {"mode": {"anyOf": [{"const": "x"}, {"const": "y"}]}}, "required": ["mode"]},
+            {
+                "properties": {"mode": {"anyOf": [{"const": "x"}, {"const": "y"}]}},
+                "required": ["mode"],
+            },
         ),
         (
-            {"oneOf": [{"properties": {"a": TEXT}}, {"properties": {"a": {"type": "integer"}}}]},
+            {
+                "oneOf": [
+                    {"properties": {"a": TEXT}},
+                    {"properties": {"a": {"type": "integer"}}},
+                ]
+            },
             {"properties": {"a": {"anyOf": [TEXT, {"type": "integer"}]}}},
         ),
-        ({"properties": {"a": TEXT}, "not": {"required": ["a"]}}, {"properties": {"a": TEXT}}),
-        ({"anyOf": [True, {"properties": {"a": TEXT}, "required": ["a"]}]}, {"properties": {"a": TEXT}}),
+        (
+            {"properties": {"a": TEXT}, "not": {"required": ["a"]}},
+            {"properties": {"a": TEXT}},
+        ),
+        (
+            {"anyOf": [True, {"properties": {"a": TEXT}, "required": ["a"]}]},
+            {"properties": {"a": TEXT}},
+        ),
     ],
 )
-def test_the_root_is_one_object(schema: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_the_root_is_one_object(
+    schema: dict[str, Any], expected: dict[str, Any]
+) -> None:
     """All properties; required what every alternative requires; what is lost is said in words."""
     folded = fold_root(schema)
 
@@ -60,14 +88,29 @@ def test_the_root_is_one_object(schema: dict[str, Any], expected: dict[str, Any]
         assert folded["description"] == expected["description"]
 
 
-def test_references_of_alternatives_are_followed_and_the_contract_keeps_the_original() -> None:
+def test_references_of_alternatives_are_followed_and_the_contract_keeps_the_original() -> (
+    None
+):
     """The model is sent the folded schema; what neither alternative allows is still refused."""
     contract = Contract.from_dict(
         {
-            "input": {"oneOf": [{"$ref": "#/definitions/ByUrl"}, {"$ref": "#/definitions/ByPath"}]},
+            "input": {
+                "oneOf": [
+                    {"$ref": "#/definitions/ByUrl"},
+                    {"$ref": "#/definitions/ByPath"},
+                ]
+            },
             "definitions": {
-                "ByUrl": {"type": "object", "properties": {"url": TEXT}, "required": ["url"]},
-                "ByPath": {"type": "object", "properties": {"path": TEXT}, "required": ["path"]},
+                "ByUrl": {
+                    "type": "object",
+                    "properties": {"url": TEXT},
+                    "required": ["url"],
+                },
+                "ByPath": {
+                    "type": "object",
+                    "properties": {"path": TEXT},
+                    "required": ["path"],
+                },
             },
         }
     )

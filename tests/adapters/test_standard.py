@@ -20,7 +20,10 @@ pytestmark = pytest.mark.processes
 EXAMPLES: dict[str, dict[str, Any]] = {
     "load_skill": {"name": "code-review"},
     "read_skill_resource": {"name": "pdf-processing", "path": "references/forms.md"},
-    "call_skill": {"name": "pdf-processing/extract", "arguments": {"path": "missing.pdf"}},
+    "call_skill": {
+        "name": "pdf-processing/extract",
+        "arguments": {"path": "missing.pdf"},
+    },
     "daily-news-digest": {"topics": ["AI regulation"], "file_path": "digest.md"},
     "code-review__changed-lines": {"diff": ""},
     "data-analysis__query": {"path": "data.csv", "values": ["count()"]},
@@ -43,13 +46,19 @@ def all_tools() -> list[BaseTool]:
     """Every tool of both styles, and an enforced one. The news skill reads a feed in the workspace, not the network."""
     runtime = SkillRuntime(discover(SKILLS, trusted=True))
     session = runtime.session()
-    (session.workspace.directory / "news_feeds.json").write_text('{"feeds": ["feed.xml"]}')
+    (session.workspace.directory / "news_feeds.json").write_text(
+        '{"feeds": ["feed.xml"]}'
+    )
     (session.workspace.directory / "feed.xml").write_text(
         '<rss version="2.0"><channel><title>T</title></channel></rss>'
     )
     typed = SkillToolkit(runtime, session=session).get_tools()
     generic = SkillToolkit(runtime, session=session, style="generic").get_tools()
-    tight = SkillToolkit(runtime, session=runtime.session(limits=TokenLimits(page_tokens=500)), catalog_tokens=40)
+    tight = SkillToolkit(
+        runtime,
+        session=runtime.session(limits=TokenLimits(page_tokens=500)),
+        catalog_tokens=40,
+    )
     extra = [found for found in tight.get_tools() if found.name == "search_skills"]
     return [*typed, generic[-1], *extra, enforce(multiply)]
 

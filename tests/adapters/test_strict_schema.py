@@ -17,7 +17,11 @@ from skillruntime.contract.contract import Contract
 from tests.contract.generated import DEFINITIONS, make_object, make_value
 
 CALLS = next(
-    (data / "calls" for parent in Path(__file__).parents if (data := parent / "shared" / "data").is_dir()),
+    (
+        data / "calls"
+        for parent in Path(__file__).parents
+        if (data := parent / "shared" / "data").is_dir()
+    ),
     Path("no data"),
 )
 S: dict[str, Any] = {"type": "string"}
@@ -37,8 +41,26 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
 def obeys_the_guide(schema: dict[str, Any]) -> bool:
     """Whether *schema* follows the guide's section "Supported schemas"."""
     keywords = {
-        *("type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "$ref", "$defs"),
-        *("description", "pattern", "format", "multipleOf", "maximum", "exclusiveMaximum", "minimum"),
+        *(
+            "type",
+            "properties",
+            "required",
+            "additionalProperties",
+            "items",
+            "enum",
+            "anyOf",
+            "$ref",
+            "$defs",
+        ),
+        *(
+            "description",
+            "pattern",
+            "format",
+            "multipleOf",
+            "maximum",
+            "exclusiveMaximum",
+            "minimum",
+        ),
         *("exclusiveMinimum", "minItems", "maxItems"),
     }
     is_right = schema["type"] == "object" and "anyOf" not in schema
@@ -47,21 +69,30 @@ def obeys_the_guide(schema: dict[str, Any]) -> bool:
         is_right &= bool(each.keys() & {"type", "anyOf", "$ref"})
         is_right &= "$ref" not in each or each.keys() == {"$ref"}
         if "properties" in each or each.get("type") == "object":
-            is_right &= each["additionalProperties"] is False and each["required"] == list(each["properties"])
+            is_right &= each["additionalProperties"] is False and each[
+                "required"
+            ] == list(each["properties"])
     return is_right
 
 
 def in_strict_form(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> Any:
     """Return *value* with null for each property that it leaves out, as the strict *schema* has it."""
     if "$ref" in schema:
-        return in_strict_form(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], value, root)
+        return in_strict_form(
+            root["$defs"][schema["$ref"].rsplit("/", 1)[1]], value, root
+        )
     for branch in schema.get("anyOf", ()):
         written = in_strict_form(branch, value, root)
-        if jsonschema.Draft202012Validator({**branch, "$defs": root.get("$defs", {})}).is_valid(written):
+        if jsonschema.Draft202012Validator(
+            {**branch, "$defs": root.get("$defs", {})}
+        ).is_valid(written):
             return written
     if isinstance(value, dict) and value.keys() <= schema.get("properties", {}).keys():
         properties = schema["properties"].items()
-        return {key: in_strict_form(each, value[key], root) if key in value else None for key, each in properties}
+        return {
+            key: in_strict_form(each, value[key], root) if key in value else None
+            for key, each in properties
+        }
     if isinstance(value, list) and "items" in schema:
         return [in_strict_form(schema["items"], item, root) for item in value]
     return value
@@ -76,21 +107,43 @@ def comes_back(contract: Contract, strict: dict[str, Any], value: Any) -> None:
 
 ROWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("a required property", {"a": S}, {"a": S}),
-    ("an enum", {"b": {"type": "string", "enum": ["x"]}}, {"b": {"type": ["string", "null"], "enum": ["x", None]}}),
-    ("a constant", {"b": {"const": "x"}}, {"b": {"enum": ["x", None], "type": ["string", "null"]}}),
+    (
+        "an enum",
+        {"b": {"type": "string", "enum": ["x"]}},
+        {"b": {"type": ["string", "null"], "enum": ["x", None]}},
+    ),
+    (
+        "a constant",
+        {"b": {"const": "x"}},
+        {"b": {"enum": ["x", None], "type": ["string", "null"]}},
+    ),
     (
         "an array",
         {"b": {"type": "array", "items": S}},
         {"b": {"anyOf": [{"type": "array", "items": S}, {"type": "null"}]}},
     ),
-    ("a default", {"b": {"type": "integer", "default": 3}}, {"b": {"type": ["integer", "null"]}}),
+    (
+        "a default",
+        {"b": {"type": "integer", "default": 3}},
+        {"b": {"type": ["integer", "null"]}},
+    ),
 ]
 
 
-@pytest.mark.parametrize(("properties", "strict"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
-def test_an_optional_property_becomes_nullable(properties: dict[str, Any], strict: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("properties", "strict"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
+)
+def test_an_optional_property_becomes_nullable(
+    properties: dict[str, Any], strict: dict[str, Any]
+) -> None:
     """And each is required, of a closed object."""
-    found = to_strict({"type": "object", "properties": properties, "required": ["a"] if "a" in properties else []})
+    found = to_strict(
+        {
+            "type": "object",
+            "properties": properties,
+            "required": ["a"] if "a" in properties else [],
+        }
+    )
 
     assert found == {
         "type": "object",
@@ -103,20 +156,54 @@ def test_an_optional_property_becomes_nullable(properties: dict[str, Any], stric
 @pytest.mark.parametrize(
     "schema",
     [
-        pytest.param({"properties": {"a": {"type": ["string", "null"]}}}, id="an optional property that may be null"),
-        pytest.param({"properties": {"a": {"anyOf": [S, {"type": "null"}]}}}, id="the same as alternatives"),
-        pytest.param({"properties": {"a": {"$ref": "#/$defs/N"}}, "$defs": {"N": {"type": "null"}}}, id="by reference"),
-        pytest.param({"properties": {"a": {"type": "object"}}}, id="an object of any keys"),
-        pytest.param({"properties": {"a": S}, "additionalProperties": True}, id="an object that says that it is open"),
-        pytest.param({"properties": {"a": {"type": "object", "additionalProperties": S}}}, id="a map"),
-        pytest.param({"properties": {"a": {"type": "array"}}}, id="an array of anything"),
+        pytest.param(
+            {"properties": {"a": {"type": ["string", "null"]}}},
+            id="an optional property that may be null",
+        ),
+        pytest.param(
+            {"properties": {"a": {"anyOf": [S, {"type": "null"}]}}},
+            id="the same as alternatives",
+        ),
+        pytest.param(
+            {
+                "properties": {"a": {"$ref": "#/$defs/N"}},
+                "$defs": {"N": {"type": "null"}},
+            },
+            id="by reference",
+        ),
+        pytest.param(
+            {"properties": {"a": {"type": "object"}}}, id="an object of any keys"
+        ),
+        pytest.param(
+            {"properties": {"a": S}, "additionalProperties": True},
+            id="an object that says that it is open",
+        ),
+        pytest.param(
+            {"properties": {"a": {"type": "object", "additionalProperties": S}}},
+            id="a map",
+        ),
+        pytest.param(
+            {"properties": {"a": {"type": "array"}}}, id="an array of anything"
+        ),
         pytest.param({"properties": {"a": {}}}, id="anything"),
         pytest.param({"properties": {"a": True}}, id="true"),
-        pytest.param({"properties": {"a": {"type": "string", "minLength": 1}}}, id="a keyword that is not supported"),
-        pytest.param({"properties": {"a": {"type": "string", "format": "uri"}}}, id="a format that is not supported"),
+        pytest.param(
+            {"properties": {"a": {"type": "string", "minLength": 1}}},
+            id="a keyword that is not supported",
+        ),
+        pytest.param(
+            {"properties": {"a": {"type": "string", "format": "uri"}}},
+            id="a format that is not supported",
+        ),
         pytest.param({"properties": {"a": {"oneOf": [S]}}}, id="exactly one of"),
-        pytest.param({"properties": {"a": S}, "required": ["b"]}, id="a required property that is not declared"),
-        pytest.param({"properties": {"a": {"enum": [str(n) for n in range(1_001)]}}}, id="too many options"),
+        pytest.param(
+            {"properties": {"a": S}, "required": ["b"]},
+            id="a required property that is not declared",
+        ),
+        pytest.param(
+            {"properties": {"a": {"enum": [str(n) for n in range(1_001)]}}},
+            id="too many options",
+        ),
     ],
 )
 def test_what_strict_mode_has_no_form_for_is_not_strict(schema: dict[str, Any]) -> None:
@@ -147,20 +234,33 @@ def test_more_than_ten_levels_are_not_strict() -> None:
         schema = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
 
     assert to_strict(schema) is not None
-    assert to_strict({"type": "object", "properties": {"a": schema}, "required": ["a"]}) is None
+    assert (
+        to_strict({"type": "object", "properties": {"a": schema}, "required": ["a"]})
+        is None
+    )
 
 
 def test_a_definition_that_contains_itself_is_strict() -> None:
     """By either name of definitions, and a call of it comes back."""
-    tree = {"type": "object", "properties": {"name": S, "child": {"$ref": "#/definitions/T"}}, "required": ["name"]}
+    tree = {
+        "type": "object",
+        "properties": {"name": S, "child": {"$ref": "#/definitions/T"}},
+        "required": ["name"],
+    }
     contract = Contract.from_schema(
-        {"type": "object", "properties": {"root": {"$ref": "#/definitions/T"}}, "definitions": {"T": tree}}
+        {
+            "type": "object",
+            "properties": {"root": {"$ref": "#/definitions/T"}},
+            "definitions": {"T": tree},
+        }
     )
     strict = to_openai(contract, name="grow", strict="auto", api="responses")
 
     assert strict["strict"] is True
     assert obeys_the_guide(strict["parameters"])
-    comes_back(contract, strict["parameters"], {"root": {"name": "a", "child": {"name": "b"}}})
+    comes_back(
+        contract, strict["parameters"], {"root": {"name": "a", "child": {"name": "b"}}}
+    )
 
 
 def test_generated_schemas_obey_the_guide_and_lose_nothing() -> None:
@@ -176,7 +276,9 @@ def test_generated_schemas_obey_the_guide_and_lose_nothing() -> None:
         strict_ones += 1
         assert obeys_the_guide(function["parameters"]), document
         value = make_value(random, document, DEFINITIONS)
-        declared = {name: each for name, each in value.items() if name in document["properties"]}
+        declared = {
+            name: each for name, each in value.items() if name in document["properties"]
+        }
         if contract.input.is_valid(declared):
             comes_back(contract, function["parameters"], declared)
 
@@ -192,7 +294,10 @@ def test_the_development_schemas_obey_the_guide_and_lose_nothing() -> None:
         contract = Contract.from_schema(case["schema"], name="tool", formats="assert")
         function = to_openai(contract, strict="auto")["function"]
         if "strict" not in function:
-            assert any(each.get("type") == "object" and not each.get("properties") for each in objects(case["schema"]))
+            assert any(
+                each.get("type") == "object" and not each.get("properties")
+                for each in objects(case["schema"])
+            )
             continue
         assert obeys_the_guide(function["parameters"])
         if case["expect"] == "ok" and "default" not in case["category"]:

@@ -10,7 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-pytest.importorskip("opentelemetry.sdk", reason="the OpenTelemetry SDK is not installed")
+pytest.importorskip(
+    "opentelemetry.sdk", reason="the OpenTelemetry SDK is not installed"
+)
 
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -50,13 +52,18 @@ def test_each_thing_is_a_span_within_the_hosts(counting: SkillCatalog) -> None:
         "execute_tool counting",
         "execute_tool counting",
     ]
-    assert {span.parent.span_id for span in (load, read, good, bad)} == {host.get_span_context().span_id}
+    assert {span.parent.span_id for span in (load, read, good, bad)} == {
+        host.get_span_context().span_id
+    }
     assert good.attributes["gen_ai.tool.name"] == "counting"
     assert good.attributes["skillruntime.skill.version"] == "1.0.0"
     assert good.attributes["skillruntime.repairs"] == 1
     assert good.end_time > good.start_time
     assert read.attributes["skillruntime.resource.path"] == "references/rules.md"
-    assert (bad.attributes["error.type"], bad.status.status_code.name) == ("MISSING_REQUIRED_PARAM", "ERROR")
+    assert (bad.attributes["error.type"], bad.status.status_code.name) == (
+        "MISSING_REQUIRED_PARAM",
+        "ERROR",
+    )
 
 
 def observed_by(*observers: Any) -> tuple[SkillRuntime, Any]:
@@ -94,10 +101,20 @@ def test_what_a_skill_does_is_within_its_span(is_blocking: bool) -> None:
         anyio.run(runtime.call, "outer", {})
 
     inner, request, outer = exporter.get_finished_spans()
-    assert [span.name for span in (inner, request, outer)] == ["execute_tool inner", "request", "execute_tool outer"]
-    assert (inner.parent.span_id, request.parent.span_id) == (request.context.span_id, outer.context.span_id)
+    assert [span.name for span in (inner, request, outer)] == [
+        "execute_tool inner",
+        "request",
+        "execute_tool outer",
+    ]
+    assert (inner.parent.span_id, request.parent.span_id) == (
+        request.context.span_id,
+        outer.context.span_id,
+    )
     assert outer.parent is None
-    assert {span.attributes["gen_ai.tool.name"] for span in (inner, outer)} == {"inner", "outer"}
+    assert {span.attributes["gen_ai.tool.name"] for span in (inner, outer)} == {
+        "inner",
+        "outer",
+    }
 
 
 def test_a_call_that_is_cancelled_ends_its_span() -> None:
@@ -110,12 +127,18 @@ def test_a_call_that_is_cancelled_ends_its_span() -> None:
 
     anyio.run(give_up)
 
-    (outer,) = [span for span in exporter.get_finished_spans() if span.name == "execute_tool outer"]
+    (outer,) = [
+        span
+        for span in exporter.get_finished_spans()
+        if span.name == "execute_tool outer"
+    ]
     assert outer.status.status_code.name == "ERROR"
 
 
 @pytest.mark.processes
-def test_names_are_those_of_the_conventions_and_the_models_id_is_among_them(counting: SkillCatalog) -> None:
+def test_names_are_those_of_the_conventions_and_the_models_id_is_among_them(
+    counting: SkillCatalog,
+) -> None:
     """Each ``gen_ai`` name exists in OpenTelemetry's own package, at the version that is stated."""
     from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as names
     from opentelemetry.semconv.schemas import Schemas
@@ -127,14 +150,21 @@ def test_names_are_those_of_the_conventions_and_the_models_id_is_among_them(coun
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     runtime = SkillRuntime(counting, on_call=spans(provider.get_tracer("test")))
-    arguments: Any = {"name": "counting", "args": {"text": "abc"}, "id": "call_7", "type": "tool_call"}
+    arguments: Any = {
+        "name": "counting",
+        "args": {"text": "abc"},
+        "id": "call_7",
+        "type": "tool_call",
+    }
 
     SkillTool(runtime, "counting").invoke(arguments)
 
     (span,) = exporter.get_finished_spans()
     assert span.attributes["gen_ai.tool.call.id"] == "call_7"
     known = {value for name, value in vars(names).items() if name.startswith("GEN_AI_")}
-    assert {name for name in (*ATTRIBUTES, *CONTENT) if name.startswith("gen_ai.")} <= known
+    assert {
+        name for name in (*ATTRIBUTES, *CONTENT) if name.startswith("gen_ai.")
+    } <= known
     assert SCHEMA_URL in {schema.value for schema in Schemas}
 
 
@@ -151,7 +181,9 @@ def test_two_observers_each_have_their_own_span() -> None:
         assert [span.attributes["gen_ai.tool.name"] for span in finished] == ["inner"]
 
 
-def test_an_observer_that_fails_around_a_call_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_observer_that_fails_around_a_call_changes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Neither before nor after: the log has it."""
 
     class Failing:
@@ -179,7 +211,9 @@ def test_an_observer_that_fails_around_a_call_changes_nothing(caplog: pytest.Log
 
 
 @pytest.mark.processes
-def test_arguments_and_results_are_written_only_when_opted_in(counting: SkillCatalog) -> None:
+def test_arguments_and_results_are_written_only_when_opted_in(
+    counting: SkillCatalog,
+) -> None:
     """They may hold secrets."""
     _, plain = recorded(counting)
     _, full = recorded(counting, content=True)
@@ -191,12 +225,20 @@ def test_arguments_and_results_are_written_only_when_opted_in(counting: SkillCat
 
 def test_the_conventions_names_are_theirs() -> None:
     """Every ``gen_ai.`` attribute is in OpenTelemetry's own list."""
-    known = {value for name, value in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")}
+    known = {
+        value
+        for name, value in vars(gen_ai_attributes).items()
+        if name.startswith("GEN_AI_")
+    }
 
-    assert {name for name in (*ATTRIBUTES, *CONTENT) if name.startswith("gen_ai.")} <= known
+    assert {
+        name for name in (*ATTRIBUTES, *CONTENT) if name.startswith("gen_ai.")
+    } <= known
 
 
-def test_the_log_has_a_line_for_each_call_at_debug(counting: SkillCatalog, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_has_a_line_for_each_call_at_debug(
+    counting: SkillCatalog, caplog: pytest.LogCaptureFixture
+) -> None:
     """One line each at DEBUG, without arguments."""
     with caplog.at_level(logging.DEBUG, logger="skillruntime.runtime"):
         SkillRuntime(counting).call_sync("counting", {"text": 5.5, "secret": 1})

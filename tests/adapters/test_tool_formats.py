@@ -19,18 +19,26 @@ from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.runtime import SkillRuntime
 
 GOOD = SkillResponse("success", data={"letters": 3}, metadata={"skill": "counting"})
-BAD = SkillResponse.failed(SkillError(ErrorCode.INVALID_INPUT, "wrong", True, None, "Send it right"))
+BAD = SkillResponse.failed(
+    SkillError(ErrorCode.INVALID_INPUT, "wrong", True, None, "Send it right")
+)
 
 
 def checked(kind: Any, value: Any) -> Any:
     """Return *value* as the vendor's type reads it; a key that the type does not know is an error."""
-    adapter = TypeAdapter(with_config(ConfigDict(extra="forbid"))(kind) if isinstance(kind, type) else kind)
+    adapter = TypeAdapter(
+        with_config(ConfigDict(extra="forbid"))(kind)
+        if isinstance(kind, type)
+        else kind
+    )
     return adapter.validate_python(value, strict=False)
 
 
 def test_openai_takes_every_definition_and_result(bundled: SkillCatalog) -> None:
     """Chat completions and responses."""
-    chat = pytest.importorskip("openai.types.chat", reason="the OpenAI SDK is not installed")
+    chat = pytest.importorskip(
+        "openai.types.chat", reason="the OpenAI SDK is not installed"
+    )
     responses = pytest.importorskip("openai.types.responses")
     item = pytest.importorskip("openai.types.responses.response_input_item_param")
     tools = SkillTools(SkillRuntime(bundled))
@@ -40,13 +48,21 @@ def test_openai_takes_every_definition_and_result(bundled: SkillCatalog) -> None
     for tool in tools.to_openai(api="responses"):
         checked(responses.FunctionToolParam, tool)
     for response in (GOOD, BAD):
-        checked(chat.ChatCompletionToolMessageParam, tool_formats.to_openai_result(response, "1"))
-        checked(item.FunctionCallOutput, tool_formats.to_openai_result(response, "1", api="responses"))
+        checked(
+            chat.ChatCompletionToolMessageParam,
+            tool_formats.to_openai_result(response, "1"),
+        )
+        checked(
+            item.FunctionCallOutput,
+            tool_formats.to_openai_result(response, "1", api="responses"),
+        )
 
 
 def test_anthropic_takes_every_definition_and_result(bundled: SkillCatalog) -> None:
     """Messages; a failure says ``is_error``."""
-    types = pytest.importorskip("anthropic.types", reason="the Anthropic SDK is not installed")
+    types = pytest.importorskip(
+        "anthropic.types", reason="the Anthropic SDK is not installed"
+    )
 
     for tool in SkillTools(SkillRuntime(bundled)).to_anthropic():
         checked(types.ToolParam, tool)
@@ -58,15 +74,21 @@ def test_anthropic_takes_every_definition_and_result(bundled: SkillCatalog) -> N
 
 def test_gemini_takes_every_definition_and_result(bundled: SkillCatalog) -> None:
     """Function declarations with their JSON Schema, and function responses."""
-    types = pytest.importorskip("google.genai.types", reason="the Google SDK is not installed")
+    types = pytest.importorskip(
+        "google.genai.types", reason="the Google SDK is not installed"
+    )
 
     (tool,) = SkillTools(SkillRuntime(bundled)).to_gemini()
     parsed = types.Tool.model_validate(tool)
-    part = types.Part.model_validate(tool_formats.to_gemini_result(BAD, "counting", call_id="1"))
+    part = types.Part.model_validate(
+        tool_formats.to_gemini_result(BAD, "counting", call_id="1")
+    )
 
     names = [declaration.name for declaration in parsed.function_declarations]
     assert "pdf-processing__extract" in names
-    assert part.function_response.response["error"]["errors"][0]["code"] == "INVALID_INPUT"
+    assert (
+        part.function_response.response["error"]["errors"][0]["code"] == "INVALID_INPUT"
+    )
 
 
 def test_mcp_takes_every_definition_and_result(bundled: SkillCatalog) -> None:
@@ -85,7 +107,9 @@ def test_mcp_takes_every_definition_and_result(bundled: SkillCatalog) -> None:
     assert summary["outputSchema"]["type"] == "object"
     assert summary["annotations"]["readOnlyHint"] is True
     assert tools["data-analysis/summary"].name == "data-analysis__summary"
-    assert json.loads(good.model_dump_json(by_alias=True))["structuredContent"] == {"letters": 3}
+    assert json.loads(good.model_dump_json(by_alias=True))["structuredContent"] == {
+        "letters": 3
+    }
     assert json.loads(bad.model_dump_json(by_alias=True))["isError"] is True
 
 
@@ -95,7 +119,9 @@ def test_definitions_have_what_providers_demand(bundled: SkillCatalog) -> None:
         function = tool["function"]
         assert len(function["name"]) <= 64
         assert function["parameters"]["type"] == "object"
-        assert not {"oneOf", "anyOf", "allOf", "not", "enum"} & set(function["parameters"])
+        assert not {"oneOf", "anyOf", "allOf", "not", "enum"} & set(
+            function["parameters"]
+        )
 
 
 @pytest.mark.processes
@@ -110,26 +136,44 @@ def test_a_conversation_without_a_framework(counting: SkillCatalog) -> None:
     generic = SkillTools(SkillRuntime(counting), style="generic")
 
     assert "- counting: Counts letters." in tools.system_prompt
-    assert tool_formats.to_openai_result(loaded, "1")["content"].startswith('<skill name="counting">')
+    assert tool_formats.to_openai_result(loaded, "1")["content"].startswith(
+        '<skill name="counting">'
+    )
     assert called.data == {"letters": 3}
     assert [error.code for error in cut.errors or []] == ["TRUNCATED_INPUT"]
-    assert {(response.errors or [])[0].code for response in unknown} == {"TOOL_NOT_AVAILABLE"}
-    assert list(generic.contracts) == ["load_skill", "read_skill_resource", "call_skill"]
-    assert generic.call_sync("call_skill", {"name": "counting", "arguments": {"text": "ab"}}).data == {"letters": 2}
+    assert {(response.errors or [])[0].code for response in unknown} == {
+        "TOOL_NOT_AVAILABLE"
+    }
+    assert list(generic.contracts) == [
+        "load_skill",
+        "read_skill_resource",
+        "call_skill",
+    ]
+    assert generic.call_sync(
+        "call_skill", {"name": "counting", "arguments": {"text": "ab"}}
+    ).data == {"letters": 2}
 
 
 @pytest.mark.parametrize("name", [None, 5, ["counting"], {"name": "counting"}])
-def test_a_tool_name_that_is_not_a_string_is_an_unknown_tool(counting: SkillCatalog, name: Any) -> None:
+def test_a_tool_name_that_is_not_a_string_is_an_unknown_tool(
+    counting: SkillCatalog, name: Any
+) -> None:
     """A loop written by hand passes on what the model wrote; a bad call never raises."""
     tools = SkillTools(SkillRuntime(counting))
 
     for response in (tools.call_sync(name, {}), anyio.run(tools.call, name, {})):
-        assert [error.code for error in response.errors] == [ErrorCode.TOOL_NOT_AVAILABLE]
+        assert [error.code for error in response.errors] == [
+            ErrorCode.TOOL_NOT_AVAILABLE
+        ]
 
 
 def test_hidden_characters_reach_gemini_as_visible_escapes() -> None:
     """Google's SDK writes the JSON itself; it cannot encode half of a surrogate pair, and would send the others."""
-    hidden = SkillResponse.failed(SkillError(ErrorCode.INVALID_INPUT, "a\u200bb\ud800", True, None, "Send it right"))
+    hidden = SkillResponse.failed(
+        SkillError(
+            ErrorCode.INVALID_INPUT, "a\u200bb\ud800", True, None, "Send it right"
+        )
+    )
 
     part = tool_formats.to_gemini_result(hidden, "counting")["function_response"]
 
@@ -141,7 +185,9 @@ def test_an_output_that_is_not_an_object_has_no_output_schema() -> None:
     contract = Contract.from_dict({"name": "n", "output": {"type": "array"}})
 
     assert "outputSchema" not in tool_formats.to_mcp(contract)
-    assert "structuredContent" not in tool_formats.to_mcp_result(SkillResponse("success", data=[1]))
+    assert "structuredContent" not in tool_formats.to_mcp_result(
+        SkillResponse("success", data=[1])
+    )
 
 
 @pytest.mark.processes
@@ -152,6 +198,12 @@ def test_the_neutral_forms_import_no_framework() -> None:
 
     heavy = ["langchain_core", "openai", "anthropic", "google.genai", "mcp"]
     code = f"import sys, skillruntime.adapters.tool_formats; print([n for n in {heavy!r} if n in sys.modules])"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path.cwd(),
+    )
 
     assert result.stdout.strip() == "[]"

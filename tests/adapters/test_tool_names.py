@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.adapters.tool_names import MeantName, meant_name, to_tool_name, tool_names
+from skillruntime.adapters.tool_names import (
+    MeantName,
+    meant_name,
+    to_tool_name,
+    tool_names,
+)
 
 
 @given(st.text(min_size=1))
@@ -25,7 +30,10 @@ def test_names_stay_apart(names: set[str]) -> None:
 
 def test_long_names_differ_by_a_digest() -> None:
     """A skill of 64 characters with tools of 64 each."""
-    first, second = to_tool_name("a" * 64 + "/" + "b" * 64), to_tool_name("a" * 64 + "/" + "c" * 64)
+    first, second = (
+        to_tool_name("a" * 64 + "/" + "b" * 64),
+        to_tool_name("a" * 64 + "/" + "c" * 64),
+    )
 
     assert first != second
     assert len(first) == len(second) == 64
@@ -37,7 +45,14 @@ def test_a_collision_is_an_error() -> None:
         tool_names([to_tool_name("éa"), "éa"])
 
 
-NAMES = ["k-multi__one", "k-script", "data-analysis__summary", "pdf__extract-form-field-info", "extract", "docx__merge"]
+NAMES = [
+    "k-multi__one",
+    "k-script",
+    "data-analysis__summary",
+    "pdf__extract-form-field-info",
+    "extract",
+    "docx__merge",
+]
 
 
 @pytest.mark.parametrize(
@@ -55,14 +70,24 @@ NAMES = ["k-multi__one", "k-script", "data-analysis__summary", "pdf__extract-for
         ("functions.k-multi/one", "k-multi__one"),
     ],
 )
-def test_case_separators_and_a_known_prefix_are_put_right(sent: str, meant: str) -> None:
+def test_case_separators_and_a_known_prefix_are_put_right(
+    sent: str, meant: str
+) -> None:
     """What models change of a name without meaning another one."""
     assert meant_name(sent, NAMES).name == meant
 
 
 @pytest.mark.parametrize(
     "sent",
-    ["k-scripts", "one", "docx/extract", "xlsx__extract", "mcp__pdf__extract", "\u212a-script", "k\u2010script"],
+    [
+        "k-scripts",
+        "one",
+        "docx/extract",
+        "xlsx__extract",
+        "mcp__pdf__extract",
+        "\u212a-script",
+        "k\u2010script",
+    ],
 )
 def test_another_name_is_not_put_right(sent: str) -> None:
     """A letter more, a prefix less, another skill's prefix, an unknown prefix, and letters that only look alike."""
@@ -74,7 +99,9 @@ def test_an_exact_name_wins() -> None:
     names = ["read-file", "read_file", "functions.read_file"]
 
     assert [meant_name(name, names).name for name in names] == names
-    assert meant_name("ReadFile", names) == MeantName(None, ("read-file", "read_file"), is_ambiguous=True)
+    assert meant_name("ReadFile", names) == MeantName(
+        None, ("read-file", "read_file"), is_ambiguous=True
+    )
 
 
 def test_a_separator_between_two_digits_counts() -> None:
@@ -93,7 +120,9 @@ def test_a_separator_between_two_digits_counts() -> None:
         ("users.list", None),
     ],
 )
-def test_any_prefix_may_stand_before_the_name_of_a_chosen_server(sent: str, meant: str | None) -> None:
+def test_any_prefix_may_stand_before_the_name_of_a_chosen_server(
+    sent: str, meant: str | None
+) -> None:
     """A client names its servers as it likes; a prefix of another tool, or another tool's ending, is not put right."""
     names = ["get", "list", "user.list", "notion.search"]
 
@@ -102,4 +131,6 @@ def test_any_prefix_may_stand_before_the_name_of_a_chosen_server(sent: str, mean
 
 def test_a_refusal_offers_the_nearest_names() -> None:
     """Not the first ones by alphabet."""
-    assert meant_name("pdf-extrat", ["a", "b", "pdf-extract"]) == MeantName(None, ("pdf-extract",))
+    assert meant_name("pdf-extrat", ["a", "b", "pdf-extract"]) == MeantName(
+        None, ("pdf-extract",)
+    )

@@ -9,7 +9,11 @@ import pytest
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.contract import Contract
 
-IN = {"type": "object", "required": ["n"], "properties": {"n": {"$ref": "#/definitions/N"}}}
+IN = {
+    "type": "object",
+    "required": ["n"],
+    "properties": {"n": {"$ref": "#/definitions/N"}},
+}
 
 
 @pytest.mark.parametrize(
@@ -18,7 +22,10 @@ IN = {"type": "object", "required": ["n"], "properties": {"n": {"$ref": "#/defin
         ({}, {"type": "object", "properties": {}}),
         ({"input": {"type": "object"}}, {"type": "object", "properties": {}}),
         (
-            {"input": {"$ref": "#/definitions/In"}, "definitions": {"In": IN, "N": {"type": "integer"}, "Out": {}}},
+            {
+                "input": {"$ref": "#/definitions/In"},
+                "definitions": {"In": IN, "N": {"type": "integer"}, "Out": {}},
+            },
             {**IN, "definitions": {"N": {"type": "integer"}}},
         ),
         (
@@ -34,6 +41,8 @@ IN = {"type": "object", "required": ["n"], "properties": {"n": {"$ref": "#/defin
         ),
     ],
 )
-def test_the_root_is_an_object_and_only_what_is_used_stays(document: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_the_root_is_an_object_and_only_what_is_used_stays(
+    document: dict[str, Any], expected: dict[str, Any]
+) -> None:
     """Providers want an object at the root; the definitions of the output (31.6) would only cost tokens."""
     assert to_tool_schema(Contract.from_dict(document)) == expected

@@ -23,12 +23,17 @@ from skillruntime.tokens.budget import TokenLimits
 
 def tools_of(catalog: SkillCatalog, **options: Any) -> dict[str, BaseTool]:
     """The tools by name."""
-    return {tool.name: tool for tool in SkillToolkit(SkillRuntime(catalog), **options).get_tools()}
+    return {
+        tool.name: tool
+        for tool in SkillToolkit(SkillRuntime(catalog), **options).get_tools()
+    }
 
 
 def call(tool: BaseTool, arguments: Any) -> ToolMessage:
     """Call *tool* as an agent does."""
-    message = tool.invoke({"name": tool.name, "args": arguments, "id": "1", "type": "tool_call"})
+    message = tool.invoke(
+        {"name": tool.name, "args": arguments, "id": "1", "type": "tool_call"}
+    )
     assert isinstance(message, ToolMessage)
     return message
 
@@ -48,11 +53,17 @@ def test_every_callable_of_the_bundled_skills_is_a_tool(bundled: SkillCatalog) -
     ]
 
 
-def test_the_generic_set_is_fixed_and_reads_no_contract(bundled: SkillCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_generic_set_is_fixed_and_reads_no_contract(
+    bundled: SkillCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However many skills there are: three tools, and nothing read before it is called."""
     monkeypatch.setattr(SkillCatalog, "activate", None)
 
-    assert sorted(tools_of(bundled, style="generic")) == ["call_skill", "load_skill", "read_skill_resource"]
+    assert sorted(tools_of(bundled, style="generic")) == [
+        "call_skill",
+        "load_skill",
+        "read_skill_resource",
+    ]
 
 
 def test_a_skill_is_loaded_once_and_plain(counting: SkillCatalog) -> None:
@@ -65,13 +76,18 @@ def test_a_skill_is_loaded_once_and_plain(counting: SkillCatalog) -> None:
     assert first.content.startswith('<skill name="counting">\nCall it with a text.')
     assert "already active" in second.content
     assert missing.status == "error"
-    assert json.loads(missing.content)["errors"][0]["suggested_action"] == 'Did you mean "counting"?'
+    assert (
+        json.loads(missing.content)["errors"][0]["suggested_action"]
+        == 'Did you mean "counting"?'
+    )
 
 
 def test_loading_names_the_tools_as_the_model_calls_them(bundled: SkillCatalog) -> None:
     """By their tool names where each is a tool; by their own names for ``call_skill``."""
     typed, generic = (
-        call(tools_of(bundled, style=style)["load_skill"], {"name": "pdf-processing"}).content
+        call(
+            tools_of(bundled, style=style)["load_skill"], {"name": "pdf-processing"}
+        ).content
         for style in ("typed", "generic")
     )
 
@@ -79,12 +95,17 @@ def test_loading_names_the_tools_as_the_model_calls_them(bundled: SkillCatalog) 
     assert "- pdf-processing/extract: " in generic
 
 
-def test_malformed_calls_of_the_conversations_own_tools_are_repaired_too(counting: SkillCatalog) -> None:
+def test_malformed_calls_of_the_conversations_own_tools_are_repaired_too(
+    counting: SkillCatalog,
+) -> None:
     """They are under contract like any skill."""
     load_skill = tools_of(counting)["load_skill"]
 
     assert "Call it with a text." in call(load_skill, {"Name": ["counting"]}).content
-    assert json.loads(call(load_skill, {}).content)["errors"][0]["code"] == "MISSING_REQUIRED_PARAM"
+    assert (
+        json.loads(call(load_skill, {}).content)["errors"][0]["code"]
+        == "MISSING_REQUIRED_PARAM"
+    )
 
 
 def test_a_resource_is_read_and_nothing_else(counting: SkillCatalog) -> None:
@@ -103,10 +124,15 @@ def test_a_resource_is_read_and_nothing_else(counting: SkillCatalog) -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("arguments", [{"text": "abc"}, '{"text": "abc"}', {"input": {"text": "abc"}}])
+@pytest.mark.parametrize(
+    "arguments", [{"text": "abc"}, '{"text": "abc"}', {"input": {"text": "abc"}}]
+)
 def test_call_skill_calls_any_of_them(counting: SkillCatalog, arguments: Any) -> None:
     """Its envelope is the skill's own, and what the model nests or encodes too often is repaired."""
-    message = call(tools_of(counting, style="generic")["call_skill"], {"name": "counting", "arguments": arguments})
+    message = call(
+        tools_of(counting, style="generic")["call_skill"],
+        {"name": "counting", "arguments": arguments},
+    )
 
     envelope = json.loads(message.content)
     assert envelope["data"] == {"letters": 3}
@@ -117,7 +143,10 @@ def test_call_skill_refuses_as_the_skill_does(counting: SkillCatalog) -> None:
     """A repeated refusal says so, whichever adapter made the call."""
     tools = tools_of(counting, style="generic")
 
-    first, second = (call(tools["call_skill"], {"name": "counting", "arguments": {"txt": 1.5}}) for _ in range(2))
+    first, second = (
+        call(tools["call_skill"], {"name": "counting", "arguments": {"txt": 1.5}})
+        for _ in range(2)
+    )
 
     assert first.status == second.status == "error"
     assert json.loads(first.content)["metadata"]["skill"] == "counting"
@@ -143,21 +172,37 @@ def test_the_system_prompt_lists_the_skills(counting: SkillCatalog) -> None:
 
 
 @pytest.mark.processes
-def test_a_skill_hidden_from_models_does_not_exist_for_them(counting: SkillCatalog) -> None:
+def test_a_skill_hidden_from_models_does_not_exist_for_them(
+    counting: SkillCatalog,
+) -> None:
     """The model cannot load, read, call or see it; the host itself may still call it."""
     path = Path(counting["counting"].path)
-    path.write_text(path.read_text().replace("---\nCall", "disable-model-invocation: true\n---\nCall"))
+    path.write_text(
+        path.read_text().replace(
+            "---\nCall", "disable-model-invocation: true\n---\nCall"
+        )
+    )
     hidden = counting.refresh()
     tools = {**tools_of(hidden), **tools_of(hidden, style="generic")}
 
     loaded = call(tools["load_skill"], {"name": "counting"})
-    read = call(tools["read_skill_resource"], {"name": "counting", "path": "references/rules.md"})
-    called = call(tools["call_skill"], {"name": "counting", "arguments": {"text": "abc"}})
+    read = call(
+        tools["read_skill_resource"],
+        {"name": "counting", "path": "references/rules.md"},
+    )
+    called = call(
+        tools["call_skill"], {"name": "counting", "arguments": {"text": "abc"}}
+    )
 
     assert "counting" not in tools
     assert [message.status for message in (loaded, read, called)] == ["error"] * 3
-    assert all(json.loads(m.content)["errors"][0]["code"] == "SKILL_NOT_FOUND" for m in (loaded, read, called))
-    assert SkillRuntime(hidden).call_sync("counting", {"text": "abc"}).data == {"letters": 3}
+    assert all(
+        json.loads(m.content)["errors"][0]["code"] == "SKILL_NOT_FOUND"
+        for m in (loaded, read, called)
+    )
+    assert SkillRuntime(hidden).call_sync("counting", {"text": "abc"}).data == {
+        "letters": 3
+    }
 
 
 def many(directory: Path) -> SkillCatalog:
@@ -165,7 +210,9 @@ def many(directory: Path) -> SkillCatalog:
     for number in range(40):
         path = directory / f"skill-{number:02}" / "SKILL.md"
         path.parent.mkdir(parents=True)
-        path.write_text(f"---\nname: skill-{number:02}\ndescription: Does thing {number}.\n---\nDo it.\n")
+        path.write_text(
+            f"---\nname: skill-{number:02}\ndescription: Does thing {number}.\n---\nDo it.\n"
+        )
     return discover(directory)
 
 
@@ -176,12 +223,17 @@ def test_names_are_an_enum_only_while_the_whole_catalog_fits(tmp_path: Path) -> 
     roomy, tight = tools_of(catalog), tools_of(catalog, catalog_tokens=100)
     found = call(tight["search_skills"], {"query": "thing 17"})
 
-    assert roomy["load_skill"].args_schema["properties"]["name"]["enum"] == list(catalog)
+    assert roomy["load_skill"].args_schema["properties"]["name"]["enum"] == list(
+        catalog
+    )
     assert "search_skills" not in roomy
     assert "enum" not in tight["load_skill"].args_schema["properties"]["name"]
     assert "- skill-17: Does thing 17." in found.content
     guess = call(tight["search_skills"], {"query": "any skll"}).content
-    assert "No skill matches these words. The nearest names, which is a guess: skill-" in guess
+    assert (
+        "No skill matches these words. The nearest names, which is a guess: skill-"
+        in guess
+    )
     assert "continue without" not in guess
     assert call(tight["load_skill"], {"name": "skill-31"}).status == "success"
 
@@ -211,12 +263,18 @@ def test_the_prompt_keeps_to_its_budget(tmp_path: Path) -> None:
     assert toolkit.session.ledger.spent("catalog") <= 100
 
 
-def test_a_long_answer_is_a_page_and_read_on_gives_the_rest(counting: SkillCatalog) -> None:
+def test_a_long_answer_is_a_page_and_read_on_gives_the_rest(
+    counting: SkillCatalog,
+) -> None:
     """As plain text, with the call that reads on; the envelope is next to it."""
     runtime = SkillRuntime(counting)
-    runtime.implements("counting")(lambda arguments: {"lines": [f"line {number}" for number in range(200)]})
+    runtime.implements("counting")(
+        lambda arguments: {"lines": [f"line {number}" for number in range(200)]}
+    )
     session = runtime.session(limits=TokenLimits(page_tokens=100))
-    tools = {tool.name: tool for tool in SkillToolkit(runtime, session=session).get_tools()}
+    tools = {
+        tool.name: tool for tool in SkillToolkit(runtime, session=session).get_tools()
+    }
 
     page = call(tools["counting"], {"text": "x"})
     handle = page.artifact.metadata["read_on"]
@@ -225,58 +283,98 @@ def test_a_long_answer_is_a_page_and_read_on_gives_the_rest(counting: SkillCatal
     assert page.content.startswith('{"lines":["line 0"')
     assert f"read_skill_resource(name='result', path='{handle}')" in page.content
     assert page.artifact.data["lines"][-1] == "line 199"
-    assert [json.loads(line)["lines"] for line in page.content.partition("\n[cut:")[0].splitlines()]
+    assert [
+        json.loads(line)["lines"]
+        for line in page.content.partition("\n[cut:")[0].splitlines()
+    ]
     assert rest.content.startswith('{"lines":["line ')
     assert rest.artifact.status == "success"
 
 
 BROKEN: Any = [
-    {"name": "counting", "args": "{'text': 'abc'}", "id": "b", "error": None, "type": "invalid_tool_call"},
-    {"name": "counting", "args": '{"text": "abc', "id": "c", "error": None, "type": "invalid_tool_call"},
-    {"name": None, "args": "[1]", "id": None, "error": None, "type": "invalid_tool_call"},
+    {
+        "name": "counting",
+        "args": "{'text': 'abc'}",
+        "id": "b",
+        "error": None,
+        "type": "invalid_tool_call",
+    },
+    {
+        "name": "counting",
+        "args": '{"text": "abc',
+        "id": "c",
+        "error": None,
+        "type": "invalid_tool_call",
+    },
+    {
+        "name": None,
+        "args": "[1]",
+        "id": None,
+        "error": None,
+        "type": "invalid_tool_call",
+    },
 ]
 
 
 @pytest.mark.processes
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_loop_of_ones_own_gets_every_call_answered(counting: SkillCatalog, is_async: bool) -> None:
+def test_a_loop_of_ones_own_gets_every_call_answered(
+    counting: SkillCatalog, is_async: bool
+) -> None:
     """Good ones, those whose JSON the model broke, and one of a tool that does not exist: none is dropped."""
     toolkit = SkillToolkit(SkillRuntime(counting))
     message = AIMessage(
         "",
         tool_calls=[
-            {"name": "counting", "args": {"text": "ab"}, "id": "a", "type": "tool_call"},
+            {
+                "name": "counting",
+                "args": {"text": "ab"},
+                "id": "a",
+                "type": "tool_call",
+            },
             {"name": "nothing", "args": {}, "id": "d", "type": "tool_call"},
         ],
         invalid_tool_calls=BROKEN,
     )
 
-    said, *answers = anyio.run(toolkit.aanswer, message) if is_async else toolkit.answer(message)
+    said, *answers = (
+        anyio.run(toolkit.aanswer, message) if is_async else toolkit.answer(message)
+    )
 
     assert isinstance(said, AIMessage)
-    assert {each["id"] for each in said.tool_calls} == {answer.tool_call_id for answer in answers}
+    assert {each["id"] for each in said.tool_calls} == {
+        answer.tool_call_id for answer in answers
+    }
     by_id = {answer.tool_call_id: json.loads(answer.content) for answer in answers}
     assert by_id["a"]["data"] == {"letters": 2}
     assert by_id["b"]["data"] == {"letters": 3}
     assert by_id["c"]["errors"][0]["code"] == "TRUNCATED_INPUT"
     assert by_id["d"]["errors"][0]["code"] == "TOOL_NOT_AVAILABLE"
     assert len(by_id) == 5
-    assert said.additional_kwargs["skillruntime"] == {"repairs": {"b": ["single-quotes"]}}
+    assert said.additional_kwargs["skillruntime"] == {
+        "repairs": {"b": ["single-quotes"]}
+    }
 
 
 def with_functions(number: int) -> SkillRuntime:
     """A runtime with this many functions."""
     runtime = SkillRuntime()
     for position in range(number):
-        runtime.implements(f"skill-{position}", contract=Contract.from_dict({"description": "Do."}))(lambda given: 1)
+        runtime.implements(
+            f"skill-{position}", contract=Contract.from_dict({"description": "Do."})
+        )(lambda given: 1)
     return runtime
 
 
 @pytest.mark.parametrize("make", [SkillToolkit, SkillTools])
-def test_more_callables_than_providers_take_are_called_through_one_tool(make: Any) -> None:
+def test_more_callables_than_providers_take_are_called_through_one_tool(
+    make: Any,
+) -> None:
     """From 129 on, with a warning that says how to choose; a stated style is kept without one."""
     few = make(with_functions(128))
-    with pytest.warns(UserWarning, match=r"more than 128 callable skills.*style='typed'"):
+    with pytest.warns(
+        UserWarning, match=r"more than 128 callable skills.*style='typed'"
+    ):
         generic = names_of(make(with_functions(129)))
     typed = names_of(make(with_functions(129), style="typed"))
 
@@ -287,20 +385,38 @@ def test_more_callables_than_providers_take_are_called_through_one_tool(make: An
 
 def names_of(skills: Any) -> list[str]:
     """The names of the tools, whichever class makes them."""
-    return list(skills.contracts) if isinstance(skills, SkillTools) else [tool.name for tool in skills.get_tools()]
+    return (
+        list(skills.contracts)
+        if isinstance(skills, SkillTools)
+        else [tool.name for tool in skills.get_tools()]
+    )
 
 
-def test_tools_are_kept_while_what_can_be_called_is_the_same(counting: SkillCatalog) -> None:
+def test_tools_are_kept_while_what_can_be_called_is_the_same(
+    counting: SkillCatalog,
+) -> None:
     """The same objects for each message; new ones after another catalog or function."""
     runtime = SkillRuntime(counting)
     toolkit = SkillToolkit(runtime)
     first = toolkit.get_tools()
 
-    assert all(one is other for one, other in zip(first, toolkit.get_tools(), strict=True))
-    runtime.implements("added", contract=Contract.from_dict({"description": "Do."}))(lambda given: 1)
-    assert [tool.name for tool in toolkit.get_tools()] == [*(t.name for t in first[:2]), "added", first[2].name]
+    assert all(
+        one is other for one, other in zip(first, toolkit.get_tools(), strict=True)
+    )
+    runtime.implements("added", contract=Contract.from_dict({"description": "Do."}))(
+        lambda given: 1
+    )
+    assert [tool.name for tool in toolkit.get_tools()] == [
+        *(t.name for t in first[:2]),
+        "added",
+        first[2].name,
+    ]
     runtime.catalog = SkillCatalog()
-    assert [tool.name for tool in toolkit.get_tools()] == ["load_skill", "read_skill_resource", "added"]
+    assert [tool.name for tool in toolkit.get_tools()] == [
+        "load_skill",
+        "read_skill_resource",
+        "added",
+    ]
 
 
 @pytest.mark.processes
@@ -311,23 +427,33 @@ def test_an_answer_reads_no_skill_that_it_does_not_call(
     toolkit = SkillToolkit(SkillRuntime(counting))
     toolkit.get_tools()
     monkeypatch.setattr(SkillCatalog, "activate", None)
-    message = AIMessage("", tool_calls=[{"name": "counting", "args": {"text": "four"}, "id": "1"}])
+    message = AIMessage(
+        "", tool_calls=[{"name": "counting", "args": {"text": "four"}, "id": "1"}]
+    )
 
     answer = toolkit.answer(message)[1]
 
     assert json.loads(answer.text)["data"] == {"letters": 4}
 
 
-def test_whether_there_are_many_is_known_before_all_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whether_there_are_many_is_known_before_all_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of 400 skills with a contract only as many are read as show that there are more than 128."""
     for number in range(400):
         directory = tmp_path / f"skill-{number:03}"
         directory.mkdir()
-        (directory / "SKILL.md").write_text(f"---\nname: skill-{number:03}\ndescription: Does it.\n---\n")
+        (directory / "SKILL.md").write_text(
+            f"---\nname: skill-{number:03}\ndescription: Does it.\n---\n"
+        )
         (directory / "contract.json").write_text('{"description": "Do."}')
     read: list[str] = []
     activate = SkillCatalog.activate
-    monkeypatch.setattr(SkillCatalog, "activate", lambda self, name: read.append(name) or activate(self, name))
+    monkeypatch.setattr(
+        SkillCatalog,
+        "activate",
+        lambda self, name: read.append(name) or activate(self, name),
+    )
 
     with pytest.warns(UserWarning, match="more than 128"):
         SkillToolkit(SkillRuntime(discover(tmp_path, trusted=True))).get_tools()
@@ -335,7 +461,9 @@ def test_whether_there_are_many_is_known_before_all_are_read(tmp_path: Path, mon
     assert len(read) == 129
 
 
-PROGRAM = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--x')\n"
+PROGRAM = (
+    "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--x')\n"
+)
 
 
 HELPER = """'Helpers.'
@@ -352,12 +480,18 @@ def write_scripts(root: Path, programs: int, helpers: int) -> None:
     for number in range(programs + helpers):
         directory = root / f"skill-{number:03}" / "scripts"
         directory.mkdir(parents=True)
-        (directory.parent / "SKILL.md").write_text(f"---\nname: skill-{number:03}\ndescription: Does it.\n---\n")
-        text = f"{PROGRAM}found = parser.parse_args()\n" if number < programs else HELPER
+        (directory.parent / "SKILL.md").write_text(
+            f"---\nname: skill-{number:03}\ndescription: Does it.\n---\n"
+        )
+        text = (
+            f"{PROGRAM}found = parser.parse_args()\n" if number < programs else HELPER
+        )
         (directory / "run.py").write_text(text)
 
 
-def test_scripts_that_are_surely_too_many_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scripts_that_are_surely_too_many_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No contract is derived to know that there are more than 128 tools."""
     write_scripts(tmp_path, 129, 0)
     monkeypatch.setattr(SkillCatalog, "activate", None)
@@ -376,17 +510,23 @@ def test_helper_modules_do_not_count_as_tools(tmp_path: Path) -> None:
     assert "call_skill" not in {tool.name for tool in tools}
 
 
-def test_a_tool_whose_schema_is_over_the_limit_is_not_offered(counting: SkillCatalog) -> None:
+def test_a_tool_whose_schema_is_over_the_limit_is_not_offered(
+    counting: SkillCatalog,
+) -> None:
     """A schema cannot be cut; the conversation's own tools are always there."""
     runtime = SkillRuntime(counting)
-    of = lambda tokens: SkillToolkit(runtime, session=runtime.session(limits=TokenLimits(total_tokens=tokens)))  # noqa: E731
+    of = lambda tokens: SkillToolkit(  # noqa: E731
+        runtime, session=runtime.session(limits=TokenLimits(total_tokens=tokens))
+    )
 
     assert "counting" not in {tool.name for tool in of(1).get_tools()}
     assert "load_skill" in {tool.name for tool in of(1).get_tools()}
     assert "counting" in {tool.name for tool in of(10_000).get_tools()}
 
 
-def test_a_tool_is_the_same_before_and_after_its_contract_was_read(counting: SkillCatalog) -> None:
+def test_a_tool_is_the_same_before_and_after_its_contract_was_read(
+    counting: SkillCatalog,
+) -> None:
     """What pydantic reads of a tool (its dump, its items, whether it equals another) does not depend on the moment."""
 
     def fresh() -> BaseTool:
@@ -398,7 +538,11 @@ def test_a_tool_is_the_same_before_and_after_its_contract_was_read(counting: Ski
     assert tool == copied
     for read in (BaseTool.model_dump, dict, BaseTool.model_dump_json):
         assert read(fresh()) == read(tool)
-    assert fresh().model_dump(exclude_unset=True).keys() == {"name", "description", "args_schema"}
+    assert fresh().model_dump(exclude_unset=True).keys() == {
+        "name",
+        "description",
+        "args_schema",
+    }
 
 
 @pytest.mark.processes

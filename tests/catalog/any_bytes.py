@@ -52,4 +52,6 @@ def is_read_alike_by_both_readers(block: str) -> None:
     if summary is not None:
         assert isinstance(fields, dict)
         expected = summarize(fields, "SKILL.md", [])
-        assert [str(each).strip() for each in summary] == [str(each).strip() for each in expected]
+        assert [str(each).strip() for each in summary] == [
+            str(each).strip() for each in expected
+        ]

@@ -11,7 +11,12 @@ import pytest
 collect_ignore = ["fuzz.py"]  # run by hand, with what it asks for
 # Beside the repository, or beside a directory that holds a worktree of it.
 DATA = next(
-    (data for parent in Path(__file__).parents if (data := parent / "shared" / "data").is_dir()), Path("no data")
+    (
+        data
+        for parent in Path(__file__).parents
+        if (data := parent / "shared" / "data").is_dir()
+    ),
+    Path("no data"),
 )
 CORPUS = DATA / "skills_corpus/skills_corpus.tar.gz"
 
@@ -19,7 +24,9 @@ WriteSkill = Callable[..., Path]
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_cache(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """Let no test read or write the user's index."""
     cache = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("SKILLRUNTIME_CACHE", str(cache))
@@ -31,12 +38,22 @@ def write_skill(tmp_path: Path) -> WriteSkill:
     """Return a function that writes a skill below ``tmp_path/skills`` and returns its directory."""
 
     def write(
-        name: str, description: str = "Reads. Use when asked.", *, text: str | bytes | None = None, at: str = ""
+        name: str,
+        description: str = "Reads. Use when asked.",
+        *,
+        text: str | bytes | None = None,
+        at: str = "",
     ) -> Path:
         directory = tmp_path / "skills" / (at or name)
         directory.mkdir(parents=True, exist_ok=True)
-        content = f"---\nname: {name}\ndescription: {description}\n---\n# {name}\n" if text is None else text
-        (directory / "SKILL.md").write_bytes(content.encode() if isinstance(content, str) else content)
+        content = (
+            f"---\nname: {name}\ndescription: {description}\n---\n# {name}\n"
+            if text is None
+            else text
+        )
+        (directory / "SKILL.md").write_bytes(
+            content.encode() if isinstance(content, str) else content
+        )
         return directory
 
     return write

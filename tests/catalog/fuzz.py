@@ -30,7 +30,9 @@ def break_a_law(data: bytes) -> None:
     except UnicodeDecodeError:
         return
     end = text.find("\n---\n", 3)
-    is_read_alike_by_both_readers(text[4 : end + 1] if text.startswith("---\n") and end > 0 else text)
+    is_read_alike_by_both_readers(
+        text[4 : end + 1] if text.startswith("---\n") and end > 0 else text
+    )
 
 
 if __name__ == "__main__":

@@ -35,11 +35,18 @@ UNTOUCHED = [
         (GOOD.replace("comes.", "comes\x07."), GOOD),
         (
             GOOD.replace("Use when a", 'Use when: a "new"\n  or C:\\old'),
-            GOOD.replace("Use when a PDF comes.", "'Use when: a \"new\" or C:\\old PDF comes.'"),
+            GOOD.replace(
+                "Use when a PDF comes.", "'Use when: a \"new\" or C:\\old PDF comes.'"
+            ),
         ),
         (
-            GOOD.replace("---\n\n", "version: 1.10\nmetadata:\n    a: b\nauthor: me\n---\n\n"),
-            GOOD.replace("---\n\n", "metadata:\n    a: b\n    version: '1.10'\n    author: 'me'\n---\n\n"),
+            GOOD.replace(
+                "---\n\n", "version: 1.10\nmetadata:\n    a: b\nauthor: me\n---\n\n"
+            ),
+            GOOD.replace(
+                "---\n\n",
+                "metadata:\n    a: b\n    version: '1.10'\n    author: 'me'\n---\n\n",
+            ),
         ),
         (
             GOOD.replace("---\n\n", "allowed-tools: [Read, 'Bash(git:*)']\n---\n\n"),
@@ -49,7 +56,10 @@ UNTOUCHED = [
             GOOD.replace("---\n\n", "user-invocable: false\n---\n\n"),
             GOOD.replace("---\n\n", "user-invocable: false\n---\n\n"),
         ),
-        (GOOD.replace("name: pdf", "name: quite-another"), GOOD.replace("name: pdf", "name: quite-another")),
+        (
+            GOOD.replace("name: pdf", "name: quite-another"),
+            GOOD.replace("name: pdf", "name: quite-another"),
+        ),
         ("no frontmatter", "no frontmatter"),
     ],
 )
@@ -82,7 +92,9 @@ def test_a_file_is_corrected_in_place(tmp_path: Path, write_skill: WriteSkill) -
     assert [each.name for each in path.parent.iterdir()] == ["SKILL.md"]
 
 
-def test_validation_finds_every_skill_below(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_validation_finds_every_skill_below(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """By path; a directory without one, and one that is not there, are findings too."""
     write_skill("b", at="x/b")
     write_skill("a", text="nothing")
@@ -90,26 +102,39 @@ def test_validation_finds_every_skill_below(tmp_path: Path, write_skill: WriteSk
 
     found = validate(tmp_path / "skills")
 
-    assert [(Path(each.path).parent.name, each.ok) for each in found] == [("a", False), ("b", True)]
+    assert [(Path(each.path).parent.name, each.ok) for each in found] == [
+        ("a", False),
+        ("b", True),
+    ]
     for path in ("empty", "nowhere"):
-        assert [each.rule for each in validate(tmp_path / path)[0].diagnostics] == ["skill-missing"]
+        assert [each.rule for each in validate(tmp_path / path)[0].diagnostics] == [
+            "skill-missing"
+        ]
 
 
-def test_an_invalid_contract_is_reported(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_an_invalid_contract_is_reported(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """A skill is valid only if its contracts can be read too."""
     (write_skill("pdf") / "contract.json").write_text("{")
 
-    assert [each.rule for each in validate(tmp_path / "skills")[0].diagnostics] == ["contract-invalid"]
+    assert [each.rule for each in validate(tmp_path / "skills")[0].diagnostics] == [
+        "contract-invalid"
+    ]
 
 
-def test_a_file_that_only_another_file_names_is_advice(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_a_file_that_only_another_file_names_is_advice(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """The format advises against chains of references; not against a file that SKILL.md names too."""
     text = "---\nname: a\ndescription: Does a. Use for a.\n---\nRead [one](references/one.md), and known.md there.\n"
     directory = write_skill("a", text=text)
     references = directory / "references"
     references.mkdir()
     links = "[two](two.md) [known](known.md) [gone](gone.md) [self](one.md) [up](../SKILL.md) [data](../assets/d.csv)\n"
-    (references / "one.md").write_text(f"# One\n\n{links}\n```\n[example](three.md)\n```\n")
+    (references / "one.md").write_text(
+        f"# One\n\n{links}\n```\n[example](three.md)\n```\n"
+    )
     for name in ("two.md", "known.md", "three.md"):
         (references / name).write_text("Text\n")
     (directory / "assets").mkdir()
@@ -117,7 +142,10 @@ def test_a_file_that_only_another_file_names_is_advice(tmp_path: Path, write_ski
 
     found = validate(directory)[0].diagnostics
 
-    assert [(each.rule, each.line, each.column, each.message.split(",")[0]) for each in found] == [
+    assert [
+        (each.rule, each.line, each.column, each.message.split(",")[0])
+        for each in found
+    ] == [
         ("reference-chain", 3, 1, "it leads on to references/two.md"),
         ("reference-chain", 3, 82, "it leads on to assets/d.csv"),
     ]
@@ -137,5 +165,7 @@ def test_text_after_the_closing_dashes_moves_to_its_own_line() -> None:
     """`---# PDF` is what a missing line break leaves."""
     fixed = fix(b"---\nname: pdf\ndescription: Use when a PDF comes\n---# PDF\n", "pdf")
 
-    assert fixed.data == b"---\nname: pdf\ndescription: Use when a PDF comes\n---\n# PDF\n"
+    assert (
+        fixed.data == b"---\nname: pdf\ndescription: Use when a PDF comes\n---\n# PDF\n"
+    )
     assert fixed.done == ("a line break was put after the closing ---",)

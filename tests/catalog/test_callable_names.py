@@ -17,9 +17,13 @@ SCRIPT = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--{fla
 def make(root: Path, name: str, *scripts: str) -> Path:
     directory = root / name
     (directory / "scripts").mkdir(parents=True)
-    (directory / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Does {name}.\n---\nGo.\n", encoding="utf-8")
+    (directory / "SKILL.md").write_text(
+        f"---\nname: {name}\ndescription: Does {name}.\n---\nGo.\n", encoding="utf-8"
+    )
     for script in scripts:
-        (directory / "scripts" / script).write_text(SCRIPT.format(flag=script.partition(".")[0]), encoding="utf-8")
+        (directory / "scripts" / script).write_text(
+            SCRIPT.format(flag=script.partition(".")[0]), encoding="utf-8"
+        )
     return directory
 
 
@@ -43,7 +47,9 @@ def test_names_are_found_again_without_reading_a_skill(tmp_path: Path) -> None:
     assert names(tmp_path) == ["alpha/one", "alpha/two"]
 
 
-def test_a_new_script_a_removed_one_and_an_edited_one_are_noticed(tmp_path: Path) -> None:
+def test_a_new_script_a_removed_one_and_an_edited_one_are_noticed(
+    tmp_path: Path,
+) -> None:
     """The skill whose files differ is read again, and no other."""
     alpha = make(tmp_path, "alpha", "one.py", "two.py")
     make(tmp_path, "beta", "three.py")
@@ -55,7 +61,9 @@ def test_a_new_script_a_removed_one_and_an_edited_one_are_noticed(tmp_path: Path
     assert names(tmp_path) == ["alpha/four", "alpha/two", "beta/three"]
     (alpha / "scripts/two.py").write_bytes(b"\x00")
     assert names(tmp_path) == ["alpha/four", "beta/three"]
-    (alpha / "contract.json").write_text('{"input": {"type": "object"}}', encoding="utf-8")
+    (alpha / "contract.json").write_text(
+        '{"input": {"type": "object"}}', encoding="utf-8"
+    )
     assert names(tmp_path) == ["alpha", "beta/three"]
 
 
@@ -75,7 +83,9 @@ def test_a_script_with_its_old_size_and_time_is_noticed(tmp_path: Path) -> None:
 def test_a_skill_that_gets_its_first_script_is_noticed(tmp_path: Path) -> None:
     """Of a skill with nothing to call the state of its directory is compared."""
     (tmp_path / "alpha").mkdir()
-    (tmp_path / "alpha/SKILL.md").write_text("---\nname: alpha\ndescription: Does it.\n---\n", encoding="utf-8")
+    (tmp_path / "alpha/SKILL.md").write_text(
+        "---\nname: alpha\ndescription: Does it.\n---\n", encoding="utf-8"
+    )
     assert names(tmp_path) == []
     assert names(tmp_path) == []
 
@@ -91,13 +101,22 @@ def test_each_way_to_read_has_names_of_its_own(tmp_path: Path) -> None:
     long = make(tmp_path, "beta")
     words = [f"w{number}" for number in range(12_000)]
     (long / "contract.json").write_text(
-        '{"input": {"properties": {"a": {"enum": ["' + '","'.join(words) + '"]}}}}', encoding="utf-8"
+        '{"input": {"properties": {"a": {"enum": ["' + '","'.join(words) + '"]}}}}',
+        encoding="utf-8",
     )
 
     for _ in range(2):
         assert [name for name, _ in discover(tmp_path).callables()] == ["alpha/one"]
-        assert [name for name, _ in discover(tmp_path, trusted=True).callables()] == ["alpha/one", "beta"]
-        assert [name for name, _ in discover(tmp_path, trusted=True, derive_contracts=False).callables()] == ["beta"]
+        assert [name for name, _ in discover(tmp_path, trusted=True).callables()] == [
+            "alpha/one",
+            "beta",
+        ]
+        assert [
+            name
+            for name, _ in discover(
+                tmp_path, trusted=True, derive_contracts=False
+            ).callables()
+        ] == ["beta"]
 
 
 def test_a_view_keeps_the_names_of_the_others(tmp_path: Path) -> None:
@@ -105,7 +124,9 @@ def test_a_view_keeps_the_names_of_the_others(tmp_path: Path) -> None:
     for name in ("alpha", "beta", "gamma"):
         make(tmp_path, name, "one.py")
     names(tmp_path)
-    (tmp_path / "alpha/scripts/two.py").write_text(SCRIPT.format(flag="x"), encoding="utf-8")
+    (tmp_path / "alpha/scripts/two.py").write_text(
+        SCRIPT.format(flag="x"), encoding="utf-8"
+    )
 
     view = discover(tmp_path).select(include=["alpha"])
 
@@ -113,7 +134,9 @@ def test_a_view_keeps_the_names_of_the_others(tmp_path: Path) -> None:
     assert read_at_start(tmp_path) == []
 
 
-def test_a_damaged_file_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_file_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever is in the cache directory, the names are those of the skills."""
     monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path / "cache"))
     make(tmp_path / "skills", "alpha", "one.py")
@@ -129,18 +152,29 @@ def test_locked_skills_are_compared_to_their_lock_each_time(tmp_path: Path) -> N
     """Names of a catalog with a lockfile are not taken from the disk."""
     make(tmp_path / "skills", "alpha", "one.py")
     lock = tmp_path / "skills.lock"
-    lock.write_text(json.dumps(lock_skills(discover(tmp_path / "skills"))), encoding="utf-8")
+    lock.write_text(
+        json.dumps(lock_skills(discover(tmp_path / "skills"))), encoding="utf-8"
+    )
 
     for _ in range(2):
         catalog: SkillCatalog = discover(tmp_path / "skills", frozen=lock)
-        assert [(name, skill is not None) for name, skill in catalog.callables()] == [("alpha/one", True)]
+        assert [(name, skill is not None) for name, skill in catalog.callables()] == [
+            ("alpha/one", True)
+        ]
 
 
-def test_a_tool_reads_its_contract_when_it_is_asked_for_its_schema(tmp_path: Path) -> None:
+def test_a_tool_reads_its_contract_when_it_is_asked_for_its_schema(
+    tmp_path: Path,
+) -> None:
     """Thousands of tools are made from their names alone; what a model is sent of one is read then."""
     alpha = make(tmp_path, "alpha", "one.py", "two.py")
     SkillToolkit(SkillRuntime(discover(tmp_path)), style="typed").get_tools()
-    tools = {tool.name: tool for tool in SkillToolkit(SkillRuntime(discover(tmp_path)), style="typed").get_tools()}
+    tools = {
+        tool.name: tool
+        for tool in SkillToolkit(
+            SkillRuntime(discover(tmp_path)), style="typed"
+        ).get_tools()
+    }
     one, two = tools["alpha__one"], tools["alpha__two"]
 
     assert one.args == {"one": {"type": "string"}}
@@ -153,14 +187,20 @@ def test_a_tool_reads_its_contract_when_it_is_asked_for_its_schema(tmp_path: Pat
 def test_a_tool_of_a_skill_that_is_gone_answers(tmp_path: Path) -> None:
     """Files may be removed after the tools were listed: the schema stays, and a call says what is wrong."""
     alpha = make(tmp_path, "alpha", "one.py")
-    SkillToolkit(SkillRuntime(discover(tmp_path, trusted=True)), style="typed").get_tools()
+    SkillToolkit(
+        SkillRuntime(discover(tmp_path, trusted=True)), style="typed"
+    ).get_tools()
     tools = {
         tool.name: tool
-        for tool in SkillToolkit(SkillRuntime(discover(tmp_path, trusted=True)), style="typed").get_tools()
+        for tool in SkillToolkit(
+            SkillRuntime(discover(tmp_path, trusted=True)), style="typed"
+        ).get_tools()
     }
     shutil.rmtree(alpha)
 
     assert tools["alpha__one"].args == {"one": {"type": "string"}}
-    answer = tools["alpha__one"].invoke({"type": "tool_call", "name": "alpha__one", "id": "1", "args": {}})
+    answer = tools["alpha__one"].invoke(
+        {"type": "tool_call", "name": "alpha__one", "id": "1", "args": {}}
+    )
     assert answer.status == "error"
     assert "INVALID_SKILL" in answer.content

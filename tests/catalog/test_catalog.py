@@ -14,7 +14,10 @@ from skillruntime.catalog.root_snapshot import Root
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 from tests.catalog.conftest import WriteSkill
 
-CONTRACT = {"version": "2.0.0", "input": {"type": "object", "properties": {"pages": {"type": "integer"}}}}
+CONTRACT = {
+    "version": "2.0.0",
+    "input": {"type": "object", "properties": {"pages": {"type": "integer"}}},
+}
 HIDDEN = "---\nname: secret\ndescription: Hidden treasure\ndisable-model-invocation: true\n---\nbody"
 
 
@@ -22,7 +25,8 @@ HIDDEN = "---\nname: secret\ndescription: Hidden treasure\ndisable-model-invocat
 def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
     write_skill("pdf-processing", "Reads PDFs. Use when a PDF comes.")
     write_skill(
-        "news", text="---\nname: news\ndescription: Reads feeds\ntags: [daily]\nuser-invocable: false\n---\n# News"
+        "news",
+        text="---\nname: news\ndescription: Reads feeds\ntags: [daily]\nuser-invocable: false\n---\n# News",
     )
     write_skill("secret", text=HIDDEN)
     return tmp_path / "skills"
@@ -40,11 +44,18 @@ def test_an_empty_catalog_works() -> None:
 def test_activation_reads_the_body(skills: Path) -> None:
     """Only then: the file of the moment."""
     catalog = discover(skills)
-    (skills / "news" / "SKILL.md").write_text("---\nname: news\ndescription: Reads feeds\n---\n\n# Later\n")
+    (skills / "news" / "SKILL.md").write_text(
+        "---\nname: news\ndescription: Reads feeds\n---\n\n# Later\n"
+    )
 
     skill = catalog.activate("news")
 
-    assert (skill.name, skill.body, skill.directory, skill.trusted) == ("news", "# Later", skills / "news", False)
+    assert (skill.name, skill.body, skill.directory, skill.trusted) == (
+        "news",
+        "# Later",
+        skills / "news",
+        False,
+    )
     assert skill.frontmatter == {"name": "news", "description": "Reads feeds"}
 
 
@@ -85,12 +96,17 @@ def test_views_contain_only_the_selected_skills(skills: Path) -> None:
     assert list(catalog.select(["pdf-*"])) == ["pdf-processing"]
     assert list(catalog.select(exclude=["news"])) == ["pdf-processing", "secret"]
     assert list(catalog.select(tags=["Daily"])) == ["news"]
-    assert list(catalog.select(where=lambda skill: skill.user_invocable)) == ["pdf-processing", "secret"]
+    assert list(catalog.select(where=lambda skill: skill.user_invocable)) == [
+        "pdf-processing",
+        "secret",
+    ]
     with pytest.raises(SkillNotFoundError):
         catalog.select(["pdf-*"]).activate("news")
 
 
-def test_a_name_is_found_in_any_normal_form(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_a_name_is_found_in_any_normal_form(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """Full-width and decomposed names are one name (NFKC, as the reference compares them)."""
     write_skill("cafe\u0301", at="café")
 
@@ -113,7 +129,10 @@ def test_contracts_are_read_by_their_callable_names(skills: Path) -> None:
 
     assert sorted(skill.contracts) == ["pdf-processing", "pdf-processing/merge"]
     assert contract.version == "1.0.0"
-    assert contract.input.document["properties"] == {"since": {"const": "2024-01-01"}, "n": {"minimum": 1.5}}
+    assert contract.input.document["properties"] == {
+        "since": {"const": "2024-01-01"},
+        "n": {"minimum": 1.5},
+    }
     assert catalog.contract("pdf-processing")[1].version == "2.0.0"
     with pytest.raises(SkillNotFoundError) as caught:
         catalog.contract("pdf-processing/split")
@@ -122,7 +141,9 @@ def test_contracts_are_read_by_their_callable_names(skills: Path) -> None:
         catalog.contract("news")
 
 
-def test_a_name_below_a_faulty_contract_is_answered_with_the_fault(skills: Path) -> None:
+def test_a_name_below_a_faulty_contract_is_answered_with_the_fault(
+    skills: Path,
+) -> None:
     """A caller of a tool that was derived before learns what has happened since, not that there was never one."""
     (skills / "news" / "contract.json").write_text("{")
 
@@ -143,7 +164,9 @@ def test_a_name_below_a_faulty_contract_is_answered_with_the_fault(skills: Path)
         '{"input": {"$ref": "#/nowhere"}}',
     ],
 )
-def test_an_invalid_contract_does_not_affect_the_skill(skills: Path, document: str) -> None:
+def test_an_invalid_contract_does_not_affect_the_skill(
+    skills: Path, document: str
+) -> None:
     """It is a diagnostic, and an error when it is called; its sibling is whole."""
     (skills / "news" / "contracts").mkdir()
     (skills / "news" / "contracts" / "bad.json").write_bytes(document.encode("latin-1"))
@@ -169,7 +192,9 @@ def test_a_contract_outside_the_skill_is_not_read(skills: Path, tmp_path: Path) 
     assert [each.rule for each in skill.diagnostics] == ["contract-invalid"]
 
 
-def test_the_first_version_is_used_and_disagreement_is_reported(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_the_first_version_is_used_and_disagreement_is_reported(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """The contract's, the descriptor's, metadata.version, a top-level version."""
     text = "---\nname: pdf\ndescription: Reads\nversion: 4.0.0\nmetadata:\n  version: 3.0.0\n---\n"
     directory = write_skill("pdf", text=text)
@@ -188,7 +213,9 @@ def test_the_first_version_is_used_and_disagreement_is_reported(tmp_path: Path, 
 def test_a_skill_that_is_gone_or_too_large_is_an_error_of_its_own(skills: Path) -> None:
     """Between discovery and activation anything may happen."""
     catalog = discover(skills)
-    (skills / "news" / "SKILL.md").write_bytes(b"---\nname: news\ndescription: x\n---\n" + b"x" * 5_000_000)
+    (skills / "news" / "SKILL.md").write_bytes(
+        b"---\nname: news\ndescription: x\n---\n" + b"x" * 5_000_000
+    )
     with pytest.raises(InvalidSkillError, match="larger than 4 MiB"):
         catalog.activate("news")
 
@@ -203,17 +230,30 @@ def test_a_skill_that_is_gone_or_too_large_is_an_error_of_its_own(skills: Path) 
     assert dict(catalog["news"].read_frontmatter()) == {}
 
 
-def test_a_view_for_one_caller_hides_everything_else(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_a_view_for_one_caller_hides_everything_else(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """In lookups, length, iteration, search, suggestions, rendering, activation; a refresh keeps it."""
     for name in ("pdf-read", "pdf-write", "news"):
         write_skill(name, f"Handles {name} documents.")
     write_skill("theirs", "Handles their documents.", at="../others/theirs")
-    own, others = Root(str(tmp_path / "skills"), scope="us"), Root(str(tmp_path / "others"), scope="them")
+    own, others = (
+        Root(str(tmp_path / "skills"), scope="us"),
+        Root(str(tmp_path / "others"), scope="them"),
+    )
     catalog = discover(own, others)
 
-    view = catalog.select(["pdf-*", "absent"], where=lambda skill: "write" not in skill.name and skill.scope == "us")
+    view = catalog.select(
+        ["pdf-*", "absent"],
+        where=lambda skill: "write" not in skill.name and skill.scope == "us",
+    )
 
-    assert (list(view), len(view), "news" in view, bool(view)) == (["pdf-read"], 1, False, True)
+    assert (list(view), len(view), "news" in view, bool(view)) == (
+        ["pdf-read"],
+        1,
+        False,
+        True,
+    )
     assert [hit.name for hit in view.search("documents")] == ["pdf-read"]
     assert view.suggest("pdf-writ") == ["pdf-read"]
     assert view.render().included == ("pdf-read",)
@@ -225,22 +265,55 @@ def test_a_view_for_one_caller_hides_everything_else(tmp_path: Path, write_skill
     assert list(view.select(["news"])) == []
 
 
-def test_nothing_that_a_view_answers_names_a_hidden_skill(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_nothing_that_a_view_answers_names_a_hidden_skill(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """Versions, shadowed names, diagnostics, pins, errors, exact names and nested views."""
-    write_skill("pdf", text="---\nname: pdf\ndescription: Reads.\nversion: 2.0.0\n---\n", at="pdf")
-    write_skill("pdf", text="---\nname: pdf\ndescription: Read.\nversion: 1.0.0\n---\n", at="../others/pdf")
+    write_skill(
+        "pdf",
+        text="---\nname: pdf\ndescription: Reads.\nversion: 2.0.0\n---\n",
+        at="pdf",
+    )
+    write_skill(
+        "pdf",
+        text="---\nname: pdf\ndescription: Read.\nversion: 1.0.0\n---\n",
+        at="../others/pdf",
+    )
     write_skill("payroll", "Reads salaries. Use when salaries are asked for.")
-    write_skill("payroll", "Other salaries. Use when salaries are asked for.", at="../others/payroll")
-    write_skill("payroll-broken", text="---\nname: payroll-broken\ndescription: Reads: all.\n---\n")
-    catalog = discover(Root(str(tmp_path / "skills"), scope="us"), Root(str(tmp_path / "others"), scope="them"))
+    write_skill(
+        "payroll",
+        "Other salaries. Use when salaries are asked for.",
+        at="../others/payroll",
+    )
+    write_skill(
+        "payroll-broken",
+        text="---\nname: payroll-broken\ndescription: Reads: all.\n---\n",
+    )
+    catalog = discover(
+        Root(str(tmp_path / "skills"), scope="us"),
+        Root(str(tmp_path / "others"), scope="them"),
+    )
     assert "them:payroll" in catalog
 
     view = catalog.select(where=lambda skill: skill.version != "1.0.0").select("pdf")
 
     assert [each.version for each in view.versions("pdf")] == ["2.0.0"]
-    assert list(view.every_version()) == list(view.keys()) == [name for name, _ in view.items()] == ["pdf"]
+    assert (
+        list(view.every_version())
+        == list(view.keys())
+        == [name for name, _ in view.items()]
+        == ["pdf"]
+    )
     assert dict(view.shadowed) == {}
-    for name in ("payroll", "them:payroll", "payroll@1.0.0", "pdf@1.0.0", "pdf@^1", "PAYROLL", "payrol"):
+    for name in (
+        "payroll",
+        "them:payroll",
+        "payroll@1.0.0",
+        "pdf@1.0.0",
+        "pdf@^1",
+        "PAYROLL",
+        "payrol",
+    ):
         assert name not in view
         assert view.get(name) is None
         with pytest.raises(SkillNotFoundError) as refused:
@@ -254,7 +327,9 @@ def test_nothing_that_a_view_answers_names_a_hidden_skill(tmp_path: Path, write_
     assert not any("payroll" in str(each) for each in view.diagnostics)
 
 
-def test_a_single_name_is_not_read_letter_by_letter(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_a_single_name_is_not_read_letter_by_letter(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """One of the letters of ``"pdf-*"`` is a pattern that admits all."""
     for name in ("pdf-forms", "news"):
         text = f"---\nname: {name}\ndescription: Does it.\n---\nBody.\n"

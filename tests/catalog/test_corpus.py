@@ -20,8 +20,21 @@ from skillruntime.diagnostic import Diagnostic
 reference = pytest.importorskip("skills_ref", reason="skills-ref is not installed")
 
 SKIPPED = {
-    *("no_frontmatter", "no_closing_line", "no_delimiters", "four_dashes", "indented_dashes", "toml_frontmatter"),
-    *("frontmatter_list", "frontmatter_text", "empty_frontmatter", "empty_file", "whitespace_only"),
+    *(
+        "no_frontmatter",
+        "no_closing_line",
+        "no_delimiters",
+        "four_dashes",
+        "indented_dashes",
+        "toml_frontmatter",
+    ),
+    *(
+        "frontmatter_list",
+        "frontmatter_text",
+        "empty_frontmatter",
+        "empty_file",
+        "whitespace_only",
+    ),
     *("description_missing", "description_empty"),
 }
 """The kinds of damage after which there is no valid skill; each of these files is reported as an error."""
@@ -58,9 +71,16 @@ def test_the_verdict_is_that_of_the_reference(files: list[Path], step: int) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["description: one a---b two", 'description: "---"', "description: |\n  a\n  ---\n  b"]
+    "text",
+    [
+        "description: one a---b two",
+        'description: "---"',
+        "description: |\n  a\n  ---\n  b",
+    ],
 )
-def test_dashes_inside_a_value_do_not_end_the_frontmatter_unlike_the_reference(text: str) -> None:
+def test_dashes_inside_a_value_do_not_end_the_frontmatter_unlike_the_reference(
+    text: str,
+) -> None:
     """The reference cuts the file at the first three dashes, even inside a value."""
     from skills_ref.errors import ParseError
     from skills_ref.parser import parse_frontmatter
@@ -74,7 +94,9 @@ def test_dashes_inside_a_value_do_not_end_the_frontmatter_unlike_the_reference(t
 
 
 @STEPS
-def test_the_reference_prompt_is_byte_for_byte_the_same(files: list[Path], step: int) -> None:
+def test_the_reference_prompt_is_byte_for_byte_the_same(
+    files: list[Path], step: int
+) -> None:
     """For every skill that the reference can read (every fourth in a quick run), one by one and all together."""
     from skills_ref.prompt import to_prompt
 
@@ -86,16 +108,21 @@ def test_the_reference_prompt_is_byte_for_byte_the_same(files: list[Path], step:
             theirs = to_prompt([path.parent])
         except Exception:
             continue
-        catalog = discover(path.parent, use_index=False).select(where=lambda skill: skill.model_invocable)
+        catalog = discover(path.parent, use_index=False).select(
+            where=lambda skill: skill.model_invocable
+        )
         name = next(iter(catalog), None)
         if (
-            name is not None and str(catalog[name].read_frontmatter().get("name")).strip() == name
+            name is not None
+            and str(catalog[name].read_frontmatter().get("name")).strip() == name
         ):  # it can be used as it is
             assert catalog.to_prompt("reference") == theirs
             whole.append((name, path))
     together = dict(reversed(whole))
     catalog = discover(*(path.parent for path in together.values()), use_index=False)
-    assert catalog.to_prompt("reference") == to_prompt([together[name].parent for name in sorted(together)])
+    assert catalog.to_prompt("reference") == to_prompt(
+        [together[name].parent for name in sorted(together)]
+    )
     assert len(whole) > 700 // step
 
 
@@ -114,13 +141,18 @@ def test_the_plain_reader_equals_yaml_on_every_file(files: list[Path]) -> None:
         read = read_frontmatter(data)
         if read.document is not None and read.fields is not None:
             expected = summarize(read.fields, "", [])
-            assert [str(each).strip() for each in summary] == [str(each).strip() for each in expected], path
+            assert [str(each).strip() for each in summary] == [
+                str(each).strip() for each in expected
+            ], path
     assert plain / real > 0.99
 
 
 def test_damaged_files_are_read_as_the_author_meant_them(corpus: Path) -> None:
     """Of the damaged files, those that leave a skill give it, with the text that the author wrote in it."""
-    rows = [json.loads(line) for line in (corpus / "index.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (corpus / "index.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     losing = {}
     for row in rows:
         if row["kind"] != "derived":
@@ -132,7 +164,10 @@ def test_damaged_files_are_read_as_the_author_meant_them(corpus: Path) -> None:
             assert any(each.severity == "error" for each in found)
             losing[row["variant"]] = path
             continue
-        written, meant = " ".join(summary.description.split()), " ".join((row["intended_description"] or "").split())
+        written, meant = (
+            " ".join(summary.description.split()),
+            " ".join((row["intended_description"] or "").split()),
+        )
         reported = {each.rule for each in found} & {
             "cut-by-comment",
             "duplicate-key",
@@ -148,7 +183,9 @@ def test_one_discovery_reads_them_all(corpus: Path) -> None:
     catalog = discover(corpus)
 
     errors = [each for each in catalog.diagnostics if each.severity == "error"]
-    assert len(catalog) + len(catalog.shadowed) + len(errors) == len(list(corpus.rglob("SKILL.md")))
+    assert len(catalog) + len(catalog.shadowed) + len(errors) == len(
+        list(corpus.rglob("SKILL.md"))
+    )
     assert discover(corpus).diagnostics == catalog.diagnostics
 
 
@@ -160,8 +197,14 @@ def test_correcting_a_file_keeps_its_meaning(files: list[Path]) -> None:
         fixed = fix(data, name)
         if not fixed.done:
             continue
-        before, after = summary_of(data, "", name, []), summary_of(fixed.data, "", name, [])
-        assert before is None or (after is not None and after.description.split() == before.description.split()), path
+        before, after = (
+            summary_of(data, "", name, []),
+            summary_of(fixed.data, "", name, []),
+        )
+        assert before is None or (
+            after is not None
+            and after.description.split() == before.description.split()
+        ), path
         assert read_frontmatter(fixed.data).body == read_frontmatter(data).body
         assert is_valid(lint(fixed.data, name)) or not is_valid(lint(data, name))
         corrected += is_valid(lint(fixed.data, name))

@@ -45,7 +45,9 @@ def not_derived(monkeypatch: pytest.MonkeyPatch) -> Any:
         ),
     ],
 )
-def test_a_script_is_read_once_by_all_processes(source: bytes, not_derived: Any) -> None:
+def test_a_script_is_read_once_by_all_processes(
+    source: bytes, not_derived: Any
+) -> None:
     """What comes from the file is equal to what was read, whatever the script is."""
     read = derive(source, path="scripts/go.py")
     first = derived(source, path="scripts/go.py")
@@ -67,7 +69,9 @@ def test_another_script_and_another_path_are_read(not_derived: Any) -> None:
         derived(source + b"\n", path="scripts/go.py")
 
 
-def test_a_damaged_file_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_file_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The script is read again, and the file replaced."""
     monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path))
     source = PARSER.format(head="", choices="['a']").encode()
@@ -79,9 +83,14 @@ def test_a_damaged_file_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert file.stat().st_size > 100
 
 
-def test_what_makes_no_usable_contract_is_remembered_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_makes_no_usable_contract_is_remembered_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A schema over the limits is compiled and refused again, with its reason; others are compiled when used."""
-    small, large = (PARSER.format(head="", choices=[*"a", *map(str, range(number))]) for number in (0, 300))
+    small, large = (
+        PARSER.format(head="", choices=[*"a", *map(str, range(number))])
+        for number in (0, 300)
+    )
     monkeypatch.setattr(limits, "MAX_NODES", 60)
 
     for _ in range(2):  # read, then known

@@ -13,9 +13,7 @@ from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.skill import Skill
 from tests.skill_files import write_skill_files
 
-PARSER = (
-    "import argparse\n{head}\np = argparse.ArgumentParser()\np.add_argument('--x', choices={choices})\np.parse_args()\n"
-)
+PARSER = "import argparse\n{head}\np = argparse.ArgumentParser()\np.add_argument('--x', choices={choices})\np.parse_args()\n"
 
 
 def skill_with(root: Path, files: dict[str, str]) -> Skill:
@@ -27,9 +25,17 @@ def skill_with(root: Path, files: dict[str, str]) -> Skill:
 def test_every_script_is_a_tool_and_modules_are_not(tmp_path: Path) -> None:
     """Tests, packages' files, libraries and assets are left out; two of the same name get different names."""
     script = PARSER.format(head="", choices="['a']")
-    paths = ["scripts/make_it.py", "scripts/sub/make-it.py", "run.py", "scripts/test_it.py", "assets/x.py"]
+    paths = [
+        "scripts/make_it.py",
+        "scripts/sub/make-it.py",
+        "run.py",
+        "scripts/test_it.py",
+        "assets/x.py",
+    ]
 
-    skill = skill_with(tmp_path, dict.fromkeys(paths, script) | {"scripts/common.py": "X = 1\n"})
+    skill = skill_with(
+        tmp_path, dict.fromkeys(paths, script) | {"scripts/common.py": "X = 1\n"}
+    )
 
     found = derive_scripts(skill.resources(), skill.read_resource_bytes)
 
@@ -45,7 +51,9 @@ def test_a_script_that_fails_to_parse_affects_only_its_own_tool(
 ) -> None:
     """It is logged; the skill and its other scripts are there."""
     script = PARSER.format(head="", choices="['a']")
-    skill = skill_with(tmp_path, {"scripts/bad.py": script, "scripts/good.py": script + "# good\n"})
+    skill = skill_with(
+        tmp_path, {"scripts/bad.py": script, "scripts/good.py": script + "# good\n"}
+    )
     real = derived.derive_known
 
     def breaking(source: bytes, **options: Any) -> Any:
@@ -62,7 +70,14 @@ def test_a_script_that_fails_to_parse_affects_only_its_own_tool(
 def test_a_module_outside_the_skill_is_never_read(tmp_path: Path) -> None:
     """A link out of the skill's directory is not followed."""
     (tmp_path / "elsewhere.py").write_text("MODES = ['secret']\n")
-    skill = skill_with(tmp_path, {"scripts/go.py": PARSER.format(head="from common import MODES", choices="MODES")})
+    skill = skill_with(
+        tmp_path,
+        {
+            "scripts/go.py": PARSER.format(
+                head="from common import MODES", choices="MODES"
+            )
+        },
+    )
     (skill.directory / "scripts" / "common.py").symlink_to(tmp_path / "elsewhere.py")
 
     found = derive_scripts(skill.resources(), skill.read_resource_bytes)

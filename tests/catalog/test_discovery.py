@@ -19,7 +19,9 @@ def rules(path: Path) -> set[str]:
     return {diagnostic.rule for diagnostic in discover(path).diagnostics}
 
 
-def test_a_root_is_a_skill_or_contains_nested_skills(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_a_root_is_a_skill_or_contains_nested_skills(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """The root itself, its children, and deeper directories; but nothing inside a skill."""
     one = write_skill("pdf")
     write_skill("deep", at="a/b/c/d/deep")
@@ -31,7 +33,9 @@ def test_a_root_is_a_skill_or_contains_nested_skills(tmp_path: Path, write_skill
     assert MAX_DEPTH == 5
 
 
-def test_metadata_are_read_at_once_and_other_fields_on_request(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_metadata_are_read_at_once_and_other_fields_on_request(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """Name, description, version and visibility at start; licence, tools and the rest from the file."""
     text = (
         "---\nname: pdf\ndescription: Reads\nlicense: MIT\nallowed-tools: Bash(git add:*), Read\nversion: 2\n"
@@ -41,9 +45,18 @@ def test_metadata_are_read_at_once_and_other_fields_on_request(tmp_path: Path, w
 
     skill = discover(tmp_path / "skills", trusted=True)["pdf"]
 
-    assert (skill.version, skill.trusted, skill.model_invocable, skill.user_invocable) == ("1.10", True, False, True)
+    assert (
+        skill.version,
+        skill.trusted,
+        skill.model_invocable,
+        skill.user_invocable,
+    ) == ("1.10", True, False, True)
     fields = skill.read_frontmatter()
-    assert (fields.license, fields.allowed_tools, fields.tags) == ("MIT", ("Bash(git add:*)", "Read"), ("pdf", "forms"))
+    assert (fields.license, fields.allowed_tools, fields.tags) == (
+        "MIT",
+        ("Bash(git add:*)", "Read"),
+        ("pdf", "forms"),
+    )
     assert dict(fields.metadata) == {"version": "1.10", "deep": '{"a": "1"}'}
     assert skill.directory == tmp_path / "skills" / "pdf"
 
@@ -64,10 +77,22 @@ def test_metadata_are_read_at_once_and_other_fields_on_request(tmp_path: Path, w
         ("---\nname: null\ndescription: Reads\n---\n", "pdf", "name-missing"),
         ("---\nname: ~\ndescription: Reads\n---\n", "pdf", "name-missing"),
         ("---\nname: \uff50\uff44\uff46\ndescription: Reads\n---\n", "pdf", None),
-        (f"---\nname: pdf\ndescription: {'x ' * 600}\n---\n", "pdf", "description-length"),
-        ("---\nname: pdf\ndescription: [Reads, Writes]\n---\n", "pdf", "description-not-text"),
+        (
+            f"---\nname: pdf\ndescription: {'x ' * 600}\n---\n",
+            "pdf",
+            "description-length",
+        ),
+        (
+            "---\nname: pdf\ndescription: [Reads, Writes]\n---\n",
+            "pdf",
+            "description-not-text",
+        ),
         ("---\nNAME: pdf\nDescription: Reads\n---\n", "pdf", "key-case"),
-        ("---\nname: pdf\ndescription: Reads\nuser-invocable: perhaps\n---\n", "pdf", "not-a-boolean"),
+        (
+            "---\nname: pdf\ndescription: Reads\nuser-invocable: perhaps\n---\n",
+            "pdf",
+            "not-a-boolean",
+        ),
     ],
 )
 def test_a_skill_that_deviates_from_the_format_is_loaded_with_a_warning(
@@ -104,8 +129,12 @@ def test_a_skill_without_description_is_skipped_with_an_error(
     assert sum(each.severity == "error" for each in catalog.diagnostics) == 1
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="links, FIFOs and modes are those of Unix")
-def test_a_path_that_is_not_a_regular_file_is_reported(tmp_path: Path, write_skill: WriteSkill) -> None:
+@pytest.mark.skipif(
+    sys.platform == "win32", reason="links, FIFOs and modes are those of Unix"
+)
+def test_a_path_that_is_not_a_regular_file_is_reported(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """A directory, a FIFO, and every link, wherever it points; the other skills stay."""
     write_skill("good")
     root = tmp_path / "skills"
@@ -123,7 +152,9 @@ def test_a_path_that_is_not_a_regular_file_is_reported(tmp_path: Path, write_ski
     catalog = discover(root)
 
     assert list(catalog) == ["good"]
-    reported = {(Path(each.path).parent.name, each.rule) for each in catalog.diagnostics}
+    reported = {
+        (Path(each.path).parent.name, each.rule) for each in catalog.diagnostics
+    }
     assert reported == {
         ("directory", "not-a-file"),
         ("fifo", "not-a-file"),
@@ -134,8 +165,12 @@ def test_a_path_that_is_not_a_regular_file_is_reported(tmp_path: Path, write_ski
     }
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root can read any file")
-def test_an_unreadable_file_is_reported(tmp_path: Path, write_skill: WriteSkill) -> None:
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root can read any file"
+)
+def test_an_unreadable_file_is_reported(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """Its sibling is there."""
     write_skill("good")
     (write_skill("bad") / "SKILL.md").chmod(0)
@@ -144,7 +179,9 @@ def test_an_unreadable_file_is_reported(tmp_path: Path, write_skill: WriteSkill)
     assert rules(tmp_path / "skills") == {"skill-unreadable"}
 
 
-def test_a_linked_directory_is_followed(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_a_linked_directory_is_followed(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """Installers link skills into a client's directory."""
     target = write_skill("pdf", at="../elsewhere/pdf")
     (tmp_path / "skills" / "pdf").symlink_to(target, target_is_directory=True)
@@ -152,7 +189,9 @@ def test_a_linked_directory_is_followed(tmp_path: Path, write_skill: WriteSkill)
     assert list(discover(tmp_path / "skills")) == ["pdf"]
 
 
-def test_the_file_may_be_named_in_lower_case(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_the_file_may_be_named_in_lower_case(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """It is read with a warning; SKILL.md has precedence."""
     directory = write_skill("pdf")
     (directory / "SKILL.md").rename(directory / "skill.md")
@@ -167,7 +206,9 @@ def test_a_missing_root_is_an_error(tmp_path: Path, root: str) -> None:
     (tmp_path / "file").write_text("x")
     path = f"{tmp_path}/{root}"
 
-    with pytest.raises(NotADirectoryError if root == "file" else FileNotFoundError, match="directory"):
+    with pytest.raises(
+        NotADirectoryError if root == "file" else FileNotFoundError, match="directory"
+    ):
         discover(path)
 
     catalog = discover(path, missing_ok=True)
@@ -180,7 +221,10 @@ def test_a_huge_file_is_read_only_at_its_beginning(
     tmp_path: Path, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 25 MB at most 4 KiB; of a frontmatter that never ends, 64 KiB and a little."""
-    write_skill("closed", text=b"---\nname: closed\ndescription: Reads\n---\n" + b"x" * 25_000_000)
+    write_skill(
+        "closed",
+        text=b"---\nname: closed\ndescription: Reads\n---\n" + b"x" * 25_000_000,
+    )
     write_skill("endless", text=b"---\nname: endless\n" + b"# x\n" * 6_000_000)
     read: dict[int, int] = {}
     real = os.read
@@ -198,19 +242,28 @@ def test_a_huge_file_is_read_only_at_its_beginning(
     assert [each.rule for each in catalog.diagnostics] == ["frontmatter-unclosed"]
 
 
-def test_long_frontmatter_is_read_to_its_end(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_long_frontmatter_is_read_to_its_end(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """It may well be longer than the first 4 KiB."""
-    write_skill("pdf", text=f"---\nname: pdf\nnotes: |\n{'  x y z' * 900}\ndescription: Reads\n---\nbody")
+    write_skill(
+        "pdf",
+        text=f"---\nname: pdf\nnotes: |\n{'  x y z' * 900}\ndescription: Reads\n---\nbody",
+    )
 
     assert discover(tmp_path / "skills")["pdf"].description == "Reads"
 
 
-def test_of_two_skills_with_one_name_the_earlier_root_wins(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_of_two_skills_with_one_name_the_earlier_root_wins(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """One diagnostic that names both files; the loser has a name of its own, by its root's scope."""
     first = write_skill("pdf", "First.", at="../project/pdf")
     second = write_skill("pdf", "Second.", at="../user/pdf")
 
-    catalog = discover(Root(str(first.parent), scope="project"), Root(str(second.parent), scope="user"))
+    catalog = discover(
+        Root(str(first.parent), scope="project"), Root(str(second.parent), scope="user")
+    )
 
     assert catalog["pdf"].description == "First."
     assert list(catalog) == ["pdf"]
@@ -222,7 +275,9 @@ def test_of_two_skills_with_one_name_the_earlier_root_wins(tmp_path: Path, write
     assert "user:pdf" in collision.message
 
 
-def test_within_one_root_the_path_decides(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_within_one_root_the_path_decides(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """Not the order in which the file system lists."""
     write_skill("pdf", "B.", at="b/pdf")
     write_skill("pdf", "A.", at="a/pdf")
@@ -235,7 +290,9 @@ def test_within_one_root_the_path_decides(tmp_path: Path, write_skill: WriteSkil
     assert [each.rule for each in catalog.diagnostics] == ["name-collision"] * 2
 
 
-def test_a_root_given_twice_is_read_once(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_a_root_given_twice_is_read_once(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """No collision with oneself."""
     write_skill("pdf")
 
@@ -245,7 +302,9 @@ def test_a_root_given_twice_is_read_once(tmp_path: Path, write_skill: WriteSkill
     assert len(catalog.roots) == 1
 
 
-def test_the_search_goes_on_below_an_invalid_skill(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_the_search_goes_on_below_an_invalid_skill(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """At the root, and below it; the invalid file is reported."""
     root = write_skill("x", at=".", text="no frontmatter")
     write_skill("one")
@@ -255,10 +314,15 @@ def test_the_search_goes_on_below_an_invalid_skill(tmp_path: Path, write_skill: 
     catalog = discover(root, use_index=False)
 
     assert list(catalog) == ["one", "two"]
-    assert [each.rule for each in catalog.diagnostics] == ["frontmatter-missing", "description-missing"]
+    assert [each.rule for each in catalog.diagnostics] == [
+        "frontmatter-missing",
+        "description-missing",
+    ]
 
 
-def test_a_skill_at_the_root_does_not_hide_those_beside_its_files(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_a_skill_at_the_root_does_not_hide_those_beside_its_files(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """Only `scripts`, `references` and `assets` belong to it."""
     root = write_skill("whole", at=".")
     write_skill("one")
@@ -268,10 +332,14 @@ def test_a_skill_at_the_root_does_not_hide_those_beside_its_files(tmp_path: Path
     catalog = discover(root, use_index=False)
 
     assert list(catalog) == ["one", "two", "whole"]
-    assert [each.rule for each in catalog.diagnostics if each.rule != "name-mismatch"] == ["not-offered"]
+    assert [
+        each.rule for each in catalog.diagnostics if each.rule != "name-mismatch"
+    ] == ["not-offered"]
 
 
-def test_skills_that_are_not_offered_are_counted_in_one_diagnostic(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_skills_that_are_not_offered_are_counted_in_one_diagnostic(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """Inside another skill, too deep, in lower case beside the proper file."""
     root = tmp_path / "skills"
     path = write_skill("pdf")
@@ -280,7 +348,11 @@ def test_skills_that_are_not_offered_are_counted_in_one_diagnostic(tmp_path: Pat
     write_skill("deep", at="1/2/3/4/5/6/deep")
     (path / "skill.md").write_text("---\nname: other\ndescription: Other.\n---\n")
 
-    found = [each for each in discover(root, use_index=False).diagnostics if each.rule == "not-offered"]
+    found = [
+        each
+        for each in discover(root, use_index=False).diagnostics
+        if each.rule == "not-offered"
+    ]
 
     assert [each.message for each in found] == [
         "4 SKILL.md files are not offered: inside another skill, beside another SKILL.md, a hard link of one, "
@@ -298,22 +370,39 @@ def test_the_count_of_skills_that_are_not_offered_is_bounded(
     for name in ("a", "b", "c"):
         write_skill(name, at=f"pdf/examples/{name}")
 
-    found = [each for each in discover(tmp_path / "skills", use_index=False).diagnostics if each.rule == "not-offered"]
+    found = [
+        each
+        for each in discover(tmp_path / "skills", use_index=False).diagnostics
+        if each.rule == "not-offered"
+    ]
 
     assert found == []
     monkeypatch.setattr(root_diagnostics, "MAX_LISTED", 5)
-    found = [each for each in discover(tmp_path / "skills", use_index=False).diagnostics if each.rule == "not-offered"]
-    assert found[0].message.endswith("; there may be more, because only 5 directories were listed")
+    found = [
+        each
+        for each in discover(tmp_path / "skills", use_index=False).diagnostics
+        if each.rule == "not-offered"
+    ]
+    assert found[0].message.endswith(
+        "; there may be more, because only 5 directories were listed"
+    )
 
 
-def test_a_heading_after_the_closing_dashes_ends_the_frontmatter(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_a_heading_after_the_closing_dashes_ends_the_frontmatter(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
     """As skills-ref reads it; the heading is part of the instructions."""
-    write_skill("pdf", text="---\nname: pdf\ndescription: Reads PDFs.\n---# Title\n\nText\n\n---\n\nMore\n")
+    write_skill(
+        "pdf",
+        text="---\nname: pdf\ndescription: Reads PDFs.\n---# Title\n\nText\n\n---\n\nMore\n",
+    )
 
     catalog = discover(tmp_path / "skills", use_index=False)
 
     assert catalog["pdf"].description == "Reads PDFs."
-    assert [(each.rule, each.line) for each in catalog.diagnostics] == [("closing-with-text", 4)]
+    assert [(each.rule, each.line) for each in catalog.diagnostics] == [
+        ("closing-with-text", 4)
+    ]
     assert catalog.activate("pdf").body.startswith("# Title\n\nText")
 
 
@@ -327,13 +416,21 @@ def test_yaml_that_is_broken_below_what_was_read_is_reported_at_activation(
     catalog = discover(tmp_path / "skills", use_index=False)
 
     assert catalog.diagnostics == ()
-    assert "yaml-repaired" in [each.rule for each in catalog.activate("pdf").diagnostics]
-    assert [(each.rule, each.line) for each in validate(path)[0].diagnostics] == [("yaml-invalid", 4)]
+    assert "yaml-repaired" in [
+        each.rule for each in catalog.activate("pdf").diagnostics
+    ]
+    assert [(each.rule, each.line) for each in validate(path)[0].diagnostics] == [
+        ("yaml-invalid", 4)
+    ]
 
 
-def test_a_long_frontmatter_below_a_heading_with_dashes_is_read_to_its_end(tmp_path: Path) -> None:
+def test_a_long_frontmatter_below_a_heading_with_dashes_is_read_to_its_end(
+    tmp_path: Path,
+) -> None:
     """The line that opens it is not taken for the one that closes it."""
-    (tmp_path / "SKILL.md").write_text(f"# A --- B\n---\nname: pdf\n# {'c' * 5000}\ndescription: Reads PDFs\n---\n")
+    (tmp_path / "SKILL.md").write_text(
+        f"# A --- B\n---\nname: pdf\n# {'c' * 5000}\ndescription: Reads PDFs\n---\n"
+    )
 
     assert discover(tmp_path, use_index=False)["pdf"].description == "Reads PDFs"
 
@@ -355,7 +452,9 @@ def test_hard_links_of_one_file_are_one_skill(tmp_path: Path, own_cache: Path) -
         ("not-offered", "50 SKILL.md files are not offe")
     ]
     # The directories that are searched, each with its path.
-    assert (own_cache / "catalog.index").stat().st_size < alone + 50 * (len(str(tmp_path)) + 100)
+    assert (own_cache / "catalog.index").stat().st_size < alone + 50 * (
+        len(str(tmp_path)) + 100
+    )
     assert list(found.refresh().shadowed) == []
     (tmp_path / "b7/pdf/SKILL.md").unlink()
     (tmp_path / "b7/pdf/SKILL.md").write_text(text)

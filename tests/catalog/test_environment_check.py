@@ -23,29 +23,62 @@ HERE = Surroundings(
 @pytest.mark.parametrize(
     ("requires", "expected"),
     [
-        ({"commands": ["git"], "env": "TOKEN", "packages": ["pypdf>=6"], "os": "linux", "runtime": "^1.0.0"}, ()),
+        (
+            {
+                "commands": ["git"],
+                "env": "TOKEN",
+                "packages": ["pypdf>=6"],
+                "os": "linux",
+                "runtime": "^1.0.0",
+            },
+            (),
+        ),
         ({"bins": "git, jq"}, ("the command jq is not installed",)),
         ({"environment": ["KEY"]}, ("the environment variable KEY is not set",)),
-        ({"packages": ["feedparser"]}, ("the Python package feedparser is not installed",)),
-        ({"packages": ["pypdf<6"]}, ("the Python package pypdf is 6.1, but <6 is required",)),
+        (
+            {"packages": ["feedparser"]},
+            ("the Python package feedparser is not installed",),
+        ),
+        (
+            {"packages": ["pypdf<6"]},
+            ("the Python package pypdf is 6.1, but <6 is required",),
+        ),
         ({"packages": ["pypdf; python_version < '3'"]}, ()),
-        ({"packages": ["!!"]}, ("it requires the package '!!', which is not a valid requirement",)),
-        ({"platform": ["macOS", "win32"]}, ("it runs on macos, windows, but this platform is linux",)),
-        ({"runtime": ">=2.0.0"}, ("it requires the runtime >=2.0.0, but this is 1.4.0",)),
-        ({"runtime": "soon"}, ("it requires the runtime 'soon', which is not a valid version range",)),
+        (
+            {"packages": ["!!"]},
+            ("it requires the package '!!', which is not a valid requirement",),
+        ),
+        (
+            {"platform": ["macOS", "win32"]},
+            ("it runs on macos, windows, but this platform is linux",),
+        ),
+        (
+            {"runtime": ">=2.0.0"},
+            ("it requires the runtime >=2.0.0, but this is 1.4.0",),
+        ),
+        (
+            {"runtime": "soon"},
+            ("it requires the runtime 'soon', which is not a valid version range",),
+        ),
         ({"tools": ["web_search"], "commands": 3}, ()),
     ],
 )
-def test_unmet_requirements_are_reported(requires: dict[str, object], expected: tuple[str, ...]) -> None:
+def test_unmet_requirements_are_reported(
+    requires: dict[str, object], expected: tuple[str, ...]
+) -> None:
     """One sentence for each thing; what only the host can know is left to it."""
     assert unmet(requires, HERE) == expected
 
 
-def test_a_skill_states_requirements_in_several_places(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_a_skill_states_requirements_in_several_places(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """Frontmatter, metadata and contracts; each missing thing is reported once."""
     text = "---\nname: a\ndescription: b\nrequires:\n  bins: [jq]\nmetadata:\n  requires:\n    env: KEY\n---\n"
     directory = write_skill("a", text=text)
-    (directory / "contract.json").write_text('{"requires": {"commands": ["jq"], "platform": "macos"}}')
+    (directory / "contract.json").write_text(
+        '{"requires": {"commands": ["jq"], "platform": "macos"}}'
+    )
 
     assert unmet_of(discover(tmp_path / "skills").activate("a"), HERE) == (
         "the command jq is not installed",
@@ -54,9 +87,13 @@ def test_a_skill_states_requirements_in_several_places(tmp_path: Path, write_ski
     )
 
 
-def test_the_catalog_reports_unmet_requirements(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_the_catalog_reports_unmet_requirements(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """On request, not at discovery: the contract's and the frontmatter's requirements, and the runtime range."""
-    text = "---\nname: pdf\ndescription: Reads.\nrequires:\n  commands: git no-such\n---\n"
+    text = (
+        "---\nname: pdf\ndescription: Reads.\nrequires:\n  commands: git no-such\n---\n"
+    )
     directory = write_skill("pdf", text=text)
     write_skill("plain")
     catalog = discover(tmp_path / "skills")
@@ -69,6 +106,8 @@ def test_the_catalog_reports_unmet_requirements(tmp_path: Path, write_skill: Wri
         "the environment variable OTHER is not set",
         "it requires the runtime >=2.0.0, but this is 1.4.0",
     )
-    assert list(catalog.select(where=lambda skill: not catalog.unmet(skill.name, HERE))) == ["plain"]
+    assert list(
+        catalog.select(where=lambda skill: not catalog.unmet(skill.name, HERE))
+    ) == ["plain"]
     with pytest.raises(SkillNotFoundError):
         catalog.unmet("nothing")

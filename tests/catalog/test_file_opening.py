@@ -21,7 +21,9 @@ from skillruntime.catalog.validation import validate
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
 from tests.catalog.conftest import WriteSkill
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and FIFOs of Unix")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="links and FIFOs of Unix"
+)
 
 
 @pytest.fixture
@@ -30,11 +32,15 @@ def secret(tmp_path: Path) -> Path:
     directory = tmp_path / "secret"
     (directory / "references").mkdir(parents=True)
     for path in ("SKILL.md", "a.md", "references/a.md"):
-        (directory / path).write_text("---\nname: pdf\ndescription: SECRET\n---\nSECRET")
+        (directory / path).write_text(
+            "---\nname: pdf\ndescription: SECRET\n---\nSECRET"
+        )
     return directory
 
 
-def test_no_part_of_a_path_may_be_a_link(tmp_path: Path, write_skill: WriteSkill, secret: Path) -> None:
+def test_no_part_of_a_path_may_be_a_link(
+    tmp_path: Path, write_skill: WriteSkill, secret: Path
+) -> None:
     """Neither the file nor a directory above it, inside the skill or outside."""
     directory = write_skill("pdf")
     (directory / "real").mkdir()
@@ -44,7 +50,14 @@ def test_no_part_of_a_path_may_be_a_link(tmp_path: Path, write_skill: WriteSkill
     (directory / "outer").symlink_to(secret, target_is_directory=True)
 
     assert read_inside(str(directory), "real/a.md", 10) == b"own"
-    for path in ("link.md", "inner/a.md", "outer/a.md", "outer/references/a.md", "..", "real/../real/a.md"):
+    for path in (
+        "link.md",
+        "inner/a.md",
+        "outer/a.md",
+        "outer/references/a.md",
+        "..",
+        "real/../real/a.md",
+    ):
         with pytest.raises(OSError, match=r"\S"):
             open_inside(str(directory), path)
 
@@ -84,7 +97,9 @@ def test_a_skill_file_that_becomes_a_link_is_not_activated(
     assert catalog.search("secret") == []
 
 
-def test_nothing_waits_for_a_fifo(tmp_path: Path, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_waits_for_a_fifo(
+    tmp_path: Path, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Frontmatter, selection, search, validation, digests, and an index that is a FIFO: each ends at once."""
     directory = write_skill("pdf")
     catalog = discover(tmp_path / "skills")
@@ -95,7 +110,9 @@ def test_nothing_waits_for_a_fifo(tmp_path: Path, write_skill: WriteSkill, monke
     assert catalog["pdf"].read_frontmatter().license is None
     assert list(catalog.select(tags=["x"])) == []
     assert catalog.search("pdf")[0].name == "pdf"
-    assert [each.rule for each in validate(directory)[0].diagnostics] == ["skill-unreadable"]
+    assert [each.rule for each in validate(directory)[0].diagnostics] == [
+        "skill-unreadable"
+    ]
     assert files_of(str(directory)) == {}
     assert list(discover(tmp_path / "skills")) == []
 
@@ -128,7 +145,9 @@ def test_a_replaced_directory_has_another_identity(tmp_path: Path) -> None:
         read_inside(f"{tmp_path}/a", "x", 9, identity=identity)
 
 
-def test_links_that_lead_elsewhere_are_reported(tmp_path: Path, write_skill: WriteSkill, secret: Path) -> None:
+def test_links_that_lead_elsewhere_are_reported(
+    tmp_path: Path, write_skill: WriteSkill, secret: Path
+) -> None:
     """A directory outside the root; one inside the root is not reported."""
     own = write_skill("own")
     (tmp_path / "skills" / "pdf").symlink_to(secret, target_is_directory=True)
@@ -136,7 +155,9 @@ def test_links_that_lead_elsewhere_are_reported(tmp_path: Path, write_skill: Wri
 
     for _ in range(2):  # the second time from the index
         catalog = discover(tmp_path / "skills")
-        found = {(Path(each.path).parent.name, each.rule) for each in catalog.diagnostics}
+        found = {
+            (Path(each.path).parent.name, each.rule) for each in catalog.diagnostics
+        }
         assert ("pdf", "directory-link") in found
         assert ("alias", "directory-link") not in found
 
@@ -157,7 +178,11 @@ def test_a_file_is_written_through_no_link(tmp_path: Path, secret: Path) -> None
     assert not (directory / "contract.json").is_symlink()
     assert (directory / "contract.json").read_bytes() == b"new"
     assert (directory / "other" / "deep" / "a.json").read_bytes() == b"deep"
-    assert sorted(each.name for each in secret.iterdir()) == ["SKILL.md", "a.md", "references"]
+    assert sorted(each.name for each in secret.iterdir()) == [
+        "SKILL.md",
+        "a.md",
+        "references",
+    ]
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, read_frontmatter, repair_block
+from skillruntime.catalog.frontmatter import (
+    MAX_FRONTMATTER,
+    read_frontmatter,
+    repair_block,
+)
 from skillruntime.catalog.yaml_reader import MAX_DEPTH, MAX_NODES, YamlFault, read_yaml
 
 HEAD = b"---\nname: pdf\n"
@@ -16,7 +20,9 @@ def rules(data: bytes) -> list[str]:
 
 def test_plain_frontmatter_gives_fields_and_body() -> None:
     """Fields are text as written; the body has no empty lines around it, and its line is known."""
-    read = read_frontmatter(b"---\nname: pdf\ndescription: Reads\nversion: 1.10\n---\n\n# PDF\n\n")
+    read = read_frontmatter(
+        b"---\nname: pdf\ndescription: Reads\nversion: 1.10\n---\n\n# PDF\n\n"
+    )
 
     assert read.fields == {"name": "pdf", "description": "Reads", "version": "1.10"}
     assert (read.body, read.body_line) == ("# PDF", 7)
@@ -40,7 +46,9 @@ def test_plain_frontmatter_gives_fields_and_body() -> None:
         (b"---\n\t:\n\t- {\n---\n", "yaml-invalid"),
     ],
 )
-def test_unreadable_frontmatter_is_reported_with_its_reason(data: bytes, rule: str) -> None:
+def test_unreadable_frontmatter_is_reported_with_its_reason(
+    data: bytes, rule: str
+) -> None:
     """No fields, one error with its rule, no exception."""
     assert read_frontmatter(data).fields is None
     assert rules(data) == [rule]
@@ -54,19 +62,33 @@ def test_unreadable_frontmatter_is_reported_with_its_reason(data: bytes, rule: s
         ((HEAD + b"description: Reads\n---\n").replace(b"\n", b"\r"), []),
         (b"---  \nname: pdf\ndescription: Reads\n--- \n", []),
         (b"\n\n" + HEAD + b"description: Reads\n---\n", ["text-before-frontmatter"]),
-        (b"<!-- generated -->\n" + HEAD + b"description: Reads\n---\n", ["text-before-frontmatter"]),
+        (
+            b"<!-- generated -->\n" + HEAD + b"description: Reads\n---\n",
+            ["text-before-frontmatter"],
+        ),
         (HEAD + b"description: Reads\n...\n", ["closing-dots"]),
-        (("\ufeff" + (HEAD + b"description: Reads\n---\n").decode()).encode("utf-16-le"), ["not-utf-8"]),
+        (
+            ("\ufeff" + (HEAD + b"description: Reads\n---\n").decode()).encode(
+                "utf-16-le"
+            ),
+            ["not-utf-8"],
+        ),
         (HEAD + b"description: Re\x01ads\n---\n", ["control-character"]),
         (HEAD + b"description: Re\x00ads\n---\n", ["control-character"]),
         (HEAD + b"description: old\ndescription: Reads\n---\n", ["duplicate-key"]),
         (HEAD + b"description: Reads # all\n---\n", ["cut-by-comment"]),
-        (HEAD + b"description: Reads\nx: !!python/object/apply:os.system [ls]\n---\n", []),
+        (
+            HEAD
+            + b"description: Reads\nx: !!python/object/apply:os.system [ls]\n---\n",
+            [],
+        ),
         (HEAD + b"description: &a Reads\nx: *a\n---\n", []),
         (HEAD + b"description: Reads\ndate: 2024-02-31\n---\n", []),
     ],
 )
-def test_unusual_frontmatter_is_read_with_a_warning(data: bytes, rule: list[str]) -> None:
+def test_unusual_frontmatter_is_read_with_a_warning(
+    data: bytes, rule: list[str]
+) -> None:
     """Marks, line ends, comments, tags, anchors, impossible dates: the fields are those that were meant."""
     read = read_frontmatter(data)
 
@@ -77,7 +99,10 @@ def test_unusual_frontmatter_is_read_with_a_warning(data: bytes, rule: list[str]
 
 def test_dashes_inside_a_value_do_not_end_the_frontmatter() -> None:
     """Only a line of its own counts: an indented --- is text."""
-    read = read_frontmatter(HEAD + b"description: |\n  one\n  ---\n  two a---b\n---\nbody --- text\n---\nmore\n")
+    read = read_frontmatter(
+        HEAD
+        + b"description: |\n  one\n  ---\n  two a---b\n---\nbody --- text\n---\nmore\n"
+    )
 
     assert read.fields == {"name": "pdf", "description": "one\n---\ntwo a---b\n"}
     assert read.body == "body --- text\n---\nmore"
@@ -96,7 +121,10 @@ def test_an_invalid_byte_replaces_one_character() -> None:
     [
         ("Use when: a PDF comes", "Use when: a PDF comes"),
         ('Say "hello: you" to: C:\\Users\\me', 'Say "hello: you" to: C:\\Users\\me'),
-        ("First: line\n  and its second\n  and third: line", "First: line and its second and third: line"),
+        (
+            "First: line\n  and its second\n  and third: line",
+            "First: line and its second and third: line",
+        ),
         ('"He said "hi" and left: now"', 'He said "hi" and left: now'),
         ("'The user's request'", "The user's request"),
         ('"Works in C:\\Users\\me"', "Works in C:\\Users\\me"),
@@ -111,7 +139,9 @@ def test_an_invalid_byte_replaces_one_character() -> None:
 )
 def test_a_sentence_that_is_not_yaml_is_read_as_text(written: str, meant: str) -> None:
     """Quotes, backslashes and continuation lines stay; the other fields are read as YAML."""
-    read = read_frontmatter(f"---\nname: 'pdf'\ndescription: {written}\nx: [1, 2]\n---\n".encode())
+    read = read_frontmatter(
+        f"---\nname: 'pdf'\ndescription: {written}\nx: [1, 2]\n---\n".encode()
+    )
 
     assert read.fields == {"name": "pdf", "description": meant, "x": ["1", "2"]}
     assert [each.rule for each in read.diagnostics] == ["yaml-repaired"]
@@ -119,14 +149,22 @@ def test_a_sentence_that_is_not_yaml_is_read_as_text(written: str, meant: str) -
 
 def test_an_invalid_field_affects_only_itself() -> None:
     """A structure that is not valid YAML is dropped, and named."""
-    read = read_frontmatter(HEAD + b"description: Reads\nmetadata:\n\tauthor: me\n---\n")
+    read = read_frontmatter(
+        HEAD + b"description: Reads\nmetadata:\n\tauthor: me\n---\n"
+    )
 
     assert read.fields == {"name": "pdf", "description": "Reads"}
     assert "ignored: metadata" in read.diagnostics[0].message
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 3000, "{a: " * 3000, "- " * 3000, "\n".join(" " * n + "a:" for n in range(3000))]
+    "text",
+    [
+        "[" * 3000,
+        "{a: " * 3000,
+        "- " * 3000,
+        "\n".join(" " * n + "a:" for n in range(3000)),
+    ],
 )
 def test_nesting_is_bounded(text: str) -> None:
     """3,000 levels are refused before they cost anything."""
@@ -146,7 +184,9 @@ def test_aliases_count_as_their_expansion() -> None:
         read_yaml(bomb)
 
 
-@pytest.mark.parametrize("text", ["a: &a [*a]", "a: *nothing", "? [a, b]\n: c", "{a: b}: c"])
+@pytest.mark.parametrize(
+    "text", ["a: &a [*a]", "a: *nothing", "? [a, b]\n: c", "{a: b}: c"]
+)
 def test_mappings_as_keys_are_an_error(text: str) -> None:
     """An alias of itself, an alias of nothing, a collection as a key."""
     with pytest.raises(YamlFault):
@@ -163,7 +203,9 @@ def test_the_beginning_of_a_file_is_enough() -> None:
 
 def test_fields_below_the_end_of_the_first_document_are_not_lost() -> None:
     """YAML ends the mapping where a line is indented less than its first one; loaders report that."""
-    read = read_frontmatter(b"---\n name: pdf\ndescription: Reads PDFs\nversion: '2'\n---\nRead.\n")
+    read = read_frontmatter(
+        b"---\n name: pdf\ndescription: Reads PDFs\nversion: '2'\n---\nRead.\n"
+    )
 
     assert read.fields == {"description": "Reads PDFs", "version": "2"}
     assert [each.rule for each in read.diagnostics] == ["yaml-repaired"]
@@ -171,28 +213,55 @@ def test_fields_below_the_end_of_the_first_document_are_not_lost() -> None:
 
 def test_dashes_with_text_end_the_frontmatter_and_not_the_instructions() -> None:
     """The text up to the next line of dashes is not a second YAML document (YAML 1.2.2, section 9.2)."""
-    read = read_frontmatter(b"---\nname: pdf\ndescription: Reads\n--- # Steps\n\nRead.\n\n---\nWrite.\n")
+    read = read_frontmatter(
+        b"---\nname: pdf\ndescription: Reads\n--- # Steps\n\nRead.\n\n---\nWrite.\n"
+    )
 
     assert read.fields == {"name": "pdf", "description": "Reads"}
     assert read.body == "# Steps\n\nRead.\n\n---\nWrite."
-    assert [(each.rule, each.line) for each in read.diagnostics] == [("closing-with-text", 4)]
+    assert [(each.rule, each.line) for each in read.diagnostics] == [
+        ("closing-with-text", 4)
+    ]
 
 
 @pytest.mark.parametrize(
     "value",
-    ["word", "two words  ", "null", "true", "a, b (c)", "a - b", "A/B.c", "word\t", "e.g. x", "yes #no", "a/ b:c"],
+    [
+        "word",
+        "two words  ",
+        "null",
+        "true",
+        "a, b (c)",
+        "a - b",
+        "A/B.c",
+        "word\t",
+        "e.g. x",
+        "yes #no",
+        "a/ b:c",
+    ],
 )
 def test_a_plain_field_beside_a_broken_one_is_what_yaml_reads(value: str) -> None:
     """Whether YAML is asked or not."""
     block = f"name: {value}"
 
-    assert repair_block(f"{block}\ndescription: Use when: asked").fields["name"] == read_yaml(block).value["name"]
+    assert (
+        repair_block(f"{block}\ndescription: Use when: asked").fields["name"]
+        == read_yaml(block).value["name"]
+    )
 
 
-def test_plain_fields_beside_a_broken_one_need_no_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_fields_beside_a_broken_one_need_no_yaml(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Four of five fields of a broken frontmatter are plain text."""
     monkeypatch.setattr("skillruntime.catalog.frontmatter.read_yaml", None)
 
-    fields = repair_block("name: pdf\nlicense: MIT (see LICENSE)\ndescription: Use when: asked").fields
+    fields = repair_block(
+        "name: pdf\nlicense: MIT (see LICENSE)\ndescription: Use when: asked"
+    ).fields
 
-    assert fields == {"name": "pdf", "license": "MIT (see LICENSE)", "description": "Use when: asked"}
+    assert fields == {
+        "name": "pdf",
+        "license": "MIT (see LICENSE)",
+        "description": "Use when: asked",
+    }

@@ -41,7 +41,13 @@ IN_LOCALE_ORDER = [
 def lock(root: Path, document: object = None, name: str = "skills-lock.json") -> Path:
     """Write a lockfile of the skills below *root* beside it."""
     path = root.parent / name
-    path.write_text(json.dumps(lock_skills(discover(root, use_index=False)) if document is None else document))
+    path.write_text(
+        json.dumps(
+            lock_skills(discover(root, use_index=False))
+            if document is None
+            else document
+        )
+    )
     return path
 
 
@@ -61,7 +67,9 @@ def frozen(skills: Path, path: Path, **options: bool) -> SkillCatalog:
 def test_the_hash_is_that_of_npx_skills() -> None:
     """SHA-256 over path and bytes of each file, in the order of JavaScript's localeCompare."""
     files = dict.fromkeys(sorted(IN_LOCALE_ORDER), b"x")
-    expected = hashlib.sha256("".join(f"{path}x" for path in IN_LOCALE_ORDER).encode()).hexdigest()
+    expected = hashlib.sha256(
+        "".join(f"{path}x" for path in IN_LOCALE_ORDER).encode()
+    ).hexdigest()
 
     assert npx_hash(files) == expected
 
@@ -72,9 +80,24 @@ def test_the_order_is_that_of_node() -> None:
     """Asked from the real implementation."""
     script = "console.log(JSON.stringify(JSON.parse(process.argv[1]).sort((a, b) => a.localeCompare(b, 'en'))))"
     names = sorted(
-        {*IN_LOCALE_ORDER, "référence.md", "reference.md", "Reference.md", "a+b", "a~b", "a@b", "数据.md", "数.md"}
+        {
+            *IN_LOCALE_ORDER,
+            "référence.md",
+            "reference.md",
+            "Reference.md",
+            "a+b",
+            "a~b",
+            "a@b",
+            "数据.md",
+            "数.md",
+        }
     )
-    answer = subprocess.run(["node", "-e", script, json.dumps(names)], check=True, capture_output=True, text=True)
+    answer = subprocess.run(
+        ["node", "-e", script, json.dumps(names)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
 
     assert sorted(names, key=formats._locale_key) == json.loads(answer.stdout)
 
@@ -83,20 +106,33 @@ def test_a_lock_is_written_as_npx_skills_does(skills: Path) -> None:
     """Sorted by name, without times; what is known of a source is kept."""
     before = {
         "version": 1,
-        "skills": {"pdf": {"source": "me/skills", "ref": "v1", "sourceType": "github", "computedHash": "0"}},
+        "skills": {
+            "pdf": {
+                "source": "me/skills",
+                "ref": "v1",
+                "sourceType": "github",
+                "computedHash": "0",
+            }
+        },
     }
 
-    document = lock_skills(discover(skills, use_index=False), before, base=str(skills.parent))
+    document = lock_skills(
+        discover(skills, use_index=False), before, base=str(skills.parent)
+    )
 
     assert list(document["skills"]) == ["news", "pdf"]
     assert document["version"] == 1
-    assert document["skills"]["pdf"] | {"computedHash": ""} == before["skills"]["pdf"] | {"computedHash": ""}  # type: ignore[index]
+    assert document["skills"]["pdf"] | {"computedHash": ""} == before["skills"][
+        "pdf"
+    ] | {"computedHash": ""}  # type: ignore[index]
     assert document["skills"]["news"]["source"] == "skills/news"
     assert document["skills"]["news"]["sourceType"] == "local"
     assert check_lock(discover(skills, use_index=False), document) == []
 
 
-def test_only_locked_and_unchanged_skills_are_offered(skills: Path, write_skill: WriteSkill) -> None:
+def test_only_locked_and_unchanged_skills_are_offered(
+    skills: Path, write_skill: WriteSkill
+) -> None:
     """What drifted is refused and named: a changed script, a new file, a skill that is not in the lockfile."""
     path = lock(skills)
     assert list(frozen(skills, path)) == ["news", "pdf"]
@@ -106,11 +142,15 @@ def test_only_locked_and_unchanged_skills_are_offered(skills: Path, write_skill:
     catalog = frozen(skills, path)
 
     assert list(catalog) == ["news"]
-    assert [(each.rule, each.message.partition(" (")[0]) for each in catalog.diagnostics] == [
+    assert [
+        (each.rule, each.message.partition(" (")[0]) for each in catalog.diagnostics
+    ] == [
         ("frozen-drift", "new: it is not in the lockfile"),
         ("frozen-drift", "pdf: its files differ from the lockfile"),
     ]
-    with pytest.raises(InvalidSkillError, match="pdf: its files differ from the lockfile"):
+    with pytest.raises(
+        InvalidSkillError, match="pdf: its files differ from the lockfile"
+    ):
         catalog.activate("pdf")
     (skills / "pdf" / "scripts" / "run.py").write_text("print(1)\n")
     (skills / "pdf" / "more.py").write_text("")
@@ -150,14 +190,18 @@ def test_a_link_in_a_frozen_skill_is_refused(skills: Path) -> None:
 def test_views_of_a_frozen_catalog_are_frozen_too(skills: Path) -> None:
     """And so is a refreshed one."""
     catalog = frozen(skills, lock(skills)).select(["pdf"])
-    (skills / "pdf" / "SKILL.md").write_text("---\nname: pdf\ndescription: Other.\n---\n")
+    (skills / "pdf" / "SKILL.md").write_text(
+        "---\nname: pdf\ndescription: Other.\n---\n"
+    )
 
     with pytest.raises(InvalidSkillError):
         catalog.activate("pdf")
     assert list(catalog.refresh()) == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": "x", "skills": 3}', "[" * 100_000, "\ud800"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"version": "x", "skills": 3}', "[" * 100_000, "\ud800"]
+)
 def test_a_damaged_lockfile_is_an_error(skills: Path, text: str) -> None:
     """A frozen start never goes on without it."""
     path = skills.parent / "skills-lock.json"
@@ -171,23 +215,41 @@ def test_a_damaged_lockfile_is_an_error(skills: Path, text: str) -> None:
 
 def test_damaged_entries_refuse_their_skill(skills: Path) -> None:
     """Whatever an entry holds, nothing raises."""
-    entries: list[object] = [None, 3, "x", [], {}, {"computedHash": 7}, {"computedHash": None}]
+    entries: list[object] = [
+        None,
+        3,
+        "x",
+        [],
+        {},
+        {"computedHash": 7},
+        {"computedHash": None},
+    ]
     for entry in entries:
-        assert list(frozen(skills, lock(skills, {"version": 1, "skills": {"pdf": entry}}))) == []
+        assert (
+            list(frozen(skills, lock(skills, {"version": 1, "skills": {"pdf": entry}})))
+            == []
+        )
 
 
 @pytest.mark.parametrize(
     "document",
     [
         {"version": 1, "skills": {"pdf": 3, "news": {"computedHash": 5}}},
-        {"version": 1, "skills": {1: {"computedHash": "x"}, "pdf": {"computedHash": "x"}}},
+        {
+            "version": 1,
+            "skills": {1: {"computedHash": "x"}, "pdf": {"computedHash": "x"}},
+        },
     ],
 )
 def test_odd_entries_of_a_lockfile_pin_nothing(skills: Path, document: object) -> None:
     """Values of other types."""
     findings = check_lock(dict(discover(skills, use_index=False)), document)
 
-    assert {each.rule for each in findings} <= {"lock-changed", "lock-unlocked", "lock-missing"}
+    assert {each.rule for each in findings} <= {
+        "lock-changed",
+        "lock-unlocked",
+        "lock-missing",
+    }
     assert list(frozen(skills, lock(skills, document))) == []
 
 
@@ -199,7 +261,9 @@ def test_odd_entries_of_a_lockfile_pin_nothing(skills: Path, document: object) -
         ('{"version": "1", "skills": [{"name": "pdf"}]}', "it has no `skills`"),
     ],
 )
-def test_a_lockfile_of_another_form_is_refused(skills: Path, text: str, message: str) -> None:
+def test_a_lockfile_of_another_form_is_refused(
+    skills: Path, text: str, message: str
+) -> None:
     """Another version, or a list where the form has an object."""
     path = skills.parent / "skills-lock.json"
     path.write_text(text)
@@ -214,7 +278,9 @@ def test_unknown_fields_a_byte_order_mark_and_crlf_change_nothing(skills: Path) 
     document |= {"$schema": "x", "generator": {"name": ["y"]}}
     document["skills"]["pdf"] |= {"ref": None, "skillPath": 3, "unknown": {}}
     path = skills.parent / "skills-lock.json"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(document, indent=2).replace("\n", "\r\n").encode())
+    path.write_bytes(
+        b"\xef\xbb\xbf" + json.dumps(document, indent=2).replace("\n", "\r\n").encode()
+    )
 
     assert list(frozen(skills, path)) == ["news", "pdf"]
 
@@ -241,7 +307,9 @@ def test_a_difference_of_line_ends_is_named(skills: Path) -> None:
     assert "core.autocrlf" in catalog.diagnostics[0].message
 
 
-@pytest.mark.skipif(os.name == "nt" or os.uname().sysname == "Darwin", reason="names there are Unicode")
+@pytest.mark.skipif(
+    os.name == "nt" or os.uname().sysname == "Darwin", reason="names there are Unicode"
+)
 def test_names_that_are_not_unicode_are_locked(skills: Path) -> None:
     """POSIX allows any bytes."""
     odd = os.path.join(os.fsencode(skills / "pdf"), b"n\xe9.txt")  # noqa: PTH118
@@ -255,7 +323,9 @@ def test_names_that_are_not_unicode_are_locked(skills: Path) -> None:
     assert list(frozen(skills, path)) == ["news"]
 
 
-@pytest.mark.parametrize("kind", ["content", "time only", "added", "removed", "in a directory"])
+@pytest.mark.parametrize(
+    "kind", ["content", "time only", "added", "removed", "in a directory"]
+)
 def test_a_start_with_known_stamps_sees_changes_beside_a_skill(
     skills: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -264,7 +334,10 @@ def test_a_start_with_known_stamps_sees_changes_beside_a_skill(
     (skills / "pdf" / "scripts" / "lib" / "part.py").write_text("1")
     path = lock(skills)
     frozen(skills, path)
-    script, part = skills / "pdf" / "scripts" / "run.py", skills / "pdf" / "scripts" / "lib" / "part.py"
+    script, part = (
+        skills / "pdf" / "scripts" / "run.py",
+        skills / "pdf" / "scripts" / "lib" / "part.py",
+    )
     stamp = script.stat()
     if kind == "content":
         script.write_text("print(2)\n")
@@ -278,10 +351,14 @@ def test_a_start_with_known_stamps_sees_changes_beside_a_skill(
     else:
         part.write_text("2")
 
-    assert list(frozen(skills, path)) == (["news", "pdf"] if kind == "time only" else ["news"])
+    assert list(frozen(skills, path)) == (
+        ["news", "pdf"] if kind == "time only" else ["news"]
+    )
 
 
-def test_another_lockfile_at_the_same_path_is_read_again(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_lockfile_at_the_same_path_is_read_again(
+    skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was right with the one before does not count."""
     path = lock(skills)
     frozen(skills, path)
@@ -298,7 +375,9 @@ def test_another_lockfile_at_the_same_path_is_read_again(skills: Path, monkeypat
 
 def test_files_that_change_after_the_activation_are_not_read(skills: Path) -> None:
     """Contracts, references and scripts: each read is compared with what was verified."""
-    (skills / "pdf" / "contract.json").write_text('{"input": {"type": "object"}, "run": {"script": "scripts/run.py"}}')
+    (skills / "pdf" / "contract.json").write_text(
+        '{"input": {"type": "object"}, "run": {"script": "scripts/run.py"}}'
+    )
     catalog = frozen(skills, lock(skills))
     skill, same = catalog.activate("pdf"), catalog.activate("pdf")
     assert skill.read_resource("./scripts//run.py") == "print(1)\n"
@@ -308,7 +387,9 @@ def test_files_that_change_after_the_activation_are_not_read(skills: Path) -> No
     (skills / "pdf" / "more.md").write_text("More.")
 
     for name in ("scripts/run.py", "more.md"):
-        with pytest.raises(InvalidSkillError, match="differs from the file that was locked"):
+        with pytest.raises(
+            InvalidSkillError, match="differs from the file that was locked"
+        ):
             skill.read_resource(name)
     assert list(skill.contracts) == []
     assert "differs from the file that was locked" in str(skill.diagnostics)
@@ -323,11 +404,15 @@ def test_what_appears_beside_locked_files_is_not_read(skills: Path) -> None:
 
     skill = frozen(skills, path).activate("news")
 
-    with pytest.raises(InvalidSkillError, match="differs from the file that was locked"):
+    with pytest.raises(
+        InvalidSkillError, match="differs from the file that was locked"
+    ):
         skill.read_resource("__pycache__/notes.md")
 
 
-def test_a_second_skill_of_a_locked_name_is_reported_as_such(skills: Path, tmp_path: Path) -> None:
+def test_a_second_skill_of_a_locked_name_is_reported_as_such(
+    skills: Path, tmp_path: Path
+) -> None:
     """A lockfile has one skill for a name: to lock again, as for drift, would not help."""
     path = lock(skills)
     other = tmp_path / "other" / "news"
@@ -337,10 +422,13 @@ def test_a_second_skill_of_a_locked_name_is_reported_as_such(skills: Path, tmp_p
     catalog = discover(skills, other.parent, frozen=path, use_index=False)
 
     assert catalog["news"].path == str(skills / "news" / "SKILL.md")
-    assert [(each.rule, each.severity.value, each.path) for each in catalog.diagnostics] == [
-        ("frozen-drift", "warning", str(other / "SKILL.md"))
-    ]
-    assert f"pins another skill of this name, {skills / 'news' / 'SKILL.md'}" in catalog.diagnostics[0].message
+    assert [
+        (each.rule, each.severity.value, each.path) for each in catalog.diagnostics
+    ] == [("frozen-drift", "warning", str(other / "SKILL.md"))]
+    assert (
+        f"pins another skill of this name, {skills / 'news' / 'SKILL.md'}"
+        in catalog.diagnostics[0].message
+    )
 
 
 def test_a_locked_skill_that_no_root_has_is_named(skills: Path) -> None:
@@ -352,7 +440,11 @@ def test_a_locked_skill_that_no_root_has_is_named(skills: Path) -> None:
 
     assert list(catalog) == ["pdf"]
     assert [(each.rule, each.path, each.message) for each in catalog.diagnostics] == [
-        ("frozen-missing", str(path), "news: it is in the lockfile, and none of the directories has it")
+        (
+            "frozen-missing",
+            str(path),
+            "news: it is in the lockfile, and none of the directories has it",
+        )
     ]
     assert list(catalog.select("pdf").diagnostics) == []
 
@@ -360,7 +452,11 @@ def test_a_locked_skill_that_no_root_has_is_named(skills: Path) -> None:
 def test_a_lock_keeps_the_fields_of_later_releases(skills: Path) -> None:
     """Beside the skills, and in them."""
     catalog = discover(skills, use_index=False)
-    before = {"version": 1, "later": [1], "skills": {"news": {"source": "a/b", "computedHash": "x", "new": True}}}
+    before = {
+        "version": 1,
+        "later": [1],
+        "skills": {"news": {"source": "a/b", "computedHash": "x", "new": True}},
+    }
 
     document = lock_skills(catalog, before)
 

@@ -18,8 +18,12 @@ from tests.catalog.any_bytes import (
     is_read_alike_by_both_readers,
 )
 
-EXAMPLES = int(os.environ.get("SKILLRUNTIME_FUZZ", 3 * settings.default.max_examples // 2))
-SEEDS = [path.read_bytes() for path in sorted((Path(__file__).parent / "seeds").glob("*.md"))]
+EXAMPLES = int(
+    os.environ.get("SKILLRUNTIME_FUZZ", 3 * settings.default.max_examples // 2)
+)
+SEEDS = [
+    path.read_bytes() for path in sorted((Path(__file__).parent / "seeds").glob("*.md"))
+]
 PIECES = (
     '---|\n---\n|...|\n|\r\n|\r|\t| |  |: |:| #|# |- |-|\'|"|\\|\\x|\\"|[|]|{|}|&a |*a|!!int |!t|>-|%|@|`|?|? |<<: |~'
     "|null|true|on|2024-02-31|1e3|0x|\x00|\x07|\x7f|\ufeff|\x85|\u2028|\u00a0|技能|ﬁ|é|<!-- x -->\n|```\n|[a](b)"
@@ -50,10 +54,25 @@ def skill_files(draw: st.DrawFn) -> bytes:
 frontmatter_blocks = st.lists(
     st.one_of(
         st.sampled_from(TEXTS),
-        st.sampled_from(["name: pdf\n", "description: Reads\n", "\n", "  ", "a: ", "text", "more text", "  key: v\n"]),
+        st.sampled_from(
+            [
+                "name: pdf\n",
+                "description: Reads\n",
+                "\n",
+                "  ",
+                "a: ",
+                "text",
+                "more text",
+                "  key: v\n",
+            ]
+        ),
     ),
     max_size=14,
-).map(lambda pieces: "name: pdf\ndescription: Reads PDFs\n" * (len(pieces) % 2) + "".join(pieces))
+).map(
+    lambda pieces: (
+        "name: pdf\ndescription: Reads PDFs\n" * (len(pieces) % 2) + "".join(pieces)
+    )
+)
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))

@@ -29,7 +29,9 @@ def grow_old(root: Path) -> None:
 
     The change time of a directory is the one time that no program can set.
     """
-    newest = max(path.stat().st_ctime_ns for path in (root, *root.rglob("*")) if path.is_dir())
+    newest = max(
+        path.stat().st_ctime_ns for path in (root, *root.rglob("*")) if path.is_dir()
+    )
     while time.time_ns() - newest <= discovery._TICK:
         time.sleep(0.001)
 
@@ -39,7 +41,11 @@ def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
     write_skill("pdf", "Reads PDFs.")
     write_skill("news", "Liest Nachrichten — täglich. 新闻")
     write_skill("bad", text="no frontmatter")
-    write_skill("Odd Name", at="nested/odd", text="---\nname: Odd Name\ndescription: Reads: all\nversion: 3\n---\n")
+    write_skill(
+        "Odd Name",
+        at="nested/odd",
+        text="---\nname: Odd Name\ndescription: Reads: all\nversion: 3\n---\n",
+    )
     age(tmp_path / "skills")
     grow_old(tmp_path / "skills")
     return tmp_path / "skills"
@@ -59,7 +65,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return paths
 
 
-def test_a_warm_start_gives_the_same_and_opens_nothing(skills: Path, opened: list[str]) -> None:
+def test_a_warm_start_gives_the_same_and_opens_nothing(
+    skills: Path, opened: list[str]
+) -> None:
     """Skills, versions, diagnostics: all from the index."""
     cold = discover(skills)
     assert sorted(opened) == ["bad", "news", "odd", "pdf"]
@@ -73,7 +81,9 @@ def test_a_warm_start_gives_the_same_and_opens_nothing(skills: Path, opened: lis
     assert warm["Odd Name"].version == "3"
 
 
-def test_only_what_changed_is_read(skills: Path, opened: list[str], write_skill: WriteSkill) -> None:
+def test_only_what_changed_is_read(
+    skills: Path, opened: list[str], write_skill: WriteSkill
+) -> None:
     """Edited, added, removed, replaced by one of the same size and time."""
     discover(skills)
     opened.clear()
@@ -94,11 +104,15 @@ def test_only_what_changed_is_read(skills: Path, opened: list[str], write_skill:
 
 def _add(root: Path, name: str = "more") -> None:
     (root / name).mkdir(parents=True)
-    (root / name / "SKILL.md").write_text(f"---\nname: {Path(name).name}\ndescription: More.\n---\n")
+    (root / name / "SKILL.md").write_text(
+        f"---\nname: {Path(name).name}\ndescription: More.\n---\n"
+    )
 
 
 def _add_within_an_empty_directory(root: Path) -> None:
-    (root / "empty" / "SKILL.md").write_text("---\nname: empty\ndescription: No more.\n---\n")
+    (root / "empty" / "SKILL.md").write_text(
+        "---\nname: empty\ndescription: No more.\n---\n"
+    )
 
 
 def _rename(root: Path) -> None:
@@ -125,7 +139,10 @@ CHANGES = [
     (lambda root: None, _rename),
     (lambda root: None, _rename_the_file),
     (lambda root: (root / "empty").mkdir(), _add_within_an_empty_directory),
-    (lambda root: (root / "link").symlink_to(root.parent / "target"), _make_the_link_lead_somewhere),
+    (
+        lambda root: (root / "link").symlink_to(root.parent / "target"),
+        _make_the_link_lead_somewhere,
+    ),
     (lambda root: (root / "notes").write_text("x"), _replace_a_file_by_a_skill),
     (lambda root: _add(root, "group/one"), lambda root: _add(root, "group/two")),
 ]
@@ -133,7 +150,10 @@ CHANGES = [
 
 @pytest.mark.parametrize(("before", "change"), CHANGES)
 def test_every_change_of_a_root_is_detected(
-    tmp_path: Path, write_skill: WriteSkill, before: Callable[[Path], object], change: Callable[[Path], object]
+    tmp_path: Path,
+    write_skill: WriteSkill,
+    before: Callable[[Path], object],
+    change: Callable[[Path], object],
 ) -> None:
     """Also if the stamp of the root decides whether it is listed again."""
     root = tmp_path / "skills"
@@ -171,10 +191,14 @@ def test_an_unchanged_root_is_not_listed_again(
 
     write_skill("more")
     assert list(discover(root)) == ["more", "news", "pdf"]
-    assert [each for each in listed if each == str(root)] == [str(root)]  # and the cache, for abandoned files
+    assert [each for each in listed if each == str(root)] == [
+        str(root)
+    ]  # and the cache, for abandoned files
 
 
-def test_an_edit_within_one_tick_of_the_clock_is_detected(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_an_edit_within_one_tick_of_the_clock_is_detected(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """Same size, same inode, perhaps the same time: a file that was young when it was read is read again."""
     path = write_skill("pdf", "Reads one.") / "SKILL.md"
     catalog = discover(tmp_path / "skills")
@@ -211,7 +235,9 @@ def test_a_damaged_index_is_rebuilt_silently(skills: Path, damage: object) -> No
     assert path.read_bytes() == whole
 
 
-def test_every_single_flipped_byte_is_harmless(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_every_single_flipped_byte_is_harmless(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """Whatever byte is wrong: the same catalog, never an exception."""
     write_skill("pdf", "Reads.")
     age(tmp_path / "skills")
@@ -219,12 +245,16 @@ def test_every_single_flipped_byte_is_harmless(tmp_path: Path, write_skill: Writ
     path = Path(index_path() or "")
     whole = path.read_bytes()
     for position in range(len(whole)):
-        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0xFF]) + whole[position + 1 :])
+        path.write_bytes(
+            whole[:position] + bytes([whole[position] ^ 0xFF]) + whole[position + 1 :]
+        )
 
         assert dict(discover(tmp_path / "skills")) == expected
 
 
-def test_the_index_can_be_disabled(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_can_be_disabled(
+    skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By the environment, by the argument; a directory that is not writable is not an error."""
     discover(skills, use_index=False)
     assert not Path(index_path() or "").exists()
@@ -252,11 +282,15 @@ def test_trust_is_never_read_from_the_index(skills: Path) -> None:
     assert not discover(skills)["pdf"].trusted
 
 
-def test_concurrent_writers_leave_a_complete_index(skills: Path, tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_concurrent_writers_leave_a_complete_index(
+    skills: Path, tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """Each replaces the whole file; no reader sees a partial one."""
     roots = []
     for number in range(6):
-        roots.append(write_skill(f"own-{number}", at=f"../root-{number}/own-{number}").parent)
+        roots.append(
+            write_skill(f"own-{number}", at=f"../root-{number}/own-{number}").parent
+        )
         age(roots[-1])
     failures: list[BaseException] = []
 
@@ -275,10 +309,14 @@ def test_concurrent_writers_leave_a_complete_index(skills: Path, tmp_path: Path,
 
     assert failures == []
     assert len(discover(*roots)) == 6
-    assert [path.name for path in Path(index_path() or "").parent.iterdir()] == ["catalog.index"]
+    assert [path.name for path in Path(index_path() or "").parent.iterdir()] == [
+        "catalog.index"
+    ]
 
 
-def test_refresh_gives_the_same_object_where_nothing_changed(skills: Path, write_skill: WriteSkill) -> None:
+def test_refresh_gives_the_same_object_where_nothing_changed(
+    skills: Path, write_skill: WriteSkill
+) -> None:
     """Otherwise it returns a new catalog that shares the text of unchanged skills; views follow."""
     catalog = discover(skills)
     view = catalog.select(exclude=["news"])
@@ -296,7 +334,9 @@ def test_refresh_gives_the_same_object_where_nothing_changed(skills: Path, write
     assert "news" not in view.refresh()
 
 
-def test_an_edit_opens_the_edited_skill_alone(tmp_path: Path, write_skill: WriteSkill, opened: list[str]) -> None:
+def test_an_edit_opens_the_edited_skill_alone(
+    tmp_path: Path, write_skill: WriteSkill, opened: list[str]
+) -> None:
     """The next start opens nothing."""
     for number in range(300):
         write_skill(f"skill-{number}", "Does " + "much " * 20)
@@ -318,7 +358,9 @@ def test_an_edit_opens_the_edited_skill_alone(tmp_path: Path, write_skill: Write
     assert len(opened) == 300  # those of the last discovery without an index
 
 
-def test_an_edit_that_makes_a_skill_invalid_shows_what_is_below_it(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_an_edit_that_makes_a_skill_invalid_shows_what_is_below_it(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """And one that makes it valid again hides it again."""
     path = write_skill("group") / "SKILL.md"
     write_skill("inner", at="group/inner")
@@ -334,7 +376,9 @@ def test_an_edit_that_makes_a_skill_invalid_shows_what_is_below_it(tmp_path: Pat
     assert found == [["group"], ["inner"], ["group"]]
 
 
-def test_a_skill_that_hides_a_reused_one_is_seen(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_a_skill_that_hides_a_reused_one_is_seen(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """A new SKILL.md beside a skill.md takes its place, although both trees have the same number of skills."""
     root = tmp_path / "skills"
     write_skill("old", "The old one.")
@@ -350,7 +394,9 @@ def test_a_skill_that_hides_a_reused_one_is_seen(tmp_path: Path, write_skill: Wr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="symbolic links are those of Unix")
-def test_an_edited_skill_keeps_the_note_on_its_linked_directory(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_an_edited_skill_keeps_the_note_on_its_linked_directory(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """Warm and cold starts have the same diagnostics after the target of a link was edited."""
     root = tmp_path / "linked"
     root.mkdir()

@@ -12,19 +12,30 @@ from skillruntime.catalog import Root, discover, installed_roots
 from skillruntime.errors import InvalidSkillError
 
 
-def install(site: Path, distribution: str, version: str, name: str, body: str = "Body.", package: str = "") -> Path:
+def install(
+    site: Path,
+    distribution: str,
+    version: str,
+    name: str,
+    body: str = "Body.",
+    package: str = "",
+) -> Path:
     """Write what a wheel with one skill leaves in *site*; return the SKILL.md."""
     package = package or distribution.replace("-", "_")
     path = site / package / ".agents" / "skills" / name / "SKILL.md"
     path.parent.mkdir(parents=True)
     text = f"---\nname: {name}\ndescription: Helps with {name}.\nmetadata:\n  version: 9.9.9\n---\n{body}\n"
     path.write_text(text, encoding="utf-8")
-    digest = urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+    digest = (
+        urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+    )
     info = site / f"{distribution.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
     record = f"{path.relative_to(site).as_posix()},sha256={digest},{len(text)}\n{info.name}/RECORD,,\n"
     (info / "RECORD").write_text(record, encoding="utf-8")
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+    )
     return path
 
 
@@ -42,7 +53,9 @@ def roots(site: Path) -> list[Root]:
         return installed_roots()
 
 
-def test_installed_skills_are_found_with_the_version_of_their_distribution(site: Path) -> None:
+def test_installed_skills_are_found_with_the_version_of_their_distribution(
+    site: Path,
+) -> None:
     """Whatever version their frontmatter states, and never trusted."""
     install(site, "fast-api", "0.115.2", "fast-api")
     install(site, "other", "1.0", "helper", package="otherpackage")
@@ -89,23 +102,38 @@ def test_a_skill_that_no_record_lists_is_not_offered(site: Path) -> None:
     catalog = discover(*roots(site))
 
     assert list(catalog) == ["typer"]
-    assert [(each.rule, Path(each.path).parent.name) for each in catalog.diagnostics] == [("record-mismatch", "extra")]
+    assert [
+        (each.rule, Path(each.path).parent.name) for each in catalog.diagnostics
+    ] == [("record-mismatch", "extra")]
 
 
-def test_only_the_packages_that_a_host_lists_are_searched(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_packages_that_a_host_lists_are_searched(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By default none; in the order of the list; by any spelling of the name."""
     install(site, "one", "1", "one")
     install(site, "the-two", "2", "two")
     monkeypatch.syspath_prepend(str(site))
 
     assert list(discover()) == []
-    assert sorted(name for name in discover(installed=True) if name in ("one", "two")) == ["one", "two"]
-    assert [root.scope for root in installed_roots(["The_Two", "one", "absent"], missing_ok=True)] == ["the-two", "one"]
+    assert sorted(
+        name for name in discover(installed=True) if name in ("one", "two")
+    ) == ["one", "two"]
+    assert [
+        root.scope
+        for root in installed_roots(["The_Two", "one", "absent"], missing_ok=True)
+    ] == ["the-two", "one"]
     assert [root.scope for root in installed_roots(["one", "ONE"])] == ["one"]
-    assert list(discover(installed=["the.two"])) == list(discover(installed="the.two")) == ["two"]
+    assert (
+        list(discover(installed=["the.two"]))
+        == list(discover(installed="the.two"))
+        == ["two"]
+    )
 
 
-def test_a_collision_is_decided_by_order_and_namespaced_by_source(site: Path, tmp_path: Path) -> None:
+def test_a_collision_is_decided_by_order_and_namespaced_by_source(
+    site: Path, tmp_path: Path
+) -> None:
     """The project's own skill comes first; the version of a package does not matter."""
     installed = install(site, "fastapi", "99.0", "fastapi")
     own = tmp_path / "skills" / "fastapi" / "SKILL.md"
@@ -135,18 +163,26 @@ def test_the_same_file_in_two_places_is_one_skill(site: Path, tmp_path: Path) ->
     assert catalog.diagnostics == ()
 
 
-def test_a_mistyped_package_is_an_error_with_the_close_names(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistyped_package_is_an_error_with_the_close_names(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A package without skills says so; with `missing_ok` both are left out."""
     install(site, "fast-api", "1", "fastapi")
     (site / "plainly-1.0.dist-info").mkdir()
-    (site / "plainly-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: plainly\nVersion: 1.0\n")
+    (site / "plainly-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: plainly\nVersion: 1.0\n"
+    )
     monkeypatch.setattr("sys.path", [str(site)])
 
     with pytest.raises(
-        FileNotFoundError, match=r"No installed package 'fast_apo' has skills .* did you mean fast-api\?"
+        FileNotFoundError,
+        match=r"No installed package 'fast_apo' has skills .* did you mean fast-api\?",
     ):
         discover(installed=["fast_apo"])
-    with pytest.raises(FileNotFoundError, match=r"'Plainly' has skills in .agents/skills in its RECORD; install it"):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"'Plainly' has skills in .agents/skills in its RECORD; install it",
+    ):
         discover(installed="Plainly")
     assert list(discover(installed=["zzz", "fast.api"], missing_ok=True)) == ["fastapi"]
 
@@ -157,9 +193,16 @@ def test_a_distribution_with_two_packages_has_the_skills_of_both(site: Path) -> 
     second = site / "tools_extra" / ".agents" / "skills" / "second" / "SKILL.md"
     second.parent.mkdir(parents=True)
     second.write_text("---\nname: second\ndescription: Second.\n---\n")
-    digest = urlsafe_b64encode(hashlib.sha256(second.read_bytes()).digest()).rstrip(b"=").decode()
+    digest = (
+        urlsafe_b64encode(hashlib.sha256(second.read_bytes()).digest())
+        .rstrip(b"=")
+        .decode()
+    )
     record = site / "tools-1.dist-info" / "RECORD"
-    record.write_text(record.read_text() + f"{second.relative_to(site).as_posix()},sha256={digest},9\n")
+    record.write_text(
+        record.read_text()
+        + f"{second.relative_to(site).as_posix()},sha256={digest},9\n"
+    )
 
     catalog = discover(*roots(site))
 
@@ -167,7 +210,9 @@ def test_a_distribution_with_two_packages_has_the_skills_of_both(site: Path) -> 
     assert [catalog.activate(name).version for name in sorted(catalog)] == ["1", "1"]
 
 
-@pytest.mark.parametrize("damage", ["absent", "empty", "editable", "directory", "no digest", "md5"])
+@pytest.mark.parametrize(
+    "damage", ["absent", "empty", "editable", "directory", "no digest", "md5"]
+)
 def test_without_a_usable_record_no_skill_is_offered(site: Path, damage: str) -> None:
     """An editable install has a RECORD without the files; a system's package has none."""
     path = install(site, "typer", "1.0", "typer")
@@ -198,12 +243,17 @@ def test_zip_files_and_paths_of_pth_files_are_searched_as_python_imports(
     skill.parent.mkdir(parents=True)
     skill.write_text("---\nname: mine\ndescription: Mine.\n---\n")
     (tmp_path / "packages.zip").write_bytes(b"PK\5\6" + bytes(18))
-    monkeypatch.setattr("sys.path", [str(tmp_path / "packages.zip"), str(source), "", "/no/such", str(site)])
+    monkeypatch.setattr(
+        "sys.path",
+        [str(tmp_path / "packages.zip"), str(source), "", "/no/such", str(site)],
+    )
 
     assert [root.scope for root in installed_roots()] == ["typer"]
 
 
-def test_a_name_that_looks_like_a_namespace_hides_nothing(site: Path, tmp_path: Path) -> None:
+def test_a_name_that_looks_like_a_namespace_hides_nothing(
+    site: Path, tmp_path: Path
+) -> None:
     """A project's skill may be called `fastapi:fastapi`; the package's one is then reported, and not mixed up."""
     installed = install(site, "fastapi", "1.0", "fastapi")
     for number, name in enumerate(("fastapi", "fastapi:fastapi")):
@@ -215,19 +265,29 @@ def test_a_name_that_looks_like_a_namespace_hides_nothing(site: Path, tmp_path: 
 
     assert catalog["fastapi"].description == "Ours 0."
     assert catalog["fastapi:fastapi"].description == "Ours 1."
-    assert any(str(installed) in each.message or each.path == str(installed) for each in catalog.diagnostics)
+    assert any(
+        str(installed) in each.message or each.path == str(installed)
+        for each in catalog.diagnostics
+    )
 
 
 def recorded(site: Path, path: Path, algorithm: str = "sha256") -> str:
     """Return the line of *path* for a RECORD in *site*."""
-    digest = urlsafe_b64encode(hashlib.new(algorithm, path.read_bytes()).digest()).rstrip(b"=").decode()
+    digest = (
+        urlsafe_b64encode(hashlib.new(algorithm, path.read_bytes()).digest())
+        .rstrip(b"=")
+        .decode()
+    )
     return f"{path.relative_to(site).as_posix()},{algorithm}={digest},{path.stat().st_size}"
 
 
 def test_a_changed_byte_beside_the_skill_is_refused_when_it_is_read(site: Path) -> None:
     """And a file that no RECORD lists; what is as it was installed can be read."""
     skill_file = install(site, "typer", "1.0", "typer")
-    beside = [skill_file.parent / "references" / name for name in ("one.md", "two.md", "three.md")]
+    beside = [
+        skill_file.parent / "references" / name
+        for name in ("one.md", "two.md", "three.md")
+    ]
     beside[0].parent.mkdir()
     for path in beside:
         path.write_text("As it was installed.")
@@ -240,7 +300,10 @@ def test_a_changed_byte_beside_the_skill_is_refused_when_it_is_read(site: Path) 
     assert skill.read_resource("references/two.md") == "As it was installed."
     beside[0].write_text("As it was InStalled.")
     for name in ("references/one.md", "references/three.md"):
-        with pytest.raises(InvalidSkillError, match="differs from the file that was locked or installed"):
+        with pytest.raises(
+            InvalidSkillError,
+            match="differs from the file that was locked or installed",
+        ):
             skill.read_resource(name)
 
 
@@ -253,13 +316,19 @@ def test_a_script_of_a_package_that_was_changed_is_not_a_tool(site: Path) -> Non
     record = site / "typer-1.0.dist-info" / "RECORD"
     record.write_text(record.read_text() + recorded(site, script))
 
-    assert list(discover(*roots(site), use_index=False).activate("typer").contracts) == ["typer/add"]
+    assert list(
+        discover(*roots(site), use_index=False).activate("typer").contracts
+    ) == ["typer/add"]
     script.write_text(script.read_text() + "print('changed')\n")
-    assert list(discover(*roots(site), use_index=False).activate("typer").contracts) == []
+    assert (
+        list(discover(*roots(site), use_index=False).activate("typer").contracts) == []
+    )
 
 
 @pytest.mark.parametrize("form", ["quoted", "sha512", "padded"])
-def test_a_record_is_read_in_every_form_that_installers_write(site: Path, form: str) -> None:
+def test_a_record_is_read_in_every_form_that_installers_write(
+    site: Path, form: str
+) -> None:
     """Quoted fields, a digest better than SHA-256 (PEP 427), and one that is padded."""
     path = install(site, "typer", "1.0", "typer")
     line = recorded(site, path)

@@ -26,7 +26,22 @@ GOOD = {
     "run": {"script": "scripts/add.py"},
 }
 ODD: list[Any] = [
-    *(5, -1, None, True, "", "x", "\ud800", [], [1], {}, {"a": 1}, float("nan"), float("inf"), {"properties": 5}),
+    *(
+        5,
+        -1,
+        None,
+        True,
+        "",
+        "x",
+        "\ud800",
+        [],
+        [1],
+        {},
+        {"a": 1},
+        float("nan"),
+        float("inf"),
+        {"properties": 5},
+    ),
     *(
         {"properties": {"a": 5}},
         {"type": 5},
@@ -52,7 +67,12 @@ ODD: list[Any] = [
         {"$anchor": 5},
         {"multipleOf": 0},
     ),
-    *({"required": ["a"] * 5000}, {"properties": {"\ud800": {}}}, {"patternProperties": {"(": {}}}, {"minimum": "x"}),
+    *(
+        {"required": ["a"] * 5000},
+        {"properties": {"\ud800": {}}},
+        {"patternProperties": {"(": {}}},
+        {"minimum": "x"},
+    ),
 ]
 KEYS = [
     "version",
@@ -77,16 +97,31 @@ def contracts() -> list[Any]:
     for odd in ODD:
         found += [{**GOOD, key: odd} for key in KEYS]
         found.append({**GOOD, "input": {"type": "object", "properties": {"a": odd}}})
-        found += [{**GOOD, "run": {"script": "scripts/add.py", key: odd}} for key in ("timeout_seconds", "environment")]
-        found.append({**GOOD, "requires": dict.fromkeys(("runtime", "commands", "packages", "environment"), odd)})
+        found += [
+            {**GOOD, "run": {"script": "scripts/add.py", key: odd}}
+            for key in ("timeout_seconds", "environment")
+        ]
+        found.append(
+            {
+                **GOOD,
+                "requires": dict.fromkeys(
+                    ("runtime", "commands", "packages", "environment"), odd
+                ),
+            }
+        )
         found.append({**GOOD, "annotations": {"read_only": odd}})
         step = {"from": "1.x", "to": "2.0.0", "accepts": {}, "steps": [odd]}
-        found += [{**GOOD, "version": "2.0.0", "migrations": [each]} for each in (odd, step, {**step, "accepts": odd})]
+        found += [
+            {**GOOD, "version": "2.0.0", "migrations": [each]}
+            for each in (odd, step, {**step, "accepts": odd})
+        ]
     return found
 
 
 # All of them take minutes: SKILLRUNTIME_FUZZ, as for the other fuzzers, says how many.
-SOME = random.Random(7).sample(contracts(), min(int(os.environ.get("SKILLRUNTIME_FUZZ", "40")), len(contracts())))
+SOME = random.Random(7).sample(
+    contracts(), min(int(os.environ.get("SKILLRUNTIME_FUZZ", "40")), len(contracts()))
+)
 PROPERTIES_5 = {**GOOD, "input": {"type": "object", "properties": 5}}
 
 
@@ -123,7 +158,10 @@ def mcp_tools(runtime: SkillRuntime) -> list[str]:
 def published(runtime: SkillRuntime) -> list[str]:
     from skillruntime.server import serve_catalog
 
-    return [each.descriptor.name for each in serve_catalog(runtime, base_url="https://skills.example")]
+    return [
+        each.descriptor.name
+        for each in serve_catalog(runtime, base_url="https://skills.example")
+    ]
 
 
 ENTRIES: dict[str, Callable[[SkillRuntime], list[str]]] = {
@@ -131,7 +169,9 @@ ENTRIES: dict[str, Callable[[SkillRuntime], list[str]]] = {
     "get_tools": langchain_tools,
     "MCP": mcp_tools,
     "serve": published,
-    "list": lambda runtime: run("list", "--skills", runtime.catalog.roots[0].path).split(),
+    "list": lambda runtime: run(
+        "list", "--skills", runtime.catalog.roots[0].path
+    ).split(),
 }
 
 
@@ -141,7 +181,9 @@ def skills(tmp_path: Path) -> Iterator[Path]:
     for name in ("good", "odd"):
         (tmp_path / name / "scripts").mkdir(parents=True)
         (tmp_path / name / "scripts" / "add.py").write_text("print('{}')")
-        (tmp_path / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Is {name}. Use it.\n---\nFollow.\n")
+        (tmp_path / name / "SKILL.md").write_text(
+            f"---\nname: {name}\ndescription: Is {name}. Use it.\n---\nFollow.\n"
+        )
         (tmp_path / name / "contract.json").write_text(json.dumps(GOOD))
     logging.disable(logging.CRITICAL)
     yield tmp_path
@@ -152,7 +194,9 @@ def skills(tmp_path: Path) -> Iterator[Path]:
 def test_the_other_skills_stay(skills: Path, entry: str) -> None:
     """Whatever one contract contains, the valid skill is offered, and the instructions of the other can be loaded."""
     for contract in [PROPERTIES_5, *SOME]:
-        (skills / "odd" / "contract.json").write_text(json.dumps(contract), encoding="utf-8")
+        (skills / "odd" / "contract.json").write_text(
+            json.dumps(contract), encoding="utf-8"
+        )
         runtime = SkillRuntime(discover(skills, trusted=True, use_index=False))
 
         assert "good" in ENTRIES[entry](runtime), contract
@@ -162,10 +206,15 @@ def test_the_other_skills_stay(skills: Path, entry: str) -> None:
 def test_the_commands_report_the_contract(skills: Path) -> None:
     """`validate`, `show`, `unmet` and `diagnostics` answer for the skill itself."""
     for contract in [PROPERTIES_5, *SOME]:
-        (skills / "odd" / "contract.json").write_text(json.dumps(contract), encoding="utf-8")
+        (skills / "odd" / "contract.json").write_text(
+            json.dumps(contract), encoding="utf-8"
+        )
         catalog = discover(skills, trusted=True, use_index=False)
 
-        assert [Path(each.path).parent.name for each in validate(skills)] == ["good", "odd"]
+        assert [Path(each.path).parent.name for each in validate(skills)] == [
+            "good",
+            "odd",
+        ]
         assert run("validate", str(skills), "--json")
         assert run("show", "odd", "--skills", str(skills))
         catalog.unmet("odd")
@@ -179,15 +228,23 @@ def test_an_unforeseen_error_is_a_diagnostic(skills: Path) -> None:
     skill = discover(skills).activate("odd")
 
     assert dict(skill.contracts) == {}
-    assert [(each.rule, each.severity.value) for each in skill.diagnostics] == [("contract-invalid", "error")]
+    assert [(each.rule, each.severity.value) for each in skill.diagnostics] == [
+        ("contract-invalid", "error")
+    ]
 
 
 def test_a_link_to_a_contract_is_not_broken(skills: Path) -> None:
     """A contract is not a resource for a model, but it is a file that a page may refer to."""
-    (skills / "odd" / "contract.json").write_text('{"input": {"type": "object"}}', encoding="utf-8")
+    (skills / "odd" / "contract.json").write_text(
+        '{"input": {"type": "object"}}', encoding="utf-8"
+    )
     with (skills / "odd" / "SKILL.md").open("a", encoding="utf-8") as file:
         file.write("\nSee [its contract](contract.json) and [more](more.md).\n")
 
-    found = [each.message for each in validate(skills / "odd")[0].diagnostics if each.rule == "link-broken"]
+    found = [
+        each.message
+        for each in validate(skills / "odd")[0].diagnostics
+        if each.rule == "link-broken"
+    ]
 
     assert found == ["the link does not resolve: more.md"]

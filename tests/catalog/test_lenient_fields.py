@@ -36,11 +36,16 @@ def test_each_deviating_field_is_read(tmp_path: Path, write_skill: WriteSkill) -
     assert catalog.diagnostics == ()
     assert (catalog["pdf"].version, catalog["pdf"].user_invocable) == ("1.10", False)
     assert catalog["pdf"].read_frontmatter().allowed_tools == ("Read", "Bash(git:*)")
-    assert dict(catalog["pdf"].read_frontmatter().metadata) == {"tags": '["forms"]', "stars": "5"}
+    assert dict(catalog["pdf"].read_frontmatter().metadata) == {
+        "tags": '["forms"]',
+        "stars": "5",
+    }
     assert skill.diagnostics == ()
 
 
-def test_a_standard_field_gives_no_diagnostic(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_a_standard_field_gives_no_diagnostic(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """A key in another case is reported at discovery, not again."""
     text = "---\nname: pdf\nDescription: Reads\nlicense: MIT\nallowed-tools: Read\nmetadata:\n  a: 1\n---\nbody"
     write_skill("pdf", text=text)
@@ -51,9 +56,12 @@ def test_a_standard_field_gives_no_diagnostic(tmp_path: Path, write_skill: Write
 
 
 @pytest.mark.parametrize(
-    ("word", "hidden"), [("true", True), ("Yes", True), ("on", True), ("false", False), ("", False)]
+    ("word", "hidden"),
+    [("true", True), ("Yes", True), ("on", True), ("false", False), ("", False)],
 )
-def test_every_yaml_boolean_is_accepted(tmp_path: Path, write_skill: WriteSkill, word: str, hidden: bool) -> None:
+def test_every_yaml_boolean_is_accepted(
+    tmp_path: Path, write_skill: WriteSkill, word: str, hidden: bool
+) -> None:
     """YAML 1.1 has yes and on next to true; the plain reader and the whole one agree."""
     for name, extra in (("plain", ""), ("whole", "x: &anchor 1\n")):
         text = f"---\nname: {name}\ndescription: Reads\ndisable-model-invocation: {word}\n{extra}---\n"

@@ -21,7 +21,12 @@ def write(tmp_path: Path) -> Write:
     """Return a function that writes a skill of some version at a place below ``tmp_path``."""
 
     def write_skill(
-        at: str, version: str | None = None, *, name: str = "digest", contract: str | None = None, extra: str = ""
+        at: str,
+        version: str | None = None,
+        *,
+        name: str = "digest",
+        contract: str | None = None,
+        extra: str = "",
     ) -> Path:
         directory = tmp_path / at
         directory.mkdir(parents=True)
@@ -36,7 +41,9 @@ def write(tmp_path: Path) -> Write:
     return write_skill
 
 
-def test_versions_are_side_by_side_and_the_newest_has_the_name(tmp_path: Path, write: Write) -> None:
+def test_versions_are_side_by_side_and_the_newest_has_the_name(
+    tmp_path: Path, write: Write
+) -> None:
     """In one root: 1.10 is newer than 1.9, whichever directory comes first; nothing collides."""
     write("skills/digest", "1.9.0")
     write("skills/digest-new", "1.10.0")
@@ -46,8 +53,14 @@ def test_versions_are_side_by_side_and_the_newest_has_the_name(tmp_path: Path, w
 
     assert list(catalog) == ["digest"]
     assert catalog["digest"].version == "1.10.0"
-    assert [each.name for each in catalog.versions("digest")] == ["digest", "digest@1.9.0", "digest@1.2.0"]
-    assert [each.rule for each in catalog.diagnostics if each.rule == "name-collision"] == []
+    assert [each.name for each in catalog.versions("digest")] == [
+        "digest",
+        "digest@1.9.0",
+        "digest@1.2.0",
+    ]
+    assert [
+        each.rule for each in catalog.diagnostics if each.rule == "name-collision"
+    ] == []
     assert dict(catalog.shadowed) == {}
 
 
@@ -83,8 +96,13 @@ def test_a_range_chooses_the_newest_that_it_admits(
     assert asked in catalog
 
 
-@pytest.mark.parametrize("asked", ["digest@^7", "digest@latest", "digest@", "digest@1.2.0@^1", "digest@^7/tool"])
-def test_an_unmet_range_says_which_versions_there_are(tmp_path: Path, write: Write, asked: str) -> None:
+@pytest.mark.parametrize(
+    "asked",
+    ["digest@^7", "digest@latest", "digest@", "digest@1.2.0@^1", "digest@^7/tool"],
+)
+def test_an_unmet_range_says_which_versions_there_are(
+    tmp_path: Path, write: Write, asked: str
+) -> None:
     """SKILL_NOT_FOUND with names that work, the newest first."""
     write("skills/digest", "1.2.0")
     write("skills/new", "2.0.0")
@@ -99,11 +117,15 @@ def test_an_unmet_range_says_which_versions_there_are(tmp_path: Path, write: Wri
     assert asked.partition("/")[0] not in catalog
 
 
-def test_a_range_for_an_unknown_skill_suggests_names(tmp_path: Path, write: Write) -> None:
+def test_a_range_for_an_unknown_skill_suggests_names(
+    tmp_path: Path, write: Write
+) -> None:
     """As for any unknown name."""
     write("skills/digest", "1.2.0")
 
-    with pytest.raises(SkillNotFoundError, match=r"no skill named 'digset@\^1'") as caught:
+    with pytest.raises(
+        SkillNotFoundError, match=r"no skill named 'digset@\^1'"
+    ) as caught:
         discover(tmp_path / "skills").activate("digset@^1")
 
     assert caught.value.suggested_action == "Use one of: digest"
@@ -115,20 +137,40 @@ def test_of_equal_versions_the_first_root_wins(tmp_path: Path, write: Write) -> 
     write("two/digest", "2.0.0")
     write("three/digest", "1.0.0+build.7")
     write("four/digest", "v2")
-    roots = [Root(str(tmp_path / name), scope=name) for name in ("one", "two", "three", "four")]
+    roots = [
+        Root(str(tmp_path / name), scope=name)
+        for name in ("one", "two", "three", "four")
+    ]
 
     catalog = discover(*roots)
 
     assert catalog["digest"].path == str(tmp_path / "two/digest/SKILL.md")
-    assert [each.name for each in catalog.versions("digest")] == ["digest", "digest@1.0.0"]
+    assert [each.name for each in catalog.versions("digest")] == [
+        "digest",
+        "digest@1.0.0",
+    ]
     assert list(catalog.shadowed) == ["four:digest", "three:digest"]
-    collisions = {each.path: each.message for each in catalog.diagnostics if each.rule == "name-collision"}
-    assert set(collisions) == {str(tmp_path / name / "digest/SKILL.md") for name in ("three", "four")}
-    assert str(tmp_path / "one/digest/SKILL.md") in collisions[str(tmp_path / "three/digest/SKILL.md")]
-    assert catalog.activate("digest@^1").metadata.path == str(tmp_path / "one/digest/SKILL.md")
+    collisions = {
+        each.path: each.message
+        for each in catalog.diagnostics
+        if each.rule == "name-collision"
+    }
+    assert set(collisions) == {
+        str(tmp_path / name / "digest/SKILL.md") for name in ("three", "four")
+    }
+    assert (
+        str(tmp_path / "one/digest/SKILL.md")
+        in collisions[str(tmp_path / "three/digest/SKILL.md")]
+    )
+    assert catalog.activate("digest@^1").metadata.path == str(
+        tmp_path / "one/digest/SKILL.md"
+    )
 
 
-@pytest.mark.parametrize(("first", "second"), [(None, "2.0.0"), ("1.0.0", None), (None, None), ("what?", "1.0.0")])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(None, "2.0.0"), ("1.0.0", None), (None, None), ("what?", "1.0.0")],
+)
 def test_without_a_version_the_first_root_wins(
     tmp_path: Path, write: Write, first: str | None, second: str | None
 ) -> None:
@@ -143,12 +185,17 @@ def test_without_a_version_the_first_root_wins(
     assert [each.rule for each in catalog.diagnostics] == ["name-collision"]
 
 
-def test_a_newer_untrusted_version_does_not_take_a_trusted_name(tmp_path: Path, write: Write) -> None:
+def test_a_newer_untrusted_version_does_not_take_a_trusted_name(
+    tmp_path: Path, write: Write
+) -> None:
     """It is available by its version; a newer trusted one takes the name."""
     write("own/digest", "1.0.0")
     write("strange/digest", "99.0.0")
     write("mine/digest", "1.1.0")
-    own, strange = Root(str(tmp_path / "own"), trusted=True), Root(str(tmp_path / "strange"))
+    own, strange = (
+        Root(str(tmp_path / "own"), trusted=True),
+        Root(str(tmp_path / "strange")),
+    )
 
     catalog = discover(own, strange, Root(str(tmp_path / "mine"), trusted=True))
 
@@ -158,7 +205,9 @@ def test_a_newer_untrusted_version_does_not_take_a_trusted_name(tmp_path: Path, 
     assert discover(strange, own)["digest"].version == "99.0.0"
 
 
-def test_a_range_is_compared_with_the_version_of_the_contract(tmp_path: Path, write: Write) -> None:
+def test_a_range_is_compared_with_the_version_of_the_contract(
+    tmp_path: Path, write: Write
+) -> None:
     """It has precedence over the frontmatter's; which skill gets the plain name depends on the frontmatter."""
     write("one/digest", "2.0.0", contract="3.1.0")
     write("two/digest", "1.0.0")
@@ -171,7 +220,9 @@ def test_a_range_is_compared_with_the_version_of_the_contract(tmp_path: Path, wr
     assert catalog.contract("digest@^1")[1].version == "1.4.0"
     with pytest.raises(SkillNotFoundError, match=r"3\.1\.0, 1\.4\.0, 1\.0\.0"):
         catalog.activate("digest@^2")
-    assert [each.rule for each in catalog.activate("digest").diagnostics] == ["version-disagreement"]
+    assert [each.rule for each in catalog.activate("digest").diagnostics] == [
+        "version-disagreement"
+    ]
 
 
 def test_a_skill_alone_is_chosen_by_range_too(tmp_path: Path, write: Write) -> None:
@@ -186,7 +237,9 @@ def test_a_skill_alone_is_chosen_by_range_too(tmp_path: Path, write: Write) -> N
     assert caught.value.suggested_action == "Use 'plain' without a version range"
 
 
-def test_tools_of_a_version_are_called_by_its_name(tmp_path: Path, write: Write) -> None:
+def test_tools_of_a_version_are_called_by_its_name(
+    tmp_path: Path, write: Write
+) -> None:
     """``digest@1.2.0/tool``, also after the range chose it."""
     write("skills/new", "2.0.0")
     directory = write("skills/digest", "1.2.0")
@@ -201,12 +254,19 @@ def test_tools_of_a_version_are_called_by_its_name(tmp_path: Path, write: Write)
     assert catalog.contract("digest@1.2.0/count")[1].to_dict() == contract.to_dict()
 
 
-def test_a_hidden_version_does_not_exist_for_models(tmp_path: Path, write: Write) -> None:
+def test_a_hidden_version_does_not_exist_for_models(
+    tmp_path: Path, write: Write
+) -> None:
     """A model sees neither it nor a replacement of the same name; an error does not name it."""
     write("skills/digest", "2.0.0")
     write("skills/middle", "1.5.0", extra="disable-model-invocation: true\n")
     write("skills/old", "1.2.0")
-    write("skills/secret", "1.0.0", name="secret", extra="disable-model-invocation: true\n")
+    write(
+        "skills/secret",
+        "1.0.0",
+        name="secret",
+        extra="disable-model-invocation: true\n",
+    )
     catalog = discover(tmp_path / "skills")
     models = catalog.for_model()
 
@@ -215,8 +275,12 @@ def test_a_hidden_version_does_not_exist_for_models(tmp_path: Path, write: Write
     assert models.activate("digest@1.2.0").version == "1.2.0"
     with pytest.raises(SkillNotFoundError) as caught:
         models.activate("digest@1.5.0")
-    assert "1.5.0" not in str(caught.value).replace("satisfies '1.5.0'", "") + str(caught.value.suggested_action)
-    with pytest.raises(SkillNotFoundError, match="There is no skill named 'secret@\\^1'"):
+    assert "1.5.0" not in str(caught.value).replace("satisfies '1.5.0'", "") + str(
+        caught.value.suggested_action
+    )
+    with pytest.raises(
+        SkillNotFoundError, match="There is no skill named 'secret@\\^1'"
+    ):
         models.activate("secret@^1")
     assert "digest@^1" not in models
     assert models.refresh() is models
@@ -258,7 +322,9 @@ def test_a_view_of_a_name_has_all_its_versions(tmp_path: Path, write: Write) -> 
         pinned.activate("digest@1.5.0")
 
 
-def test_a_skill_that_is_called_like_a_version_keeps_its_name(tmp_path: Path, write: Write) -> None:
+def test_a_skill_that_is_called_like_a_version_keeps_its_name(
+    tmp_path: Path, write: Write
+) -> None:
     """Names of that form break the format, but they are loaded."""
     write("skills/a", "1.0.0")
     write("skills/b", "2.0.0")
@@ -270,7 +336,9 @@ def test_a_skill_that_is_called_like_a_version_keeps_its_name(tmp_path: Path, wr
     assert catalog["skills:digest"].description == "From skills/a."
 
 
-def test_the_order_of_roots_does_not_matter_where_versions_differ(tmp_path: Path, write: Write) -> None:
+def test_the_order_of_roots_does_not_matter_where_versions_differ(
+    tmp_path: Path, write: Write
+) -> None:
     """Among equally trusted roots."""
     for version in ("1.0.0", "2.0.0", "2.0.0-rc.1"):
         write(f"{version}/digest", version)
@@ -278,5 +346,9 @@ def test_the_order_of_roots_does_not_matter_where_versions_differ(tmp_path: Path
     for order in itertools.permutations(("1.0.0", "2.0.0", "2.0.0-rc.1")):
         catalog = discover(*(tmp_path / root for root in order))
         assert catalog["digest"].version == "2.0.0"
-        assert sorted(each.version or "" for each in catalog.versions("digest")) == ["1.0.0", "2.0.0", "2.0.0-rc.1"]
+        assert sorted(each.version or "" for each in catalog.versions("digest")) == [
+            "1.0.0",
+            "2.0.0",
+            "2.0.0-rc.1",
+        ]
         assert catalog.diagnostics == ()

@@ -15,7 +15,9 @@ import pytest
 from skillruntime.catalog import discover, installed_roots, lock_skills
 from skillruntime.catalog.lockfile import check_lock
 
-REAL_LOCK: dict[str, Any] = json.loads(Path(__file__).with_name("npx_skills_lock.json").read_text(encoding="utf-8"))
+REAL_LOCK: dict[str, Any] = json.loads(
+    Path(__file__).with_name("npx_skills_lock.json").read_text(encoding="utf-8")
+)
 
 
 @pytest.fixture
@@ -25,7 +27,9 @@ def project(tmp_path: Path) -> Path:
         file = tmp_path / "skills" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(base64.b64decode(text))
-    (tmp_path / "skills-lock.json").write_text(json.dumps(REAL_LOCK["lockfile"], indent=2) + "\n")
+    (tmp_path / "skills-lock.json").write_text(
+        json.dumps(REAL_LOCK["lockfile"], indent=2) + "\n"
+    )
     return tmp_path
 
 
@@ -34,13 +38,20 @@ def test_a_lockfile_of_npx_skills_verifies(project: Path) -> None:
     catalog = discover(project / "skills", frozen=project / "skills-lock.json")
 
     assert list(catalog) == ["My Caps", "plain", "signs"]
-    assert catalog.diagnostics == () or {each.severity.value for each in catalog.diagnostics} == {"warning"}
+    assert catalog.diagnostics == () or {
+        each.severity.value for each in catalog.diagnostics
+    } == {"warning"}
     assert check_lock(dict(catalog), REAL_LOCK["lockfile"]) == []
     assert lock_skills(catalog, REAL_LOCK["lockfile"]) == REAL_LOCK["lockfile"]
 
 
 @pytest.mark.parametrize(
-    "path", sorted(path for path in REAL_LOCK["files"] if path.startswith("signs/") and not path.endswith("empty"))
+    "path",
+    sorted(
+        path
+        for path in REAL_LOCK["files"]
+        if path.startswith("signs/") and not path.endswith("empty")
+    ),
 )
 def test_one_changed_byte_breaks_it(project: Path, path: str) -> None:
     """In whichever file: the start names the skill, and so does a check."""
@@ -51,9 +62,17 @@ def test_one_changed_byte_breaks_it(project: Path, path: str) -> None:
     catalog = discover(project / "skills", frozen=project / "skills-lock.json")
 
     assert list(catalog) == ["My Caps", "plain"]
-    assert [each.message.partition(":")[0] for each in catalog.diagnostics if each.rule == "frozen-drift"] == ["signs"]
-    found = check_lock(dict(discover(project / "skills", use_index=False)), REAL_LOCK["lockfile"])
-    assert [(each.rule, each.message.partition(" ")[0]) for each in found] == [("lock-changed", "signs")]
+    assert [
+        each.message.partition(":")[0]
+        for each in catalog.diagnostics
+        if each.rule == "frozen-drift"
+    ] == ["signs"]
+    found = check_lock(
+        dict(discover(project / "skills", use_index=False)), REAL_LOCK["lockfile"]
+    )
+    assert [(each.rule, each.message.partition(" ")[0]) for each in found] == [
+        ("lock-changed", "signs")
+    ]
 
 
 @pytest.mark.parametrize("change", ["added", "removed", "renamed"])
@@ -67,7 +86,10 @@ def test_an_added_removed_or_renamed_file_breaks_it(project: Path, change: str) 
     else:
         (notes / "empty").rename(notes / "void")
 
-    assert list(discover(project / "skills", frozen=project / "skills-lock.json")) == ["My Caps", "plain"]
+    assert list(discover(project / "skills", frozen=project / "skills-lock.json")) == [
+        "My Caps",
+        "plain",
+    ]
 
 
 REAL_WHEELS = {
@@ -93,7 +115,9 @@ def test_the_skill_of_a_real_wheel_is_found_whole(
     try:
         own = version(package)
     except PackageNotFoundError:
-        pytest.skip(f"{package} is not installed, nor in the directory SKILLRUNTIME_REAL_WHEELS")
+        pytest.skip(
+            f"{package} is not installed, nor in the directory SKILLRUNTIME_REAL_WHEELS"
+        )
     found = installed_roots(package, missing_ok=True)
     if not found:
         pytest.skip(f"{package} {own} has no skill")
@@ -102,11 +126,15 @@ def test_the_skill_of_a_real_wheel_is_found_whole(
     skill = discover(*found).activate(name)
 
     assert (skill.version, skill.metadata.scope, skill.trusted) == (own, package, False)
-    assert skill.diagnostics == () or {each.severity.value for each in skill.diagnostics} <= {"warning", "advice"}
+    assert skill.diagnostics == () or {
+        each.severity.value for each in skill.diagnostics
+    } <= {"warning", "advice"}
     assert len(skill.body) > 500
     site = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
     shutil.copytree(Path(found[0].path), site / package / ".agents" / "skills")
-    info = Path(str(distribution(package).locate_file(""))) / f"{package}-{own}.dist-info"
+    info = (
+        Path(str(distribution(package).locate_file(""))) / f"{package}-{own}.dist-info"
+    )
     shutil.copytree(info, site / info.name)
     copy = site / package / ".agents" / "skills" / name / "SKILL.md"
     monkeypatch.syspath_prepend(site)

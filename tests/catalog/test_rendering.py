@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillruntime.catalog.rendering import STYLES, estimate_tokens, first_sentence, render
+from skillruntime.catalog.rendering import (
+    STYLES,
+    estimate_tokens,
+    first_sentence,
+    render,
+)
 from skillruntime.catalog.skill import SkillMetadata
 
 
@@ -26,8 +31,14 @@ def test_each_style_has_its_form() -> None:
     """Written out, for one skill."""
     one = [skill("pdf", "Reads <PDF> & more.")]
 
-    assert render(one).text == "Skills (load one by name before using it):\n- pdf: Reads &lt;PDF> & more."
-    assert render(one, style="markdown").text == "## Skills\n\n- **pdf**: Reads &lt;PDF> & more."
+    assert (
+        render(one).text
+        == "Skills (load one by name before using it):\n- pdf: Reads &lt;PDF> & more."
+    )
+    assert (
+        render(one, style="markdown").text
+        == "## Skills\n\n- **pdf**: Reads &lt;PDF> & more."
+    )
     assert render(one, style="xml").text == (
         "<available_skills>\n<skill><name>pdf</name><description>Reads &lt;PDF&gt; &amp; more.</description></skill>\n"
         "</available_skills>"
@@ -44,7 +55,10 @@ def test_each_style_has_its_form() -> None:
 
 def test_skills_beyond_the_budget_are_shortened_then_named_then_counted() -> None:
     """Pins are listed in full; the report names each skill; the text says how many are missing."""
-    many = [skill(f"skill-{number:02}", "One sentence here. And another one there.") for number in range(20)]
+    many = [
+        skill(f"skill-{number:02}", "One sentence here. And another one there.")
+        for number in range(20)
+    ]
 
     result = render(many, 150, pins=["skill-19"], count=words)
 
@@ -52,9 +66,14 @@ def test_skills_beyond_the_budget_are_shortened_then_named_then_counted() -> Non
     assert result.tokens == words(result.text)
     assert result.included == ("skill-19",)
     assert result.shortened
-    assert sorted(result.included + result.shortened + result.name_only + result.omitted) == [s.name for s in many]
+    assert sorted(
+        result.included + result.shortened + result.name_only + result.omitted
+    ) == [s.name for s in many]
     small = render(many, 60, count=words)
-    assert f"{len(small.omitted)} more skills are not listed; find them with search_skills." in small.text
+    assert (
+        f"{len(small.omitted)} more skills are not listed; find them with search_skills."
+        in small.text
+    )
 
 
 def test_a_budget_of_zero_gives_an_empty_text() -> None:
@@ -80,7 +99,10 @@ def test_the_compact_style_costs_at_most_five_tokens_a_skill() -> None:
     def counted(text: str) -> int:
         return count(text, "gpt-4o").tokens
 
-    many = [skill(f"make-report-{number}", f"Makes report {number}. Use when asked.") for number in range(100)]
+    many = [
+        skill(f"make-report-{number}", f"Makes report {number}. Use when asked.")
+        for number in range(100)
+    ]
     bare = sum(counted(each.name) + counted(each.description) for each in many)
 
     assert (render(many, count=counted).tokens - bare) / len(many) <= 5
@@ -95,7 +117,8 @@ def test_sentences_end_at_their_punctuation() -> None:
 
 HOSTILE = st.text(
     alphabet=st.one_of(
-        st.sampled_from("<>/&\"'#-*`:\n\r\t\u2028\u202e\u200b\x00{}[],\\ "), st.characters(codec="utf-8")
+        st.sampled_from("<>/&\"'#-*`:\n\r\t\u2028\u202e\u200b\x00{}[],\\ "),
+        st.characters(codec="utf-8"),
     ),
     max_size=60,
 )
@@ -104,7 +127,11 @@ TAGS = re.compile(r"<[^>]*>")
 
 @settings(max_examples=60)
 @given(
-    entries=st.dictionaries(st.text(st.characters(categories=("L", "N")), min_size=1, max_size=8), HOSTILE, max_size=8)
+    entries=st.dictionaries(
+        st.text(st.characters(categories=("L", "N")), min_size=1, max_size=8),
+        HOSTILE,
+        max_size=8,
+    )
 )
 def test_no_metadata_can_close_a_tag_or_open_a_section(entries: dict[str, str]) -> None:
     """Whatever a description holds, the frame is that of harmless ones: a line each, and our tags only."""
@@ -115,7 +142,14 @@ def test_no_metadata_can_close_a_tag_or_open_a_section(entries: dict[str, str]) 
     assert compact.count("\n") == (listed or 0)
     assert "<" not in compact
     assert "<" not in render(skills, style="markdown").text
-    ours = {"<available_skills>", "</available_skills>", "<skill>", "</skill>", "<name>", "</name>"}
+    ours = {
+        "<available_skills>",
+        "</available_skills>",
+        "<skill>",
+        "</skill>",
+        "<name>",
+        "</name>",
+    }
     ours |= {"<description>", "</description>", "<location>", "</location>"}
     for style in ("xml", "reference"):
         assert set(TAGS.findall(render(skills, style=style).text)) <= ours
@@ -132,11 +166,18 @@ def test_no_metadata_can_close_a_tag_or_open_a_section(entries: dict[str, str]) 
     style=st.sampled_from(list(STYLES)),
     pins=st.lists(st.integers(0, 30), max_size=4),
 )
-def test_never_above_the_budget(descriptions: list[str], budget: int, style: str, pins: list[int]) -> None:
+def test_never_above_the_budget(
+    descriptions: list[str], budget: int, style: str, pins: list[int]
+) -> None:
     """The token count is that of the text, and every skill is in exactly one list."""
-    skills = [skill(f"s{number}", description) for number, description in enumerate(descriptions)]
+    skills = [
+        skill(f"s{number}", description)
+        for number, description in enumerate(descriptions)
+    ]
 
-    result = render(skills, budget, style, pins=[f"s{number}" for number in pins], count=words)
+    result = render(
+        skills, budget, style, pins=[f"s{number}" for number in pins], count=words
+    )
 
     assert result.tokens == words(result.text) <= budget
     listed = result.included + result.shortened + result.name_only + result.omitted
@@ -146,7 +187,10 @@ def test_never_above_the_budget(descriptions: list[str], budget: int, style: str
 @pytest.mark.parametrize("style", list(STYLES))
 def test_never_above_the_budget_with_five_thousand(style: str) -> None:
     """The same with many skills, and with every counter."""
-    skills = [skill(f"skill-{number}", "word " * (number % 60) + ". End.") for number in range(5_000)]
+    skills = [
+        skill(f"skill-{number}", "word " * (number % 60) + ". End.")
+        for number in range(5_000)
+    ]
 
     for budget in (0, 37, 1_000, 30_000):
         result = render(skills, budget, style)

@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.catalog.resources import MAX_RESOURCE_BYTES, decode_text, list_resources, read_bytes
+from skillruntime.catalog.resources import (
+    MAX_RESOURCE_BYTES,
+    decode_text,
+    list_resources,
+    read_bytes,
+)
 from skillruntime.errors import ResourceNotFoundError
 
 
@@ -20,7 +25,12 @@ def skill(tmp_path: Path) -> str:
     (directory / "references").mkdir(parents=True)
     (directory / "scripts" / "__pycache__").mkdir(parents=True)
     (directory / "contracts").mkdir()
-    for path in ("SKILL.md", "contract.json", "contracts/merge.json", "scripts/__pycache__/x.pyc"):
+    for path in (
+        "SKILL.md",
+        "contract.json",
+        "contracts/merge.json",
+        "scripts/__pycache__/x.pyc",
+    ):
         (directory / path).write_text("own")
     (directory / "references" / "forms.md").write_text("# Formulaire é")
     (directory / "scripts" / "fill.py").write_text("print()")
@@ -35,7 +45,9 @@ def read_text(directory: str, path: str) -> str:
 
 def test_files_are_listed_by_path(skill: str) -> None:
     """SKILL.md, contracts and caches are not among them."""
-    assert [(each.path, each.bytes, each.media_type) for each in list_resources(skill)] == [
+    assert [
+        (each.path, each.bytes, each.media_type) for each in list_resources(skill)
+    ] == [
         ("logo.png", 5, "image/png"),
         ("references/forms.md", 15, "text/markdown"),
         ("scripts/fill.py", 7, "text/x-python"),
@@ -52,7 +64,15 @@ def test_a_file_is_read(skill: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *("", "/etc/passwd", "../secret.txt", "references/../../secret.txt", "references/../logo.png", "~/x", "a\0b"),
+        *(
+            "",
+            "/etc/passwd",
+            "../secret.txt",
+            "references/../../secret.txt",
+            "references/../logo.png",
+            "~/x",
+            "a\0b",
+        ),
         *(
             "nowhere.md",
             "references",
@@ -80,9 +100,16 @@ def test_nothing_outside_is_ever_read(skill: str, path: str) -> None:
 
 
 @given(
-    parts=st.lists(st.sampled_from(["..", ".", "", "references", "link.txt", "secret.txt", "/", "\\", "~"]), max_size=7)
+    parts=st.lists(
+        st.sampled_from(
+            ["..", ".", "", "references", "link.txt", "secret.txt", "/", "\\", "~"]
+        ),
+        max_size=7,
+    )
 )
-def test_no_path_leads_outside(tmp_path_factory: pytest.TempPathFactory, parts: list[str]) -> None:
+def test_no_path_leads_outside(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str]
+) -> None:
     """Whatever is put together, the secret stays one."""
     root = tmp_path_factory.getbasetemp() / "combined"
     (root / "pdf" / "references").mkdir(parents=True, exist_ok=True)
@@ -101,12 +128,17 @@ def test_a_misspelt_path_suggests_the_closest(skill: str) -> None:
     assert caught.value.suggested_action == "Read one of: references/forms.md"
     with pytest.raises(ResourceNotFoundError) as caught:
         read_text(skill, "fill.py")
-    assert (caught.value.suggested_action or "").startswith("Read one of: scripts/fill.py")
+    assert (caught.value.suggested_action or "").startswith(
+        "Read one of: scripts/fill.py"
+    )
 
 
 def test_a_binary_file_is_not_returned_as_text(skill: str) -> None:
     """With its type and size; trying again will not help."""
-    with pytest.raises(ResourceNotFoundError, match=r"'logo.png' is not a text file \(image/png, 5 bytes\)") as caught:
+    with pytest.raises(
+        ResourceNotFoundError,
+        match=r"'logo.png' is not a text file \(image/png, 5 bytes\)",
+    ) as caught:
         read_text(skill, "logo.png")
     assert not caught.value.recoverable
 

@@ -23,7 +23,10 @@ def index() -> SearchIndex:
         "wen-dang": "从 PDF 文件中提取文本和表格,填写表单。",
         "fastapi-router": "Create FastAPI routers and OpenApi documents.",
     }
-    return SearchIndex([SkillMetadata(name, text, f"/{name}") for name, text in rows.items()], bodies=False)
+    return SearchIndex(
+        [SkillMetadata(name, text, f"/{name}") for name, text in rows.items()],
+        bodies=False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,14 +47,28 @@ def test_the_best_comes_first(index: SearchIndex, query: str, first: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "query", ["", "  ", "???", '"', "zebra", "* OR NOT (", "name:x AND", "\0", "x" * 100_000, "\ud800"]
+    "query",
+    [
+        "",
+        "  ",
+        "???",
+        '"',
+        "zebra",
+        "* OR NOT (",
+        "name:x AND",
+        "\0",
+        "x" * 100_000,
+        "\ud800",
+    ],
 )
 def test_any_query_is_accepted(index: SearchIndex, query: str) -> None:
     """Operators of the engine are words like any other."""
     assert index.search(query) == []
 
 
-def test_a_request_of_several_sentences_is_searched_by_its_topic(index: SearchIndex) -> None:
+def test_a_request_of_several_sentences_is_searched_by_its_topic(
+    index: SearchIndex,
+) -> None:
     """Words that every request contains do not count, however rare they are in skills."""
     request = (
         "Hello, I would like to know whether you could perhaps help me with something. My boss always wants everything "
@@ -79,8 +96,13 @@ def test_the_limit_holds_and_ties_go_by_name() -> None:
 
 def test_instructions_are_searched_too(tmp_path: Path, write_skill: WriteSkill) -> None:
     """Their beginning, headings and tags; a file that no longer exists is not an error."""
-    write_skill("one", text="---\nname: one\ndescription: First\ntags: [zebra]\n---\n# Ghostscript\n\nCall gs.\n")
-    directory = write_skill("two", text="---\nname: two\ndescription: Second\n---\nUses Ghostscript.\n")
+    write_skill(
+        "one",
+        text="---\nname: one\ndescription: First\ntags: [zebra]\n---\n# Ghostscript\n\nCall gs.\n",
+    )
+    directory = write_skill(
+        "two", text="---\nname: two\ndescription: Second\n---\nUses Ghostscript.\n"
+    )
     catalog = discover(tmp_path / "skills")
     (directory / "SKILL.md").unlink()
 
@@ -89,13 +111,26 @@ def test_instructions_are_searched_too(tmp_path: Path, write_skill: WriteSkill) 
     assert [hit.name for hit in catalog.search("second")] == ["two"]
 
 
-def test_tags_are_searched_wherever_they_are_stated(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_tags_are_searched_wherever_they_are_stated(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """In the frontmatter, below `metadata`, and in a descriptor; one that cannot be read has none."""
-    write_skill("one", text="---\nname: one\ndescription: First\nmetadata:\n  tags: zebra, gnu\n---\nBody\n")
-    described = write_skill("two", text="---\nname: two\ndescription: Second\n---\nBody\n")
+    write_skill(
+        "one",
+        text="---\nname: one\ndescription: First\nmetadata:\n  tags: zebra, gnu\n---\nBody\n",
+    )
+    described = write_skill(
+        "two", text="---\nname: two\ndescription: Second\n---\nBody\n"
+    )
     (described / "descriptor.json").write_text('{"tags": ["zebra", 7, "okapi"]}')
-    for name, text in (("three", "not JSON"), ("four", '{"tags": "zebra"}'), ("five", "[" * 100_000)):
-        other = write_skill(name, text=f"---\nname: {name}\ndescription: Other\n---\nBody\n")
+    for name, text in (
+        ("three", "not JSON"),
+        ("four", '{"tags": "zebra"}'),
+        ("five", "[" * 100_000),
+    ):
+        other = write_skill(
+            name, text=f"---\nname: {name}\ndescription: Other\n---\nBody\n"
+        )
         (other / "descriptor.json").write_text(text)
     catalog = discover(tmp_path / "skills")
 
@@ -107,7 +142,9 @@ def test_common_words_find_skills_that_contain_several() -> None:
     """Even if every word of the query is in a third of all skills; also words that never occur together."""
     texts = ("alpha rest", "beta rest", "gamma rest")
     skills = [SkillMetadata(f"skill-{n}", texts[n % 3], "/") for n in range(3_600)]
-    index = SearchIndex([*skills, SkillMetadata("both", "alpha and beta", "/")], bodies=False)
+    index = SearchIndex(
+        [*skills, SkillMetadata("both", "alpha and beta", "/")], bodies=False
+    )
 
     assert index.search("alpha beta")[0].name == "both"
     assert len(index.search("rest")) == len(index.search("alpha gamma")) == 10
@@ -119,11 +156,9 @@ def test_a_whole_name_comes_first(write_skill: WriteSkill, tmp_path: Path) -> No
     write_skill("pdf-pdf-tools", description="The pdf pdf pdf tool for every pdf.")
     catalog = discover(tmp_path / "skills")
 
-    assert [catalog.search(query)[0].name for query in ("pdf", "PDF", "pdf_pdf tools")] == [
-        "pdf",
-        "pdf",
-        "pdf-pdf-tools",
-    ]
+    assert [
+        catalog.search(query)[0].name for query in ("pdf", "PDF", "pdf_pdf tools")
+    ] == ["pdf", "pdf", "pdf-pdf-tools"]
 
 
 @pytest.mark.parametrize(
@@ -135,17 +170,24 @@ def test_a_whole_name_comes_first(write_skill: WriteSkill, tmp_path: Path) -> No
         ("powerpoint-make", None),
     ],
 )
-def test_an_unknown_name_is_searched_by_its_words(index: SearchIndex, query: str, first: str | None) -> None:
+def test_an_unknown_name_is_searched_by_its_words(
+    index: SearchIndex, query: str, first: str | None
+) -> None:
     """What has no word in common with it is not found."""
     assert [hit.name for hit in index.search(query)][:1] == ([first] if first else [])
 
 
 def test_every_word_of_a_long_query_counts() -> None:
     """The topic is found among hundreds of rare words, wherever it is in the text."""
-    noise = [SkillMetadata(f"noise-{n}", f"word{n} word{n + 1}", "/") for n in range(3_000)]
+    noise = [
+        SkillMetadata(f"noise-{n}", f"word{n} word{n + 1}", "/") for n in range(3_000)
+    ]
     wanted = SkillMetadata("wanted", "ferment cabbage brine kimchi sauerkraut", "/")
     index = SearchIndex([*noise, wanted], bodies=False)
-    query = " ".join(f"word{n}" for n in range(0, 900, 3)) + " ferment cabbage and brine for kimchi and sauerkraut"
+    query = (
+        " ".join(f"word{n}" for n in range(0, 900, 3))
+        + " ferment cabbage and brine for kimchi and sauerkraut"
+    )
 
     assert index.search(query)[0].name == "wanted"
 
@@ -153,15 +195,24 @@ def test_every_word_of_a_long_query_counts() -> None:
 def test_the_names_of_languages_are_words() -> None:
     """Short ones too, and where other words of the query are more frequent."""
     names = ("go-pro", "c-pro", "r-pro", "rust-pro")
-    index = SearchIndex([SkillMetadata(name, "Writes services.", "/") for name in names], bodies=False)
+    index = SearchIndex(
+        [SkillMetadata(name, "Writes services.", "/") for name in names], bodies=False
+    )
 
-    assert [index.search(f"write a {name} service")[0].name for name in ("Go", "C", "R", "Rust")] == [*names]
+    assert [
+        index.search(f"write a {name} service")[0].name
+        for name in ("Go", "C", "R", "Rust")
+    ] == [*names]
 
 
 def test_a_query_may_have_thousands_of_words() -> None:
     """All of the rare ones count."""
-    skills = [SkillMetadata(f"s{n}", f"word{n} common{n % 2}", "/") for n in range(3_000)]
-    index = SearchIndex([*skills, SkillMetadata("both", "kimchi sauerkraut", "/")], bodies=False)
+    skills = [
+        SkillMetadata(f"s{n}", f"word{n} common{n % 2}", "/") for n in range(3_000)
+    ]
+    index = SearchIndex(
+        [*skills, SkillMetadata("both", "kimchi sauerkraut", "/")], bodies=False
+    )
     query = " ".join(f"word{n}" for n in range(1_400)) + " common0 kimchi sauerkraut"
 
     assert index.search(query)[0].name == "both"
@@ -171,7 +222,10 @@ def test_a_query_may_have_thousands_of_words() -> None:
 def test_a_repeated_word_counts_by_its_logarithm() -> None:
     """One word that is repeated ten times does not outweigh four others."""
     skills = [SkillMetadata(f"other-{n}", f"filler{n}", "/") for n in range(40)]
-    skills += [SkillMetadata("one", "cat", "/"), SkillMetadata("four", "dog bird fish horse", "/")]
+    skills += [
+        SkillMetadata("one", "cat", "/"),
+        SkillMetadata("four", "dog bird fish horse", "/"),
+    ]
     index = SearchIndex(skills, bodies=False)
 
     assert index.search("cat " * 10 + "dog bird fish horse")[0].name == "four"
@@ -183,7 +237,10 @@ def test_the_sums_hold_for_any_number_of_skills_and_frequent_words() -> None:
     words = [f"common{n}" for n in range(250)]
     for count in (1, 2, 3, 17, 333, 1_001):
         # The skill number n has the first n words, so the more, the better; and each is in at least every second.
-        skills = [SkillMetadata(f"s{n:04}", " ".join(words[: 1 + n * 249 // count]), "/") for n in range(count)]
+        skills = [
+            SkillMetadata(f"s{n:04}", " ".join(words[: 1 + n * 249 // count]), "/")
+            for n in range(count)
+        ]
         index = SearchIndex(skills, bodies=False)
         found = [hit.name for hit in index.search(" ".join(words), count)]
         assert sorted(found) == [skill.name for skill in skills]
@@ -204,8 +261,12 @@ def test_any_text_can_be_indexed_and_searched(texts: list[str], query: str) -> N
 
 def test_a_name_comes_first_whatever_its_skill_says() -> None:
     """Where the text of sixty others has its one word."""
-    others = [SkillMetadata(f"deploy-{n}", "preset preset preset", "/") for n in range(60)]
-    index = SearchIndex([*others, SkillMetadata("preset", "Chooses a region.", "/")], bodies=False)
+    others = [
+        SkillMetadata(f"deploy-{n}", "preset preset preset", "/") for n in range(60)
+    ]
+    index = SearchIndex(
+        [*others, SkillMetadata("preset", "Chooses a region.", "/")], bodies=False
+    )
 
     assert index.search("preset", 3)[0].name == "preset"
 
@@ -214,11 +275,20 @@ def test_hostile_queries_and_skills_are_answered() -> None:
     """A query of a megabyte, of ten thousand words, of stop words only; skills that repeat what is asked for."""
     words = [f"common{n}" for n in range(600)]
     spam = " ".join(words[:9] * 40)
-    skills = [SkillMetadata(f"s{n:04}", " ".join(words[n % 20 :: 7]), "/") for n in range(1_200)]
+    skills = [
+        SkillMetadata(f"s{n:04}", " ".join(words[n % 20 :: 7]), "/")
+        for n in range(1_200)
+    ]
     index = SearchIndex([*skills, SkillMetadata("spam", spam, "/")], bodies=False)
 
     assert index.search(" ".join(words[:9]), 1)[0].name == "spam"
-    for query in ("word " * 200_000, " ".join(f"common{n}" for n in range(10_000)), "the of and", "\u202eabc\0", "😀"):
+    for query in (
+        "word " * 200_000,
+        " ".join(f"common{n}" for n in range(10_000)),
+        "the of and",
+        "\u202eabc\0",
+        "😀",
+    ):
         hits = index.search(query, 1_300)
         assert all(hit.score > 0 for hit in hits)
         assert bool(hits) == ("common" in query)
@@ -226,10 +296,16 @@ def test_hostile_queries_and_skills_are_answered() -> None:
 
 def test_appended_skills_are_scored_as_in_a_new_index() -> None:
     """Above a thousand skills, where frequent words are stored in another way, with hidden skills too."""
-    skills = [SkillMetadata(f"s{n:04}", f"alpha{n % 3} beta{n % 50} rare{n}", f"/{n}") for n in range(1_500)]
+    skills = [
+        SkillMetadata(f"s{n:04}", f"alpha{n % 3} beta{n % 50} rare{n}", f"/{n}")
+        for n in range(1_500)
+    ]
     file = "search/own.index"
     SearchIndex(skills[20:], file=file)
-    appended, fresh = SearchIndex(skills[:-20], file=file, save=False), SearchIndex(skills[:-20])
+    appended, fresh = (
+        SearchIndex(skills[:-20], file=file, save=False),
+        SearchIndex(skills[:-20]),
+    )
 
     for query in ("alpha1", "beta7 alpha2", "rare3 beta3 alpha0", "rare1490 beta40"):
         assert appended.search(query, 50) == fresh.search(query, 50)
@@ -238,13 +314,20 @@ def test_appended_skills_are_scored_as_in_a_new_index() -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["re\u0301sume\u0301s", "\u1112\u1161\u11ab\u1100\u1173\u11af", "\uff50\uff44\uff46", "\uff30\uff24\uff26\u3001"],
+    [
+        "re\u0301sume\u0301s",
+        "\u1112\u1161\u11ab\u1100\u1173\u11af",
+        "\uff50\uff44\uff46",
+        "\uff30\uff24\uff26\u3001",
+    ],
 )
 def test_letters_are_found_in_any_form_of_unicode(query: str) -> None:
     """As macOS decomposes them, and as wide letters of East Asian keyboards."""
     skill = SkillMetadata("writer", "Résumés, 한글 and PDF", "/writer")
 
-    assert [hit.name for hit in SearchIndex([skill], bodies=False).search(query)] == ["writer"]
+    assert [hit.name for hit in SearchIndex([skill], bodies=False).search(query)] == [
+        "writer"
+    ]
 
 
 def test_a_trademark_sign_is_not_a_part_of_a_word() -> None:

@@ -21,13 +21,23 @@ from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.search import SearchIndex
 from tests.catalog.conftest import WriteSkill
 
-ANIMALS = ("zebra", "giraffe", "walrus", "otter", "lynx", "badger", *(f"beast{n}" for n in range(60)))
+ANIMALS = (
+    "zebra",
+    "giraffe",
+    "walrus",
+    "otter",
+    "lynx",
+    "badger",
+    *(f"beast{n}" for n in range(60)),
+)
 
 
 @pytest.fixture
 def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
     for animal in ANIMALS:
-        text = f"---\nname: about-{animal}\ndescription: One.\n---\nFeeds the {animal}.\n"
+        text = (
+            f"---\nname: about-{animal}\ndescription: One.\n---\nFeeds the {animal}.\n"
+        )
         directory = write_skill(f"about-{animal}", text=text)
         # An hour old: a file that has just been written has no stamp that could be relied on.
         os.utime(directory / "SKILL.md", (time.time() - 3600,) * 2)
@@ -57,13 +67,17 @@ def index_of(cache: Path) -> Path:
     return file
 
 
-def test_discovery_and_listing_make_no_search_index(skills: Path, own_cache: Path) -> None:
+def test_discovery_and_listing_make_no_search_index(
+    skills: Path, own_cache: Path
+) -> None:
     """Only a search does."""
     discover(skills).to_prompt()
     assert not list(own_cache.glob("search/*"))
 
 
-def test_another_process_reads_no_skill(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_process_reads_no_skill(
+    skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The words of unchanged files are in the index."""
     assert names(discover(skills), "walrus") == ["about-walrus"]
     monkeypatch.setattr(search_module, "read_regular", _never)
@@ -71,14 +85,22 @@ def test_another_process_reads_no_skill(skills: Path, monkeypatch: pytest.Monkey
     assert names(discover(skills), "otter") == ["about-otter"]
 
 
-def test_only_an_edited_skill_is_read(skills: Path, write_skill: WriteSkill, read: list[str]) -> None:
+def test_only_an_edited_skill_is_read(
+    skills: Path, write_skill: WriteSkill, read: list[str]
+) -> None:
     """A new or edited skill is found by its new words, a deleted one is not found, and nothing else is read."""
     catalog = discover(skills)
     assert names(catalog, "lynx") == ["about-lynx"]
     read.clear()
 
-    write_skill("about-lynx", text="---\nname: about-lynx\ndescription: One.\n---\nFeeds the pelican.\n")
-    write_skill("about-heron", text="---\nname: about-heron\ndescription: One.\n---\nFeeds the heron.\n")
+    write_skill(
+        "about-lynx",
+        text="---\nname: about-lynx\ndescription: One.\n---\nFeeds the pelican.\n",
+    )
+    write_skill(
+        "about-heron",
+        text="---\nname: about-heron\ndescription: One.\n---\nFeeds the heron.\n",
+    )
     (skills / "about-otter" / "SKILL.md").unlink()
     fresh = catalog.refresh()
 
@@ -90,10 +112,15 @@ def test_only_an_edited_skill_is_read(skills: Path, write_skill: WriteSkill, rea
     assert sorted(set(read)) == ["about-heron", "about-lynx"]
 
 
-def test_an_edited_skill_is_ranked_with_the_others(skills: Path, write_skill: WriteSkill, own_cache: Path) -> None:
+def test_an_edited_skill_is_ranked_with_the_others(
+    skills: Path, write_skill: WriteSkill, own_cache: Path
+) -> None:
     """The same order and scores whether the index was brought up to date or made at once."""
     discover(skills).search("zebra")
-    write_skill("about-lynx", text="---\nname: about-lynx\ndescription: One.\n---\nFeeds the zebra and the lynx.\n")
+    write_skill(
+        "about-lynx",
+        text="---\nname: about-lynx\ndescription: One.\n---\nFeeds the zebra and the lynx.\n",
+    )
     updated = discover(skills).search("feed the zebra", 70)
     index_of(own_cache).unlink()
     made = discover(skills).search("feed the zebra", 70)
@@ -102,7 +129,10 @@ def test_an_edited_skill_is_ranked_with_the_others(skills: Path, write_skill: Wr
 
 
 def test_many_changes_write_the_index_again(
-    skills: Path, write_skill: WriteSkill, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+    skills: Path,
+    write_skill: WriteSkill,
+    own_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """So that the next process has little to read."""
     discover(skills).search("zebra")
@@ -117,7 +147,9 @@ def test_many_changes_write_the_index_again(
     assert names(discover(skills), "5900") == ["more-59"]
 
 
-def test_a_view_uses_the_index_and_does_not_replace_it(skills: Path, own_cache: Path) -> None:
+def test_a_view_uses_the_index_and_does_not_replace_it(
+    skills: Path, own_cache: Path
+) -> None:
     """Skills outside the view are never found; a view of a few skills leaves the file as it is."""
     discover(skills).search("zebra")
     before = index_of(own_cache).read_bytes()
@@ -145,11 +177,15 @@ def test_a_damaged_file_is_not_used(skills: Path, own_cache: Path) -> None:
     good = file.read_bytes()
     for position in range(0, len(good), 41):
         file.unlink()
-        file.write_bytes(good[:position] + bytes([good[position] ^ 0x55]) + good[position + 1 :])
+        file.write_bytes(
+            good[:position] + bytes([good[position] ^ 0x55]) + good[position + 1 :]
+        )
         assert discover(skills).search("feeds the badger") == expected, position
 
 
-def test_a_file_that_is_damaged_while_it_is_in_use_is_not_used(skills: Path, own_cache: Path) -> None:
+def test_a_file_that_is_damaged_while_it_is_in_use_is_not_used(
+    skills: Path, own_cache: Path
+) -> None:
     """The words of a query are checked when they are read; the answer is that of a new index."""
     expected = discover(skills).search("feeds the badger")
     catalog = discover(skills)
@@ -163,7 +199,9 @@ def test_a_file_that_is_damaged_while_it_is_in_use_is_not_used(skills: Path, own
 
 
 @pytest.mark.parametrize("kept", [0, 10, 4096, -2000, -1])
-def test_a_file_that_is_cut_while_it_is_in_use_is_not_used(skills: Path, own_cache: Path, kept: int) -> None:
+def test_a_file_that_is_cut_while_it_is_in_use_is_not_used(
+    skills: Path, own_cache: Path, kept: int
+) -> None:
     """Were it mapped into memory, the process would end with SIGBUS."""
     expected = discover(skills).search("feeds the badger")
     catalog = discover(skills)
@@ -195,7 +233,9 @@ def test_search_works_where_nothing_can_be_written(
     assert names(discover(skills), "zebra") == ["about-zebra"]
 
 
-def test_search_works_on_a_full_disk(skills: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_works_on_a_full_disk(
+    skills: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A failed write leaves no file behind."""
     catalog = discover(skills)
 
@@ -218,7 +258,9 @@ def test_many_threads_may_search_first(skills: Path, own_cache: Path) -> None:
     assert [file.suffix for file in own_cache.glob("search/*")] == [".index"]
 
 
-def test_old_files_are_deleted(tmp_path: Path, own_cache: Path, write_skill: WriteSkill) -> None:
+def test_old_files_are_deleted(
+    tmp_path: Path, own_cache: Path, write_skill: WriteSkill
+) -> None:
     """At most the indexes of the last sixteen sets of roots are kept."""
     for number in range(20):
         write_skill("only", at=f"{number}/only")
@@ -227,7 +269,9 @@ def test_old_files_are_deleted(tmp_path: Path, own_cache: Path, write_skill: Wri
     assert 8 <= len(list(own_cache.glob("search/*"))) <= 16
 
 
-def test_without_an_index_file_nothing_is_written(skills: Path, own_cache: Path) -> None:
+def test_without_an_index_file_nothing_is_written(
+    skills: Path, own_cache: Path
+) -> None:
     """As for discovery."""
     assert names(discover(skills, use_index=False), "zebra") == ["about-zebra"]
     assert not list(own_cache.iterdir())
@@ -264,8 +308,15 @@ def test_views_and_their_catalog_use_one_index(skills: Path, read: list[str]) ->
     read.clear()
 
     for _ in range(3):
-        assert names(view, "feeds zebra")[0] == names(catalog, "feeds zebra")[0] == "about-zebra"
-        assert view.search("feeds").bodies_searched and catalog.search("feeds").bodies_searched
+        assert (
+            names(view, "feeds zebra")[0]
+            == names(catalog, "feeds zebra")[0]
+            == "about-zebra"
+        )
+        assert (
+            view.search("feeds").bodies_searched
+            and catalog.search("feeds").bodies_searched
+        )
 
     assert not read
 
@@ -283,7 +334,9 @@ def test_a_refresh_finds_what_was_edited(skills: Path) -> None:
 
 
 @pytest.mark.usefixtures("many")
-def test_many_that_are_gone_and_few_that_changed_are_made_up_at_once(skills: Path, read: list[str]) -> None:
+def test_many_that_are_gone_and_few_that_changed_are_made_up_at_once(
+    skills: Path, read: list[str]
+) -> None:
     """Only what changed is read by the search; a thread writes the index again for the next process."""
     discover(skills).search("zebra", wait=True)
     edit(skills, ["lynx"])
@@ -293,10 +346,16 @@ def test_many_that_are_gone_and_few_that_changed_are_made_up_at_once(skills: Pat
 
     hits = discover(skills).search("quagga")
 
-    assert ([hit.name for hit in hits], hits.bodies_searched, read[0]) == (["about-lynx"], True, "about-lynx")
+    assert ([hit.name for hit in hits], hits.bodies_searched, read[0]) == (
+        ["about-lynx"],
+        True,
+        "about-lynx",
+    )
 
 
-def test_what_a_thread_has_read_is_searched(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_thread_has_read_is_searched(
+    skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where the file has the rest, and is not written again for so few."""
     discover(skills).search("zebra")
     monkeypatch.setattr(search_module, "_AT_ONCE", 0)
@@ -308,7 +367,9 @@ def test_what_a_thread_has_read_is_searched(skills: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("many")
-def test_the_first_search_of_many_skills_is_answered_at_once(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_search_of_many_skills_is_answered_at_once(
+    skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From names and descriptions, which the answer says, while no instructions can be read; later from all."""
     may_read, original = threading.Event(), search_module.read_regular
 
@@ -324,11 +385,17 @@ def test_the_first_search_of_many_skills_is_answered_at_once(skills: Path, monke
 
     assert (first[0].name, first.bodies_searched) == ("about-walrus", False)
     assert (by_body, by_body.bodies_searched) == ([], False)
-    assert (whole[0].name, len(whole), whole.bodies_searched) == ("about-walrus", 10, True)
+    assert (whole[0].name, len(whole), whole.bodies_searched) == (
+        "about-walrus",
+        10,
+        True,
+    )
 
 
 @pytest.mark.usefixtures("many")
-def test_names_and_descriptions_are_found_as_in_an_index(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_names_and_descriptions_are_found_as_in_an_index(
+    tmp_path: Path, write_skill: WriteSkill
+) -> None:
     """By stems, in any form of Unicode, and with the same scores."""
     texts = [
         "Answers queries.",
@@ -341,7 +408,9 @@ def test_names_and_descriptions_are_found_as_in_an_index(tmp_path: Path, write_s
         write_skill(f"skill-{number}", description=text)
     catalog = discover(tmp_path / "skills", use_index=False)
 
-    for number, query in enumerate(["query", "organize résumé", "pdf", "open api", "表单"]):
+    for number, query in enumerate(
+        ["query", "organize résumé", "pdf", "open api", "表单"]
+    ):
         hits = catalog.search(query)
         assert not hits.bodies_searched
         assert [hit.name for hit in hits] == [f"skill-{number}"]
@@ -363,7 +432,10 @@ def test_search_goes_on_if_the_instructions_cannot_be_indexed(
 
     for wait in (True, False, True):
         hits = catalog.search("walrus", wait=wait)
-        assert ([hit.name for hit in hits], hits.bodies_searched) == (["about-walrus"], False)
+        assert ([hit.name for hit in hits], hits.bodies_searched) == (
+            ["about-walrus"],
+            False,
+        )
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
@@ -378,7 +450,9 @@ def test_the_instructions_are_indexed_without_a_thread_where_none_can_start(
 
     monkeypatch.setattr(threading.Thread, "start", refused)
 
-    assert [hit.name for hit in discover(skills).search("feeds walrus", 1, wait=True)] == ["about-walrus"]
+    assert [
+        hit.name for hit in discover(skills).search("feeds walrus", 1, wait=True)
+    ] == ["about-walrus"]
 
 
 @pytest.mark.usefixtures("many")
@@ -386,16 +460,25 @@ def test_many_threads_wait_for_one_reading(skills: Path, read: list[str]) -> Non
     """Of one catalog."""
     catalog = discover(skills)
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda _: catalog.search("feeds giraffe", 1, wait=True)[0].name, range(8)))
+        found = list(
+            threads.map(
+                lambda _: catalog.search("feeds giraffe", 1, wait=True)[0].name,
+                range(8),
+            )
+        )
 
     assert found == ["about-giraffe"] * 8
-    assert read.count("about-giraffe") == 2  # SKILL.md, and a descriptor.json that is not there
+    assert (
+        read.count("about-giraffe") == 2
+    )  # SKILL.md, and a descriptor.json that is not there
 
 
 @pytest.mark.processes
 @pytest.mark.usefixtures("many")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_indexes_by_itself(skills: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> None:
+def test_a_forked_process_indexes_by_itself(
+    skills: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path
+) -> None:
     """The thread that indexes does not exist in it."""
     may_read, original = threading.Event(), search_module.read_regular
     parent = os.getpid()
@@ -410,7 +493,11 @@ def test_a_forked_process_indexes_by_itself(skills: Path, monkeypatch: pytest.Mo
     child = os.fork()
     if child == 0:
         with suppress(BaseException):
-            os._exit(0 if names(catalog, "feeds walrus", wait=True)[0] == "about-walrus" else 3)
+            os._exit(
+                0
+                if names(catalog, "feeds walrus", wait=True)[0] == "about-walrus"
+                else 3
+            )
         os._exit(4)
     may_read.set()
 
@@ -419,33 +506,46 @@ def test_a_forked_process_indexes_by_itself(skills: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.processes
-def test_a_process_ends_while_its_skills_are_indexed(skills: Path, own_cache: Path) -> None:
+def test_a_process_ends_while_its_skills_are_indexed(
+    skills: Path, own_cache: Path
+) -> None:
     """The thread is not waited for, and leaves no index that is not whole."""
     code = (
         "import sys, time; from skillruntime import discover; from skillruntime.catalog import search;"
         "search._AT_ONCE = 3; search.read_regular = lambda *_, **__: time.sleep(3600);"
         "print(discover(sys.argv[1]).search('walrus').bodies_searched)"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(skills)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(skills)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
     assert (done.stdout, done.stderr, done.returncode) == ("False\n", "", 0)
     assert not list(own_cache.glob("search/*"))
 
 
 @pytest.mark.processes
-def test_processes_that_index_at_once_leave_one_whole_file(skills: Path, own_cache: Path) -> None:
+def test_processes_that_index_at_once_leave_one_whole_file(
+    skills: Path, own_cache: Path
+) -> None:
     """Each has its answer."""
-    code = (
-        "import sys; from skillruntime import discover; print(discover(sys.argv[1]).search('otter', wait=True)[0].name)"
-    )
+    code = "import sys; from skillruntime import discover; print(discover(sys.argv[1]).search('otter', wait=True)[0].name)"
     command = [sys.executable, "-c", code, str(skills)]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    started = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]
 
-    assert [process.communicate(timeout=60)[0] for process in started] == ["about-otter\n"] * 4
+    assert [process.communicate(timeout=60)[0] for process in started] == [
+        "about-otter\n"
+    ] * 4
     assert index_of(own_cache)
 
 
-def test_a_file_that_another_process_replaced_is_read_again(skills: Path, own_cache: Path) -> None:
+def test_a_file_that_another_process_replaced_is_read_again(
+    skills: Path, own_cache: Path
+) -> None:
     """A catalog that holds the table of the old one answers as before."""
     catalog = discover(skills)
     before = catalog.search("feeds badger")

@@ -16,8 +16,41 @@ from tests.catalog.conftest import DATA
 
 SHAPES = DATA / "frontmatter_shapes/frontmatters.jsonl.gz"
 PIECES = (
-    *("[", "{", "}", "]", ":", ": ", "? ", "- ", "&a ", "*a", "<<: ", "\n", "\n  ", "\n ", "'", '"', "|", "#", " #"),
-    *("!t ", ",", "\t", "%", "---\n", "...\n", " ", "\\", "\n\n", "description: ", "version: 1", "metadata:\n"),
+    *(
+        "[",
+        "{",
+        "}",
+        "]",
+        ":",
+        ": ",
+        "? ",
+        "- ",
+        "&a ",
+        "*a",
+        "<<: ",
+        "\n",
+        "\n  ",
+        "\n ",
+        "'",
+        '"',
+        "|",
+        "#",
+        " #",
+    ),
+    *(
+        "!t ",
+        ",",
+        "\t",
+        "%",
+        "---\n",
+        "...\n",
+        " ",
+        "\\",
+        "\n\n",
+        "description: ",
+        "version: 1",
+        "metadata:\n",
+    ),
 )
 TAKEN = (
     "name: 'it''s'\ndescription: >-\n  Folds\n  text.\ntags: [a, 'b, c',\n  d]\nversion: 1.10\n",
@@ -43,7 +76,10 @@ def real_blocks() -> list[str]:
     if not SHAPES.exists():
         pytest.skip("the frontmatters of real skills are not here")
     with gzip.open(SHAPES, "rt", encoding="utf-8") as file:
-        parts = [cut(json.loads(line)["frontmatter"].encode("utf-8", "surrogatepass")) for line in file]
+        parts = [
+            cut(json.loads(line)["frontmatter"].encode("utf-8", "surrogatepass"))
+            for line in file
+        ]
     return [part.block for part in parts if part.block]
 
 
@@ -54,16 +90,22 @@ def changed(blocks: list[str], number: int, seed: int) -> Iterator[str]:
         text = rng.choice(blocks)[:600]
         for _ in range(rng.randint(1, 3)):
             at = rng.randrange(len(text) + 1)
-            text = text[:at] + rng.choice(PIECES) + text[at + rng.choice((0, 0, 1, 2)) :]
+            text = (
+                text[:at] + rng.choice(PIECES) + text[at + rng.choice((0, 0, 1, 2)) :]
+            )
         yield text
 
 
 def strict(block: str) -> tuple[Summary | None, bool]:
     """Return what the strict reader makes of *block*, and whether it is YAML."""
-    frontmatter = parse_cut(Cut(block if block.endswith("\n") else block + "\n", "", 2, ()), "SKILL.md")
+    frontmatter = parse_cut(
+        Cut(block if block.endswith("\n") else block + "\n", "", 2, ()), "SKILL.md"
+    )
     if frontmatter.fields is None:
         return None, False
-    return judge(summarize(frontmatter.fields, "", []), "directory", "", []), frontmatter.document is not None
+    return judge(
+        summarize(frontmatter.fields, "", []), "directory", "", []
+    ), frontmatter.document is not None
 
 
 def disagreement(block: str) -> object:
@@ -76,7 +118,12 @@ def disagreement(block: str) -> object:
     if given == expected:
         return None
     # Where YAML is broken inside `metadata`, a repair drops the version; the name and the description are the same.
-    if not is_yaml and expected is not None and given is not None and given[:2] == expected[:2]:
+    if (
+        not is_yaml
+        and expected is not None
+        and given is not None
+        and given[:2] == expected[:2]
+    ):
         return None
     return block, given, expected
 
@@ -91,12 +138,18 @@ def test_the_fast_reader_takes_what_real_skills_write(block: str) -> None:
 def test_a_version_below_its_key_is_left_to_yaml() -> None:
     """The fast reader does not take it for metadata without a version."""
     assert scan("name: n\ndescription: Text.\nmetadata:\n  version:\n    2\n") is None
-    assert strict("name: n\ndescription: Text.\nmetadata:\n  version:\n    2\n")[0] == Summary("n", "Text.", "2", 0)
+    assert strict("name: n\ndescription: Text.\nmetadata:\n  version:\n    2\n")[
+        0
+    ] == Summary("n", "Text.", "2", 0)
 
 
 def test_the_fast_reader_agrees_on_generated_frontmatter() -> None:
     """Ten thousand changes to valid frontmatter: brackets and quotes that stay open, keys inside values, tabs."""
-    assert [found for text in changed(list(BLOCKS), 10_000, 7) if (found := disagreement(text))] == []
+    assert [
+        found
+        for text in changed(list(BLOCKS), 10_000, 7)
+        if (found := disagreement(text))
+    ] == []
 
 
 @pytest.mark.slow
@@ -105,7 +158,9 @@ def test_the_fast_reader_agrees_on_real_frontmatter() -> None:
     blocks = real_blocks()
 
     assert [found for text in blocks if (found := disagreement(text))] == []
-    assert [found for text in changed(blocks, 5_000, 11) if (found := disagreement(text))] == []
+    assert [
+        found for text in changed(blocks, 5_000, 11) if (found := disagreement(text))
+    ] == []
     assert sum(scan(text) is not None for text in blocks) > 0.85 * len(blocks)
 
 

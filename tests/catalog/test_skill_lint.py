@@ -9,9 +9,13 @@ from skillruntime.catalog.skill_lint import is_valid, lint
 GOOD = "---\nname: pdf\ndescription: Reads PDFs. Use when a PDF comes.\n---\n# PDF\n"
 
 
-def found(text: str, directory: str = "pdf", **options: object) -> list[tuple[str, int | None, int | None]]:
+def found(
+    text: str, directory: str = "pdf", **options: object
+) -> list[tuple[str, int | None, int | None]]:
     diagnostics = lint(text.encode(), directory, **options)  # type: ignore[arg-type]  # as the tests below give them
-    assert [each.rule for each in diagnostics if not each.hint] == []  # the guide: each finding says what to do
+    assert [
+        each.rule for each in diagnostics if not each.hint
+    ] == []  # the guide: each finding says what to do
     return [(each.rule, each.line, each.column) for each in diagnostics]
 
 
@@ -27,23 +31,41 @@ def test_a_valid_skill_has_no_diagnostics() -> None:
         (("name: pdf", "name: -pdf"), [("name-form", 2, 7), ("name-mismatch", 2, 7)]),
         (("name: pdf", "name: p--df"), [("name-form", 2, 7), ("name-mismatch", 2, 7)]),
         (("name: pdf", "name: p_df"), [("name-form", 2, 7), ("name-mismatch", 2, 7)]),
-        (("name: pdf", f"name: {'p' * 65}"), [("name-length", 2, 7), ("name-mismatch", 2, 7)]),
+        (
+            ("name: pdf", f"name: {'p' * 65}"),
+            [("name-length", 2, 7), ("name-mismatch", 2, 7)],
+        ),
         (("name: pdf\n", ""), [("name-missing", 2, 1)]),
         (("name: pdf", "name:"), [("name-missing", 2, 6)]),
         (("name: pdf", "name: [pdf]"), [("yaml-flow", 2, 7), ("name-missing", 2, 7)]),
         (("Reads PDFs. Use when a PDF comes.", ""), [("description-missing", 3, 13)]),
-        (("Reads PDFs. Use when a PDF comes.", "Reads PDFs."), [("description-when", 3, 14)]),
+        (
+            ("Reads PDFs. Use when a PDF comes.", "Reads PDFs."),
+            [("description-when", 3, 14)],
+        ),
         (("Reads", "Reads " + "all " * 300), [("description-length", 3, 14)]),
         (("Reads PDFs", "Reads: PDFs"), [("yaml-invalid", 3, 19)]),
         (("Reads PDFs", "&a PDFs"), [("yaml-anchor", 3, 14)]),
         (("Reads PDFs", "!!str PDFs"), [("yaml-tag", 3, 14)]),
-        (("PDFs.", "PDFs # now."), [("cut-by-comment", 3, 25), ("description-when", 3, 14)]),
-        (("---\n#", "version: 1\nauthor: me\n---\n#"), [("unknown-field", 4, 10), ("unknown-field", 5, 9)]),
+        (
+            ("PDFs.", "PDFs # now."),
+            [("cut-by-comment", 3, 25), ("description-when", 3, 14)],
+        ),
+        (
+            ("---\n#", "version: 1\nauthor: me\n---\n#"),
+            [("unknown-field", 4, 10), ("unknown-field", 5, 9)],
+        ),
         (("---\n#", "name: pdf\n---\n#"), [("duplicate-key", 4, 1)]),
         (("---\n#", "metadata:\n  a:\n    - b\n---\n#"), [("metadata-form", 6, 5)]),
         (("---\n#", "metadata: x\n---\n#"), [("metadata-form", 4, 11)]),
-        (("---\n#", "allowed-tools:\n  - Read\n---\n#"), [("allowed-tools-form", 5, 3)]),
-        (("---\n#", f"compatibility: {'x' * 501}\n---\n#"), [("compatibility-form", 4, 16)]),
+        (
+            ("---\n#", "allowed-tools:\n  - Read\n---\n#"),
+            [("allowed-tools-form", 5, 3)],
+        ),
+        (
+            ("---\n#", f"compatibility: {'x' * 501}\n---\n#"),
+            [("compatibility-form", 4, 16)],
+        ),
         (("---\n#", "...\n#"), [("closing-dots", 4, 1)]),
         (("---\n#", "---#"), [("closing-with-text", 4, 4)]),
         (("---\n#", "--- #"), [("closing-with-text", 4, 4)]),
@@ -54,7 +76,9 @@ def test_a_valid_skill_has_no_diagnostics() -> None:
         (("# PDF", "line\n" * 501), [("body-length", 5, 1)]),
     ],
 )
-def test_each_rule_reports_its_position(change: tuple[str, str], expected: list[tuple[str, int, int]]) -> None:
+def test_each_rule_reports_its_position(
+    change: tuple[str, str], expected: list[tuple[str, int, int]]
+) -> None:
     """Line and column of the wrong value; several errors are reported at once."""
     text = GOOD.replace(*change, 1)
 
@@ -88,7 +112,10 @@ def test_scripts_that_the_instructions_name_are_there() -> None:
         "https://example.com/scripts/other.py, scripts/notes.txt or scripts/.\n"
     )
 
-    assert found(GOOD + body, files=["scripts/here.py"]) == [("script-missing", 6, 6), ("script-missing", 8, 18)]
+    assert found(GOOD + body, files=["scripts/here.py"]) == [
+        ("script-missing", 6, 6),
+        ("script-missing", 8, 18),
+    ]
     assert found(GOOD + body) == []
 
 
@@ -103,7 +130,9 @@ def test_scripts_that_the_instructions_name_are_there() -> None:
         ("https://example.com/LICENSE.txt", []),
     ],
 )
-def test_the_licence_file_that_is_named_is_there(license_: str, rules: list[str]) -> None:
+def test_the_licence_file_that_is_named_is_there(
+    license_: str, rules: list[str]
+) -> None:
     """The format lets `license` name a bundled file."""
     text = GOOD.replace("---\n", f"---\nlicense: {license_}\n", 1) + "Body.\n"
 
@@ -112,10 +141,14 @@ def test_the_licence_file_that_is_named_is_there(license_: str, rules: list[str]
 
 def test_tokens_are_counted_with_a_counter() -> None:
     """More than 5,000 of them are worth a word."""
-    assert found(GOOD + "word " * 6000, count=lambda text: len(text.split())) == [("body-length", 5, 1)]
+    assert found(GOOD + "word " * 6000, count=lambda text: len(text.split())) == [
+        ("body-length", 5, 1)
+    ]
 
 
-@pytest.mark.parametrize("data", [b"\xff\xfe", b"---\nname: caf\xe9\n---\n", b"---\nname: a\x01\n---\n"])
+@pytest.mark.parametrize(
+    "data", [b"\xff\xfe", b"---\nname: caf\xe9\n---\n", b"---\nname: a\x01\n---\n"]
+)
 def test_where_the_reference_crashes_there_is_an_error(data: bytes) -> None:
     """The reference raises UnicodeDecodeError and AttributeError; ours reports the error."""
     assert not is_valid(lint(data, "pdf"))

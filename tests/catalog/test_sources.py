@@ -20,7 +20,11 @@ from skillruntime.catalog.skill import Skill
 from skillruntime.errors import ErrorCode, InvalidSkillError, ResourceNotFoundError
 from skillruntime.runtime.runtime import SkillRuntime
 
-CONTRACT = {"description": "Count", "input": {"type": "object"}, "run": {"script": "scripts/count.py"}}
+CONTRACT = {
+    "description": "Count",
+    "input": {"type": "object"},
+    "run": {"script": "scripts/count.py"},
+}
 
 
 def head(name: str, body: str = "Body") -> bytes:
@@ -39,7 +43,10 @@ class Table:
     def skills(self) -> dict[str, dict[str, str]]:
         if self.error is not None:
             raise self.error
-        return {name: {path: str(hash(data)) for path, data in files.items()} for name, files in self.files.items()}
+        return {
+            name: {path: str(hash(data)) for path, data in files.items()}
+            for name, files in self.files.items()
+        }
 
     def read(self, skill: str, path: str) -> bytes:
         self.reads.append(f"{skill}/{path}")
@@ -48,12 +55,18 @@ class Table:
 
 def test_a_source_is_discovered_like_a_directory() -> None:
     """Its metadata, its instructions, and its files; beside a directory, with its own trust."""
-    source = Table({"a": {"SKILL.md": head("a", "Do a."), "references/more.md": b"More."}})
+    source = Table(
+        {"a": {"SKILL.md": head("a", "Do a."), "references/more.md": b"More."}}
+    )
 
     catalog = discover(source, Root(str(Path("skills").resolve()), trusted=True))
 
     skill = catalog.activate("a")
-    assert (skill.description, skill.body, skill.trusted) == ("Does a. Use for tests.", "Do a.", False)
+    assert (skill.description, skill.body, skill.trusted) == (
+        "Does a. Use for tests.",
+        "Do a.",
+        False,
+    )
     assert [each.path for each in skill.resources()] == ["references/more.md"]
     assert skill.read_resource("references/more.md") == "More."
     assert catalog["data-analysis"].trusted
@@ -61,7 +74,9 @@ def test_a_source_is_discovered_like_a_directory() -> None:
 
 
 @pytest.mark.processes
-def test_scripts_of_a_source_need_what_scripts_of_a_directory_need(tmp_path: Path) -> None:
+def test_scripts_of_a_source_need_what_scripts_of_a_directory_need(
+    tmp_path: Path,
+) -> None:
     """Untrusted without a word of the host, and run where the host trusts the source."""
     files = {"SKILL.md": head("a"), "contract.json": json.dumps(CONTRACT).encode()}
     source = Table({"a": {**files, "scripts/count.py": b"print(3)"}})
@@ -75,7 +90,12 @@ def test_scripts_of_a_source_need_what_scripts_of_a_directory_need(tmp_path: Pat
 
 def test_a_refresh_reads_what_has_another_edition() -> None:
     """A changed file, a new skill, a skill that is gone; without a change it is the same catalog."""
-    source = Table({"a": {"SKILL.md": head("a"), "x.md": b"1", "y.md": b"1"}, "b": {"SKILL.md": head("b")}})
+    source = Table(
+        {
+            "a": {"SKILL.md": head("a"), "x.md": b"1", "y.md": b"1"},
+            "b": {"SKILL.md": head("b")},
+        }
+    )
     catalog = discover(source)
     before = catalog.activate("a").digest()
     assert catalog.refresh() is catalog
@@ -89,13 +109,18 @@ def test_a_refresh_reads_what_has_another_edition() -> None:
     assert sorted(source.reads) == ["a/SKILL.md", "a/x.md", "c/SKILL.md"]
     assert list(fresh) == ["a", "c"]
     skill = fresh.activate("a")
-    assert ([each.path for each in skill.resources()], skill.read_resource("x.md")) == (["x.md"], "2")
+    assert ([each.path for each in skill.resources()], skill.read_resource("x.md")) == (
+        ["x.md"],
+        "2",
+    )
     assert skill.digest() != before
 
 
 def test_a_skill_that_cannot_be_read_leaves_out_itself_alone() -> None:
     """The diagnostic says why; at a refresh what was read before stays, whole."""
-    source = Table({"a": {"SKILL.md": head("a"), "x.md": b"1"}, "b": {"SKILL.md": head("b")}})
+    source = Table(
+        {"a": {"SKILL.md": head("a"), "x.md": b"1"}, "b": {"SKILL.md": head("b")}}
+    )
     catalog = discover(source)
     source.read = lambda skill, path: b"" if path == "SKILL.md" else 1 / 0  # type: ignore[assignment, return-value]
     source.files["a"] = {"SKILL.md": head("a", "New"), "x.md": b"2"}
@@ -104,7 +129,10 @@ def test_a_skill_that_cannot_be_read_leaves_out_itself_alone() -> None:
     fresh = catalog.refresh()
 
     assert list(fresh) == ["a", "b"]
-    assert (fresh.activate("a").body, fresh.activate("a").read_resource("x.md")) == ("Body", "1")
+    assert (fresh.activate("a").body, fresh.activate("a").read_resource("x.md")) == (
+        "Body",
+        "1",
+    )
     assert [(each.rule, Path(each.path).name) for each in fresh.diagnostics] == [
         ("source-unreadable", "a"),
         ("source-unreadable", "c"),
@@ -140,7 +168,9 @@ def test_a_source_that_cannot_list_is_an_error_at_first_and_a_diagnostic_then() 
 )
 def test_what_is_beyond_the_limits_is_left_out(files: dict[str, bytes]) -> None:
     """Nothing is written outside the private directory of the source."""
-    source = Table({"a": {"SKILL.md": head("a")}, "b": {**files, "SKILL.md": head("b")}})
+    source = Table(
+        {"a": {"SKILL.md": head("a")}, "b": {**files, "SKILL.md": head("b")}}
+    )
 
     catalog = discover(source)
 
@@ -169,7 +199,10 @@ def test_a_name_that_is_a_path_or_hides_letters_is_left_out(name: str) -> None:
     """It would be the name of a directory."""
     catalog = discover(Table({name: {"SKILL.md": head("a")}}))
 
-    assert (list(catalog), [each.rule for each in catalog.diagnostics]) == ([], ["source-unreadable"])
+    assert (list(catalog), [each.rule for each in catalog.diagnostics]) == (
+        [],
+        ["source-unreadable"],
+    )
 
 
 def test_a_lockfile_pins_a_source(tmp_path: Path) -> None:
@@ -189,7 +222,9 @@ def test_a_lockfile_pins_a_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-def test_nothing_of_a_source_is_left_in_the_cache_or_on_the_disk(tmp_path: Path) -> None:
+def test_nothing_of_a_source_is_left_in_the_cache_or_on_the_disk(
+    tmp_path: Path,
+) -> None:
     """Its private directory goes with the process, and not with a process that was forked from it."""
     program = f"""
 import os, tempfile
@@ -213,14 +248,23 @@ assert catalog.activate("a").body == "Do a."
 def test_a_skill_in_code_is_a_skill() -> None:
     """With its files, and with texts that YAML would read as something else."""
     skill = Skill.from_text(
-        "tone", 'Say: "yes", not #maybe', "---\nnot: frontmatter\n", files={"a/b.md": "Text", "c.bin": b"\0"}
+        "tone",
+        'Say: "yes", not #maybe',
+        "---\nnot: frontmatter\n",
+        files={"a/b.md": "Text", "c.bin": b"\0"},
     )
 
     catalog = discover(skill, trusted=True)
 
     found = catalog.activate("tone")
-    assert (found.description, found.body) == ('Say: "yes", not #maybe', "---\nnot: frontmatter")
-    assert (found.read_resource("a/b.md"), found.read_resource_bytes("c.bin")) == ("Text", b"\0")
+    assert (found.description, found.body) == (
+        'Say: "yes", not #maybe',
+        "---\nnot: frontmatter",
+    )
+    assert (found.read_resource("a/b.md"), found.read_resource_bytes("c.bin")) == (
+        "Text",
+        b"\0",
+    )
     assert (skill.trusted, found.trusted) == (False, True)
     assert found.diagnostics == ()
     with pytest.raises(ResourceNotFoundError):
@@ -228,7 +272,9 @@ def test_a_skill_in_code_is_a_skill() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "files"), [("a/b", {}), ("", {}), ("a", {"../x": "x"}), ("a", {"": "x"})], ids=["path", "none", "up", "no"]
+    ("name", "files"),
+    [("a/b", {}), ("", {}), ("a", {"../x": "x"}), ("a", {"": "x"})],
+    ids=["path", "none", "up", "no"],
 )
 def test_a_skill_in_code_with_a_wrong_path_is_refused(name: str, files: Any) -> None:
     """Where it is written, not where it is discovered."""

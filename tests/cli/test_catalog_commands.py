@@ -22,7 +22,13 @@ from tests.in_process import run_command
 Run = Callable[..., Result]
 
 
-def write(directory: Path, name: str, description: str, extra: str = "", body: str = "# Steps\n\nDo it.\n") -> Path:
+def write(
+    directory: Path,
+    name: str,
+    description: str,
+    extra: str = "",
+    body: str = "# Steps\n\nDo it.\n",
+) -> Path:
     """Write one skill."""
     (directory / name).mkdir(parents=True)
     text = f"---\nname: {name}\ndescription: {description}\n{extra}---\n{body}"
@@ -34,12 +40,27 @@ def write(directory: Path, name: str, description: str, extra: str = "", body: s
 def skills(tmp_path: Path) -> Path:
     """A directory with three skills, one of which cannot be used anywhere."""
     directory = tmp_path / "skills"
-    write(directory, "counting", "Counts letters. Use when letters matter.", 'metadata:\n  version: "1.2.0"\n')
+    write(
+        directory,
+        "counting",
+        "Counts letters. Use when letters matter.",
+        'metadata:\n  version: "1.2.0"\n',
+    )
     paper = "Reads paper that was scanned, page by page, in many languages. Use when a scan comes."
-    write(directory, "scans", paper, 'metadata:\n  version: "1.10.0"\n  tags: "paper, office"\n')
+    write(
+        directory,
+        "scans",
+        paper,
+        'metadata:\n  version: "1.10.0"\n  tags: "paper, office"\n',
+    )
     needy = write(directory, "xyz", "Needs things. Use when nothing else helps.")
-    requires = {"commands": ["no-such-command-here"], "environment": ["NO_SUCH_VARIABLE_HERE"]}
-    (needy / "contract.json").write_text(json.dumps({"requires": requires, "input": {"type": "object"}}))
+    requires = {
+        "commands": ["no-such-command-here"],
+        "environment": ["NO_SUCH_VARIABLE_HERE"],
+    }
+    (needy / "contract.json").write_text(
+        json.dumps({"requires": requires, "input": {"type": "object"}})
+    )
     return directory
 
 
@@ -50,11 +71,15 @@ def run(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")
     monkeypatch.chdir(tmp_path)
 
-    def run_command(*arguments: str, own: bool = True, terminal: bool = False) -> Result:
+    def run_command(
+        *arguments: str, own: bool = True, terminal: bool = False
+    ) -> Result:
         options = ["--skills", str(skills)] if own else []
         # rich draws for a terminal wherever FORCE_COLOR is set.
         environment = {"COLUMNS": "200"} | ({"FORCE_COLOR": "1"} if terminal else {})
-        return CliRunner().invoke(group, [*arguments, *options], env=environment, color=terminal)
+        return CliRunner().invoke(
+            group, [*arguments, *options], env=environment, color=terminal
+        )
 
     return run_command
 
@@ -64,17 +89,32 @@ def names(result: Result) -> list[str]:
     return [skill["name"] for skill in json.loads(result.stdout)["skills"]]
 
 
-def test_what_a_skill_needs_in_its_authors_words_is_shown(run: Run, skills: Path) -> None:
+def test_what_a_skill_needs_in_its_authors_words_is_shown(
+    run: Run, skills: Path
+) -> None:
     """The field `compatibility`: in `list` and in `show`, for people and for programs."""
-    write(skills, "needs", "Draws. Use for plots.", "compatibility: Python with matplotlib\n")
+    write(
+        skills,
+        "needs",
+        "Draws. Use for plots.",
+        "compatibility: Python with matplotlib\n",
+    )
 
     listed = json.loads(run("list", "--json").stdout)["skills"]
     shown = json.loads(run("show", "needs", "--json").stdout)
 
     stated = {skill["name"]: skill.get("compatibility") for skill in listed}
-    assert stated == {"counting": None, "needs": "Python with matplotlib", "scans": None, "xyz": None}
+    assert stated == {
+        "counting": None,
+        "needs": "Python with matplotlib",
+        "scans": None,
+        "xyz": None,
+    }
     assert shown["compatibility"] == "Python with matplotlib"
-    assert "Draws. Use for plots. (compatibility: Python with matplotlib)" in run("list", "needs").stdout
+    assert (
+        "Draws. Use for plots. (compatibility: Python with matplotlib)"
+        in run("list", "needs").stdout
+    )
     for words in (["list", "needs"], ["show", "needs"]):
         drawn = re.sub(r"\x1b\[[\d;]*m", "", run(*words, terminal=True).stdout)
         assert "compatibility: Python with matplotlib" in drawn
@@ -107,7 +147,11 @@ def test_list_filters(run: Run, options: list[str], expected: list[str]) -> None
 def test_list_says_what_is_unavailable_and_why(run: Run) -> None:
     """Every requirement that is not met, in words, for a person and for a program."""
     drawn = run("list")
-    needy = next(skill for skill in json.loads(run("list", "--json").stdout)["skills"] if skill["name"] == "xyz")
+    needy = next(
+        skill
+        for skill in json.loads(run("list", "--json").stdout)["skills"]
+        if skill["name"] == "xyz"
+    )
 
     reasons = [
         "the command no-such-command-here is not installed",
@@ -126,14 +170,27 @@ def test_list_counts_the_tokens_of_each_entry(run: Run) -> None:
     assert tokens["counting"] == 12
     assert data["tokens"] == sum(tokens.values())
     assert "3 skills" in drawn.stdout
-    assert json.loads(run("list", "--json", "--model", "claude-sonnet-4-5").stdout)["tokens"] > data["tokens"]
+    assert (
+        json.loads(run("list", "--json", "--model", "claude-sonnet-4-5").stdout)[
+            "tokens"
+        ]
+        > data["tokens"]
+    )
 
 
 def test_versions_stand_side_by_side_in_every_command(run: Run, skills: Path) -> None:
     """Each is listed, with 0 tokens where the catalog leaves it out, and shown by its range."""
-    write(skills / "older", "counting", "Counts by hand. Use when letters matter.", "version: 0.9.0\n")
+    write(
+        skills / "older",
+        "counting",
+        "Counts by hand. Use when letters matter.",
+        "version: 0.9.0\n",
+    )
 
-    listed = {skill["name"]: skill["tokens"] for skill in json.loads(run("list", "--json").stdout)["skills"]}
+    listed = {
+        skill["name"]: skill["tokens"]
+        for skill in json.loads(run("list", "--json").stdout)["skills"]
+    }
     shown = json.loads(run("show", "counting@<1", "--json").stdout)
     unmet = run("show", "counting@^7")
 
@@ -144,13 +201,21 @@ def test_versions_stand_side_by_side_in_every_command(run: Run, skills: Path) ->
     assert "Use one of: counting@1.2.0, counting@0.9.0" in unmet.stderr
 
 
-def test_a_narrow_terminal_gets_whole_numbers(run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_narrow_terminal_gets_whole_numbers(
+    run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In lines: in a table of forty columns beside a long name, nothing but the name would be left."""
     name = "invoice-table-extraction-service"
     (skills / name).mkdir()
     text = f"---\nname: {name}\ndescription: Reads.\nmetadata:\n  version: 1234.5678.91011\n---\nRead it.\n"
     (skills / name / "SKILL.md").write_text(text)
-    contract = {"input": {"properties": {"most": {"type": "integer", "maximum": 10485760, "default": 1048576}}}}
+    contract = {
+        "input": {
+            "properties": {
+                "most": {"type": "integer", "maximum": 10485760, "default": 1048576}
+            }
+        }
+    }
     (skills / name / "contract.json").write_text(json.dumps(contract))
     drawn = io.StringIO()
     terminal = Console(file=drawn, width=40, force_terminal=True, color_system=None)
@@ -163,10 +228,18 @@ def test_a_narrow_terminal_gets_whole_numbers(run: Run, skills: Path, monkeypatc
     assert "1048576\t" in shown.stdout + drawn.getvalue()
 
 
-def test_many_skills_are_drawn_a_line_each(run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_skills_are_drawn_a_line_each(
+    run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Cut at the terminal's width, wide characters counted as two, and nothing steers the terminal."""
     for number in range(60):
-        write(skills, f"many-{number}", '"数える、数える、\\e[31m 数える、数える"' if number % 2 else "Counts. " * 40)
+        write(
+            skills,
+            f"many-{number}",
+            '"数える、数える、\\e[31m 数える、数える"'
+            if number % 2
+            else "Counts. " * 40,
+        )
     drawn = io.StringIO()
     terminal = Console(file=drawn, width=60, force_terminal=True, color_system=None)
     monkeypatch.setattr("skillruntime.cli.output.console", lambda **_: terminal)
@@ -174,7 +247,16 @@ def test_many_skills_are_drawn_a_line_each(run: Run, skills: Path, monkeypatch: 
     assert run("list").exit_code == 0
 
     lines = drawn.getvalue().splitlines()
-    assert len([line for line in lines if line.split()[:1] and line.split()[0].startswith("many-")]) == 60
+    assert (
+        len(
+            [
+                line
+                for line in lines
+                if line.split()[:1] and line.split()[0].startswith("many-")
+            ]
+        )
+        == 60
+    )
     assert all(cell_len(line) <= 60 for line in lines)
     assert "\x1b" not in drawn.getvalue()
     assert any("数える" in line for line in lines)
@@ -200,18 +282,28 @@ def test_list_says_how_a_directory_of_that_name_is_written(
 
     result = run("list", "plugins")
 
-    assert result.stderr == "No skill matches (3 searched). To list that directory, write ./plugins.\n"
+    assert (
+        result.stderr
+        == "No skill matches (3 searched). To list that directory, write ./plugins.\n"
+    )
 
 
-@pytest.mark.skipif(os.name != "posix" or sys.platform == "darwin", reason="file names are text here")
-@pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["validate"], ["validate", "--json"], ["lock"]])
+@pytest.mark.skipif(
+    os.name != "posix" or sys.platform == "darwin", reason="file names are text here"
+)
+@pytest.mark.parametrize(
+    "command",
+    [["list"], ["list", "--json"], ["validate"], ["validate", "--json"], ["lock"]],
+)
 def test_a_file_name_that_is_not_utf_8_is_printed_with_escapes(
     skills: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In every form that is for programs, the output is UTF-8, and JSON where it says so."""
     odd = os.fsencode(skills) + b"/bad\xff\xfe"
     Path(os.fsdecode(odd)).mkdir()
-    Path(os.fsdecode(odd + b"/SKILL.md")).write_text("---\nname: odd\ndescription: Does odd things.\n---\nDo it.\n")
+    Path(os.fsdecode(odd + b"/SKILL.md")).write_text(
+        "---\nname: odd\ndescription: Does odd things.\n---\nDo it.\n"
+    )
     where = [str(skills)] if command[0] == "validate" else ["--skills", str(skills)]
 
     monkeypatch.chdir(skills.parent)
@@ -219,7 +311,11 @@ def test_a_file_name_that_is_not_utf_8_is_printed_with_escapes(
 
     text = done.stdout
     assert "Traceback" not in done.stderr
-    assert "odd" in text if command[0] != "lock" else "odd" in (skills.parent / "skills-lock.json").read_text()
+    assert (
+        "odd" in text
+        if command[0] != "lock"
+        else "odd" in (skills.parent / "skills-lock.json").read_text()
+    )
     if command[-1] == "--json":
         assert "\\udcff\\udcfe" in text
         json.loads(text)
@@ -236,10 +332,16 @@ def test_validate_follows_a_link_that_leads_back_once(run: Run, skills: Path) ->
 
 
 @pytest.mark.parametrize("more", [0, 60])
-def test_a_pipe_gets_a_line_for_each_skill_whatever_their_number(run: Run, skills: Path, more: int) -> None:
+def test_a_pipe_gets_a_line_for_each_skill_whatever_their_number(
+    run: Run, skills: Path, more: int
+) -> None:
     """With tabs between the fields, nothing wrapped and nothing left out."""
     for number in range(more):
-        write(skills, f"many-{number}", f"Does number {number}. " + "And more of that. " * 20)
+        write(
+            skills,
+            f"many-{number}",
+            f"Does number {number}. " + "And more of that. " * 20,
+        )
 
     lines = [line.split("\t") for line in run("list").stdout.splitlines()]
 
@@ -249,7 +351,9 @@ def test_a_pipe_gets_a_line_for_each_skill_whatever_their_number(run: Run, skill
     assert (name, version, trust) == ("counting", "1.2.0", "ask")
     assert int(tokens) == 12
     assert description.startswith("Counts")
-    assert next(line for line in lines if line[0] == "xyz")[4].startswith("unavailable: the command no-such")
+    assert next(line for line in lines if line[0] == "xyz")[4].startswith(
+        "unavailable: the command no-such"
+    )
 
 
 def test_a_skill_that_cannot_be_read_any_more_is_unavailable(
@@ -269,9 +373,16 @@ def test_a_skill_that_cannot_be_read_any_more_is_unavailable(
     assert {skill["unavailable"][0] for skill in listed} == {"it is broken"}
 
 
-def test_untrusted_text_sends_no_control_sequences_to_the_terminal(run: Run, skills: Path) -> None:
+def test_untrusted_text_sends_no_control_sequences_to_the_terminal(
+    run: Run, skills: Path
+) -> None:
     """Escape sequences and markup are shown as the text they are, or not at all."""
-    write(skills, "evil", '"[red]x[/] \\x1b[2J \\u202eback. Use when."', body="\x1b[31mred\n")
+    write(
+        skills,
+        "evil",
+        '"[red]x[/] \\x1b[2J \\u202eback. Use when."',
+        body="\x1b[31mred\n",
+    )
 
     for arguments in (["list"], ["show", "evil"], ["search", "back"]):
         for terminal in (False, True):
@@ -294,7 +405,9 @@ def test_search_gives_the_best_first(run: Run) -> None:
     assert data["skills"][0]["score"] > 0
 
 
-def test_index_keeps_the_index_for_later_searches(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_keeps_the_index_for_later_searches(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One line, and a file in the cache directory."""
     own_cache = tmp_path / "own-cache"
     monkeypatch.setenv("SKILLRUNTIME_CACHE", str(own_cache))
@@ -325,7 +438,9 @@ def test_show_marks_what_is_derived_and_how_sure_it_is(run: Run, skills: Path) -
     directory.mkdir()
     source = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--limit', type=int)\n"
     (directory / "sure.py").write_text(source + "p.parse_args()\n")
-    (directory / "unsure.py").write_text(source + "import other\nother.add_more(p)\np.parse_args()\n")
+    (directory / "unsure.py").write_text(
+        source + "import other\nother.add_more(p)\np.parse_args()\n"
+    )
 
     drawn = run("show", "tools")
     data = json.loads(run("show", "tools", "--json").stdout)
@@ -337,7 +452,10 @@ def test_show_marks_what_is_derived_and_how_sure_it_is(run: Run, skills: Path) -
 
 def test_show_says_why_a_skill_is_unavailable(run: Run) -> None:
     """The reason is below its name."""
-    assert "unavailable: the command no-such-command-here is not installed" in run("show", "xyz").stdout
+    assert (
+        "unavailable: the command no-such-command-here is not installed"
+        in run("show", "xyz").stdout
+    )
     assert json.loads(run("show", "xyz", "--json").stdout)["available"] is False
     assert json.loads(run("show", "counting", "--json").stdout)["unavailable"] == []
 
@@ -355,7 +473,11 @@ def test_validate_is_strict(run: Run, skills: Path) -> None:
 
     found = json.loads(result.stdout)
     assert (result.exit_code, found["valid"], found["skills"]) == (1, False, 4)
-    errors = {item["rule"]: item for item in found["diagnostics"] if item["severity"] == "error"}
+    errors = {
+        item["rule"]: item
+        for item in found["diagnostics"]
+        if item["severity"] == "error"
+    }
     assert set(errors) == {"name-form", "unknown-field"}
     assert (errors["name-form"]["line"], errors["name-form"]["column"]) == (2, 7)
     assert "loud" in errors["name-form"]["hint"]
@@ -381,7 +503,12 @@ def test_validate_takes_a_file_a_skill_or_a_directory(run: Run, skills: Path) ->
     missing = run("validate", str(skills / "nowhere"), "--json", own=False)
     assert missing.exit_code == 1
     assert json.loads(missing.stdout)["diagnostics"][0]["rule"] == "skill-missing"
-    assert json.loads(run("validate", str(one), str(skills), "--json", own=False).stdout)["skills"] == 3
+    assert (
+        json.loads(run("validate", str(one), str(skills), "--json", own=False).stdout)[
+            "skills"
+        ]
+        == 3
+    )
 
 
 def test_validate_reports_for_github(run: Run, skills: Path) -> None:
@@ -391,13 +518,17 @@ def test_validate_reports_for_github(run: Run, skills: Path) -> None:
     annotations = run("validate", "skills", "--github", own=False)
 
     assert annotations.exit_code == 1
-    assert annotations.stdout.startswith("::error file=skills/Loud/SKILL.md,line=2,col=7,title=name-form::")
+    assert annotations.stdout.startswith(
+        "::error file=skills/Loud/SKILL.md,line=2,col=7,title=name-form::"
+    )
     assert run("validate", "skills", "--github", "--json", own=False).exit_code == 2
 
 
 def test_validate_fixes_what_is_mechanical(run: Run, skills: Path) -> None:
     """The file is fixed, the changes are listed, and the findings are those of the fixed file."""
-    path = write(skills, "loud", "Shouts: loudly. Use when silence fails.", "version: 1.0\n")
+    path = write(
+        skills, "loud", "Shouts: loudly. Use when silence fails.", "version: 1.0\n"
+    )
 
     before = run("validate", str(path), own=False)
     fixed = run("validate", str(path), "--fix", own=False)
@@ -405,11 +536,16 @@ def test_validate_fixes_what_is_mechanical(run: Run, skills: Path) -> None:
 
     assert (before.exit_code, fixed.exit_code, after.exit_code) == (1, 0, 0)
     assert "version was moved under metadata" in fixed.stderr
-    assert "description: 'Shouts: loudly. Use when silence fails.'" in (path / "SKILL.md").read_text()
+    assert (
+        "description: 'Shouts: loudly. Use when silence fails.'"
+        in (path / "SKILL.md").read_text()
+    )
     assert json.loads(after.stdout)["fixed"] == []
 
 
-def test_a_file_that_cannot_be_fixed_is_an_envelope(run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_fixed_is_an_envelope(
+    run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A read-only disk, say: no traceback."""
 
     def refuse(path: str) -> tuple[str, ...]:
@@ -424,9 +560,15 @@ def test_a_file_that_cannot_be_fixed_is_an_envelope(run: Run, skills: Path, monk
     assert "Read-only file system" in json.loads(result.stdout)["errors"][0]["message"]
 
 
-def test_validate_tries_migrations_and_compares_versions(run: Run, skills: Path) -> None:
+def test_validate_tries_migrations_and_compares_versions(
+    run: Run, skills: Path
+) -> None:
     """A migration that fails for arguments it accepts, and versions that disagree, are warnings."""
-    old = {"type": "object", "required": ["topic"], "properties": {"topic": {"type": "string"}}}
+    old = {
+        "type": "object",
+        "required": ["topic"],
+        "properties": {"topic": {"type": "string"}},
+    }
     new = {
         "type": "object",
         "required": ["topics"],
@@ -439,18 +581,25 @@ def test_validate_tries_migrations_and_compares_versions(run: Run, skills: Path)
 
     result = run("validate", str(skills / "counting"), "--json", own=False)
 
-    rules = {item["rule"]: item["severity"] for item in json.loads(result.stdout)["diagnostics"]}
+    rules = {
+        item["rule"]: item["severity"]
+        for item in json.loads(result.stdout)["diagnostics"]
+    }
     assert result.exit_code == 0
     assert {rules["version-disagreement"], rules["migration-fails"]} == {"warning"}
 
 
-def test_progress_shows_for_many_on_a_terminal_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_shows_for_many_on_a_terminal_and_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Every item comes once and in order; for a few, or without a terminal, nothing is drawn."""
 
     def drawn(number: int, *, terminal: bool) -> str:
         out = Console(file=io.StringIO(), force_terminal=terminal, width=80)
         monkeypatch.setattr(output, "console", lambda stderr: out)
-        assert list(output.with_progress(range(number), "looking")) == list(range(number))
+        assert list(output.with_progress(range(number), "looking")) == list(
+            range(number)
+        )
         return str(out.file.getvalue())  # type: ignore[attr-defined]  # it is the StringIO above
 
     assert drawn(4, terminal=True) == ""
@@ -460,17 +609,31 @@ def test_progress_shows_for_many_on_a_terminal_and_loses_nothing(monkeypatch: py
 
 def test_validate_checks_the_contract_and_its_script(run: Run, skills: Path) -> None:
     """Each fault once, with the rule that names it; what is first wrong is not repeated as contract-invalid."""
-    contract = {"script": "a.py", "run": {"script": "scripts/none.py", "timeout_seconds": "ten"}}
-    (skills / "counting" / "contract.json").write_text(json.dumps(contract), encoding="utf-8")
+    contract = {
+        "script": "a.py",
+        "run": {"script": "scripts/none.py", "timeout_seconds": "ten"},
+    }
+    (skills / "counting" / "contract.json").write_text(
+        json.dumps(contract), encoding="utf-8"
+    )
     (skills / "counting" / "scripts").mkdir()
-    (skills / "counting" / "scripts" / "count.py").write_text("print(1)", encoding="utf-8")
+    (skills / "counting" / "scripts" / "count.py").write_text(
+        "print(1)", encoding="utf-8"
+    )
 
-    document = json.loads(run("validate", str(skills / "counting"), "--json", own=False).stdout)
+    document = json.loads(
+        run("validate", str(skills / "counting"), "--json", own=False).stdout
+    )
 
-    assert [(finding["rule"], finding["message"]) for finding in document["diagnostics"]] == [
+    assert [
+        (finding["rule"], finding["message"]) for finding in document["diagnostics"]
+    ] == [
         ("contract-misplaced", "'script' belongs under 'run'"),
         ("contract-value", '/run/timeout_seconds: "ten" is not a number'),
-        ("contract-script", "/run/script: there is no file 'scripts/none.py' in the skill"),
+        (
+            "contract-script",
+            "/run/script: there is no file 'scripts/none.py' in the skill",
+        ),
     ]
     assert "scripts/count.py" in document["diagnostics"][2]["hint"]
 
@@ -480,5 +643,8 @@ def test_schema_prints_a_json_schema(run: Run, document: str) -> None:
     """With --json as every command, and the same without."""
     plain = run("schema", document, own=False)
 
-    assert json.loads(plain.stdout)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert (
+        json.loads(plain.stdout)["$schema"]
+        == "https://json-schema.org/draft/2020-12/schema"
+    )
     assert run("schema", document, "--json", own=False).stdout == plain.stdout

@@ -64,9 +64,13 @@ def run(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    def run_command(*arguments: str, own: bool = True, stdin: str | None = None) -> Result:
+    def run_command(
+        *arguments: str, own: bool = True, stdin: str | None = None
+    ) -> Result:
         options = ["--skills", str(skills)] if own else []
-        return CliRunner().invoke(group, [*arguments, *options], input=stdin, env={"COLUMNS": "200"})
+        return CliRunner().invoke(
+            group, [*arguments, *options], input=stdin, env={"COLUMNS": "200"}
+        )
 
     return run_command
 
@@ -82,7 +86,9 @@ def test_list_finds_the_skills(run: Run) -> None:
     assert data["skills"][0]["trusted"] is False
 
 
-def test_the_bundled_skills_are_listed_only_when_asked_for(run: Run, skills: Path, tmp_path: Path) -> None:
+def test_the_bundled_skills_are_listed_only_when_asked_for(
+    run: Run, skills: Path, tmp_path: Path
+) -> None:
     """Without a directory: the usual places; with --bundled also what comes with the package, which is trusted."""
     skills.rename(tmp_path / "work" / "skills")
 
@@ -91,7 +97,13 @@ def test_the_bundled_skills_are_listed_only_when_asked_for(run: Run, skills: Pat
         return {skill["name"]: skill["trusted"] for skill in document["skills"]}
 
     assert trust_by_name() == {"counting": False}
-    bundled = ["code-review", "counting", "daily-news-digest", "data-analysis", "pdf-processing"]
+    bundled = [
+        "code-review",
+        "counting",
+        "daily-news-digest",
+        "data-analysis",
+        "pdf-processing",
+    ]
     assert sorted(trust_by_name("--bundled")) == bundled
     assert trust_by_name("--bundled")["daily-news-digest"] is True
 
@@ -117,7 +129,9 @@ def test_an_empty_directory_says_what_to_do(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_not_there_is_a_usage_error(run: Run) -> None:
     """Exit code 2, as for every wrong use of the command itself."""
-    assert CliRunner().invoke(group, ["list", "--skills", "/no/such/place"]).exit_code == 2
+    assert (
+        CliRunner().invoke(group, ["list", "--skills", "/no/such/place"]).exit_code == 2
+    )
     assert run("no-such-command").exit_code == 2
     assert run("show").exit_code == 2
 
@@ -140,7 +154,10 @@ def test_show_of_an_unknown_skill_is_an_envelope(run: Run) -> None:
 
     assert (drawn.exit_code, drawn.stdout) == (1, "")
     assert "SKILL_NOT_FOUND" in drawn.stderr
-    assert "Did you mean 'counting'? Run: skillruntime show counting --skills" in drawn.stderr
+    assert (
+        "Did you mean 'counting'? Run: skillruntime show counting --skills"
+        in drawn.stderr
+    )
     assert json.loads(data.stdout)["errors"][0]["code"] == "SKILL_NOT_FOUND"
     assert data.exit_code == 1
 
@@ -156,13 +173,21 @@ def test_serving_a_skill_that_is_not_there_fails(run: Run) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--trusted-proxy", "abc"], "'abc' does not appear to be an IPv4 or IPv6 network"),
+        (
+            ["--trusted-proxy", "abc"],
+            "'abc' does not appear to be an IPv4 or IPv6 network",
+        ),
         (["--trusted-proxy", "10.0.0.5/8"], "10.0.0.5/8 has host bits set"),
-        (["--per-skill", "report"], "--per-skill 'report' should be ID=NUMBER, such as com.example.report=2"),
+        (
+            ["--per-skill", "report"],
+            "--per-skill 'report' should be ID=NUMBER, such as com.example.report=2",
+        ),
         (["--jwks", "keys.json"], "--jwks needs --issuer and --audience"),
     ],
 )
-def test_a_wrong_option_of_serve_is_named(run: Run, options: list[str], said: str) -> None:
+def test_a_wrong_option_of_serve_is_named(
+    run: Run, options: list[str], said: str
+) -> None:
     """With what is wrong about its value, before anything is served."""
     result = run("serve", "--memory", *options)
 
@@ -173,7 +198,9 @@ def test_a_wrong_option_of_serve_is_named(run: Run, options: list[str], said: st
 def test_validate_says_what_is_wrong(run: Run, skills: Path) -> None:
     """Exit code 1 where there is an error; a broken contract does not hide the rest."""
     good = run("validate", str(skills), own=False)
-    (skills / "counting" / "contract.json").write_text('{"input": {"type": "nonsense"}}')
+    (skills / "counting" / "contract.json").write_text(
+        '{"input": {"type": "nonsense"}}'
+    )
     (skills / "broken").mkdir()
     (skills / "broken" / "SKILL.md").write_text("no frontmatter")
     bad = run("validate", str(skills), "--json", own=False)
@@ -182,7 +209,10 @@ def test_validate_says_what_is_wrong(run: Run, skills: Path) -> None:
     assert bad.exit_code == 1
     found = json.loads(bad.stdout)
     assert found["valid"] is False
-    assert {Path(item["path"]).parent.name for item in found["diagnostics"]} == {"counting", "broken"}
+    assert {Path(item["path"]).parent.name for item in found["diagnostics"]} == {
+        "counting",
+        "broken",
+    }
 
 
 def test_validate_without_skills_fails(run: Run, tmp_path: Path) -> None:
@@ -200,7 +230,9 @@ def test_validate_without_skills_fails(run: Run, tmp_path: Path) -> None:
         (["@arguments.json"], None),
     ],
 )
-def test_call_takes_arguments_in_every_form(run: Run, arguments: list[str], stdin: str | None) -> None:
+def test_call_takes_arguments_in_every_form(
+    run: Run, arguments: list[str], stdin: str | None
+) -> None:
     """JSON, words, stdin or a file: all go through the contract."""
     Path("arguments.json").write_text('{"text": "abc", "times": 2}')
 
@@ -245,7 +277,11 @@ def test_a_wrong_call_is_an_envelope_with_a_next_step(
     drawn = run("call", *arguments, "--trust")
 
     error = json.loads(data.stdout)["errors"][0]
-    assert (error["code"], data.exit_code, drawn.exit_code) == (code, exit_code, exit_code)
+    assert (error["code"], data.exit_code, drawn.exit_code) == (
+        code,
+        exit_code,
+        exit_code,
+    )
     assert error["suggested_action"]
     assert code in drawn.stderr
     assert "→" in drawn.stderr
@@ -254,7 +290,13 @@ def test_a_wrong_call_is_an_envelope_with_a_next_step(
 
 @pytest.mark.parametrize(
     "arguments",
-    [["text=abc", "more"], ["=abc", "x=1"], ["@/no/such/file"], ["{}", "--timeout", "0"], ["{}", "--nonsense"]],
+    [
+        ["text=abc", "more"],
+        ["=abc", "x=1"],
+        ["@/no/such/file"],
+        ["{}", "--timeout", "0"],
+        ["{}", "--nonsense"],
+    ],
 )
 def test_a_wrong_command_line_is_a_usage_error(run: Run, arguments: list[str]) -> None:
     """What is wrong with the command, not with the arguments of the skill."""
@@ -269,7 +311,10 @@ def test_an_untrusted_script_needs_a_yes(run: Run) -> None:
 
     (error,) = json.loads(refused.stdout)["errors"]
     assert error["code"] == "ACCESS_DENIED"
-    assert error["suggested_action"] == "Add --yes to approve this call; the script runs in a sandbox"
+    assert (
+        error["suggested_action"]
+        == "Add --yes to approve this call; the script runs in a sandbox"
+    )
     assert allowed.exit_code == 0
 
 
@@ -317,7 +362,13 @@ def test_the_help_names_every_command_without_importing_it() -> None:
         "print([name for name in heavy if name in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    shown = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True, env=environment)
+    shown = subprocess.run(
+        [sys.executable, "-c", source],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
 
     for name in ("list", "show", "validate", "call", "demo"):
         assert f"  {name}" in shown.stdout
@@ -325,7 +376,16 @@ def test_the_help_names_every_command_without_importing_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["show"], ["call"], ["prepare"], ["init"], ["remote", "describe"], ["remote", "invoke"], ["list", "-s"]]
+    "command",
+    [
+        ["show"],
+        ["call"],
+        ["prepare"],
+        ["init"],
+        ["remote", "describe"],
+        ["remote", "invoke"],
+        ["list", "-s"],
+    ],
 )
 def test_a_name_of_5000_letters_is_wrong_usage(command: list[str]) -> None:
     """One sentence and exit code 2: no file system can be asked for it."""
@@ -333,13 +393,21 @@ def test_a_name_of_5000_letters_is_wrong_usage(command: list[str]) -> None:
 
     assert result.exit_code == 2
     last = result.stderr.splitlines()[-1]
-    assert "it has 5,000 characters; at most 2,000 are allowed" in last or "x' is not a directory" in last
+    assert (
+        "it has 5,000 characters; at most 2,000 are allowed" in last
+        or "x' is not a directory" in last
+    )
     assert len(last) < 400
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("command", [["diff", "contract.json"], ["list"], ["search"], ["validate"], ["tokens"]])
-def test_a_text_of_5000_letters_gives_an_answer(command: list[str], skills: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [["diff", "contract.json"], ["list"], ["search"], ["validate"], ["tokens"]],
+)
+def test_a_text_of_5000_letters_gives_an_answer(
+    command: list[str], skills: Path
+) -> None:
     """Of the other commands, which take words and paths."""
     result = CliRunner().invoke(group, [*command, "x" * 5_000])
 

@@ -19,9 +19,17 @@ def test_every_scene_of_the_demo_has_the_expected_outcome() -> None:
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert document["as_expected"] is True
-    assert [step["outcome"] for step in document["steps"]] == ["loaded", "repaired", "migrated", "refused", "succeeded"]
+    assert [step["outcome"] for step in document["steps"]] == [
+        "loaded",
+        "repaired",
+        "migrated",
+        "refused",
+        "succeeded",
+    ]
     assert document["catalog_tokens"] > 100
-    _, repaired, migrated, refused, called = (step["envelope"] for step in document["steps"])
+    _, repaired, migrated, refused, called = (
+        step["envelope"] for step in document["steps"]
+    )
     assert {repair["path"] for repair in repaired["metadata"]["repairs"]} == {
         "/max_articles_per_topic",
         "/output_format",
@@ -37,11 +45,20 @@ def test_the_demo_is_drawn_for_a_person() -> None:
     result = CliRunner().invoke(group, ["demo"])
 
     assert result.exit_code == 0
-    for words in ("tokens", "REPAIRED", "MIGRATED", "REFUSED", '"5" → 5', "no exception"):
+    for words in (
+        "tokens",
+        "REPAIRED",
+        "MIGRATED",
+        "REFUSED",
+        '"5" → 5',
+        "no exception",
+    ):
         assert words in result.stdout
 
 
-def test_without_the_agents_extra_the_demo_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_agents_extra_the_demo_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """An envelope, not an import error."""
     monkeypatch.setattr(demo, "find_spec", lambda name: None)
 

@@ -24,7 +24,10 @@ V1 = {
 V2: dict[str, Any] = {
     **V1,
     "version": "2.0.0",
-    "input": {**V1["input"], "properties": {"topics": {"type": "array", "items": {"type": "string"}}}},  # type: ignore[dict-item]
+    "input": {
+        **V1["input"],
+        "properties": {"topics": {"type": "array", "items": {"type": "string"}}},
+    },  # type: ignore[dict-item]
 }
 
 
@@ -36,7 +39,11 @@ def diff(*arguments: str) -> Result:
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with the contract of a version 1, one of a version 2, and one that lies about it."""
     monkeypatch.chdir(tmp_path)
-    for name, document in {"old": V1, "new": V2, "lying": {**V2, "version": "1.1.0"}}.items():
+    for name, document in {
+        "old": V1,
+        "new": V2,
+        "lying": {**V2, "version": "1.1.0"},
+    }.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
     return tmp_path
 
@@ -56,7 +63,10 @@ def test_a_version_that_is_too_low_fails(work: Path) -> None:
     result = diff("old.json", "lying.json")
 
     assert result.exit_code == 1
-    assert "version too low: the version must be at least 2.0.0, not 1.1.0" in result.output
+    assert (
+        "version too low: the version must be at least 2.0.0, not 1.1.0"
+        in result.output
+    )
 
 
 def test_json_is_one_document(work: Path) -> None:
@@ -65,7 +75,11 @@ def test_json_is_one_document(work: Path) -> None:
 
     document = json.loads(result.stdout)
     (contract,) = document["contracts"]
-    assert (document["ok"], contract["bump"], contract["required_version"]) == (False, "major", "2.0.0")
+    assert (document["ok"], contract["bump"], contract["required_version"]) == (
+        False,
+        "major",
+        "2.0.0",
+    )
     assert contract["changes"][0]["counterexample"] == {"topics": "a"}
     assert contract["migration"]["steps"] == [{"wrap": "/topics"}]
 
@@ -89,22 +103,36 @@ def test_directories_of_skills_are_compared_by_name(work: Path) -> None:
 
 def test_a_tool_that_is_gone_is_judged_by_the_version_of_its_skill(work: Path) -> None:
     """With the next major version a skill may drop a tool; a version that cannot be read is a usage error."""
-    for side, version, tools in (("before", "1.0.0", "ab"), ("after", "2.0.0", "a"), ("odd", "banana", "a")):
+    for side, version, tools in (
+        ("before", "1.0.0", "ab"),
+        ("after", "2.0.0", "a"),
+        ("odd", "banana", "a"),
+    ):
         contracts = work / side / "contracts"
         contracts.mkdir(parents=True)
-        (work / side / "SKILL.md").write_text("---\nname: pdf\ndescription: Reads PDF files.\n---\n")
-        (work / side / "descriptor.json").write_text(json.dumps({"id": "pdf", "version": version}))
+        (work / side / "SKILL.md").write_text(
+            "---\nname: pdf\ndescription: Reads PDF files.\n---\n"
+        )
+        (work / side / "descriptor.json").write_text(
+            json.dumps({"id": "pdf", "version": version})
+        )
         for tool in tools:
-            (contracts / f"{tool}.json").write_text(json.dumps({"input": V1["input"]}), encoding="utf-8")
+            (contracts / f"{tool}.json").write_text(
+                json.dumps({"input": V1["input"]}), encoding="utf-8"
+            )
 
     assert [diff("before", side).exit_code for side in ("after", "odd")] == [0, 2]
 
 
-def test_two_skills_are_compared_whatever_their_directories_are_called(work: Path) -> None:
+def test_two_skills_are_compared_whatever_their_directories_are_called(
+    work: Path,
+) -> None:
     """A copy of the old skill, kept under another name, is still its first version."""
     for side, document in {"digest-old": V1, "digest": V2}.items():
         (work / side).mkdir()
-        (work / side / "contract.json").write_text(json.dumps(document), encoding="utf-8")
+        (work / side / "contract.json").write_text(
+            json.dumps(document), encoding="utf-8"
+        )
 
     (compared,) = json.loads(diff("digest-old", "digest", "--json").stdout)["contracts"]
 
@@ -119,21 +147,35 @@ def test_a_git_revision_is_a_side(work: Path) -> None:
     directory.mkdir(parents=True)
     (directory / "contract.json").write_text(json.dumps(V1), encoding="utf-8")
     who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for arguments in (["init", "-q"], ["add", "skills"], [*who, "commit", "-q", "-m", "one"]):
+    for arguments in (
+        ["init", "-q"],
+        ["add", "skills"],
+        [*who, "commit", "-q", "-m", "one"],
+    ):
         subprocess.run(["git", *arguments], cwd=work, check=True, capture_output=True)
-    (directory / "contract.json").write_text(json.dumps({**V2, "version": "1.0.1"}), encoding="utf-8")
+    (directory / "contract.json").write_text(
+        json.dumps({**V2, "version": "1.0.1"}), encoding="utf-8"
+    )
 
     result = diff("HEAD", "skills/digest", "--json")
 
     (contract,) = json.loads(result.stdout)["contracts"]
     assert result.exit_code == 1
-    assert (contract["name"], contract["bump"], contract["old_version"]) == ("digest", "major", "1.0.0")
+    assert (contract["name"], contract["bump"], contract["old_version"]) == (
+        "digest",
+        "major",
+        "1.0.0",
+    )
     assert diff("HEAD:skills/digest", "HEAD:skills/digest").exit_code == 0
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("spec", ["nowhere.json", "--output=x", "no-such-revision:skills", ":", "HEAD; ls"])
-def test_what_is_neither_path_nor_revision_is_a_usage_error(work: Path, spec: str) -> None:
+@pytest.mark.parametrize(
+    "spec", ["nowhere.json", "--output=x", "no-such-revision:skills", ":", "HEAD; ls"]
+)
+def test_what_is_neither_path_nor_revision_is_a_usage_error(
+    work: Path, spec: str
+) -> None:
     """Exit 2, and nothing of it reaches git as an option."""
     result = diff("--", spec, "new.json")
 
@@ -169,8 +211,12 @@ def test_validate_tries_the_migrations(work: Path) -> None:
     migration = {"from": "1.x", "to": "2.0.0", "accepts": V1["input"], "steps": []}
     directory = work / "news"
     directory.mkdir()
-    (directory / "SKILL.md").write_text("---\nname: news\ndescription: News.\n---\nBody.\n", encoding="utf-8")
-    (directory / "contract.json").write_text(json.dumps({**V2, "migrations": [migration]}), encoding="utf-8")
+    (directory / "SKILL.md").write_text(
+        "---\nname: news\ndescription: News.\n---\nBody.\n", encoding="utf-8"
+    )
+    (directory / "contract.json").write_text(
+        json.dumps({**V2, "migrations": [migration]}), encoding="utf-8"
+    )
 
     result = CliRunner().invoke(group, ["validate", "news", "--json"])
 
@@ -178,14 +224,20 @@ def test_validate_tries_the_migrations(work: Path) -> None:
     assert "migration-fails" in [finding["rule"] for finding in findings]
 
 
-def test_a_counterexample_by_the_practical_reading_alone_is_called_what_it_is(tmp_path: Path) -> None:
+def test_a_counterexample_by_the_practical_reading_alone_is_called_what_it_is(
+    tmp_path: Path,
+) -> None:
     """An open schema still admits the removed parameter, so its calls are not said to be refused."""
     members = {"a": {"type": "string"}, "b": {"type": "string"}}
     for name, kept in (("old", "ab"), ("new", "b")):
         schema = {"type": "object", "properties": {key: members[key] for key in kept}}
-        (tmp_path / f"{name}.json").write_text(json.dumps({"version": "1.0.0", "input": schema}))
+        (tmp_path / f"{name}.json").write_text(
+            json.dumps({"version": "1.0.0", "input": schema})
+        )
 
-    result = CliRunner().invoke(group, ["diff", str(tmp_path / "old.json"), str(tmp_path / "new.json")])
+    result = CliRunner().invoke(
+        group, ["diff", str(tmp_path / "old.json"), str(tmp_path / "new.json")]
+    )
 
     assert 'accepted before, not declared now: {"a": "a"}' in result.output
     assert "refused now" not in result.output

@@ -12,7 +12,10 @@ from skillruntime import __version__
 from skillruntime.cli import group
 from tests.skill_files import write_skill_files
 
-CONTRACT = {"run": {"script": "scripts/run.py"}, "requires": {"packages": ["no-such-package>=2"]}}
+CONTRACT = {
+    "run": {"script": "scripts/run.py"},
+    "requires": {"packages": ["no-such-package>=2"]},
+}
 
 
 @pytest.mark.processes
@@ -33,4 +36,6 @@ def test_what_is_there_and_what_is_missing_is_said(tmp_path: Path) -> None:
     assert [each["message"] for each in found["unavailable"]["sample"]] == [
         "the Python package no-such-package is not installed"
     ]
-    assert "sample: the Python package no-such-package is not installed. " in drawn.stdout
+    assert (
+        "sample: the Python package no-such-package is not installed. " in drawn.stdout
+    )

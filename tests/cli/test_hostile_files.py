@@ -12,9 +12,16 @@ from click.testing import CliRunner
 
 from skillruntime.cli import group
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and FIFOs of Unix")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="links and FIFOs of Unix"
+)
 
-DESCRIPTOR = {"id": "com.example.SECRET", "name": "SECRET", "version": "1.0.0", "description": "SECRET"}
+DESCRIPTOR = {
+    "id": "com.example.SECRET",
+    "name": "SECRET",
+    "version": "1.0.0",
+    "description": "SECRET",
+}
 
 
 @pytest.fixture
@@ -22,7 +29,9 @@ def skill(tmp_path: Path) -> Path:
     """A skill with one script and no contract."""
     directory = tmp_path / "skills" / "pdf"
     (directory / "scripts").mkdir(parents=True)
-    (directory / "SKILL.md").write_text("---\nname: pdf\ndescription: Reads. Use when reading.\n---\nDo it.\n")
+    (directory / "SKILL.md").write_text(
+        "---\nname: pdf\ndescription: Reads. Use when reading.\n---\nDo it.\n"
+    )
     script = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--n', type=int)\np.parse_args()\n"
     (directory / "scripts" / "run.py").write_text(script)
     outside = tmp_path / "outside"
@@ -39,8 +48,13 @@ def run(skill: Path, *command: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "directory", "huge", "deep"])
-@pytest.mark.parametrize("command", [["show", "pdf"], ["call", "pdf", "{}", "--yes"], ["list"], ["schema", "pdf"]])
-def test_a_descriptor_is_read_as_every_file(skill: Path, tmp_path: Path, kind: str, command: list[str]) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [["show", "pdf"], ["call", "pdf", "{}", "--yes"], ["list"], ["schema", "pdf"]],
+)
+def test_a_descriptor_is_read_as_every_file(
+    skill: Path, tmp_path: Path, kind: str, command: list[str]
+) -> None:
     """No link is followed, no pipe waited for, nothing large read; the command ends."""
     file = skill / "descriptor.json"
     (skill / "scripts" / "run.py").unlink()
@@ -77,19 +91,29 @@ def test_validate_lists_no_directory_outside(skill: Path, tmp_path: Path) -> Non
     (skill / "scripts").rmdir()
     (skill / "scripts").symlink_to(tmp_path / "outside", target_is_directory=True)
     (skill / "contracts").symlink_to(tmp_path / "outside", target_is_directory=True)
-    (skill / "contract.json").write_text('{"version": "1.0.0", "input": {}, "run": {"script": "scripts/gone.py"}}')
+    (skill / "contract.json").write_text(
+        '{"version": "1.0.0", "input": {}, "run": {"script": "scripts/gone.py"}}'
+    )
 
     assert "SECRET" not in run(skill, "validate", str(skill))
 
 
-@pytest.mark.parametrize("script", ["scripts/run.py\0.sh", "x" * 5000, "a/" * 5000, "loop/x", "\ud800"])
-def test_a_script_with_an_impossible_path_is_a_finding(skill: Path, script: str) -> None:
+@pytest.mark.parametrize(
+    "script", ["scripts/run.py\0.sh", "x" * 5000, "a/" * 5000, "loop/x", "\ud800"]
+)
+def test_a_script_with_an_impossible_path_is_a_finding(
+    skill: Path, script: str
+) -> None:
     """One such contract ended `validate` for every skill."""
     (skill / "loop").symlink_to("loop")
-    (skill / "contract.json").write_text(json.dumps({"version": "1.0.0", "input": {}, "run": {"script": script}}))
+    (skill / "contract.json").write_text(
+        json.dumps({"version": "1.0.0", "input": {}, "run": {"script": script}})
+    )
     beside = skill.parent / "beside"
     beside.mkdir()
-    (beside / "SKILL.md").write_text("---\nname: other\ndescription: Reads. Use when reading.\n---\nDo it.\n")
+    (beside / "SKILL.md").write_text(
+        "---\nname: other\ndescription: Reads. Use when reading.\n---\nDo it.\n"
+    )
 
     output = run(skill, "validate", str(skill.parent))
 
@@ -97,7 +121,9 @@ def test_a_script_with_an_impossible_path_is_a_finding(skill: Path, script: str)
     assert "beside/SKILL.md" in output
 
 
-def test_a_link_into_an_unreadable_directory_is_a_finding(skill: Path, tmp_path: Path) -> None:
+def test_a_link_into_an_unreadable_directory_is_a_finding(
+    skill: Path, tmp_path: Path
+) -> None:
     """Whoever runs `validate` may read less than its author; nothing behind a link is looked at."""
     closed = tmp_path / "closed"
     closed.mkdir()
@@ -111,7 +137,9 @@ def test_a_link_into_an_unreadable_directory_is_a_finding(skill: Path, tmp_path:
     finally:
         closed.chmod(0o700)
 
-    assert "SKILL.md:5:5: advice: the link does not resolve: references/notes.md" in output
+    assert (
+        "SKILL.md:5:5: advice: the link does not resolve: references/notes.md" in output
+    )
 
 
 def test_an_unreadable_directory_of_a_skill_is_a_finding(skill: Path) -> None:

@@ -17,13 +17,17 @@ def make_skill(root: Path, *, script: str | None = SCRIPT, head: str = "") -> Pa
     """Write a skill and return its directory."""
     directory = root / "counter"
     (directory / "scripts").mkdir(parents=True)
-    (directory / "SKILL.md").write_text(f"---\nname: counter\ndescription: Counts words\n{head}---\nBody\n")
+    (directory / "SKILL.md").write_text(
+        f"---\nname: counter\ndescription: Counts words\n{head}---\nBody\n"
+    )
     if script is not None:
         (directory / "scripts" / "count.py").write_text(script)
     return directory
 
 
-def test_the_contract_that_is_written_is_the_one_that_is_read_back(tmp_path: Path) -> None:
+def test_the_contract_that_is_written_is_the_one_that_is_read_back(
+    tmp_path: Path,
+) -> None:
     """After ``init`` the skill has a contract of its own, with the script it runs."""
     directory = make_skill(tmp_path)
 
@@ -47,7 +51,10 @@ def test_what_is_there_is_not_replaced_unasked(tmp_path: Path) -> None:
 
     assert refused.exit_code == 1
     assert forced.exit_code == 0
-    assert json.loads((directory / "contract.json").read_text())["run"]["script"] == "scripts/count.py"
+    assert (
+        json.loads((directory / "contract.json").read_text())["run"]["script"]
+        == "scripts/count.py"
+    )
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
@@ -60,7 +67,9 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert not (directory / "contract.json").exists()
 
 
-def test_a_skill_that_says_nothing_of_what_it_takes_gets_no_file(tmp_path: Path) -> None:
+def test_a_skill_that_says_nothing_of_what_it_takes_gets_no_file(
+    tmp_path: Path,
+) -> None:
     """Nothing is invented."""
     directory = make_skill(tmp_path, script=None)
 

@@ -25,28 +25,42 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def lock(*arguments: str) -> Result:
-    return CliRunner().invoke(group, ["lock", "--skills", "skills", *arguments], env={"COLUMNS": "200"})
+    return CliRunner().invoke(
+        group, ["lock", "--skills", "skills", *arguments], env={"COLUMNS": "200"}
+    )
 
 
 def test_changed_missing_and_new_skills_are_reported(work: Path) -> None:
     """Exit 1, with one finding for each skill that differs."""
     lock()
     (work / "skills" / "one" / "SKILL.md").write_text(
-        "---\nname: one\ndescription: Other.\nmetadata:\n  version: 1.1.0\n---\n", encoding="utf-8"
+        "---\nname: one\ndescription: Other.\nmetadata:\n  version: 1.1.0\n---\n",
+        encoding="utf-8",
     )
     (work / "skills" / "two" / "SKILL.md").unlink()
     (work / "skills" / "three").mkdir()
-    (work / "skills" / "three" / "SKILL.md").write_text("---\nname: three\ndescription: C.\n---\n", encoding="utf-8")
+    (work / "skills" / "three" / "SKILL.md").write_text(
+        "---\nname: three\ndescription: C.\n---\n", encoding="utf-8"
+    )
 
     result = lock("--check", "--json")
 
     document = json.loads(result.stdout)
     assert result.exit_code == 1
-    assert [finding["rule"] for finding in document["diagnostics"]] == ["lock-changed", "lock-unlocked", "lock-missing"]
-    assert document["diagnostics"][0]["message"] == "one changed: its files differ from the lockfile"
+    assert [finding["rule"] for finding in document["diagnostics"]] == [
+        "lock-changed",
+        "lock-unlocked",
+        "lock-missing",
+    ]
+    assert (
+        document["diagnostics"][0]["message"]
+        == "one changed: its files differ from the lockfile"
+    )
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 9, "skills": {}}', "\ud800"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"version": 9, "skills": {}}', "\ud800"]
+)
 def test_a_damaged_lockfile_is_reported(work: Path, text: str) -> None:
     """Never a traceback, and never a silent pass."""
     (work / "skills-lock.json").write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -57,12 +71,17 @@ def test_a_damaged_lockfile_is_reported(work: Path, text: str) -> None:
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"version": 2, "skills": {}}', '{"name": "package", "version": "1"}'])
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "{", '{"version": 2, "skills": {}}', '{"name": "package", "version": "1"}'],
+)
 def test_a_file_of_another_form_is_not_overwritten(work: Path, text: str) -> None:
     """It may be another tool's, or of a later release."""
     (work / "skills-lock.json").write_text(text, encoding="utf-8")
 
-    result = CliRunner().invoke(group, ["lock", "--skills", "skills"], env={"COLUMNS": "200"})
+    result = CliRunner().invoke(
+        group, ["lock", "--skills", "skills"], env={"COLUMNS": "200"}
+    )
 
     assert result.exit_code == 1
     assert "it is not overwritten" in result.output
@@ -113,7 +132,9 @@ def test_a_link_in_a_skill_is_named(work: Path) -> None:
     """`npx skills` has no form for it, so that it cannot be locked."""
     (work / "skills" / "one" / "notes").symlink_to(work / "skills" / "two")
 
-    result = CliRunner().invoke(group, ["lock", "--skills", "skills"], env={"COLUMNS": "200"})
+    result = CliRunner().invoke(
+        group, ["lock", "--skills", "skills"], env={"COLUMNS": "200"}
+    )
 
     assert result.exit_code == 1
     assert "skills/one/notes is a symbolic link" in result.stderr
@@ -122,11 +143,21 @@ def test_a_link_in_a_skill_is_named(work: Path) -> None:
 def test_a_lockfile_that_is_named_is_used(tmp_path: Path) -> None:
     """Without ``--frozen`` the skills would look verified without being so."""
     (tmp_path / "skills" / "one").mkdir(parents=True)
-    (tmp_path / "skills" / "one" / "SKILL.md").write_text("---\nname: one\ndescription: Does it.\n---\nBody.\n")
+    (tmp_path / "skills" / "one" / "SKILL.md").write_text(
+        "---\nname: one\ndescription: Does it.\n---\nBody.\n"
+    )
     (tmp_path / "skills-lock.json").write_text('{"version": 1, "skills": {}}')
 
     result = CliRunner().invoke(
-        group, ["list", "-s", str(tmp_path / "skills"), "--lockfile", str(tmp_path / "skills-lock.json"), "--json"]
+        group,
+        [
+            "list",
+            "-s",
+            str(tmp_path / "skills"),
+            "--lockfile",
+            str(tmp_path / "skills-lock.json"),
+            "--json",
+        ],
     )
 
     assert json.loads(result.stdout)["skills"] == []
@@ -137,8 +168,13 @@ def test_nothing_is_not_locked(work: Path) -> None:
     assert lock("--file", "a[red]x.json").output == "Locked 2 skills in a[red]x.json\n"
     (work / "empty").mkdir()
 
-    result = CliRunner().invoke(group, ["lock", "--skills", "empty", "--file", "a[red]x.json"])
+    result = CliRunner().invoke(
+        group, ["lock", "--skills", "empty", "--file", "a[red]x.json"]
+    )
 
     assert result.exit_code == 2
     assert "No skills found in empty" in result.output
-    assert set(json.loads((work / "a[red]x.json").read_text())["skills"]) == {"one", "two"}
+    assert set(json.loads((work / "a[red]x.json").read_text())["skills"]) == {
+        "one",
+        "two",
+    }

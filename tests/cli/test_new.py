@@ -31,14 +31,30 @@ def test_a_new_skill_passes_validate_and_its_own_test(
 
     new("line-count", "--kind", kind)
     document = json.loads(new("word-count", "--kind", kind, "--json").stdout)
-    validated = json.loads(CliRunner().invoke(group, ["validate", "word-count", "--json"]).stdout)
+    validated = json.loads(
+        CliRunner().invoke(group, ["validate", "word-count", "--json"]).stdout
+    )
     tested = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "."],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-c",
+            os.devnull,
+            ".",
+        ],
         capture_output=True,
         text=True,
         check=False,
         # The plugins of this environment take two seconds to import.
-        env={**os.environ, "PYTHONPATH": PROJECT, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": PROJECT,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
     )
 
     assert "SKILL.md" in document["files"]
@@ -50,7 +66,11 @@ def test_a_new_skill_passes_validate_and_its_own_test(
 @pytest.mark.parametrize("kind", ["script", "function", "instructions"])
 def test_the_next_commands_work(kind: str, tmp_path: Path) -> None:
     """Each can be pasted as it is printed."""
-    document = json.loads(new("word-count", "--kind", kind, "--in", str(tmp_path / "my skills"), "--json").stdout)
+    document = json.loads(
+        new(
+            "word-count", "--kind", kind, "--in", str(tmp_path / "my skills"), "--json"
+        ).stdout
+    )
 
     commands = [shlex.split(line) for line in document["next"]]
     assert commands[1][:3] == ["python", "-m", "pytest"]
@@ -63,13 +83,30 @@ def test_a_new_script_is_called_with_a_contract(tmp_path: Path) -> None:
     """The printed call counts two words."""
     new("word-count", "--in", str(tmp_path))
 
-    arguments = ["call", "word-count", "text=hello world", "--skills", str(tmp_path), "--trust", "--json"]
-    assert json.loads(CliRunner().invoke(group, arguments).stdout)["data"] == {"words": 2}
+    arguments = [
+        "call",
+        "word-count",
+        "text=hello world",
+        "--skills",
+        str(tmp_path),
+        "--trust",
+        "--json",
+    ]
+    assert json.loads(CliRunner().invoke(group, arguments).stdout)["data"] == {
+        "words": 2
+    }
 
 
 @pytest.mark.parametrize(
     ("name", "proposed"),
-    [("My Skill", "my-skill"), ("a--b", "a-b"), ("-a", "a"), ("über", "ber"), ("..", "my-skill"), ("x" * 65, "x" * 64)],
+    [
+        ("My Skill", "my-skill"),
+        ("a--b", "a-b"),
+        ("-a", "a"),
+        ("über", "ber"),
+        ("..", "my-skill"),
+        ("x" * 65, "x" * 64),
+    ],
 )
 def test_a_name_that_the_format_forbids_is_refused_with_one_that_it_allows(
     name: str, proposed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -97,13 +134,17 @@ def test_an_existing_directory_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "word-count" / "SKILL.md").read_text() == "mine"
 
 
-def test_the_next_command_installs_pytest_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_command_installs_pytest_where_it_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A fresh environment has no pytest, so ``python -m pytest`` alone would fail."""
     monkeypatch.setattr("skillruntime.cli.new.find_spec", lambda name: None)
 
     document = json.loads(new("word-count", "--in", str(tmp_path), "--json").stdout)
 
-    assert document["next"][1].startswith("python -m pip install pytest && python -m pytest ")
+    assert document["next"][1].startswith(
+        "python -m pip install pytest && python -m pytest "
+    )
 
 
 def test_a_directory_of_skills_that_is_the_current_one_is_named(
@@ -114,7 +155,9 @@ def test_a_directory_of_skills_that_is_the_current_one_is_named(
     monkeypatch.chdir(tmp_path)
 
     result = CliRunner().invoke(
-        group, ["call", "word-count", "text=one"], env={"HOME": str(tmp_path), "COLUMNS": "200"}
+        group,
+        ["call", "word-count", "text=one"],
+        env={"HOME": str(tmp_path), "COLUMNS": "200"},
     )
 
     assert "This directory has skills: use --skills ." in result.output

@@ -31,16 +31,24 @@ def skills(tmp_path: Path) -> Path:
     for directory in (plain, evil):
         (directory / "scripts").mkdir(parents=True)
     (plain / "SKILL.md").write_text(
-        "---\nname: zaehlen\ndescription: Zählt Wörter. Use when words matter.\n---\nRufe es auf.\n", encoding="utf-8"
+        "---\nname: zaehlen\ndescription: Zählt Wörter. Use when words matter.\n---\nRufe es auf.\n",
+        encoding="utf-8",
     )
     quoted = json.dumps(f"Counts words. {EVIL}")
-    (evil / "SKILL.md").write_text(f"---\nname: evil\ndescription: {quoted}\n---\n# {EVIL}\n\n{EVIL}\n", "utf-8")
-    (evil / "scripts" / "count.py").write_text("import json\nprint(json.dumps({'words': '\\x9b31m'}))\n", "utf-8")
+    (evil / "SKILL.md").write_text(
+        f"---\nname: evil\ndescription: {quoted}\n---\n# {EVIL}\n\n{EVIL}\n", "utf-8"
+    )
+    (evil / "scripts" / "count.py").write_text(
+        "import json\nprint(json.dumps({'words': '\\x9b31m'}))\n", "utf-8"
+    )
     contract = {
         "version": "1.0.0",
         "description": EVIL,
         "run": {"script": "scripts/count.py"},
-        "input": {"type": "object", "properties": {"text": {"type": "string", "description": EVIL}}},
+        "input": {
+            "type": "object",
+            "properties": {"text": {"type": "string", "description": EVIL}},
+        },
     }
     (evil / "contract.json").write_text(json.dumps(contract), encoding="utf-8")
     (evil / f"notes{chr(27)}[31m.md").write_text("x", encoding="utf-8")
@@ -58,8 +66,13 @@ def skills(tmp_path: Path) -> Path:
         ["show", "evil", "--body"],
         ["show", "evil", "--json"],
         pytest.param(["call", "evil", "--trust"], marks=pytest.mark.processes),
-        pytest.param(["call", "evil", "--trust", "--json"], marks=pytest.mark.processes),
-        pytest.param(["call", "evil", '{"text": 1, "\\u001b[2J\\u009b": 2}', "--trust"], marks=pytest.mark.processes),
+        pytest.param(
+            ["call", "evil", "--trust", "--json"], marks=pytest.mark.processes
+        ),
+        pytest.param(
+            ["call", "evil", '{"text": 1, "\\u001b[2J\\u009b": 2}', "--trust"],
+            marks=pytest.mark.processes,
+        ),
         ["init", "evil", "--dry-run", "--force"],
         ["lock"],
     ],
@@ -79,7 +92,13 @@ def test_no_control_sequence_of_a_skill_reaches_a_terminal(
 
 
 @pytest.mark.parametrize(
-    "command", [["validate"], ["tokens"], ["tokens", "--advise", "--all"], ["validate", "--github"]]
+    "command",
+    [
+        ["validate"],
+        ["tokens"],
+        ["tokens", "--advise", "--all"],
+        ["validate", "--github"],
+    ],
 )
 def test_commands_on_a_path_send_none_either(skills: Path, command: list[str]) -> None:
     """The commands that take a directory instead of --skills."""
@@ -89,7 +108,9 @@ def test_commands_on_a_path_send_none_either(skills: Path, command: list[str]) -
         assert sequence not in received
 
 
-@pytest.mark.parametrize("command", [["list"], ["show", "zaehlen"], ["search", "zaehlen"], ["prompt"]])
+@pytest.mark.parametrize(
+    "command", [["list"], ["show", "zaehlen"], ["search", "zaehlen"], ["prompt"]]
+)
 def test_commands_work_under_an_ascii_locale(skills: Path, command: list[str]) -> None:
     """Text is written in UTF-8 or with escapes, and JSON in ASCII, so that every reader gets JSON."""
     drawn = run_command(*command, "--skills", str(skills), charset="ascii")
@@ -105,23 +126,39 @@ def test_commands_work_under_an_ascii_locale(skills: Path, command: list[str]) -
 def test_a_process_works_under_an_ascii_locale(skills: Path) -> None:
     """Which decides how Python makes its streams."""
     environment = {
-        **{key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG"))},
+        **{
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("LC_", "LANG"))
+        },
         "LC_ALL": "POSIX",
         "PYTHONCOERCECLOCALE": "0",
         "PYTHONUTF8": "0",
         "PYTHONIOENCODING": "",
         "PYTHONPATH": str(Path(__file__).parents[2]),
     }
-    arguments = [sys.executable, "-m", "skillruntime", "list", "--skills", str(skills), "--json"]
+    arguments = [
+        sys.executable,
+        "-m",
+        "skillruntime",
+        "list",
+        "--skills",
+        str(skills),
+        "--json",
+    ]
 
     data = subprocess.run(arguments, capture_output=True, check=True, env=environment)
 
-    assert "Zählt" in json.dumps(json.loads(data.stdout.decode("ascii")), ensure_ascii=False)
+    assert "Zählt" in json.dumps(
+        json.loads(data.stdout.decode("ascii")), ensure_ascii=False
+    )
 
 
 def test_prompt_prints_what_a_model_reads(skills: Path) -> None:
     """Only the catalog's own text is on stdout; its tokens on stderr."""
-    result = CliRunner().invoke(group, ["prompt", "--skills", str(skills), "--style", "xml"])
+    result = CliRunner().invoke(
+        group, ["prompt", "--skills", str(skills), "--style", "xml"]
+    )
 
     assert result.stdout == discover(skills).to_prompt("xml") + "\n"
     assert "2 skills" in result.stderr
@@ -135,17 +172,27 @@ def test_the_default_budget_of_prompt_is_that_of_agents() -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_every_style_of_the_command_line_is_one_of_the_catalog(skills: Path, style: str) -> None:
+def test_every_style_of_the_command_line_is_one_of_the_catalog(
+    skills: Path, style: str
+) -> None:
     """And a style that does not exist is wrong usage, for each command that takes one."""
     for command in (["prompt", "--skills", str(skills)], ["tokens", str(skills)]):
         assert CliRunner().invoke(group, [*command, "--style", style]).exit_code == 0
         assert CliRunner().invoke(group, [*command, "--style", "nope"]).exit_code == 2
 
 
-def test_search_finds_a_name_in_a_catalog_of_two_and_shows_no_hit_of_score_0(skills: Path) -> None:
+def test_search_finds_a_name_in_a_catalog_of_two_and_shows_no_hit_of_score_0(
+    skills: Path,
+) -> None:
     """BM25 gives a word of one in two skills next to no weight; the hit is the best all the same."""
-    hits = json.loads(CliRunner().invoke(group, ["search", "evil", "--skills", str(skills), "--json"]).stdout)["skills"]
-    drawn = CliRunner().invoke(group, ["search", "evil", "--skills", str(skills)], env={"FORCE_COLOR": "1"})
+    hits = json.loads(
+        CliRunner()
+        .invoke(group, ["search", "evil", "--skills", str(skills), "--json"])
+        .stdout
+    )["skills"]
+    drawn = CliRunner().invoke(
+        group, ["search", "evil", "--skills", str(skills)], env={"FORCE_COLOR": "1"}
+    )
 
     assert [hit["name"] for hit in hits] == ["evil"]
     assert hits[0]["score"] > 0
@@ -200,9 +247,12 @@ def test_wrong_usage_is_an_envelope_for_a_program(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"), [(["schema", "contract", "--json"], 0), (["show", "--help", "--json"], 0)]
+    ("arguments", "code"),
+    [(["schema", "contract", "--json"], 0), (["show", "--help", "--json"], 0)],
 )
-def test_a_command_for_a_program_exits_as_usual(arguments: list[str], code: int) -> None:
+def test_a_command_for_a_program_exits_as_usual(
+    arguments: list[str], code: int
+) -> None:
     """The exit codes are those without ``--json``."""
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
@@ -211,7 +261,9 @@ def test_a_command_for_a_program_exits_as_usual(arguments: list[str], code: int)
 
 
 @pytest.mark.processes
-@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="the system has no /dev/full")
+@pytest.mark.skipif(
+    not Path("/dev/full").is_char_device(), reason="the system has no /dev/full"
+)
 @pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["--help"]])
 def test_a_full_disk_is_named_as_the_reason(skills: Path, command: list[str]) -> None:
     """Output that cannot be written is a failure, and the message says why."""
@@ -223,7 +275,10 @@ def test_a_full_disk_is_named_as_the_reason(skills: Path, command: list[str]) ->
             stderr=subprocess.PIPE,
             text=True,
         )
-    assert (done.returncode, done.stderr) == (1, "The output cannot be written: No space left on device\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "The output cannot be written: No space left on device\n",
+    )
 
 
 @pytest.mark.processes
@@ -233,15 +288,23 @@ def test_a_command_works_with_a_closed_stream(skills: Path, closed: str) -> None
     """A shell may close stdout or stderr; the command still does its work and exits as usual."""
     line = f'exec "{sys.executable}" -m skillruntime list -s "{skills}" {closed}'
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
-    assert (done.returncode, "Traceback" in done.stderr, "rror" in done.stderr) == (0, False, False)
+    assert (done.returncode, "Traceback" in done.stderr, "rror" in done.stderr) == (
+        0,
+        False,
+        False,
+    )
 
 
-def test_github_annotations_are_escaped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_github_annotations_are_escaped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """As its workflow commands ask: per cent, line ends, and in fields colons and commas."""
     monkeypatch.chdir(tmp_path)
     path = f"{tmp_path}/pdf é/SKILL.md"
     found = [
-        Diagnostic("name-form", Severity.ERROR, path, "100% wrong:\nname", 2, 7, "write 'pdf'"),
+        Diagnostic(
+            "name-form", Severity.ERROR, path, "100% wrong:\nname", 2, 7, "write 'pdf'"
+        ),
         Diagnostic("description-when", Severity.ADVICE, "/a,b:c", "no when"),
     ]
 
@@ -253,7 +316,9 @@ def test_github_annotations_are_escaped(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_json_for_a_program_has_no_colours_on_a_terminal_either(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_terminal: bool
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_terminal: bool,
 ) -> None:
     """A program may read a command through a pseudo-terminal."""
     monkeypatch.setenv("TERM", "xterm-256color")

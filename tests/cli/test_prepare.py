@@ -30,12 +30,19 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
     skill = tmp_path / "skills" / "needy"
     (skill / "scripts").mkdir(parents=True)
-    (skill / "SKILL.md").write_text("---\nname: needy\ndescription: Needs. Use when needed.\n---\nDo.\n")
+    (skill / "SKILL.md").write_text(
+        "---\nname: needy\ndescription: Needs. Use when needed.\n---\nDo.\n"
+    )
     (skill / "contract.json").write_text(json.dumps(CONTRACT))
     (skill / "scripts" / "run.py").write_text(SOURCE)
 
     def run_command(*arguments: str, text: str | None = None) -> Result:
-        return CliRunner().invoke(group, [*arguments, "--skills", "skills"], input=text, env={"COLUMNS": "200"})
+        return CliRunner().invoke(
+            group,
+            [*arguments, "--skills", "skills"],
+            input=text,
+            env={"COLUMNS": "200"},
+        )
 
     return run_command
 
@@ -47,9 +54,16 @@ def test_show_says_what_a_skill_asks_for_and_what_is_missing(run: Run) -> None:
 
     assert "asks for network: api.example.com" in shown
     assert "not ready: the environment variable THE_TOKEN is not set" in shown
-    assert "not ready: it needs no-such-package>=2, which is not installed, and has no lock" in shown
+    assert (
+        "not ready: it needs no-such-package>=2, which is not installed, and has no lock"
+        in shown
+    )
     assert "uv lock --script scripts/run.py" in shown
-    assert [each["kind"] for each in document["missing"]["needy"]] == ["environment", "package", "grant"]
+    assert [each["kind"] for each in document["missing"]["needy"]] == [
+        "environment",
+        "package",
+        "grant",
+    ]
 
 
 def test_prepare_without_a_lock_names_the_command(run: Run) -> None:
@@ -61,7 +75,9 @@ def test_prepare_without_a_lock_names_the_command(run: Run) -> None:
     assert "uv lock --script scripts/run.py" in result.stderr
 
 
-def test_prepare_of_a_skill_without_packages_does_nothing(run: Run, tmp_path: Path) -> None:
+def test_prepare_of_a_skill_without_packages_does_nothing(
+    run: Run, tmp_path: Path
+) -> None:
     """And says so."""
     (tmp_path / "skills" / "needy" / "scripts" / "run.py").write_text("print(1)")
 
@@ -72,7 +88,9 @@ def test_prepare_of_a_skill_without_packages_does_nothing(run: Run, tmp_path: Pa
 
 @pytest.mark.processes
 @pytest.mark.usefixtures("some_sandbox")
-def test_call_grants_what_its_options_name(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_grants_what_its_options_name(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the options the call is refused, and the error names them."""
     monkeypatch.setenv("THE_TOKEN", "canary-5")
     source = "import json, os; print(json.dumps('THE_TOKEN' in os.environ))"
@@ -82,5 +100,7 @@ def test_call_grants_what_its_options_name(run: Run, tmp_path: Path, monkeypatch
     granted = run("call", "needy", "--yes", "--network", "--env", "THE_TOKEN", "{}")
 
     assert refused.exit_code == 1
-    assert "Add --env NAME, --network or --write DIRECTORY to grant it" in refused.stderr
+    assert (
+        "Add --env NAME, --network or --write DIRECTORY to grant it" in refused.stderr
+    )
     assert granted.stdout.strip() == "true", granted.stderr

@@ -51,7 +51,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (skills / "echo" / "contract.json").write_text(json.dumps(CONTRACT))
     options = ["serve", "-s", str(skills), "--trust", "--memory", "--port", "0"]
     server = subprocess.Popen(
-        [sys.executable, "-m", "skillruntime", *options], stderr=subprocess.PIPE, text=True, cwd=skills
+        [sys.executable, "-m", "skillruntime", *options],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=skills,
     )
     assert server.stderr is not None
     url = next(line.split()[-1] for line in server.stderr if line.startswith("serving"))
@@ -94,11 +97,16 @@ def test_a_descriptor_file_is_a_name_too(address: str, tmp_path: Path) -> None:
     descriptor = json.loads(run("show", address, "--json").stdout)["descriptor"]
     skill = tmp_path / "skills" / "echo"
     skill.mkdir(parents=True)
-    (skill / "SKILL.md").write_text("---\nname: echo\ndescription: Repeats a text. Use when.\n---\nCall it.\n")
+    (skill / "SKILL.md").write_text(
+        "---\nname: echo\ndescription: Repeats a text. Use when.\n---\nCall it.\n"
+    )
     (skill / "descriptor.json").write_text(json.dumps(descriptor))
     file, skills = str(skill / "descriptor.json"), str(skill.parent)
 
-    for name, options, approval in ((file, [], []), ("echo", ["--skills", skills], ["--trust"])):
+    for name, options, approval in (
+        (file, [], []),
+        ("echo", ["--skills", skills], ["--trust"]),
+    ):
         assert "text *" in run("show", name, *options).stdout
         called = run("call", name, "text=hello", "--json", *options, *approval)
         assert json.loads(called.stdout)["data"] == {"said": "hello"}
@@ -122,8 +130,13 @@ def test_an_unreachable_server_is_worth_trying_again(closed_address: str) -> Non
     assert "secret" not in shown.stderr
 
 
-@pytest.mark.parametrize(("text", "words"), [(None, "No such file"), ("{", "not valid JSON"), ("{}", "INVALID_SKILL")])
-def test_a_file_that_is_not_a_descriptor_says_so(tmp_path: Path, text: str | None, words: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [(None, "No such file"), ("{", "not valid JSON"), ("{}", "INVALID_SKILL")],
+)
+def test_a_file_that_is_not_a_descriptor_says_so(
+    tmp_path: Path, text: str | None, words: str
+) -> None:
     """The file is named, and what is wrong with it."""
     file = tmp_path / "descriptor.json"
     if text is not None:
@@ -149,12 +162,20 @@ def test_a_url_without_a_host_is_wrong_usage(url: str) -> None:
     result = run("show", url)
 
     assert result.exit_code == 2
-    assert "That URL names no host. Give the address of a skill's descriptor" in result.stderr
+    assert (
+        "That URL names no host. Give the address of a skill's descriptor"
+        in result.stderr
+    )
     assert "password" not in result.stderr
 
 
-@pytest.mark.parametrize(("path", "says"), [("", "does not hold a descriptor"), ("/skills/nope", "does not exist")])
-def test_another_address_of_the_server_names_the_one_to_give(address: str, path: str, says: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [("", "does not hold a descriptor"), ("/skills/nope", "does not exist")],
+)
+def test_another_address_of_the_server_names_the_one_to_give(
+    address: str, path: str, says: str
+) -> None:
     """The server's own address, and a skill that it does not have."""
     server = address.removesuffix("/skills/echo")
 

@@ -17,7 +17,10 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with a valid skill and one whose description needs quotes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name, description in (("one", "Counts words. Use when asked."), ("two", "Draws: lines. Use when asked.")):
+    for name, description in (
+        ("one", "Counts words. Use when asked."),
+        ("two", "Draws: lines. Use when asked."),
+    ):
         (tmp_path / "own" / name).mkdir(parents=True)
         text = f"---\nname: {name}\ndescription: {description}\n---\nBody.\n"
         (tmp_path / "own" / name / "SKILL.md").write_text(text, encoding="utf-8")
@@ -60,11 +63,22 @@ def test_only_one_form_is_printed(work: Path) -> None:
 def test_diff_reports_what_needs_a_higher_version(work: Path) -> None:
     """An error for each change that the version does not cover; a note where it does."""
     (work / "old.json").write_text(
-        json.dumps({"version": "1.0.0", "input": {"type": "object", "properties": {"a": {"type": "string"}}}})
+        json.dumps(
+            {
+                "version": "1.0.0",
+                "input": {"type": "object", "properties": {"a": {"type": "string"}}},
+            }
+        )
     )
-    changed = {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}}
+    changed = {
+        "type": "object",
+        "required": ["a"],
+        "properties": {"a": {"type": "string"}},
+    }
     for version, level, code in (("1.0.1", "error", 1), ("2.0.0", "note", 0)):
-        (work / "new.json").write_text(json.dumps({"version": version, "input": changed}))
+        (work / "new.json").write_text(
+            json.dumps({"version": version, "input": changed})
+        )
 
         result = run("diff", "old.json", "new.json", "--sarif")
 
@@ -75,16 +89,34 @@ def test_diff_reports_what_needs_a_higher_version(work: Path) -> None:
 def test_diff_of_directories_names_the_skill_and_its_file(work: Path) -> None:
     """A host of code shows a finding beside a file, and one line of it must do without the rest."""
     for side, required in (("old", []), ("new", ["a"])):
-        document = {"version": "1.0.0", "input": {"required": required, "properties": {"a": {"type": "string"}}}}
-        for skill, file in (("plain", "contract.json"), ("several", "contracts/tool.json"), ("y z", "contract.yaml")):
+        document = {
+            "version": "1.0.0",
+            "input": {"required": required, "properties": {"a": {"type": "string"}}},
+        }
+        for skill, file in (
+            ("plain", "contract.json"),
+            ("several", "contracts/tool.json"),
+            ("y z", "contract.yaml"),
+        ):
             (work / side / skill / file).parent.mkdir(parents=True)
             (work / side / skill / file).write_text(json.dumps(document), "utf-8")
 
     found = results(run("diff", "old", "new", "--sarif"))
 
-    places = [each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in found]
-    assert places == ["new/plain/contract.json", "new/several/contracts/tool.json", "new/y%20z/contract.yaml"]
-    assert [each["message"]["text"].partition(":")[0] for each in found] == ["plain", "several/tool", "y z"]
+    places = [
+        each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        for each in found
+    ]
+    assert places == [
+        "new/plain/contract.json",
+        "new/several/contracts/tool.json",
+        "new/y%20z/contract.yaml",
+    ]
+    assert [each["message"]["text"].partition(":")[0] for each in found] == [
+        "plain",
+        "several/tool",
+        "y z",
+    ]
 
 
 def test_lock_and_list_take_a_directory(work: Path) -> None:
@@ -96,7 +128,9 @@ def test_lock_and_list_take_a_directory(work: Path) -> None:
     [changed] = results(run("lock", "--check", "own", "--sarif"))
 
     assert changed["ruleId"] == "lock-changed"
-    assert [line.split("\t")[0] for line in run("list", "./own").stdout.splitlines()] == ["one", "two"]
+    assert [
+        line.split("\t")[0] for line in run("list", "./own").stdout.splitlines()
+    ] == ["one", "two"]
     assert run("list", "own").stdout == ""
     assert run("lock", "--sarif", "own").exit_code == 2
 
@@ -123,10 +157,16 @@ def test_an_error_is_shown_however_many_warnings_its_rule_has(work: Path) -> Non
     """A field that is not known is a warning, one that is known by another name an error."""
     for number, field in enumerate([*["colour"] * 25, "migration"]):
         (work / "own" / f"s{number:02}").mkdir()
-        (work / "own" / f"s{number:02}" / "contract.json").write_text(json.dumps({field: [], "input": {}}), "utf-8")
+        (work / "own" / f"s{number:02}" / "contract.json").write_text(
+            json.dumps({field: [], "input": {}}), "utf-8"
+        )
         text = f"---\nname: s{number:02}\ndescription: Draws lines. Use when asked.\n---\nBody.\n"
         (work / "own" / f"s{number:02}" / "SKILL.md").write_text(text, encoding="utf-8")
 
     annotations = run("validate", "own", "--github").stdout.splitlines()
 
-    assert [line for line in annotations if line.startswith("::error file=own/s25/contract.json")]
+    assert [
+        line
+        for line in annotations
+        if line.startswith("::error file=own/s25/contract.json")
+    ]

@@ -14,9 +14,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.compatibility_pairs import CONTRACT, INPUT, OUTPUT, arr, obj, shut
-from skillruntime.compatibility.comparison import NO_COUNTEREXAMPLE, Bump, Verdict, compare
+from skillruntime.compatibility.comparison import (
+    NO_COUNTEREXAMPLE,
+    Bump,
+    Verdict,
+    compare,
+)
 from skillruntime.compatibility.containment import Containment
-from skillruntime.compatibility.migration_proof import migration_diagnostics, prove_migrations
+from skillruntime.compatibility.migration_proof import (
+    migration_diagnostics,
+    prove_migrations,
+)
 from skillruntime.compatibility.migration_suggestion import suggest_migration
 from skillruntime.compatibility.normal_form import closed, normal_form
 from skillruntime.compatibility.sampling import samples
@@ -25,8 +33,14 @@ from skillruntime.contract.versions import Version
 from skillruntime.errors import InvalidSkillError
 
 ROWS = (
-    [pytest.param({"input": old}, {"input": new}, *rest, id=f"input: {name}") for name, old, new, *rest in INPUT]
-    + [pytest.param({"output": old}, {"output": new}, *rest, id=f"output: {name}") for name, old, new, *rest in OUTPUT]
+    [
+        pytest.param({"input": old}, {"input": new}, *rest, id=f"input: {name}")
+        for name, old, new, *rest in INPUT
+    ]
+    + [
+        pytest.param({"output": old}, {"output": new}, *rest, id=f"output: {name}")
+        for name, old, new, *rest in OUTPUT
+    ]
     + [pytest.param(*rest, id=f"contract: {name}") for name, *rest in CONTRACT]
 )
 S, I = {"type": "string"}, {"type": "integer"}  # noqa: E741 - the types, as in the table
@@ -39,23 +53,35 @@ def inputs(old: Any, new: Any) -> Verdict:
 def admitted(schema: Any, value: Any) -> bool:
     """Return what both engines say, which must be the same."""
     if "date-time" in json.dumps(schema):
-        pytest.importorskip("rfc3339_validator")  # without it the reference takes any date and time
+        pytest.importorskip(
+            "rfc3339_validator"
+        )  # without it the reference takes any date and time
     fast = jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(value)
-    reference = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    reference = jsonschema.Draft202012Validator(
+        schema, format_checker=jsonschema.FormatChecker()
+    )
     assert fast is reference.is_valid(value)
     return bool(fast)
 
 
 @pytest.mark.parametrize(("old", "new", "bump", "set_theory"), ROWS)
-def test_the_verdict_is_that_of_the_table(old: Any, new: Any, bump: str, set_theory: str) -> None:
+def test_the_verdict_is_that_of_the_table(
+    old: Any, new: Any, bump: str, set_theory: str
+) -> None:
     """The contract document's rules (31.5) by name, and every keyword of JSON Schema, by both readings."""
     verdict = compare(old, new)
 
-    assert (str(verdict.bump), str(verdict.set_theory)) == (bump, set_theory), verdict.to_dict()
+    assert (str(verdict.bump), str(verdict.set_theory)) == (bump, set_theory), (
+        verdict.to_dict()
+    )
 
 
-@pytest.mark.parametrize(("name", "old", "new"), [row[:3] for row in INPUT], ids=[row[0] for row in INPUT])
-def test_a_counterexample_is_accepted_by_the_old_and_refused_by_the_new(name: str, old: Any, new: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "old", "new"), [row[:3] for row in INPUT], ids=[row[0] for row in INPUT]
+)
+def test_a_counterexample_is_accepted_by_the_old_and_refused_by_the_new(
+    name: str, old: Any, new: Any
+) -> None:
     """Every counterexample is checked again here, by both engines, by the reading it names."""
     before, after = normal_form(old), normal_form(new)
 
@@ -65,8 +91,12 @@ def test_a_counterexample_is_accepted_by_the_old_and_refused_by_the_new(name: st
             assert not broken or "undecided" in name
             continue
         if change.counterexample_reading in ("set theory", "both"):
-            assert admitted(old | {"$schema": old.get("$schema", DIALECT)}, change.counterexample)
-            assert not admitted(new | {"$schema": new.get("$schema", DIALECT)}, change.counterexample)
+            assert admitted(
+                old | {"$schema": old.get("$schema", DIALECT)}, change.counterexample
+            )
+            assert not admitted(
+                new | {"$schema": new.get("$schema", DIALECT)}, change.counterexample
+            )
         if change.counterexample_reading in ("practical", "both"):
             assert admitted(closed(before), change.counterexample)
             assert not admitted(closed(after), change.counterexample)
@@ -77,7 +107,10 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def test_a_change_names_its_place_rule_reason_and_readings() -> None:
     """A verdict is data that a report can be made from."""
-    verdict = inputs(shut({"rows": arr(shut({"n": I}))}), shut({"rows": arr(shut({"n": {**I, "maximum": 3}}))}))
+    verdict = inputs(
+        shut({"rows": arr(shut({"n": I}))}),
+        shut({"rows": arr(shut({"n": {**I, "maximum": 3}}))}),
+    )
 
     assert verdict.to_dict() == {
         "bump": "major",
@@ -99,7 +132,10 @@ def test_a_change_names_its_place_rule_reason_and_readings() -> None:
 
 def test_all_changes_are_reported_the_gravest_first() -> None:
     """Two changes to one contract are two entries."""
-    verdict = inputs(shut({"a": S, "b": S, "c": S}), shut({"a": {**S, "description": "A"}, "b": I, "c": S, "d": S}))
+    verdict = inputs(
+        shut({"a": S, "b": S, "c": S}),
+        shut({"a": {**S, "description": "A"}, "b": I, "c": S, "d": S}),
+    )
 
     assert [(change.path, str(change.bump)) for change in verdict.changes] == [
         ("/b", "major"),
@@ -110,10 +146,17 @@ def test_all_changes_are_reported_the_gravest_first() -> None:
 
 def test_the_contract_document_decides_where_it_has_a_rule() -> None:
     """31.5: a new enum value in the output is MINOR, though by set theory a reader may meet the unknown."""
-    verdict = compare({"output": obj({"s": {"enum": ["a"]}})}, {"output": obj({"s": {"enum": ["a", "b"]}})})
+    verdict = compare(
+        {"output": obj({"s": {"enum": ["a"]}})},
+        {"output": obj({"s": {"enum": ["a", "b"]}})},
+    )
 
     change = verdict.changes[0]
-    assert (change.bump, change.ruling, change.set_theory) == (Bump.MINOR, Bump.MINOR, Bump.MAJOR)
+    assert (change.bump, change.ruling, change.set_theory) == (
+        Bump.MINOR,
+        Bump.MINOR,
+        Bump.MAJOR,
+    )
     assert change.counterexample == {"s": "b"}
     assert not change.is_breaking
 
@@ -135,13 +178,17 @@ def test_the_contract_document_decides_where_it_has_a_rule() -> None:
         ("0.2.3", "0.2.4", Bump.MINOR, True),
     ],
 )
-def test_a_version_must_be_raised_far_enough(old: str, new: str, bump: Bump, allowed: bool) -> None:
+def test_a_version_must_be_raised_far_enough(
+    old: str, new: str, bump: Bump, allowed: bool
+) -> None:
     """SemVer 2.0.0, sections 4 and 6 to 8."""
     changes = compare({"input": {}}, {"input": {"type": "string"}}).changes
     change = next(change for change in changes if change.is_breaking)
     from dataclasses import replace
 
-    verdict = Verdict(() if bump is Bump.NONE else (replace(change, practical=bump, ruling=None),))
+    verdict = Verdict(
+        () if bump is Bump.NONE else (replace(change, practical=bump, ruling=None),)
+    )
 
     assert verdict.allows(Version.parse(old), Version.parse(new)) is allowed
 
@@ -176,11 +223,19 @@ def grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return (
         st.builds(
             lambda properties, required, more: (
-                {"type": "object", "properties": properties, "required": required} | more
+                {"type": "object", "properties": properties, "required": required}
+                | more
             ),
             st.dictionaries(names, inner, max_size=3),
             st.lists(names, max_size=2, unique=True),
-            st.sampled_from([{}, {}, {"additionalProperties": False}, {"additionalProperties": {"type": "integer"}}]),
+            st.sampled_from(
+                [
+                    {},
+                    {},
+                    {"additionalProperties": False},
+                    {"additionalProperties": {"type": "integer"}},
+                ]
+            ),
         )
         | st.builds(
             lambda items, more: {"type": "array", "items": items, **more},
@@ -208,7 +263,9 @@ def neighbours(draw: st.DrawFn) -> tuple[Any, Any]:
             return draw(schemas)
         found = dict(node)
         if "properties" in node:
-            found["required"] = draw(st.lists(st.sampled_from(["a", "b", "c"]), max_size=2, unique=True))
+            found["required"] = draw(
+                st.lists(st.sampled_from(["a", "b", "c"]), max_size=2, unique=True)
+            )
             found["properties"] = {
                 name: changed(child, depth + 1) if draw(st.booleans()) else child
                 for name, child in node["properties"].items()
@@ -219,14 +276,18 @@ def neighbours(draw: st.DrawFn) -> tuple[Any, Any]:
         else:
             for keyword in ("anyOf", "oneOf", "allOf"):
                 if keyword in node:
-                    found[keyword] = [changed(child, depth + 1) for child in node[keyword]]
+                    found[keyword] = [
+                        changed(child, depth + 1) for child in node[keyword]
+                    ]
         return found
 
     return old, changed(old, 0)
 
 
 @given(neighbours(), st.booleans())
-def test_what_is_called_harmless_harms_no_value(pair: tuple[Any, Any], is_output: bool) -> None:
+def test_what_is_called_harmless_harms_no_value(
+    pair: tuple[Any, Any], is_output: bool
+) -> None:
     """If set theory finds no break, every value of the giving side fits the taking side: the engines are asked."""
     old, new = pair
     side = "output" if is_output else "input"
@@ -236,7 +297,10 @@ def test_what_is_called_harmless_harms_no_value(pair: tuple[Any, Any], is_output
 
     for value in samples(giver, 20):
         if jsonschema_rs.is_valid(giver, value, validate_formats=True):
-            assert jsonschema_rs.is_valid(taker, value, validate_formats=True), (value, verdict.to_dict())
+            assert jsonschema_rs.is_valid(taker, value, validate_formats=True), (
+                value,
+                verdict.to_dict(),
+            )
 
 
 @given(neighbours())
@@ -246,10 +310,17 @@ def test_what_is_called_breaking_is_shown_or_undecided(pair: tuple[Any, Any]) ->
 
     for change in inputs(old, new).changes:
         if change.counterexample is NO_COUNTEREXAMPLE:
-            assert change.practical is not Bump.MAJOR or "cannot be proven harmless" in change.why
+            assert (
+                change.practical is not Bump.MAJOR
+                or "cannot be proven harmless" in change.why
+            )
         elif change.counterexample_reading != "practical":
-            assert jsonschema_rs.is_valid(old, change.counterexample, validate_formats=True)
-            assert not jsonschema_rs.is_valid(new, change.counterexample, validate_formats=True)
+            assert jsonschema_rs.is_valid(
+                old, change.counterexample, validate_formats=True
+            )
+            assert not jsonschema_rs.is_valid(
+                new, change.counterexample, validate_formats=True
+            )
 
 
 @given(schemas)
@@ -258,7 +329,10 @@ def test_a_schema_is_compatible_with_itself(schema: Any) -> None:
     assert inputs(schema, schema).bump is Bump.NONE
 
 
-SUITE = Path(__file__).parents[2] / "../shared/data/json-schema-test-suite/tests/draft2020-12"
+SUITE = (
+    Path(__file__).parents[2]
+    / "../shared/data/json-schema-test-suite/tests/draft2020-12"
+)
 
 
 def test_no_value_of_the_official_suite_contradicts_a_verdict() -> None:
@@ -269,12 +343,18 @@ def test_no_value_of_the_official_suite_contradicts_a_verdict() -> None:
     for path in sorted(SUITE.glob("*.json")):
         groups = json.loads(path.read_text(encoding="utf-8"))
         values = [test["data"] for group in groups for test in group["tests"]]
-        contracts = [found for group in groups if (found := readable(group["schema"])) is not None]
+        contracts = [
+            found
+            for group in groups
+            if (found := readable(group["schema"])) is not None
+        ]
         for old, new in list(permutations(contracts, 2))[:20]:
             compared += 1
             if compare(old, new).set_theory is not Bump.MAJOR:
                 wrong += [
-                    (path.name, value) for value in values if old.input.is_valid(value) > new.input.is_valid(value)
+                    (path.name, value)
+                    for value in values
+                    if old.input.is_valid(value) > new.input.is_valid(value)
                 ]
 
     assert compared > 300
@@ -292,7 +372,16 @@ def readable(schema: Any) -> Contract | None:
 
 V1 = {
     "version": "1.4.0",
-    "input": shut({"topics": {**S, "minLength": 2}, "count": I, "days": I, "legacy": S, "level": I}, ("topics",)),
+    "input": shut(
+        {
+            "topics": {**S, "minLength": 2},
+            "count": I,
+            "days": I,
+            "legacy": S,
+            "level": I,
+        },
+        ("topics",),
+    ),
 }
 V2 = {
     "version": "2.0.0",
@@ -366,12 +455,16 @@ def test_what_cannot_be_inferred_is_listed(old: Any, new: Any) -> None:
 
 def contract_with(*steps: dict[str, Any], accepts: Any, to: Any) -> Contract:
     migration = {"from": "1.x", "to": "2.0.0", "accepts": accepts, "steps": list(steps)}
-    return Contract.from_dict({"version": "2.0.0", "input": to, "migrations": [migration]})
+    return Contract.from_dict(
+        {"version": "2.0.0", "input": to, "migrations": [migration]}
+    )
 
 
 def test_a_migration_that_fails_names_the_input_that_breaks_it() -> None:
     """A text of any length does not fit a bounded one: the proof finds such a text."""
-    contract = contract_with(accepts=shut({"a": S}), to=shut({"a": {**S, "maxLength": 3}}))
+    contract = contract_with(
+        accepts=shut({"a": S}), to=shut({"a": {**S, "maxLength": 3}})
+    )
 
     proof = prove_migrations(contract, examples=100)
 
@@ -387,9 +480,17 @@ def test_a_migration_that_fails_names_the_input_that_breaks_it() -> None:
 def test_a_counterexample_of_the_difference_is_tried_too() -> None:
     """The values that a comparison found are the first to be tried."""
     contract = contract_with(accepts=shut({"a": I}), to=shut({"a": I}, ("a",)))
-    counterexamples = [change.counterexample for change in inputs(shut({"a": I}), shut({"a": I}, ("a",))).changes]
+    counterexamples = [
+        change.counterexample
+        for change in inputs(shut({"a": I}), shut({"a": I}, ("a",))).changes
+    ]
 
-    assert prove_migrations(contract, examples=1, counterexamples=counterexamples).failures[0]["input"] == {}
+    assert (
+        prove_migrations(
+            contract, examples=1, counterexamples=counterexamples
+        ).failures[0]["input"]
+        == {}
+    )
 
 
 def test_a_chain_of_migrations_is_proven_link_by_link() -> None:
@@ -398,11 +499,18 @@ def test_a_chain_of_migrations_is_proven_link_by_link() -> None:
         "version": "3.0.0",
         "input": shut({"topics": arr(S), "hours": I}),
         "migrations": [
-            {"to": "2.0.0", "accepts": shut({"topics": S, "days": I}), "steps": [{"wrap": "/topics"}]},
+            {
+                "to": "2.0.0",
+                "accepts": shut({"topics": S, "days": I}),
+                "steps": [{"wrap": "/topics"}],
+            },
             {
                 "to": "3.0.0",
                 "accepts": shut({"topics": arr(S), "days": I}),
-                "steps": [{"rename": {"from": "/days", "to": "/hours"}}, {"convert": {"at": "/hours", "factor": 24}}],
+                "steps": [
+                    {"rename": {"from": "/days", "to": "/hours"}},
+                    {"convert": {"at": "/hours", "factor": 24}},
+                ],
             },
         ],
     }
@@ -413,7 +521,9 @@ def test_a_chain_of_migrations_is_proven_link_by_link() -> None:
 def test_a_proof_repairs_what_accept_repairs() -> None:
     """A null for what may be left out means that it is absent, in a proof as in a call."""
     contract = contract_with(
-        {"rename": {"from": "/a", "to": "/b"}}, accepts=shut({"a": {"type": ["string", "null"]}}), to=shut({"b": S})
+        {"rename": {"from": "/a", "to": "/b"}},
+        accepts=shut({"a": {"type": ["string", "null"]}}),
+        to=shut({"b": S}),
     )
 
     assert contract.accept({"a": None}, version="1.0.0").arguments == {}
@@ -423,7 +533,11 @@ def test_a_proof_repairs_what_accept_repairs() -> None:
 def test_a_migration_without_an_old_schema_is_unproven() -> None:
     """Nothing says what to try it on, so the proof does not claim to hold."""
     contract = Contract.from_dict(
-        {"version": "2.0.0", "input": shut({"b": S}), "migrations": [{"to": "2.0.0", "steps": [{"drop": "/a"}]}]}
+        {
+            "version": "2.0.0",
+            "input": shut({"b": S}),
+            "migrations": [{"to": "2.0.0", "steps": [{"drop": "/a"}]}],
+        }
     )
 
     proof = prove_migrations(contract)
@@ -441,9 +555,17 @@ def test_a_migration_without_an_old_schema_is_unproven() -> None:
         (shut({"a": S}), {"allOf": [shut({"a": S})], "description": "A."}, Bump.PATCH),
         ({"allOf": [shut({"a": S})]}, shut({"a": S}), Bump.PATCH),
         (obj({"a": S}, unevaluatedProperties=False), shut({"a": S}), Bump.PATCH),
-        (arr(unevaluatedItems=False, prefixItems=[S]), arr(False, prefixItems=[S]), Bump.PATCH),
+        (
+            arr(unevaluatedItems=False, prefixItems=[S]),
+            arr(False, prefixItems=[S]),
+            Bump.PATCH,
+        ),
         (arr(S, unevaluatedItems=False), arr(S), Bump.PATCH),
-        ({"unevaluatedItems": False}, {"prefixItems": [True], "unevaluatedItems": False}, Bump.MINOR),
+        (
+            {"unevaluatedItems": False},
+            {"prefixItems": [True], "unevaluatedItems": False},
+            Bump.MINOR,
+        ),
         (
             {"unevaluatedProperties": False},
             {"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False},
@@ -457,22 +579,30 @@ def test_a_migration_without_an_old_schema_is_unproven() -> None:
         ),
     ],
 )
-def test_the_same_written_in_another_way_is_no_more_than_a_patch(old: Any, new: Any, bump: Bump) -> None:
+def test_the_same_written_in_another_way_is_no_more_than_a_patch(
+    old: Any, new: Any, bump: Bump
+) -> None:
     """``allOf`` of one, and unevaluated members without another subschema for the value; admitting more is MINOR."""
     assert inputs(old, new).bump is bump
 
 
 @pytest.mark.parametrize("side", ["input", "output"])
-def test_a_schema_that_moves_into_an_all_of_is_a_patch_on_either_side(side: str) -> None:
+def test_a_schema_that_moves_into_an_all_of_is_a_patch_on_either_side(
+    side: str,
+) -> None:
     """Nothing changes for a caller that sends or reads the values."""
     schema = obj({"a": S, "b": arr(I)}, ("a",))
 
     assert compare({side: schema}, {side: {"allOf": [schema]}}).bump is Bump.PATCH
 
 
-def test_an_optional_field_of_an_output_with_a_schema_for_other_members_is_minor() -> None:
+def test_an_optional_field_of_an_output_with_a_schema_for_other_members_is_minor() -> (
+    None
+):
     """31.5: an optional field added; it was allowed under any name before."""
-    old, new = (obj(members, additionalProperties=S) for members in ({"a": S}, {"a": S, "b": S}))
+    old, new = (
+        obj(members, additionalProperties=S) for members in ({"a": S}, {"a": S, "b": S})
+    )
 
     verdict = compare({"output": old}, {"output": new})
 
@@ -481,13 +611,21 @@ def test_an_optional_field_of_an_output_with_a_schema_for_other_members_is_minor
 
 @pytest.mark.parametrize(
     ("declared", "set_theory", "counterexample"),
-    [(S, Bump.PATCH, None), (I, Bump.MAJOR, {"ab": "a"}), ({"type": ["string", "null"]}, Bump.PATCH, None)],
+    [
+        (S, Bump.PATCH, None),
+        (I, Bump.MAJOR, {"ab": "a"}),
+        ({"type": ["string", "null"]}, Bump.PATCH, None),
+    ],
 )
 def test_a_literal_name_is_compared_with_the_pattern_that_it_matches(
     declared: Any, set_theory: Bump, counterexample: Any
 ) -> None:
     """A member that is declared now fell under ``^a`` before, and still does."""
-    old = {"type": "object", "patternProperties": {"^a": S}, "additionalProperties": False}
+    old = {
+        "type": "object",
+        "patternProperties": {"^a": S},
+        "additionalProperties": False,
+    }
 
     verdict = inputs(old, {**old, "properties": {"ab": declared}})
 
@@ -498,12 +636,28 @@ def test_a_literal_name_is_compared_with_the_pattern_that_it_matches(
 @pytest.mark.parametrize(
     ("old", "new", "counterexample"),
     [
-        ({"type": "number", "minimum": 0, "maximum": 1}, {"type": "integer", "minimum": 0, "maximum": 1}, 0.5),
-        ({"type": "number", "minimum": 1, "maximum": 1.2}, {"type": "integer", "minimum": 1}, 1.1),
+        (
+            {"type": "number", "minimum": 0, "maximum": 1},
+            {"type": "integer", "minimum": 0, "maximum": 1},
+            0.5,
+        ),
+        (
+            {"type": "number", "minimum": 1, "maximum": 1.2},
+            {"type": "integer", "minimum": 1},
+            1.1,
+        ),
         (arr(I, maxItems=2), arr(I, maxItems=1), [0, 0]),
         (arr({"enum": ["a"]}), arr({"enum": ["a"]}, uniqueItems=True), ["a", "a"]),
-        (arr(S, prefixItems=[I, {"type": "number"}]), arr(S, prefixItems=[I, I]), [0, 0.5]),
-        ({"patternProperties": {"^x-": S}}, {"patternProperties": {"^x-": {**S, "maxLength": 0}}}, {"x-": "a"}),
+        (
+            arr(S, prefixItems=[I, {"type": "number"}]),
+            arr(S, prefixItems=[I, I]),
+            [0, 0.5],
+        ),
+        (
+            {"patternProperties": {"^x-": S}},
+            {"patternProperties": {"^x-": {**S, "maxLength": 0}}},
+            {"x-": "a"},
+        ),
     ],
 )
 def test_a_trivial_break_is_shown(old: Any, new: Any, counterexample: Any) -> None:
@@ -518,38 +672,75 @@ def test_a_trivial_break_is_shown(old: Any, new: Any, counterexample: Any) -> No
     ("taker", "giver", "expected"),
     [
         (arr(obj({"b": S})), arr(obj({"b": S}), prefixItems=[obj({"b": S})]), "yes"),
-        ({"contains": S, "items": obj({"b": S})}, {"contains": S, "minContains": 0, "items": obj({"b": S})}, "unknown"),
-        ({"if": S, "then": {"pattern": "a"}, "items": True}, {"if": I, "then": {"pattern": "a"}}, "unknown"),
-        (obj({"a": {"$ref": "#/$defs/x"}}), obj({"a": {"$ref": "#/$defs/x"}}), "unknown"),
-        ({"patternProperties": {"^a": S}}, {"patternProperties": {"^[a-c]$": S}, "additionalProperties": False}, "yes"),
-        ({"patternProperties": {"^a": S}}, {"patternProperties": {"^[a-c]$": I}, "additionalProperties": False}, "no"),
+        (
+            {"contains": S, "items": obj({"b": S})},
+            {"contains": S, "minContains": 0, "items": obj({"b": S})},
+            "unknown",
+        ),
+        (
+            {"if": S, "then": {"pattern": "a"}, "items": True},
+            {"if": I, "then": {"pattern": "a"}},
+            "unknown",
+        ),
+        (
+            obj({"a": {"$ref": "#/$defs/x"}}),
+            obj({"a": {"$ref": "#/$defs/x"}}),
+            "unknown",
+        ),
+        (
+            {"patternProperties": {"^a": S}},
+            {"patternProperties": {"^[a-c]$": S}, "additionalProperties": False},
+            "yes",
+        ),
+        (
+            {"patternProperties": {"^a": S}},
+            {"patternProperties": {"^[a-c]$": I}, "additionalProperties": False},
+            "no",
+        ),
     ],
 )
-def test_containment_is_proven_part_by_part_only_where_parts_stand_alone(taker: Any, giver: Any, expected: str) -> None:
+def test_containment_is_proven_part_by_part_only_where_parts_stand_alone(
+    taker: Any, giver: Any, expected: str
+) -> None:
     """``contains`` means another thing next to ``minContains``, ``then`` next to another ``if``, ``$ref`` elsewhere."""
     answer = Containment().answer(taker, giver)
 
     assert (answer == "yes") is (expected == "yes"), answer
 
 
-@pytest.mark.parametrize(("side", "bump"), [("input", Bump.MAJOR), ("output", Bump.MINOR)])
-def test_a_constant_that_is_not_in_the_enum_next_to_it_leaves_nothing(side: str, bump: Bump) -> None:
+@pytest.mark.parametrize(
+    ("side", "bump"), [("input", Bump.MAJOR), ("output", Bump.MINOR)]
+)
+def test_a_constant_that_is_not_in_the_enum_next_to_it_leaves_nothing(
+    side: str, bump: Bump
+) -> None:
     """Nothing fits both keywords, so the old constant is gone."""
-    old, new = ({"properties": {"p": node}, "required": ["p"]} for node in ({"const": 2}, {"const": 2, "enum": [1]}))
+    old, new = (
+        {"properties": {"p": node}, "required": ["p"]}
+        for node in ({"const": 2}, {"const": 2, "enum": [1]})
+    )
 
     assert compare({side: old}, {side: new}).bump is bump
 
 
-def test_definitions_that_all_refer_to_one_another_are_compared_in_bounded_time() -> None:
+def test_definitions_that_all_refer_to_one_another_are_compared_in_bounded_time() -> (
+    None
+):
     """Twelve of them have more ways down than can be followed; it once did not end."""
 
     def document(kind: str) -> dict[str, Any]:
         members = {f"c{number}": {"$ref": f"#/$defs/n{number}"} for number in range(12)}
         node = {"type": "object", "properties": {**members, "value": {"type": kind}}}
         definitions = {f"n{number}": node for number in range(12)}
-        return {"$defs": definitions, "type": "object", "properties": {"tree": {"$ref": "#/$defs/n0"}}}
+        return {
+            "$defs": definitions,
+            "type": "object",
+            "properties": {"tree": {"$ref": "#/$defs/n0"}},
+        }
 
-    (change,) = compare({"input": document("string")}, {"input": document("integer")}).changes
+    (change,) = compare(
+        {"input": document("string")}, {"input": document("integer")}
+    ).changes
 
     assert change.bump is Bump.MAJOR
     assert "more than 4000 parts" in change.why

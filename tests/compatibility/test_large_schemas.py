@@ -16,15 +16,29 @@ from skillruntime.compatibility.schema_size import Budget, measure
 
 
 def _patterns(letter: str) -> dict[str, Any]:
-    return {"anyOf": [{"type": "string", "pattern": f"^{letter}{index}[a-z]+$"} for index in range(300)]}
+    return {
+        "anyOf": [
+            {"type": "string", "pattern": f"^{letter}{index}[a-z]+$"}
+            for index in range(300)
+        ]
+    }
 
 
 def _in_pairs(count: int) -> dict[str, Any]:
-    return {"allOf": [{"anyOf": [{"required": [f"a{index}"]}, {"required": [f"b{index}"]}]} for index in range(count)]}
+    return {
+        "allOf": [
+            {"anyOf": [{"required": [f"a{index}"]}, {"required": [f"b{index}"]}]}
+            for index in range(count)
+        ]
+    }
 
 
 def _dependent(step: int) -> dict[str, Any]:
-    return {"dependentRequired": {f"p{index}": [f"p{(index * step + 1) % 300}"] for index in range(300)}}
+    return {
+        "dependentRequired": {
+            f"p{index}": [f"p{(index * step + 1) % 300}"] for index in range(300)
+        }
+    }
 
 
 def _required(kind: str) -> dict[str, Any]:
@@ -36,12 +50,22 @@ _KINDS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "unions of 300 patterns": lambda: (_patterns("x"), _patterns("y")),
     "allOf of 40 unions": lambda: (_in_pairs(40), _in_pairs(41)),
     "300 patterns of one text": lambda: tuple(  # type: ignore[return-value]  # two of them
-        {"allOf": [{"pattern": f"{letter}{index}"} for index in range(300)]} for letter in "xy"
+        {"allOf": [{"pattern": f"{letter}{index}"} for index in range(300)]}
+        for letter in "xy"
     ),
     "300 dependencies": lambda: (_dependent(7), _dependent(11)),
-    "enums of 20,000 numbers": lambda: ({"enum": list(range(20000))}, {"enum": list(range(1, 20001))}),
-    "1,500 required members that all change": lambda: (_required("string"), _required("integer")),
-    "an array of a billion items": lambda: ({"type": "array", "minItems": 10**9}, {"type": "array", "maxItems": 2}),
+    "enums of 20,000 numbers": lambda: (
+        {"enum": list(range(20000))},
+        {"enum": list(range(1, 20001))},
+    ),
+    "1,500 required members that all change": lambda: (
+        _required("string"),
+        _required("integer"),
+    ),
+    "an array of a billion items": lambda: (
+        {"type": "array", "minItems": 10**9},
+        {"type": "array", "maxItems": 2},
+    ),
     "a text of a billion characters": lambda: (
         {"type": "string", "minLength": 10**9, "pattern": "^a"},
         {"type": "string", "maxLength": 2},
@@ -83,7 +107,15 @@ def test_an_undecided_change_says_that_the_schemas_are_too_large() -> None:
 def test_a_description_inside_a_large_union_is_a_patch() -> None:
     """Schemas that differ in descriptions only need no engine, whatever their size."""
     old, new = (
-        {"properties": {"a": {"anyOf": [{**branch, "title": title} for branch in _patterns("x")["anyOf"]]}}}
+        {
+            "properties": {
+                "a": {
+                    "anyOf": [
+                        {**branch, "title": title} for branch in _patterns("x")["anyOf"]
+                    ]
+                }
+            }
+        }
         for title in ("before", "after")
     )
 
@@ -109,7 +141,10 @@ def test_a_budget_is_spent_by_counted_steps() -> None:
 
 def test_the_steps_of_a_schema_grow_with_the_fourth_power_of_its_unions() -> None:
     """As the engine's time was measured to do."""
-    small, large = (measure({"anyOf": [{"pattern": str(index)} for index in range(count)]}).steps for count in (40, 80))
+    small, large = (
+        measure({"anyOf": [{"pattern": str(index)} for index in range(count)]}).steps
+        for count in (40, 80)
+    )
 
     assert 14 < large / small < 17
 
@@ -130,7 +165,12 @@ def test_a_suggestion_and_a_proof_end_on_large_schemas() -> None:
     """`diff --suggest` and `validate` are bounded as `diff` is."""
     old = {"version": "1.0.0", "input": {"properties": {"a": _patterns("x")}}}
     new = {"version": "2.0.0", "input": {"properties": {"a": _patterns("y")}}}
-    migration = {"from": "1.x", "to": "2.0.0", "accepts": old["input"], "steps": [{"drop": "/a"}]}
+    migration = {
+        "from": "1.x",
+        "to": "2.0.0",
+        "accepts": old["input"],
+        "steps": [{"drop": "/a"}],
+    }
 
     assert [change.path for change in suggest_migration(old, new).unresolved] == ["/a"]
     assert prove_migrations({**new, "migrations": [migration]}).holds

@@ -19,18 +19,45 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
     ("document", "expected"),
     [
         ({"$ref": "#/$defs/A", "$defs": {"A": {"type": "string"}}}, {"type": "string"}),
-        ({"$ref": "#/$defs/A", "minLength": 1, "$defs": {"A": {"type": "string"}}}, {"type": "string", "minLength": 1}),
+        (
+            {"$ref": "#/$defs/A", "minLength": 1, "$defs": {"A": {"type": "string"}}},
+            {"type": "string", "minLength": 1},
+        ),
         (
             {"$ref": "#/$defs/A", "minLength": 2, "$defs": {"A": {"minLength": 1}}},
             {"minLength": 2, "allOf": [{"minLength": 1}]},
         ),
-        ({"$ref": "#/$defs/A", "description": "d", "$defs": {"A": {"description": "e"}}}, {"description": "d"}),
-        ({"$schema": DRAFT_7, "$ref": "#/definitions/A", "minLength": 1, "definitions": {"A": {}}}, {}),
-        ({"$schema": DRAFT_7, "items": [{}], "additionalItems": False}, {"prefixItems": [{}], "items": False}),
+        (
+            {
+                "$ref": "#/$defs/A",
+                "description": "d",
+                "$defs": {"A": {"description": "e"}},
+            },
+            {"description": "d"},
+        ),
+        (
+            {
+                "$schema": DRAFT_7,
+                "$ref": "#/definitions/A",
+                "minLength": 1,
+                "definitions": {"A": {}},
+            },
+            {},
+        ),
+        (
+            {"$schema": DRAFT_7, "items": [{}], "additionalItems": False},
+            {"prefixItems": [{}], "items": False},
+        ),
         ({"$schema": DRAFT_7, "unevaluatedProperties": False}, {}),
         (
-            {"$schema": DRAFT_7, "dependencies": {"a": ["b"], "c": {"required": ["d"]}}},
-            {"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {"required": ["d"]}}},
+            {
+                "$schema": DRAFT_7,
+                "dependencies": {"a": ["b"], "c": {"required": ["d"]}},
+            },
+            {
+                "dependentRequired": {"a": ["b"]},
+                "dependentSchemas": {"c": {"required": ["d"]}},
+            },
         ),
         ({"minItems": 2.0}, {"minItems": 2}),
         (True, True),
@@ -51,7 +78,13 @@ def test_a_reference_into_itself_stays_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "document", [{"$ref": "#a"}, {"$ref": "#/nowhere"}, {"items": {"$id": "x"}}, {"$dynamicRef": "#a"}]
+    "document",
+    [
+        {"$ref": "#a"},
+        {"$ref": "#/nowhere"},
+        {"items": {"$id": "x"}},
+        {"$dynamicRef": "#a"},
+    ],
 )
 def test_what_cannot_be_followed_by_reading_is_said(document: Any) -> None:
     """Anchors and identifiers need an engine."""
@@ -62,7 +95,10 @@ def test_what_cannot_be_followed_by_reading_is_said(document: Any) -> None:
 def test_references_that_multiply_are_stopped() -> None:
     """Fourteen definitions that each refer twice to the next would be 16,384 schemas."""
     definitions: dict[str, Any] = {
-        f"d{level}": {"properties": {name: {"$ref": f"#/$defs/d{level + 1}"} for name in "ab"}} for level in range(14)
+        f"d{level}": {
+            "properties": {name: {"$ref": f"#/$defs/d{level + 1}"} for name in "ab"}
+        }
+        for level in range(14)
     }
 
     with pytest.raises(NotComparable, match="more than 4000 parts"):
@@ -83,10 +119,17 @@ def test_references_that_multiply_are_stopped() -> None:
         ),
         (
             {"properties": {"a": {}}, "anyOf": [{"properties": {"b": {}}}]},
-            {"properties": {"a": {}}, "anyOf": [{"properties": {"b": {}}}], "unevaluatedProperties": False},
+            {
+                "properties": {"a": {}},
+                "anyOf": [{"properties": {"b": {}}}],
+                "unevaluatedProperties": False,
+            },
         ),
         ({"not": {"properties": {"a": {}}}}, {"not": {"properties": {"a": {}}}}),
-        ({"anyOf": [{"additionalProperties": False}]}, {"anyOf": [{"additionalProperties": False}]}),
+        (
+            {"anyOf": [{"additionalProperties": False}]},
+            {"anyOf": [{"additionalProperties": False}]},
+        ),
     ],
 )
 def test_an_object_that_declares_members_is_closed(node: Any, expected: Any) -> None:
@@ -96,15 +139,25 @@ def test_an_object_that_declares_members_is_closed(node: Any, expected: Any) -> 
 
 def test_a_tolerant_reader_opens_what_is_closed() -> None:
     """The practical reading of outputs."""
-    assert opened({"properties": {"a": {"additionalProperties": False}}, "additionalProperties": False}) == {
-        "properties": {"a": {}}
-    }
+    assert opened(
+        {
+            "properties": {"a": {"additionalProperties": False}},
+            "additionalProperties": False,
+        }
+    ) == {"properties": {"a": {}}}
 
 
-def test_three_hundred_parameters_under_new_names_are_compared_in_bounded_time() -> None:
+def test_three_hundred_parameters_under_new_names_are_compared_in_bounded_time() -> (
+    None
+):
     """Finding renames compares every lost name with every new one, so it stops where there are too many."""
     old, new = (
-        {"type": "object", "properties": {f"{word}{index}": {"type": "string"} for index in range(300)}}
+        {
+            "type": "object",
+            "properties": {
+                f"{word}{index}": {"type": "string"} for index in range(300)
+            },
+        }
         for word in ("old", "new")
     )
 
@@ -120,10 +173,19 @@ CLOSED = {"$ref": "#/$defs/C", "$defs": {"C": {"additionalProperties": False}}}
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ({"properties": {"a": {}}, "additionalProperties": False}, {"properties": {"a": {}}, **CLOSED}),
-        ({"$schema": DRAFT_4, "properties": {"x": {"const": 1}}}, {"properties": {"x": {"const": 1}}}),
         (
-            {"$schema": "https://json-schema.org/draft/2019-09/schema", "prefixItems": [{"type": "string"}]},
+            {"properties": {"a": {}}, "additionalProperties": False},
+            {"properties": {"a": {}}, **CLOSED},
+        ),
+        (
+            {"$schema": DRAFT_4, "properties": {"x": {"const": 1}}},
+            {"properties": {"x": {"const": 1}}},
+        ),
+        (
+            {
+                "$schema": "https://json-schema.org/draft/2019-09/schema",
+                "prefixItems": [{"type": "string"}],
+            },
             {"prefixItems": [{"type": "string"}]},
         ),
     ],
@@ -135,7 +197,10 @@ def test_what_looks_the_same_and_asks_more_is_breaking(old: Any, new: Any) -> No
 
 def test_what_a_recursive_reference_leads_to_is_not_compared_by_parts() -> None:
     """Two drafts' recursion cannot be read, so nothing is claimed of it."""
-    start = {"$schema": "https://json-schema.org/draft/2019-09/schema", "dependentRequired": {"a": ["b"]}}
+    start = {
+        "$schema": "https://json-schema.org/draft/2019-09/schema",
+        "dependentRequired": {"a": ["b"]},
+    }
     old = {**start, "properties": {"q": {"$recursiveRef": "#"}}}
 
     assert compare({"input": start}, {"input": old}).set_theory is Bump.MAJOR
@@ -143,22 +208,36 @@ def test_what_a_recursive_reference_leads_to_is_not_compared_by_parts() -> None:
 
 def test_a_migration_of_more_steps_than_allowed_is_suggested_in_part() -> None:
     """What exceeds a migration's steps is left to the author."""
-    old = {"input": {"properties": {f"old{n}": {} for n in range(1100)}, "additionalProperties": False}}
+    old = {
+        "input": {
+            "properties": {f"old{n}": {} for n in range(1100)},
+            "additionalProperties": False,
+        }
+    }
 
     suggestion = suggest_migration(old, {"input": {"additionalProperties": False}})
 
-    assert (len(suggestion.document["steps"]), len(suggestion.unresolved)) == (1000, 100)
+    assert (len(suggestion.document["steps"]), len(suggestion.unresolved)) == (
+        1000,
+        100,
+    )
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "bump"), [(DRAFT_7, DRAFT_4, "major"), (DRAFT_4, DRAFT_7, "major"), (None, DRAFT_7, "none")]
+    ("old", "new", "bump"),
+    [(DRAFT_7, DRAFT_4, "major"), (DRAFT_4, DRAFT_7, "major"), (None, DRAFT_7, "none")],
 )
-def test_a_change_to_or_from_a_draft_before_7_is_breaking(old: str | None, new: str, bump: str) -> None:
+def test_a_change_to_or_from_a_draft_before_7_is_breaking(
+    old: str | None, new: str, bump: str
+) -> None:
     """Keywords mean something else there: 1.0 is not an integer in draft 4. 7 and 2020-12 are compared by parts."""
     schema: dict[str, Any] = {"properties": {"n": {"type": "integer"}}}
     before = schema if old is None else {**schema, "$schema": old}
 
-    assert str(compare({"input": before}, {"input": {**schema, "$schema": new}}).bump) == bump
+    assert (
+        str(compare({"input": before}, {"input": {**schema, "$schema": new}}).bump)
+        == bump
+    )
 
 
 def test_schemas_of_an_older_draft_are_compared_as_a_whole() -> None:

@@ -24,15 +24,36 @@ from skillruntime.compatibility.sampling import samples
         {"type": "integer", "multipleOf": 7, "minimum": 15},
         {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.5},
         {"type": "number", "multipleOf": 0.25},
-        {"type": "array", "items": {"type": "integer"}, "minItems": 3, "uniqueItems": True},
-        {"type": "array", "prefixItems": [{"const": 1}, {"type": "string"}], "minItems": 2},
+        {
+            "type": "array",
+            "items": {"type": "integer"},
+            "minItems": 3,
+            "uniqueItems": True,
+        },
+        {
+            "type": "array",
+            "prefixItems": [{"const": 1}, {"type": "string"}],
+            "minItems": 2,
+        },
         {"type": "array", "contains": {"const": "x"}, "minContains": 2},
-        {"type": "object", "required": ["a"], "properties": {"a": {"enum": [5]}}, "minProperties": 2},
+        {
+            "type": "object",
+            "required": ["a"],
+            "properties": {"a": {"enum": [5]}},
+            "minProperties": 2,
+        },
         {"type": "object", "propertyNames": {"enum": ["p", "q"]}, "minProperties": 1},
-        {"type": "object", "patternProperties": {"^a": {"type": "integer"}}, "additionalProperties": False},
+        {
+            "type": "object",
+            "patternProperties": {"^a": {"type": "integer"}},
+            "additionalProperties": False,
+        },
         {"allOf": [{"type": "string"}, {"minLength": 2}]},
         {"anyOf": [{"type": "string"}, {"type": "null"}]},
-        {"oneOf": [{"type": "string"}, {"type": "integer"}], "anyOf": [{"maxLength": 2}, {"minimum": 5}]},
+        {
+            "oneOf": [{"type": "string"}, {"type": "integer"}],
+            "anyOf": [{"maxLength": 2}, {"minimum": 5}],
+        },
         {"minimum": 5},
         {},
     ],
@@ -41,10 +62,15 @@ def test_the_first_samples_fit(schema: Any) -> None:
     """At least one value of what is found is admitted by the engine."""
     found = samples(schema)
 
-    assert any(jsonschema_rs.is_valid(schema, value, validate_formats=True) for value in found), found
+    assert any(
+        jsonschema_rs.is_valid(schema, value, validate_formats=True) for value in found
+    ), found
 
 
-@pytest.mark.parametrize("schema", [False, {"type": "object", "properties": {"a": False}}, {"pattern": "(?<=a)b"}])
+@pytest.mark.parametrize(
+    "schema",
+    [False, {"type": "object", "properties": {"a": False}}, {"pattern": "(?<=a)b"}],
+)
 def test_nothing_is_raised_where_little_is_known(schema: Any) -> None:
     """A sample is a guess: it may be missing, and it is never an error."""
     assert isinstance(samples(schema), list)

@@ -17,10 +17,52 @@ import jsonschema_rs
 from skillruntime.contract.pointer import Path, value_at
 
 LOOKALIKES = [
-    *("", "null", "None", "true", "False", "yes", "0", "5", "5.0", "-1", "007", "1,234", "1e5", "N/A", "[]", "{}"),
-    *("[1, 2]", '["a", "b"]', "['a']", '{"a": 1}', "{'a': 'b'}", "a, b", "'x'", '"x"', "x}", "red; green", "day -1"),
+    *(
+        "",
+        "null",
+        "None",
+        "true",
+        "False",
+        "yes",
+        "0",
+        "5",
+        "5.0",
+        "-1",
+        "007",
+        "1,234",
+        "1e5",
+        "N/A",
+        "[]",
+        "{}",
+    ),
+    *(
+        "[1, 2]",
+        '["a", "b"]',
+        "['a']",
+        '{"a": 1}',
+        "{'a': 'b'}",
+        "a, b",
+        "'x'",
+        '"x"',
+        "x}",
+        "red; green",
+        "day -1",
+    ),
 ]
-WORDS = ["Paris", "New York", "solar power", "a", "b", "kind", "today", "this_week", "x y", "Ünï", "gpt-4", "北京"]
+WORDS = [
+    "Paris",
+    "New York",
+    "solar power",
+    "a",
+    "b",
+    "kind",
+    "today",
+    "this_week",
+    "x y",
+    "Ünï",
+    "gpt-4",
+    "北京",
+]
 NAMES = [
     "city",
     "max_items",
@@ -66,7 +108,10 @@ DEFINITIONS: dict[str, Any] = {
     "tree": {
         "type": "object",
         "required": ["name"],
-        "properties": {"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
+        "properties": {
+            "name": {"type": "string"},
+            "children": {"type": "array", "items": {"$ref": "#/$defs/tree"}},
+        },
         "additionalProperties": False,
     },
     "json": {
@@ -76,19 +121,30 @@ DEFINITIONS: dict[str, Any] = {
             {"type": "object", "additionalProperties": {"$ref": "#/$defs/json"}},
         ]
     },
-    "point": {"type": "array", "prefixItems": [{"type": "number"}, {"type": "number"}], "minItems": 2, "items": False},
+    "point": {
+        "type": "array",
+        "prefixItems": [{"type": "number"}, {"type": "number"}],
+        "minItems": 2,
+        "items": False,
+    },
     "shape": {
         "oneOf": [
             {
                 "type": "object",
                 "required": ["kind", "radius"],
-                "properties": {"kind": {"const": "circle"}, "radius": {"type": "number"}},
+                "properties": {
+                    "kind": {"const": "circle"},
+                    "radius": {"type": "number"},
+                },
                 "additionalProperties": False,
             },
             {
                 "type": "object",
                 "required": ["kind", "sides"],
-                "properties": {"kind": {"const": "box"}, "sides": {"type": "array", "items": {"type": "integer"}}},
+                "properties": {
+                    "kind": {"const": "box"},
+                    "sides": {"type": "array", "items": {"type": "integer"}},
+                },
                 "additionalProperties": False,
             },
         ]
@@ -100,7 +156,18 @@ def make_schema(random: Random, depth: int = 0) -> dict[str, Any]:
     """Return a schema of any kind."""
     kinds = ["scalar"] * 6 + ["enum"] * 2
     if depth < 3:
-        kinds += ["array", "array", "arrays", "object", "object", "map", "union", "union", "reference", "tuple"]
+        kinds += [
+            "array",
+            "array",
+            "arrays",
+            "object",
+            "object",
+            "map",
+            "union",
+            "union",
+            "reference",
+            "tuple",
+        ]
         kinds += ["optional", "or list"]
     match random.choice(kinds):
         case "scalar":
@@ -108,30 +175,62 @@ def make_schema(random: Random, depth: int = 0) -> dict[str, Any]:
         case "enum":
             return {"enum": list(random.choice(ENUMS))}
         case "array":
-            bounds = random.choice([{}, {}, {"minItems": 1}, {"maxItems": 2}, {"minItems": 2}, {"uniqueItems": True}])
+            bounds = random.choice(
+                [
+                    {},
+                    {},
+                    {"minItems": 1},
+                    {"maxItems": 2},
+                    {"minItems": 2},
+                    {"uniqueItems": True},
+                ]
+            )
             return {"type": "array", "items": make_schema(random, depth + 1), **bounds}
         case "arrays":
             inner: dict[str, Any] = copy.deepcopy(random.choice(SCALARS))
             for _ in range(random.randint(2, 3)):
-                inner = {"type": "array", "items": inner, **random.choice([{}, {"minItems": 2}, {"maxItems": 2}])}
+                inner = {
+                    "type": "array",
+                    "items": inner,
+                    **random.choice([{}, {"minItems": 2}, {"maxItems": 2}]),
+                }
             return inner
         case "object":
             return make_object(random, depth + 1)
         case "map":
-            return {"type": "object", "additionalProperties": make_schema(random, depth + 1)}
+            return {
+                "type": "object",
+                "additionalProperties": make_schema(random, depth + 1),
+            }
         case "union":
-            branches = [make_schema(random, depth + 1) for _ in range(random.randint(2, 3))]
+            branches = [
+                make_schema(random, depth + 1) for _ in range(random.randint(2, 3))
+            ]
             return {random.choice(["anyOf", "anyOf", "oneOf"]): branches}
         case "optional":
             return {"anyOf": [make_schema(random, depth + 1), {"type": "null"}]}
         case "or list":
-            item: dict[str, Any] = random.choice([{"type": "string"}, {"type": "integer"}, {"enum": ["a", "b", "x y"]}])
-            other = copy.deepcopy(random.choice([*SCALARS, {"type": "object"}, {"enum": ["all", "none"]}]))
-            branches = [{"type": "array", "items": item}, other, *random.choice([[], [{"type": "null"}]])]
+            item: dict[str, Any] = random.choice(
+                [{"type": "string"}, {"type": "integer"}, {"enum": ["a", "b", "x y"]}]
+            )
+            other = copy.deepcopy(
+                random.choice([*SCALARS, {"type": "object"}, {"enum": ["all", "none"]}])
+            )
+            branches = [
+                {"type": "array", "items": item},
+                other,
+                *random.choice([[], [{"type": "null"}]]),
+            ]
             return {"anyOf": random.sample(branches, len(branches))}
         case "tuple":
-            places = [make_schema(random, depth + 2) for _ in range(random.randint(1, 3))]
-            return {"type": "array", "prefixItems": places, "items": random.choice([False, {"type": "string"}])}
+            places = [
+                make_schema(random, depth + 2) for _ in range(random.randint(1, 3))
+            ]
+            return {
+                "type": "array",
+                "prefixItems": places,
+                "items": random.choice([False, {"type": "string"}]),
+            }
         case _:
             return {"$ref": "#/$defs/" + random.choice(sorted(DEFINITIONS))}
 
@@ -142,29 +241,39 @@ def make_object(random: Random, depth: int = 0) -> dict[str, Any]:
     properties = {name: make_schema(random, depth) for name in names}
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     schema["required"] = [name for name in names if random.random() < 0.4]
-    rest = random.choice([False, False, False, None, {"type": "string"}, {"type": "integer"}])
+    rest = random.choice(
+        [False, False, False, None, {"type": "string"}, {"type": "integer"}]
+    )
     if rest is not None:
         schema["additionalProperties"] = rest
     if len(names) > 1 and random.random() < 0.15:
         schema["dependentRequired"] = {names[0]: [names[1]]}
     for name in names:
         if random.random() < 0.15 and isinstance(properties[name], dict):
-            properties[name]["default"] = make_value(random, properties[name], DEFINITIONS)
+            properties[name]["default"] = make_value(
+                random, properties[name], DEFINITIONS
+            )
     return schema
 
 
-def make_value(random: Random, schema: Any, definitions: dict[str, Any], depth: int = 0) -> Any:
+def make_value(
+    random: Random, schema: Any, definitions: dict[str, Any], depth: int = 0
+) -> Any:
     """Return a value that probably fits *schema*."""
     if schema is True or schema == {}:
         return random.choice([*LOOKALIKES, 5, True, None])
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
         if depth > 4:
-            return {"tree": {"name": "leaf"}, "json": 1, "point": [1, 2.5]}.get(name, {"kind": "circle", "radius": 1})
+            return {"tree": {"name": "leaf"}, "json": 1, "point": [1, 2.5]}.get(
+                name, {"kind": "circle", "radius": 1}
+            )
         return make_value(random, definitions[name], definitions, depth + 1)
     for keyword in ("anyOf", "oneOf"):
         if keyword in schema:
-            return make_value(random, random.choice(schema[keyword]), definitions, depth + 1)
+            return make_value(
+                random, random.choice(schema[keyword]), definitions, depth + 1
+            )
     if "enum" in schema:
         return random.choice(schema["enum"])
     if "const" in schema:
@@ -189,11 +298,22 @@ def make_value(random: Random, schema: Any, definitions: dict[str, Any], depth: 
             return None
         case "array":
             places = schema.get("prefixItems", [])
-            items = [make_value(random, place, definitions, depth + 1) for place in places]
-            if schema.get("items", True) is not False and (not places or random.random() < 0.3):
+            items = [
+                make_value(random, place, definitions, depth + 1) for place in places
+            ]
+            if schema.get("items", True) is not False and (
+                not places or random.random() < 0.3
+            ):
                 low = max(0, schema.get("minItems", 0) - len(items))
-                count = random.randint(low, max(low, min(3 - depth // 2, schema.get("maxItems", 3))))
-                items += [make_value(random, schema.get("items", True), definitions, depth + 1) for _ in range(count)]
+                count = random.randint(
+                    low, max(low, min(3 - depth // 2, schema.get("maxItems", 3)))
+                )
+                items += [
+                    make_value(
+                        random, schema.get("items", True), definitions, depth + 1
+                    )
+                    for _ in range(count)
+                ]
             return items
         case _:
             required = schema.get("required", [])
@@ -212,7 +332,13 @@ def make_value(random: Random, schema: Any, definitions: dict[str, Any], depth: 
 def places(value: Any, path: Path = ()) -> Iterator[Path]:
     """Yield the path of every part of *value*, itself first."""
     yield path
-    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    members = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, member in members:
         yield from places(member, (*path, key))
 
@@ -233,28 +359,48 @@ def _camel(name: str) -> str:
 
 VALUE_ERRORS: dict[str, Callable[[Random, Any], Any]] = {
     "number in a string": lambda random, v: json.dumps(v) if _is_number(v) else v,
-    "integer with a fraction in a string": lambda random, v: f"{v}.0" if _is_integer(v) else v,
+    "integer with a fraction in a string": lambda random, v: (
+        f"{v}.0" if _is_integer(v) else v
+    ),
     "thousands": lambda random, v: f"{v:,}" if _is_integer(v) else v,
-    "boolean in a string": lambda random, v: random.choice([str(v), str(v).lower()]) if isinstance(v, bool) else v,
-    "null in a string": lambda random, v: random.choice(["null", "None"]) if v is None else v,
-    "number for a string": lambda random, v: int(v) if isinstance(v, str) and v in ("0", "5", "-1") else v,
+    "boolean in a string": lambda random, v: (
+        random.choice([str(v), str(v).lower()]) if isinstance(v, bool) else v
+    ),
+    "null in a string": lambda random, v: (
+        random.choice(["null", "None"]) if v is None else v
+    ),
+    "number for a string": lambda random, v: (
+        int(v) if isinstance(v, str) and v in ("0", "5", "-1") else v
+    ),
     "array of one": lambda random, v: [v],
     "item for an array": lambda random, v: (
-        v[0] if isinstance(v, list) and len(v) == 1 and not _reads_otherwise(v[0]) else v
+        v[0]
+        if isinstance(v, list) and len(v) == 1 and not _reads_otherwise(v[0])
+        else v
     ),
     "a level of brackets lost": lambda random, v: (
         v[0] if isinstance(v, list) and len(v) == 1 and isinstance(v[0], list) else v
     ),
-    "container as JSON": lambda random, v: json.dumps(v) if isinstance(v, list | dict) else v,
-    "container as Python": lambda random, v: repr(v) if isinstance(v, list | dict) else v,
-    "other case": lambda random, v: (
-        random.choice([v.upper(), v.title(), v.lower()]) if isinstance(v, str) and not _reads_otherwise(v) else v
+    "container as JSON": lambda random, v: (
+        json.dumps(v) if isinstance(v, list | dict) else v
     ),
-    "other separators": lambda random, v: v.replace("_", " ").replace("-", "_") if isinstance(v, str) else v,
+    "container as Python": lambda random, v: (
+        repr(v) if isinstance(v, list | dict) else v
+    ),
+    "other case": lambda random, v: (
+        random.choice([v.upper(), v.title(), v.lower()])
+        if isinstance(v, str) and not _reads_otherwise(v)
+        else v
+    ),
+    "other separators": lambda random, v: (
+        v.replace("_", " ").replace("-", "_") if isinstance(v, str) else v
+    ),
     "quotes": lambda random, v: f"'{v}'" if isinstance(v, str) else v,
     "echoed schema": lambda random, v: {"type": _type_of(v), "value": v},
     "list with commas": lambda random, v: (
-        ", ".join(map(str, v)) if isinstance(v, list) and len(v) > 2 and all(map(_is_integer, v)) else v
+        ", ".join(map(str, v))
+        if isinstance(v, list) and len(v) > 2 and all(map(_is_integer, v))
+        else v
     ),
 }
 KEY_ERRORS: dict[str, Callable[[str], str]] = {
@@ -278,7 +424,11 @@ TEXT_ERRORS: dict[str, Callable[[str, Any], str]] = {
 def _reads_otherwise(value: Any) -> bool:
     """Whether a documented rule reads *value* by itself: an array in a string as the array, ``None`` as nothing."""
     if isinstance(value, str):
-        return (value[:1] in ("[", "(") and len(value) > 1) or value.casefold() in ("", "null", "none")
+        return (value[:1] in ("[", "(") and len(value) > 1) or value.casefold() in (
+            "",
+            "null",
+            "none",
+        )
     return value is None
 
 
@@ -291,7 +441,14 @@ def _is_number(value: Any) -> bool:
 
 
 def _type_of(value: Any) -> str:
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    kinds = {
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+        str: "string",
+        list: "array",
+        dict: "object",
+    }
     return kinds.get(type(value), "null")
 
 
@@ -332,26 +489,52 @@ class Case:
             yield from self._error(random, every)
 
     def _error(self, random: Random, every: list[Path]) -> Iterator[tuple[str, Any]]:
-        match random.choice(["value"] * 8 + ["key"] * 3 + ["null", "wrapper", "text", "text"]):
+        match random.choice(
+            ["value"] * 8 + ["key"] * 3 + ["null", "wrapper", "text", "text"]
+        ):
             case "value" if len(every) > 1:
-                path, kind = random.choice(every[1:]), random.choice(sorted(VALUE_ERRORS))
-                yield kind, replaced(self.value, path, VALUE_ERRORS[kind](random, value_at(self.value, path)))
+                path, kind = (
+                    random.choice(every[1:]),
+                    random.choice(sorted(VALUE_ERRORS)),
+                )
+                yield (
+                    kind,
+                    replaced(
+                        self.value,
+                        path,
+                        VALUE_ERRORS[kind](random, value_at(self.value, path)),
+                    ),
+                )
             case "key":
-                path = random.choice([path for path in every if isinstance(value_at(self.value, path), dict)])
+                path = random.choice(
+                    [
+                        path
+                        for path in every
+                        if isinstance(value_at(self.value, path), dict)
+                    ]
+                )
                 parent = value_at(self.value, path)
                 kind = random.choice(sorted(KEY_ERRORS))
                 if parent:
                     name = random.choice(sorted(parent))
                     new = KEY_ERRORS[kind](name)
                     if new not in parent:
-                        members = {new if key == name else key: member for key, member in parent.items()}
+                        members = {
+                            new if key == name else key: member
+                            for key, member in parent.items()
+                        }
                         yield f"key in {kind}", replaced(self.value, path, members)
             case "null":
                 word = random.choice([None, None, "null", "None", ""])
-                for name in random.sample(sorted(self.schema["properties"]), len(self.schema["properties"])):
+                for name in random.sample(
+                    sorted(self.schema["properties"]), len(self.schema["properties"])
+                ):
                     member = {**self.schema["properties"][name], "$defs": DEFINITIONS}
                     # A word that the member takes as it is, is a value, and may be what the model meant.
-                    is_value = any(jsonschema_rs.is_valid(member, sent, validate_formats=True) for sent in (None, word))
+                    is_value = any(
+                        jsonschema_rs.is_valid(member, sent, validate_formats=True)
+                        for sent in (None, word)
+                    )
                     if name not in self.value and not is_value:
                         yield "null for nothing", {**self.value, name: word}
                         break
@@ -359,4 +542,7 @@ class Case:
                 yield "wrapper", {random.choice(WRAPPERS): self.value}
             case "text":
                 kind = random.choice(sorted(TEXT_ERRORS))
-                yield f"text: {kind}", TEXT_ERRORS[kind](json.dumps(self.value), self.value)
+                yield (
+                    f"text: {kind}",
+                    TEXT_ERRORS[kind](json.dumps(self.value), self.value),
+                )

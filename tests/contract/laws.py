@@ -35,7 +35,10 @@ def valid_calls_come_back_untouched(case: Case) -> int:
 
     assert accepted.arguments is case.value
     assert accepted.repairs == ()
-    for text in (json.dumps(case.value), json.dumps(case.value, ensure_ascii=False, indent=1)):
+    for text in (
+        json.dumps(case.value),
+        json.dumps(case.value, ensure_ascii=False, indent=1),
+    ):
         parsed = contract.accept(text, fill_defaults=False)
         assert is_same(parsed.arguments, case.value)
         assert parsed.repairs == ()
@@ -48,7 +51,9 @@ def single_errors_are_undone_or_refused(case: Case) -> int:
     reference = validator_for(case.schema)(case.schema, format_checker=FormatChecker())
     count = 0
     for kind, sent in case.errors(ERRORS_PER_CASE):
-        if sent == json.dumps(case.value) or (isinstance(sent, dict) and schema.is_valid(sent)):
+        if sent == json.dumps(case.value) or (
+            isinstance(sent, dict) and schema.is_valid(sent)
+        ):
             continue  # no error by this schema
         count += 1
         before = json.dumps(sent)
@@ -71,7 +76,11 @@ def single_errors_are_undone_or_refused(case: Case) -> int:
 def cut_calls_are_refused_or_whole(case: Case) -> int:
     """A cut of a call's text is refused or whole, if the caller does not say that the model had finished."""
     contract, random = contract_of(case), Random(case.seed)
-    texts = [json.dumps(case.value), repr(case.value), json.dumps(json.dumps(case.value))]
+    texts = [
+        json.dumps(case.value),
+        repr(case.value),
+        json.dumps(json.dumps(case.value)),
+    ]
     texts.append(f"```json\n{texts[0]}\n```")
     count = 0
     for text in texts:
@@ -89,7 +98,11 @@ def cut_calls_are_refused_or_whole(case: Case) -> int:
 
 def only_our_errors_come_out(case: Case) -> int:
     """Whatever is sent, by any policy: arguments that fit, or an error that can be written as JSON."""
-    contract, schema, random = contract_of(case), Schema(case.schema), Random(case.seed + 2)
+    contract, schema, random = (
+        contract_of(case),
+        Schema(case.schema),
+        Random(case.seed + 2),
+    )
     count = 0
     for sent in _anything(case, random):
         for policy in ("safe", "lenient", "strict"):
@@ -105,10 +118,17 @@ def only_our_errors_come_out(case: Case) -> int:
 
 def calls_in_a_template_are_whole_or_refused(case: Case) -> int:
     """In each model's form, with prose or reasoning around it: the original, or nothing; another tool's call never."""
-    contract, random = Contract.from_dict({"input": case.schema}, name=TOOL), Random(case.seed + 3)
+    contract, random = (
+        Contract.from_dict({"input": case.schema}, name=TOOL),
+        Random(case.seed + 3),
+    )
     count = 0
     for form, render in FORMS.items():
-        for name, value in ((TOOL, case.value), (OTHER, case.value), (TOOL, _opened(case))):
+        for name, value in (
+            (TOOL, case.value),
+            (OTHER, case.value),
+            (TOOL, _opened(case)),
+        ):
             text = random.choice(AROUND).replace("CALL", render(name, value))
             count += 1
             try:
@@ -122,7 +142,11 @@ def calls_in_a_template_are_whole_or_refused(case: Case) -> int:
 
 def envelopes_are_calls_and_not_arguments(case: Case) -> int:
     """A provider's form in a text, also where the schema takes any key: the call of this tool, or nothing."""
-    open_schema = {key: value for key, value in case.schema.items() if key != "additionalProperties"}
+    open_schema = {
+        key: value
+        for key, value in case.schema.items()
+        if key != "additionalProperties"
+    }
     count = 0
     for schema in (case.schema, open_schema):
         contract = Contract.from_dict({"input": schema}, name=TOOL)
@@ -139,7 +163,13 @@ def envelopes_are_calls_and_not_arguments(case: Case) -> int:
 
 
 TOOL, OTHER = "find_it", "send_it"
-AROUND = ("CALL", "CALL\n", "I look it up.\n\nCALL", "<think>\nMaybe {x}.\n</think>\n\nCALL", "CALL<|im_end|>")
+AROUND = (
+    "CALL",
+    "CALL\n",
+    "I look it up.\n\nCALL",
+    "<think>\nMaybe {x}.\n</think>\n\nCALL",
+    "CALL<|im_end|>",
+)
 
 
 def _opened(case: Case) -> dict[str, Any]:
@@ -152,7 +182,11 @@ def _opened(case: Case) -> dict[str, Any]:
 def _envelopes(name: str, value: dict[str, Any]) -> list[Any]:
     return [
         {"name": name, "arguments": value},
-        {"id": "call_1", "type": "function", "function": {"name": name, "arguments": json.dumps(value)}},
+        {
+            "id": "call_1",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(value)},
+        },
         {"tool_calls": [{"function": {"name": name, "arguments": value}}]},
         {"functionCall": {"name": name, "args": value}},
         {"type": "tool_use", "id": "toolu_1", "name": name, "input": value},
@@ -173,7 +207,18 @@ LAWS: tuple[Callable[[Case], int], ...] = (
 
 def _anything(case: Case, random: Random) -> Iterator[Any]:
     """Yield values that have little to do with the schema: parts of the call in each other's places, and odd ones."""
-    parts = [case.value, *case.value.values(), None, float("nan"), 10**400, b"\xff", {1, 2}, "\ud800", [], "[" * 300]
+    parts = [
+        case.value,
+        *case.value.values(),
+        None,
+        float("nan"),
+        10**400,
+        b"\xff",
+        {1, 2},
+        "\ud800",
+        [],
+        "[" * 300,
+    ]
     for name in case.schema["properties"]:
         yield {**case.value, name: random.choice(parts)}
     deep: Any = 1
@@ -182,14 +227,20 @@ def _anything(case: Case, random: Random) -> Iterator[Any]:
     yield {**case.value, "zz": deep}
     text = json.dumps(case.value)
     cut = random.randrange(len(text))
-    yield text[:cut] + random.choice(["}", '"', ",", "\\", "\x00", "[", ":", " "]) + text[cut + 1 :]
+    yield (
+        text[:cut]
+        + random.choice(["}", '"', ",", "\\", "\x00", "[", ":", " "])
+        + text[cut + 1 :]
+    )
     yield random.choice(parts)
 
 
 def _check_scalars(case: Case, sent: Any, result: Any) -> None:
     """Check that each scalar of *result* was sent, or is one of the schema, or a conversion of one that was sent."""
     known = list(_scalars(sent))
-    texts = {str(each) for each in known if isinstance(each, str)} | {json.dumps(each) for each in known}
+    texts = {str(each) for each in known if isinstance(each, str)} | {
+        json.dumps(each) for each in known
+    }
     whole = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), "\n".join(texts))
     allowed = json.dumps(case.schema, ensure_ascii=False)
     for scalar in _scalars(result):
@@ -197,13 +248,17 @@ def _check_scalars(case: Case, sent: Any, result: Any) -> None:
         if any(is_same(scalar, each) for each in known) or written in allowed:
             continue
         if isinstance(scalar, str):
-            bare = scalar.replace("\\", "")  # the backslashes of a string in a string are gone
+            bare = scalar.replace(
+                "\\", ""
+            )  # the backslashes of a string in a string are gone
             assert scalar in whole or bare in whole.replace("\\", ""), scalar
         elif isinstance(scalar, bool) or scalar is None:
             is_written = str(scalar).casefold() in whole.casefold() or written in whole
             assert is_written or scalar in (0, 1), scalar
         else:
-            numbers = [number_in(text, whole=False) for text in texts] + [number_in(text, whole=True) for text in texts]
+            numbers = [number_in(text, whole=False) for text in texts] + [
+                number_in(text, whole=True) for text in texts
+            ]
             assert scalar in numbers or str(scalar) in whole, scalar
 
 

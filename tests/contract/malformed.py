@@ -18,7 +18,9 @@ class Refusal(Enum):
 
 
 REFUSED, CUT_OFF = Refusal.REFUSED, Refusal.CUT_OFF
-INTEGER, NUMBER, TEXT, BOOLEAN = ({"type": name} for name in ("integer", "number", "string", "boolean"))
+INTEGER, NUMBER, TEXT, BOOLEAN = (
+    {"type": name} for name in ("integer", "number", "string", "boolean")
+)
 OBJECT: dict[str, Any] = {"type": "object"}
 DATE = {"type": "string", "format": "date"}
 NULL = {"type": "null"}
@@ -31,7 +33,12 @@ def array(items: Any, **more: Any) -> dict[str, Any]:
 
 def closed(required: str = "", **properties: Any) -> dict[str, Any]:
     names = required.split()
-    return {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": names,
+        "additionalProperties": False,
+    }
 
 
 def either(*branches: Any) -> dict[str, Any]:
@@ -49,7 +56,9 @@ def outcome(schema: dict[str, Any], raw: Any, **options: Any) -> Any:
         return REFUSED
 
 
-def assert_outcome(schema: dict[str, Any], raw: Any, expected: Any, **options: Any) -> None:
+def assert_outcome(
+    schema: dict[str, Any], raw: Any, expected: Any, **options: Any
+) -> None:
     result = outcome(schema, raw, **options)
     if expected is REFUSED or expected is CUT_OFF:
         assert result is expected

@@ -16,24 +16,33 @@ def _plain(value: Any) -> str:
 
 def _as_jinja(value: Any) -> str:
     """Return *value* as Qwen3-Coder's template writes it: containers as JSON, other values as Python does."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
+    return (
+        json.dumps(value, ensure_ascii=False)
+        if isinstance(value, dict | list)
+        else str(value)
+    )
 
 
 def qwen3_coder(name: str, arguments: dict[str, Any]) -> str:
-    parameters = "".join(f"<parameter={key}>\n{_as_jinja(value)}\n</parameter>\n" for key, value in arguments.items())
+    parameters = "".join(
+        f"<parameter={key}>\n{_as_jinja(value)}\n</parameter>\n"
+        for key, value in arguments.items()
+    )
     return f"<tool_call>\n<function={name}>\n{parameters}</function>\n</tool_call>"
 
 
 def glm(name: str, arguments: dict[str, Any]) -> str:
     parameters = "".join(
-        f"<arg_key>{key}</arg_key>\n<arg_value>{_plain(value)}</arg_value>\n" for key, value in arguments.items()
+        f"<arg_key>{key}</arg_key>\n<arg_value>{_plain(value)}</arg_value>\n"
+        for key, value in arguments.items()
     )
     return f"<tool_call>{name}\n{parameters}</tool_call>"
 
 
 def _invoke(name: str, arguments: dict[str, Any], prefix: str = "") -> str:
     parameters = "".join(
-        f'<{prefix}parameter name="{key}">{_plain(value)}</{prefix}parameter>\n' for key, value in arguments.items()
+        f'<{prefix}parameter name="{key}">{_plain(value)}</{prefix}parameter>\n'
+        for key, value in arguments.items()
     )
     return f'<{prefix}invoke name="{name}">\n{parameters}</{prefix}invoke>'
 
@@ -52,9 +61,7 @@ def kimi(name: str, arguments: dict[str, Any]) -> str:
 
 
 def deepseek(name: str, arguments: dict[str, Any]) -> str:
-    call = (
-        f"<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{json.dumps(arguments)}\n```<｜tool▁call▁end｜>"
-    )
+    call = f"<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{json.dumps(arguments)}\n```<｜tool▁call▁end｜>"
     return f"<｜tool▁calls▁begin｜>{call}<｜tool▁calls▁end｜><｜end▁of▁sentence｜>"
 
 
@@ -88,7 +95,11 @@ def _gemma(value: Any, mark: str) -> str:
         case str():
             return f"{mark}{value}{mark}"
         case dict():
-            return "{" + ",".join(f"{key}:{_gemma(each, mark)}" for key, each in value.items()) + "}"
+            return (
+                "{"
+                + ",".join(f"{key}:{_gemma(each, mark)}" for key, each in value.items())
+                + "}"
+            )
         case list():
             return "[" + ",".join(_gemma(each, mark) for each in value) + "]"
     return json.dumps(value)
@@ -104,7 +115,9 @@ def function_gemma(name: str, arguments: dict[str, Any]) -> str:
 
 
 def python(name: str, arguments: dict[str, Any]) -> str:
-    return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+    return (
+        f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+    )
 
 
 FORMS: dict[str, Callable[[str, dict[str, Any]], str]] = {

@@ -15,8 +15,14 @@ from skillruntime.contract.contract import Contract
 from skillruntime.errors import SkillInputError
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab{}", max_size=3), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text("ab{}", max_size=3), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -32,7 +38,9 @@ def test_any_text_is_arguments_or_an_input_error(text: str) -> None:
 
 
 @given(st.dictionaries(st.text("ab", max_size=3), JSON, max_size=4))
-def test_json_is_read_as_it_stands_and_flagged_by_nothing(value: dict[str, Any]) -> None:
+def test_json_is_read_as_it_stands_and_flagged_by_nothing(
+    value: dict[str, Any],
+) -> None:
     """What is JSON needs no repair."""
     parsed = parse_arguments(json.dumps(value))
 
@@ -51,7 +59,10 @@ def test_json_is_read_as_it_stands_and_flagged_by_nothing(value: dict[str, Any])
         ('"{\\"a\\": 1}"', ("double-encoding",)),
         ('{\\"a\\": 1}', ("double-encoding",)),
         ('{"a": 1}}', ("stray-bracket",)),
-        ('```\n"{\\"a\\": 1,}"\n```', ("markdown-fence", "double-encoding", "trailing-comma")),
+        (
+            '```\n"{\\"a\\": 1,}"\n```',
+            ("markdown-fence", "double-encoding", "trailing-comma"),
+        ),
     ],
 )
 def test_every_repair_of_syntax_is_named(text: str, repairs: tuple[str, ...]) -> None:
@@ -63,7 +74,9 @@ def test_every_repair_of_syntax_is_named(text: str, repairs: tuple[str, ...]) ->
 
 
 @given(JSON)
-def test_a_container_in_a_text_is_the_container_and_all_else_is_none(value: Any) -> None:
+def test_a_container_in_a_text_is_the_container_and_all_else_is_none(
+    value: Any,
+) -> None:
     """A scalar in a text is not a container, and a text cut short is none either."""
     text = json.dumps(value)
     parsed = parse_container(text)
@@ -84,7 +97,15 @@ def test_without_quoting_no_error_shows_the_text() -> None:
     assert "hunter" not in str(caught.value)
 
 
-@pytest.mark.parametrize("raw", ['{"key": hunter2}', b'{"key": "\xffhunter2"}', '{"key": "hunter2', '{"key": \\u12}'])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"key": hunter2}',
+        b'{"key": "\xffhunter2"}',
+        '{"key": "hunter2',
+        '{"key": \\u12}',
+    ],
+)
 def test_a_refusal_carries_no_other_error(raw: Any) -> None:
     """The context of an exception is printed with it, and the parser's own error quotes the text."""
     schema = {"properties": {"key": {"type": "string", "writeOnly": True}}}
@@ -112,7 +133,9 @@ def test_an_unknown_policy_is_reported_whatever_the_arguments_are() -> None:
         ("number", '{"n": -0.0,}', -0.0),
     ],
 )
-def test_a_negative_zero_is_kept_as_it_was_written(kind: str, raw: str, expected: Any) -> None:
+def test_a_negative_zero_is_kept_as_it_was_written(
+    kind: str, raw: str, expected: Any
+) -> None:
     """A string takes the number as it was written; an integer has no sign."""
     contract = Contract.from_dict({"input": {"properties": {"n": {"type": kind}}}})
 

@@ -9,12 +9,28 @@ import pytest
 
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import SkillInputError
-from tests.contract.malformed import CUT_OFF, INTEGER, OBJECT, REFUSED, TEXT, array, closed, either
+from tests.contract.malformed import (
+    CUT_OFF,
+    INTEGER,
+    OBJECT,
+    REFUSED,
+    TEXT,
+    array,
+    closed,
+    either,
+)
 
 CALL = {"city": "Paris", "days": 3}
 SENT = '{"city": "Paris", "days": 3}'
 PARIS = {"city": "Paris"}
-WEATHER = closed("city", city=TEXT, days=INTEGER, filter=OBJECT, tags=array(TEXT), note=either(TEXT, {"type": "null"}))
+WEATHER = closed(
+    "city",
+    city=TEXT,
+    days=INTEGER,
+    filter=OBJECT,
+    tags=array(TEXT),
+    note=either(TEXT, {"type": "null"}),
+)
 OPEN = {"type": "object", "properties": {"filter": OBJECT, "page": INTEGER}}
 
 
@@ -29,7 +45,10 @@ def outcome(schema: dict[str, Any], raw: Any, name: str, **options: Any) -> Any:
 PROSE: list[tuple[str, Any]] = [
     # between sentences and lines
     (f"Here you are: {SENT} Hope this helps!", CALL),
-    (f"I will call the tool with these arguments: {SENT}\n\nThis should answer the question.", CALL),
+    (
+        f"I will call the tool with these arguments: {SENT}\n\nThis should answer the question.",
+        CALL,
+    ),
     (f"I look up the city for the user. {SENT}", CALL),
     (f"Okay.\n{SENT}", CALL),
     (f"{SENT}\nLet me know when you need more.", CALL),
@@ -92,7 +111,10 @@ PROSE: list[tuple[str, Any]] = [
         '{"city": "</think> </tool_call> ``` <|message|>", "days": 3,}',
         {"city": "</think> </tool_call> ``` <|message|>", "days": 3},
     ),
-    ('Here it is: {"city": "Observation: {x} <think>", "days": 3}', {"city": "Observation: {x} <think>", "days": 3}),
+    (
+        'Here it is: {"city": "Observation: {x} <think>", "days": 3}',
+        {"city": "Observation: {x} <think>", "days": 3},
+    ),
     # several
     (f"{SENT}\n{SENT}", CALL),
     (f'{SENT}{{"city": "Paris", "days": 4}}', REFUSED),
@@ -101,7 +123,9 @@ PROSE: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), PROSE, ids=[repr(text)[:70] for text, _ in PROSE])
+@pytest.mark.parametrize(
+    ("text", "expected"), PROSE, ids=[repr(text)[:70] for text, _ in PROSE]
+)
 def test_prose_is_judged_by_its_form(text: str, expected: Any) -> None:
     """An object in prose is a call between two sentences or lines; of the words only one decides."""
     assert outcome(WEATHER, text, "get_weather") == expected
@@ -164,14 +188,19 @@ NAMES: list[tuple[str, Any]] = [
     (f"<function=send_mail>{SENT}</function>", REFUSED),
     (f'<function name="send_mail">{SENT}</function>', REFUSED),
     (f"[TOOL_CALLS]send_mail[ARGS]{SENT}", REFUSED),
-    (f"<|start|>assistant<|channel|>commentary to=functions.send_mail<|message|>{SENT}<|call|>", REFUSED),
+    (
+        f"<|start|>assistant<|channel|>commentary to=functions.send_mail<|message|>{SENT}<|call|>",
+        REFUSED,
+    ),
     (f"<tool_call>send_mail\n{SENT}</tool_call>", REFUSED),
     ("send_mail(city='Paris')", REFUSED),
     (f"mcp__other__get_weather: {SENT}", CALL),
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), NAMES, ids=[repr(text)[:60] for text, _ in NAMES])
+@pytest.mark.parametrize(
+    ("text", "expected"), NAMES, ids=[repr(text)[:60] for text, _ in NAMES]
+)
 def test_a_call_of_another_tool_is_refused(text: str, expected: Any) -> None:
     """Whether the name stands on a line, in an element or in a mark; a contract without a name takes any."""
     assert outcome(WEATHER, text, "get_weather") == expected
@@ -193,20 +222,37 @@ def test_a_name_is_compared_whole(name: str, tool: str, is_same: bool) -> None:
     """Where both have a prefix it must be the same."""
     text = json.dumps({"name": name, "arguments": {"city": "Paris"}})
 
-    assert outcome(closed(city=TEXT), text, tool) == ({"city": "Paris"} if is_same else REFUSED)
+    assert outcome(closed(city=TEXT), text, tool) == (
+        {"city": "Paris"} if is_same else REFUSED
+    )
 
 
 VARIANTS: list[tuple[str, Any]] = [
     # Gemma 4 and FunctionGemma: strings between tokens, names without quotes (openvinotoolkit/model_server#4179)
     ('<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>', CALL),
-    ('<|tool_call>call:get_weather{city:<|"|>{a}, [b]: "c"<|"|>}<tool_call|>', {"city": '{a}, [b]: "c"'}),
-    ('<|channel>thought\nMaybe {x}.<channel|><|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>', PARIS),
-    ("<start_function_call>call:get_weather{city:<escape>Paris<escape>,days:3}<end_function_call>", CALL),
+    (
+        '<|tool_call>call:get_weather{city:<|"|>{a}, [b]: "c"<|"|>}<tool_call|>',
+        {"city": '{a}, [b]: "c"'},
+    ),
+    (
+        '<|channel>thought\nMaybe {x}.<channel|><|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>',
+        PARIS,
+    ),
+    (
+        "<start_function_call>call:get_weather{city:<escape>Paris<escape>,days:3}<end_function_call>",
+        CALL,
+    ),
     ('<|tool_call>call:send_mail{city:<|"|>Paris<|"|>}<tool_call|>', REFUSED),
     ('<|tool_call>call:get_weather{city:<|"|>Par', REFUSED),
-    ('<|channel>thought\n<|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>', REFUSED),
+    (
+        '<|channel>thought\n<|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>',
+        REFUSED,
+    ),
     # the mark of a parameter in place of the call's (signalnine/q27#24)
-    ("<parameter=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>", PARIS),
+    (
+        "<parameter=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>",
+        PARIS,
+    ),
     ("<parameter=note>\n<parameter=city>\nParis\n</parameter>\n</function>", REFUSED),
     # an empty object before the call, of a server that puts it together (ogx-ai/ogx#5462)
     ('{}{"city": "Paris"}', PARIS),
@@ -218,7 +264,9 @@ VARIANTS: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), VARIANTS, ids=[repr(text)[:90] for text, _ in VARIANTS])
+@pytest.mark.parametrize(
+    ("text", "expected"), VARIANTS, ids=[repr(text)[:90] for text, _ in VARIANTS]
+)
 def test_forms_of_few_models_are_read(text: str, expected: Any) -> None:
     """What other models and servers write, each from a template or a public report."""
     assert outcome(WEATHER, text, "get_weather") == expected
@@ -234,7 +282,10 @@ HARMONY: list[tuple[str, Any]] = [
         f"<|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{SENT}<|call|>",
         CALL,
     ),
-    (f"<|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>{SENT}<|call|>", CALL),
+    (
+        f"<|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>{SENT}<|call|>",
+        CALL,
+    ),
     (f"<|channel|>analysis to=functions.get_weather<|message|>{SENT}<|call|>", CALL),
     (
         "<|channel|>analysis<|message|>Maybe {x}.<|end|><|start|>assistant<|channel|>commentary"
@@ -245,13 +296,21 @@ HARMONY: list[tuple[str, Any]] = [
     (f"<|channel|>analysis<|message|>{SENT}<|end|>", REFUSED),
     (f"<|channel|>final<|message|>{SENT}<|return|>", REFUSED),
     (f"<|channel|>final to=functions.get_weather<|message|>{SENT}<|return|>", REFUSED),
-    (f"<|start|>functions.get_weather to=assistant<|channel|>commentary<|message|>{SENT}<|end|>", REFUSED),
+    (
+        f"<|start|>functions.get_weather to=assistant<|channel|>commentary<|message|>{SENT}<|end|>",
+        REFUSED,
+    ),
     (f"<|start|>user<|message|>{SENT}<|end|>", REFUSED),
-    (f"<|start|>assistant<|channel|>commentary to=python<|message|>{SENT}<|call|>", REFUSED),
+    (
+        f"<|start|>assistant<|channel|>commentary to=python<|message|>{SENT}<|call|>",
+        REFUSED,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), HARMONY, ids=[repr(text)[:90] for text, _ in HARMONY])
+@pytest.mark.parametrize(
+    ("text", "expected"), HARMONY, ids=[repr(text)[:90] for text, _ in HARMONY]
+)
 def test_a_harmony_message_to_this_tool_is_its_call(text: str, expected: Any) -> None:
     """A message of the assistant with a recipient, on `commentary` or `analysis`, as OpenAI's format has it."""
     assert outcome(WEATHER, text, "get_weather") == expected
@@ -278,14 +337,25 @@ HIDDEN: list[tuple[str, Any]] = [
     (f"The days are {{5}}?</think>\n\n{SENT}", CALL),
     (f'{{"city": "Rome"}}</think>{SENT}', CALL),
     (f"◁think▷{{}}◁/think▷{SENT}", CALL),
-    (f'<tool_response>{{"temperature": 20}}</tool_response>\n<tool_call>{SENT}</tool_call>', CALL),
-    (f'Observation: {{"temperature": 20}}\nThought: Now Paris.\nAction: get_weather\nAction Input: {SENT}', CALL),
-    (f'<tool_call>{{"city": "Rome"}}</tool_call><tool_response>1</tool_response><tool_call>{SENT}</tool_call>', CALL),
+    (
+        f'<tool_response>{{"temperature": 20}}</tool_response>\n<tool_call>{SENT}</tool_call>',
+        CALL,
+    ),
+    (
+        f'Observation: {{"temperature": 20}}\nThought: Now Paris.\nAction: get_weather\nAction Input: {SENT}',
+        CALL,
+    ),
+    (
+        f'<tool_call>{{"city": "Rome"}}</tool_call><tool_response>1</tool_response><tool_call>{SENT}</tool_call>',
+        CALL,
+    ),
     (f"Action: get_weather\nAction Input: {SENT}\nObservation: sunny", CALL),
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), HIDDEN, ids=[repr(text)[:70] for text, _ in HIDDEN])
+@pytest.mark.parametrize(
+    ("text", "expected"), HIDDEN, ids=[repr(text)[:70] for text, _ in HIDDEN]
+)
 def test_reasoning_and_results_hold_no_calls(text: str, expected: Any) -> None:
     """A call behind them is the call."""
     assert outcome(WEATHER, text, "get_weather") == expected
@@ -299,7 +369,10 @@ PYTHON: list[tuple[str, Any]] = [
     ("```tool_code\nget_weather(city='Paris', days=3)\n```", CALL),
     ("<think>Now.</think>\nget_weather(city='Paris', days=3)", CALL),
     ("default_api.get_weather(city='Paris', days=3)", CALL),
-    ("get_weather(city='Paris', tags=['a', 'b'], note=None)", {"city": "Paris", "tags": ["a", "b"], "note": None}),
+    (
+        "get_weather(city='Paris', tags=['a', 'b'], note=None)",
+        {"city": "Paris", "tags": ["a", "b"], "note": None},
+    ),
     ("get_weather()", REFUSED),
     ("I call get_weather(city='Paris')", REFUSED),
     ("get_weather(city='Paris') for you", REFUSED),
@@ -318,8 +391,12 @@ PYTHON: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), PYTHON, ids=[repr(text)[:60] for text, _ in PYTHON])
-def test_a_python_call_is_read_if_it_is_the_whole_text(text: str, expected: Any) -> None:
+@pytest.mark.parametrize(
+    ("text", "expected"), PYTHON, ids=[repr(text)[:60] for text, _ in PYTHON]
+)
+def test_a_python_call_is_read_if_it_is_the_whole_text(
+    text: str, expected: Any
+) -> None:
     """With literals by keyword, alone or in the marks of Llama and Gemma."""
     assert outcome(WEATHER, text, "get_weather") == expected
 
@@ -334,8 +411,12 @@ FINISHED: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), FINISHED, ids=[repr(text) for text, _ in FINISHED])
-def test_the_last_brace_may_be_missing_before_the_end_of_a_call(text: str, expected: Any) -> None:
+@pytest.mark.parametrize(
+    ("text", "expected"), FINISHED, ids=[repr(text) for text, _ in FINISHED]
+)
+def test_the_last_brace_may_be_missing_before_the_end_of_a_call(
+    text: str, expected: Any
+) -> None:
     """Only where the caller says that the model stopped by itself."""
     assert outcome(WEATHER, text, "get_weather", finish_reason="stop") == expected
     assert outcome(WEATHER, text, "get_weather") in (REFUSED, CUT_OFF)
@@ -344,7 +425,9 @@ def test_the_last_brace_may_be_missing_before_the_end_of_a_call(text: str, expec
 def test_a_path_with_backslashes_is_refused_with_what_to_write() -> None:
     r"""In ``C:\Users\foo`` one backslash is an escape of JSON and the other is none."""
     with pytest.raises(SkillInputError) as caught:
-        Contract.from_dict({"input": closed(path=TEXT)}).accept('{"path":"C:\\Users\\foo"}')
+        Contract.from_dict({"input": closed(path=TEXT)}).accept(
+            '{"path":"C:\\Users\\foo"}'
+        )
 
     assert (
         "write each backslash of a text as \\\\, or a path with /"

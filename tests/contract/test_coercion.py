@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from skillruntime.contract.coercion.coercer import begin, with_texts_read
-from skillruntime.contract.coercion.coercion import SAFE, STRICT, Policy, Repair, coerce, policy_named
+from skillruntime.contract.coercion.coercion import (
+    SAFE,
+    STRICT,
+    Policy,
+    Repair,
+    coerce,
+    policy_named,
+)
 from skillruntime.contract.schema import Schema
 
 SCHEMA = Schema(
@@ -19,7 +26,10 @@ SCHEMA = Schema(
         "additionalProperties": False,
         "properties": {
             "name": {"type": "string"},
-            "points": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "integer"}}}},
+            "points": {
+                "type": "array",
+                "items": {"type": "object", "properties": {"x": {"type": "integer"}}},
+            },
             "mode": {"enum": ["fast", "slow"]},
         },
     }
@@ -29,18 +39,54 @@ SCHEMA = Schema(
 def test_texts_are_read_at_once_as_a_whole_coercion_reads_them() -> None:
     """Of objects whose members are numbers, booleans and texts: the same value, by the same repairs."""
     chosen, tried = Random(7), 0
-    types = [{"type": "integer"}, {"type": "number", "maximum": 9}, {"type": "boolean"}, {"type": "string"}, {}]
-    texts = ["5", "5.0", " 7 ", "1,234", "true", "No", "null", "007", "x", "[5]", "'5'", 5, 1.5, True, None, "1.50"]
+    types = [
+        {"type": "integer"},
+        {"type": "number", "maximum": 9},
+        {"type": "boolean"},
+        {"type": "string"},
+        {},
+    ]
+    texts = [
+        "5",
+        "5.0",
+        " 7 ",
+        "1,234",
+        "true",
+        "No",
+        "null",
+        "007",
+        "x",
+        "[5]",
+        "'5'",
+        5,
+        1.5,
+        True,
+        None,
+        "1.50",
+    ]
     for _ in range(800):
-        names = chosen.sample(["a", "limit", "n1", "value", "type", "data", "config", "trip"], 3)
+        names = chosen.sample(
+            ["a", "limit", "n1", "value", "type", "data", "config", "trip"], 3
+        )
         properties = {name: chosen.choice(types) for name in names}
-        schema = Schema({"type": "object", "properties": properties, "required": names[:1], "title": "trip"})
+        schema = Schema(
+            {
+                "type": "object",
+                "properties": properties,
+                "required": names[:1],
+                "title": "trip",
+            }
+        )
         for _ in range(5):
-            value = {name: chosen.choice(texts) for name in names if chosen.random() < 0.9}
+            value = {
+                name: chosen.choice(texts) for name in names if chosen.random() < 0.9
+            }
             read = with_texts_read(value, schema)
             if read is not None:
                 tried += 1
-                assert begin(schema, SAFE, len(value)).coerce(value, (), ()) == [read], (schema, value)
+                assert begin(schema, SAFE, len(value)).coerce(value, (), ()) == [
+                    read
+                ], (schema, value)
 
     assert tried > 100
 
@@ -59,7 +105,11 @@ def test_what_was_sent_is_not_changed_and_what_fits_in_it_is_shared() -> None:
 
     coerced = coerce(sent, SCHEMA)
 
-    assert coerced.value == {"name": "5", "points": [{"x": 1}, {"x": 2}], "mode": "fast"}
+    assert coerced.value == {
+        "name": "5",
+        "points": [{"x": 1}, {"x": 2}],
+        "mode": "fast",
+    }
     assert sent == before
     assert coerced.value["points"][1] is sent["points"][1]
 
@@ -68,7 +118,10 @@ def test_every_repair_is_recorded_where_it_was_made() -> None:
     """DESIGN: every repair is recorded and returned to the caller."""
     coerced = coerce({"input": {"Name": 5, "points": {"x": "1"}}}, SCHEMA)
 
-    by_rule = {repair.rule: (repair.path, repair.before, repair.after) for repair in coerced.repairs}
+    by_rule = {
+        repair.rule: (repair.path, repair.before, repair.after)
+        for repair in coerced.repairs
+    }
     assert by_rule == {
         "wrapper-object": ("", {"input": "…"}, {"Name": 5, "points": {"x": "1"}}),
         "scalar-for-array": ("/points", {"x": "1"}, [{"x": "1"}]),
@@ -93,7 +146,10 @@ def test_a_value_too_large_to_repair_is_refused_at_once() -> None:
     """The refusal says so, and reports as many faults as are explained; the others are not looked for."""
     coerced = coerce({"name": "a", "points": [{"x": "1"}] * 30_000}, SCHEMA)
 
-    assert [violation.keyword for violation in coerced.violations] == ["budget", *["type"] * 24]
+    assert [violation.keyword for violation in coerced.violations] == [
+        "budget",
+        *["type"] * 24,
+    ]
 
 
 def test_one_fault_in_much_is_repaired() -> None:

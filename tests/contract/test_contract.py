@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from skillruntime import Contract, ErrorCode, InvalidSkillError, SkillInputError, TruncatedInputError
+from skillruntime import (
+    Contract,
+    ErrorCode,
+    InvalidSkillError,
+    SkillInputError,
+    TruncatedInputError,
+)
 from skillruntime.contract.coercion.coercion import Policy
 from skillruntime.contract.migration.migration import Migration
 from skillruntime.contract.schema import Schema
@@ -24,7 +30,10 @@ INPUT: dict[str, Any] = {
         "options": {
             "type": "object",
             "additionalProperties": False,
-            "properties": {"lang": {"type": "string", "default": "en"}, "tags": {"type": "array", "default": []}},
+            "properties": {
+                "lang": {"type": "string", "default": "en"},
+                "tags": {"type": "array", "default": []},
+            },
         },
         "old": {"type": "string", "deprecated": True},
     },
@@ -33,7 +42,11 @@ DIGEST: dict[str, Any] = {
     "title": "digest",
     "version": "3.1.0",
     "input": INPUT,
-    "output": {"type": "object", "required": ["count"], "properties": {"count": {"type": "integer"}}},
+    "output": {
+        "type": "object",
+        "required": ["count"],
+        "properties": {"count": {"type": "integer"}},
+    },
     "migrations": [
         {
             "from": "1.x",
@@ -42,9 +55,15 @@ DIGEST: dict[str, Any] = {
                 "type": "object",
                 "required": ["topic"],
                 "additionalProperties": False,
-                "properties": {"topic": {"type": "string"}, "days": {"type": "integer"}},
+                "properties": {
+                    "topic": {"type": "string"},
+                    "days": {"type": "integer"},
+                },
             },
-            "steps": [{"rename": {"from": "/topic", "to": "/topics"}}, {"wrap": "/topics"}],
+            "steps": [
+                {"rename": {"from": "/topic", "to": "/topics"}},
+                {"wrap": "/topics"},
+            ],
         },
         {
             "from": "2.x",
@@ -83,15 +102,30 @@ def test_defaults_are_filled_in_where_nothing_stands(digest: Contract) -> None:
     """Also inside an object that is there; one that is absent is not made up; a list is a fresh one."""
     accepted = digest.accept({"topics": ["AI"], "options": {}})
 
-    assert accepted.arguments == {"topics": ["AI"], "hours": 24, "options": {"lang": "en", "tags": []}}
+    assert accepted.arguments == {
+        "topics": ["AI"],
+        "hours": 24,
+        "options": {"lang": "en", "tags": []},
+    }
     accepted.arguments["options"]["tags"].append(1)
-    assert digest.accept({"topics": ["AI"], "options": {}}).arguments["options"]["tags"] == []
-    assert digest.accept({"topics": ["AI"]}).arguments == {"topics": ["AI"], "hours": 24}
+    assert (
+        digest.accept({"topics": ["AI"], "options": {}}).arguments["options"]["tags"]
+        == []
+    )
+    assert digest.accept({"topics": ["AI"]}).arguments == {
+        "topics": ["AI"],
+        "hours": 24,
+    }
 
 
 def test_a_default_that_the_schema_refuses_is_none() -> None:
     """``default: null`` where null is not allowed means no default."""
-    schema = {"properties": {"a": {"type": "string", "default": None}, "b": {"type": ["null"], "default": None}}}
+    schema = {
+        "properties": {
+            "a": {"type": "string", "default": None},
+            "b": {"type": ["null"], "default": None},
+        }
+    }
 
     assert Contract.from_dict({"input": schema}).accept({}).arguments == {"b": None}
 
@@ -108,15 +142,29 @@ def test_defaults_that_would_break_the_schema_together_are_left_out() -> None:
     [
         ({"topic": "AI", "days": 7}, None, {"topics": ["AI"], "hours": 168}, "1.x"),
         ({"topic": "AI", "days": "7"}, None, {"topics": ["AI"], "hours": 168}, "1.x"),
-        ({"topic": "AI", "days": "7"}, "1.4.2", {"topics": ["AI"], "hours": 168}, "1.4.2"),
+        (
+            {"topic": "AI", "days": "7"},
+            "1.4.2",
+            {"topics": ["AI"], "hours": 168},
+            "1.4.2",
+        ),
         ({"topics": ["AI"], "days": 2}, None, {"topics": ["AI"], "hours": 48}, "2.x"),
-        ({"topics": "AI", "days": "2"}, "2.0.0", {"topics": ["AI"], "hours": 48}, "2.0.0"),
+        (
+            {"topics": "AI", "days": "2"},
+            "2.0.0",
+            {"topics": ["AI"], "hours": 48},
+            "2.0.0",
+        ),
         ({"topics": ["AI"], "hours": 2}, "3.0.0", {"topics": ["AI"], "hours": 2}, None),
         ({"topics": ["AI"], "hours": 2}, "3.9.0", {"topics": ["AI"], "hours": 2}, None),
     ],
 )
 def test_arguments_of_older_versions_are_coerced_then_migrated(
-    digest: Contract, arguments: Any, version: str | None, expected: Any, migrated_from: str | None
+    digest: Contract,
+    arguments: Any,
+    version: str | None,
+    expected: Any,
+    migrated_from: str | None,
 ) -> None:
     """To the old shape first: ``days: "7"`` written for 1.x is a week of hours."""
     accepted = digest.accept(arguments, version=version, fill_defaults=False)
@@ -127,38 +175,71 @@ def test_arguments_of_older_versions_are_coerced_then_migrated(
 
 def test_an_untouched_older_shape_beats_a_repaired_newer_one() -> None:
     """``topics: "AI"``, valid as 1.x, is migrated, though the current shape could have wrapped it."""
-    old = {"type": "object", "properties": {"topics": {"type": "string"}}, "additionalProperties": False}
+    old = {
+        "type": "object",
+        "properties": {"topics": {"type": "string"}},
+        "additionalProperties": False,
+    }
     document = {
         "version": "2.0.0",
         "input": INPUT,
-        "migrations": [{"from": "1.x", "to": "2.0.0", "accepts": old, "steps": [{"wrap": "/topics"}]}],
+        "migrations": [
+            {
+                "from": "1.x",
+                "to": "2.0.0",
+                "accepts": old,
+                "steps": [{"wrap": "/topics"}],
+            }
+        ],
     }
 
-    accepted = Contract.from_dict(document).accept({"topics": "AI"}, fill_defaults=False)
+    accepted = Contract.from_dict(document).accept(
+        {"topics": "AI"}, fill_defaults=False
+    )
 
-    assert (accepted.arguments, accepted.migrated_from, accepted.repairs) == ({"topics": ["AI"]}, "1.x", ())
+    assert (accepted.arguments, accepted.migrated_from, accepted.repairs) == (
+        {"topics": ["AI"]},
+        "1.x",
+        (),
+    )
 
 
 def test_a_quoted_call_is_read_as_the_exact_one_is() -> None:
     """7 is of the current version, which takes it as it is; so are ``"7"`` and a wrapped 7."""
-    new = {"type": "object", "properties": {"span": {"type": "integer"}}, "additionalProperties": False}
+    new = {
+        "type": "object",
+        "properties": {"span": {"type": "integer"}},
+        "additionalProperties": False,
+    }
     document = {
         "version": "2.0.0",
         "input": new,
         "migrations": [
-            {"from": "1.x", "to": "2.0.0", "accepts": new, "steps": [{"convert": {"at": "/span", "factor": 24}}]}
+            {
+                "from": "1.x",
+                "to": "2.0.0",
+                "accepts": new,
+                "steps": [{"convert": {"at": "/span", "factor": 24}}],
+            }
         ],
     }
     contract = Contract.from_dict(document)
 
-    for call in ({"span": 7}, {"span": "7"}, {"input": {"span": 7}}, {"arguments": {"span": "7"}}):
+    for call in (
+        {"span": 7},
+        {"span": "7"},
+        {"input": {"span": 7}},
+        {"arguments": {"span": "7"}},
+    ):
         assert contract.accept(call).arguments == {"span": 7}
     assert contract.accept({"span": "7"}, version="1.0.0").arguments == {"span": 168}
     assert contract.accept({"span": "7"}, version="2.0.0").arguments == {"span": 7}
 
 
 @pytest.mark.parametrize("version", ["0.9.0", "4.0.0", "four", "1"])
-def test_a_version_that_nothing_covers_is_unsupported(digest: Contract, version: str) -> None:
+def test_a_version_that_nothing_covers_is_unsupported(
+    digest: Contract, version: str
+) -> None:
     """A newer MAJOR, one before the first migration, and what is not a version at all."""
     with pytest.raises(UnsupportedVersionError) as caught:
         digest.accept({"topics": ["AI"]}, version=version)
@@ -176,12 +257,18 @@ def test_the_hosts_own_function_is_a_migration() -> None:
         return v2_input
 
     contract = Contract.from_dict({"version": "2.0.0", "input": INPUT})
-    contract = contract.with_migration(Migration.from_function(migrate_from_v1, source="1.x", to="2.0.0"))
+    contract = contract.with_migration(
+        Migration.from_function(migrate_from_v1, source="1.x", to="2.0.0")
+    )
 
-    assert contract.accept({"topics": "AI"}, version="1.0.0", fill_defaults=False).arguments == {"topics": ["AI"]}
+    assert contract.accept(
+        {"topics": "AI"}, version="1.0.0", fill_defaults=False
+    ).arguments == {"topics": ["AI"]}
 
 
-def test_a_migrated_value_that_does_not_fit_is_refused_with_its_place(digest: Contract) -> None:
+def test_a_migrated_value_that_does_not_fit_is_refused_with_its_place(
+    digest: Contract,
+) -> None:
     """Migrations are checked, not trusted."""
     with pytest.raises(SkillInputError) as caught:
         digest.accept({"topic": "AI", "days": 0}, version="1.0.0")
@@ -193,7 +280,9 @@ def test_a_migrated_value_that_does_not_fit_is_refused_with_its_place(digest: Co
 
 def test_deprecated_parameters_work_and_say_so(digest: Contract) -> None:
     """JSON Schema's ``deprecated``: the call works, the caller is warned."""
-    assert digest.accept({"topics": [], "old": "x"}).warnings == ("the parameter 'old' is deprecated",)
+    assert digest.accept({"topics": [], "old": "x"}).warnings == (
+        "the parameter 'old' is deprecated",
+    )
     assert digest.accept({"topics": []}).warnings == ()
 
 
@@ -202,7 +291,10 @@ def test_all_faults_are_reported_at_once(digest: Contract) -> None:
     with pytest.raises(SkillInputError) as caught:
         digest.accept({"hours": 0, "topcs": ["AI"], "options": {"lang": 5.5e300}})
 
-    reported = {(error.code.value, (error.details or {}).get("path")) for error in caught.value.skill_errors}
+    reported = {
+        (error.code.value, (error.details or {}).get("path"))
+        for error in caught.value.skill_errors
+    }
     assert reported == {
         ("MISSING_REQUIRED_PARAM", "/topics"),
         ("INVALID_INPUT", "/topcs"),
@@ -228,7 +320,9 @@ def test_all_faults_are_reported_at_once(digest: Contract) -> None:
         ({"topics": ["AI"], "hours": 10**5000}, "INVALID_INPUT"),
     ],
 )
-def test_what_is_not_a_object_of_json_is_refused(digest: Contract, raw: Any, code: str) -> None:
+def test_what_is_not_a_object_of_json_is_refused(
+    digest: Contract, raw: Any, code: str
+) -> None:
     """Whatever a host hands over, the answer is an input error with a code."""
     with pytest.raises(SkillInputError) as caught:
         digest.accept(raw)
@@ -249,16 +343,23 @@ def test_any_mapping_is_read(digest: Contract) -> None:
     """A read-only mapping says the same as a dictionary."""
     expected = {"topics": ["新闻"], "hours": 24}
 
-    assert digest.accept(types.MappingProxyType({"topics": ["新闻"]})).arguments == expected
+    assert (
+        digest.accept(types.MappingProxyType({"topics": ["新闻"]})).arguments
+        == expected
+    )
 
 
-def test_a_model_that_was_cut_off_is_refused_whatever_it_wrote(digest: Contract) -> None:
+def test_a_model_that_was_cut_off_is_refused_whatever_it_wrote(
+    digest: Contract,
+) -> None:
     """``finish_reason`` ``length``: even a whole object may be less than was meant."""
     mapping = {"topics": ["AI"]}
     for raw in ('{"topics": ["AI"]}', mapping, types.MappingProxyType(mapping)):
         with pytest.raises(TruncatedInputError):
             digest.accept(raw, finish_reason="length")
-    assert digest.accept('{"topics": ["AI"]}', finish_reason="stop").arguments["topics"] == ["AI"]
+    assert digest.accept('{"topics": ["AI"]}', finish_reason="stop").arguments[
+        "topics"
+    ] == ["AI"]
 
 
 def test_the_policy_is_the_contracts_or_the_calls(digest: Contract) -> None:
@@ -269,10 +370,19 @@ def test_the_policy_is_the_contracts_or_the_calls(digest: Contract) -> None:
         with pytest.raises(SkillInputError):
             strict.accept(raw)
         assert strict.accept(raw, policy="safe").arguments["topics"] == ["AI"]
-    dropped = digest.accept({"topics": ["AI"], "mood": 1}, policy="lenient", fill_defaults=False)
+    dropped = digest.accept(
+        {"topics": ["AI"], "mood": 1}, policy="lenient", fill_defaults=False
+    )
     assert dropped.arguments == {"topics": ["AI"]}
-    assert [(repair.path, repair.rule, repair.before) for repair in dropped.repairs] == [("/mood", "unknown-key", 1)]
-    assert digest.accept({"topics": ["AI"], "mood": 1}, policy=Policy(on_unknown="drop")).arguments["hours"] == 24
+    assert [
+        (repair.path, repair.rule, repair.before) for repair in dropped.repairs
+    ] == [("/mood", "unknown-key", 1)]
+    assert (
+        digest.accept(
+            {"topics": ["AI"], "mood": 1}, policy=Policy(on_unknown="drop")
+        ).arguments["hours"]
+        == 24
+    )
     with pytest.raises(ValueError, match="known are strict, safe, lenient"):
         digest.accept({}, policy="bold")
 
@@ -300,7 +410,10 @@ def test_output_is_checked(digest: Contract) -> None:
         ({"run": {"timeout_seconds": -1}}, "is not more than 0"),
         ({"policy": "bold"}, "policy"),
         ({"migrations": [{"to": "2.0.0", "steps": [{"fly": "/a"}]}]}, "fly"),
-        ({"version": "1.0.0", "migrations": [{"to": "2.0.0", "steps": []}]}, "above the contract's version"),
+        (
+            {"version": "1.0.0", "migrations": [{"to": "2.0.0", "steps": []}]},
+            "above the contract's version",
+        ),
     ],
 )
 def test_a_broken_contract_is_an_invalid_skill(document: Any, reason: str) -> None:
@@ -314,7 +427,11 @@ def test_definitions_serve_input_output_and_older_shapes() -> None:
     document = {
         "version": "2.0.0",
         "$defs": {"name": {"type": "string"}},
-        "input": {"type": "object", "properties": {"name": {"$ref": "#/$defs/name"}}, "additionalProperties": False},
+        "input": {
+            "type": "object",
+            "properties": {"name": {"$ref": "#/$defs/name"}},
+            "additionalProperties": False,
+        },
         "output": {"$ref": "#/$defs/name"},
         "migrations": [
             {
@@ -334,18 +451,33 @@ def test_definitions_serve_input_output_and_older_shapes() -> None:
     contract.check("x")
 
 
-def test_a_known_document_is_compiled_at_its_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_known_document_is_compiled_at_its_first_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Until then it has its texts and its documents; after that it is as one of `from_dict`."""
     real, compiled = Schema._compile, []
-    monkeypatch.setattr(Schema, "_compile", lambda self, *options: (compiled.append(self.where), real(self, *options)))
+    monkeypatch.setattr(
+        Schema,
+        "_compile",
+        lambda self, *options: (compiled.append(self.where), real(self, *options)),
+    )
 
     contract = Contract.from_known_dict(DIGEST)
 
-    assert (contract.name, contract.version, contract.input.document["required"]) == ("digest", "3.1.0", ["topics"])
+    assert (contract.name, contract.version, contract.input.document["required"]) == (
+        "digest",
+        "3.1.0",
+        ["topics"],
+    )
     assert not hasattr(contract, "unknown") and not hasattr(contract.input, "unknown")
     assert compiled == []
-    assert contract.accept('{"topics": "AI",}') == Contract.from_dict(DIGEST).accept('{"topics": "AI",}')
+    assert contract.accept('{"topics": "AI",}') == Contract.from_dict(DIGEST).accept(
+        '{"topics": "AI",}'
+    )
     assert contract.accept({"topic": "AI"}).migrated_from == "1.x"
-    assert copy.copy(contract).accept({"topics": []}).arguments == {"topics": [], "hours": 24}
+    assert copy.copy(contract).accept({"topics": []}).arguments == {
+        "topics": [],
+        "hours": 24,
+    }
     with pytest.raises(SkillOutputError):
         contract.check({})

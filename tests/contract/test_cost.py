@@ -19,7 +19,10 @@ def tagged(count: int) -> dict[str, Any]:
             {
                 "type": "object",
                 "required": ["kind", "n"],
-                "properties": {"kind": {"const": f"k{number}"}, "n": {"type": "integer"}},
+                "properties": {
+                    "kind": {"const": f"k{number}"},
+                    "n": {"type": "integer"},
+                },
                 "additionalProperties": False,
             }
             for number in range(count)
@@ -30,12 +33,25 @@ def tagged(count: int) -> dict[str, Any]:
 OPTIONAL_INTEGER = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
 UNTAGGED = {
     "anyOf": [
-        {"type": "object", "required": [f"a{n}"], "properties": {f"a{n}": {"type": "integer"}}} for n in range(50)
+        {
+            "type": "object",
+            "required": [f"a{n}"],
+            "properties": {f"a{n}": {"type": "integer"}},
+        }
+        for n in range(50)
     ]
 }
 LONG_ENUM = {"enum": [f"member_{number}_x" for number in range(300)]}
-ROW = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}, "name": {"type": "string"}}}
-OTHER_ROW = {"type": "object", "required": ["key"], "properties": {"key": {"type": "string"}}}
+ROW = {
+    "type": "object",
+    "required": ["id"],
+    "properties": {"id": {"type": "integer"}, "name": {"type": "string"}},
+}
+OTHER_ROW = {
+    "type": "object",
+    "required": ["key"],
+    "properties": {"key": {"type": "string"}},
+}
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -57,11 +73,21 @@ CASES: dict[str, tuple[dict[str, Any], Any, bool]] = {
         True,
     ),
     "300 objects of two optional numbers": (
-        {"type": "array", "items": {"type": "object", "properties": {"a": OPTIONAL_INTEGER, "b": OPTIONAL_INTEGER}}},
+        {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"a": OPTIONAL_INTEGER, "b": OPTIONAL_INTEGER},
+            },
+        },
         [{"a": "5", "b": "6"}] * 300,
         True,
     ),
-    "50 items that fit no branch of 50": ({"type": "array", "items": UNTAGGED}, [{"zz": "5"}] * 50, False),
+    "50 items that fit no branch of 50": (
+        {"type": "array", "items": UNTAGGED},
+        [{"zz": "5"}] * 50,
+        False,
+    ),
     "100 items of an enum of 300": (
         {"type": "array", "items": LONG_ENUM},
         [f"Member {number} X" for number in range(100)],
@@ -69,21 +95,36 @@ CASES: dict[str, tuple[dict[str, Any], Any, bool]] = {
     ),
     "30 x 30 numbers for four levels": (nested(4), [[1] * 30] * 30, False),
     "5,000 good rows and a wrong one, for two kinds of rows": (
-        {"anyOf": [{"type": "array", "items": ROW}, {"type": "array", "items": OTHER_ROW}]},
+        {
+            "anyOf": [
+                {"type": "array", "items": ROW},
+                {"type": "array", "items": OTHER_ROW},
+            ]
+        },
         [*({"id": 1, "name": "a"} for _ in range(5_000)), {"id": "5", "name": "a"}],
         True,
     ),
     "100 good rows and a wrong one, for 50 kinds of rows": (
-        {"anyOf": [{"type": "array", "items": each} for each in (*UNTAGGED["anyOf"], ROW)]},
+        {
+            "anyOf": [
+                {"type": "array", "items": each} for each in (*UNTAGGED["anyOf"], ROW)
+            ]
+        },
         [*({"id": 1, "name": "a"} for _ in range(100)), {"id": "5", "name": "a"}],
         True,
     ),
-    "1,500 numbers in strings": ({"type": "array", "items": {"type": "integer"}}, ["5"] * 1500, True),
+    "1,500 numbers in strings": (
+        {"type": "array", "items": {"type": "integer"}},
+        ["5"] * 1500,
+        True,
+    ),
 }
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_validator_calls_of_one_repair_are_bounded(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_validator_calls_of_one_repair_are_bounded(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They grow with the size of the value alone, whatever the schema; most such calls are still repaired."""
     items, value, is_repaired = CASES[case]
     schema = Schema({"type": "object", "properties": {"v": items}})
@@ -96,7 +137,9 @@ def test_the_validator_calls_of_one_repair_are_bounded(case: str, monkeypatch: p
         return fits(self, *arguments)
 
     monkeypatch.setattr(Schema, "fits", counted_fits)
-    parts = 1 + len(value) * (1 + (len(value[0]) if isinstance(value[0], list | dict) else 0))
+    parts = 1 + len(value) * (
+        1 + (len(value[0]) if isinstance(value[0], list | dict) else 0)
+    )
 
     result = coerce({"v": value}, schema)
 
@@ -107,7 +150,13 @@ def test_the_validator_calls_of_one_repair_are_bounded(case: str, monkeypatch: p
 def test_required_of_thousands_is_not_quadratic() -> None:
     """The places of required properties are looked up once; 8,000 names once took seconds."""
     names = [f"p{number}" for number in range(8000)]
-    schema = Schema({"type": "object", "properties": {name: {"type": "integer"} for name in names}, "required": names})
+    schema = Schema(
+        {
+            "type": "object",
+            "properties": {name: {"type": "integer"} for name in names},
+            "required": names,
+        }
+    )
 
     result = coerce({"p1": "5"}, schema)
 
@@ -116,13 +165,21 @@ def test_required_of_thousands_is_not_quadratic() -> None:
 
 @pytest.mark.parametrize(
     "raw",
-    [{"city": "Paris", "days": "5"}, '{"city": "Paris", "days": "5",}', '```json\n{"city": "Paris", "Days": "5"}\n```'],
+    [
+        {"city": "Paris", "days": "5"},
+        '{"city": "Paris", "days": "5",}',
+        '```json\n{"city": "Paris", "Days": "5"}\n```',
+    ],
     ids=["a mapping", "a text", "a fence"],
 )
 def test_a_repaired_call_walks_through_few_files(raw: Any) -> None:
     """What a newcomer has to read to follow one call."""
     properties = {"city": {"type": "string"}, "days": {"type": "integer", "minimum": 1}}
-    contract = Contract.from_dict({"input": {"properties": properties, "additionalProperties": False}})
-    contract.accept(raw)  # what is imported at the first repair is not walked through again
+    contract = Contract.from_dict(
+        {"input": {"properties": properties, "additionalProperties": False}}
+    )
+    contract.accept(
+        raw
+    )  # what is imported at the first repair is not walked through again
 
     assert files_walked(lambda: contract.accept(raw)) <= 20

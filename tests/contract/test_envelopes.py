@@ -17,10 +17,26 @@ WEATHER = closed("city", city=TEXT, days=INTEGER)
 NAMED = Contract.from_dict({"input": WEATHER}, name="get_weather")
 
 ONE_CALL: list[Any] = [
-    {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": TEXT_OF_CITY}},
+    {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "get_weather", "arguments": TEXT_OF_CITY},
+    },
     {"index": 0, "function": {"name": "get_weather", "arguments": CITY}},
-    {"tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": CITY}}]},
-    {"role": "assistant", "content": None, "tool_calls": [{"name": "get_weather", "args": CITY, "type": "tool_call"}]},
+    {
+        "tool_calls": [
+            {
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": "get_weather", "arguments": CITY},
+            }
+        ]
+    },
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"name": "get_weather", "args": CITY, "type": "tool_call"}],
+    },
     {"functionCall": {"name": "get_weather", "args": CITY}},
     {"function_call": {"name": "get_weather", "arguments": TEXT_OF_CITY}},
     {"recipient_name": "functions.get_weather", "parameters": CITY},
@@ -38,14 +54,24 @@ ONE_CALL: list[Any] = [
 
 def test_the_definition_of_a_tool_is_refused() -> None:
     """A small model repeats what the prompt declares; in an open schema its members would fit as arguments."""
-    contract = Contract.from_dict({"input": {"properties": {"city": TEXT}}}, name="get_weather")
-    definition = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": TEXT}}}
+    contract = Contract.from_dict(
+        {"input": {"properties": {"city": TEXT}}}, name="get_weather"
+    )
+    definition = {
+        "name": "get_weather",
+        "parameters": {"type": "object", "properties": {"city": TEXT}},
+    }
 
     with pytest.raises(SkillInputError, match="definition of 'get_weather'"):
         contract.accept(json.dumps({"type": "function", **definition}))
 
     node = {"type": "Person", "properties": {"name": "Ada"}}
-    assert contract.accept(json.dumps({"name": "get_weather", "arguments": node})).arguments == node
+    assert (
+        contract.accept(
+            json.dumps({"name": "get_weather", "arguments": node})
+        ).arguments
+        == node
+    )
 
 
 @pytest.mark.parametrize("sent", ONE_CALL, ids=str)
@@ -66,7 +92,11 @@ def test_the_tool_need_not_be_known(sent: Any) -> None:
 
 def test_what_is_inside_is_repaired_as_ever() -> None:
     """The arguments of the call are arguments like others."""
-    assert_outcome(WEATHER, {"functionCall": {"name": "w", "args": {"City": "Paris", "days": "2"}}}, CITY)
+    assert_outcome(
+        WEATHER,
+        {"functionCall": {"name": "w", "args": {"City": "Paris", "days": "2"}}},
+        CITY,
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +113,11 @@ def test_what_is_inside_is_repaired_as_ever() -> None:
             "parameters": {"type": "object", "properties": {}},
         },
         {"name": "get weather now", "args": CITY, "kwargs": CITY},
-        {"role": "assistant", "content": "I will look.", "tool_calls": [{"name": "get_weather", "arguments": CITY}]},
+        {
+            "role": "assistant",
+            "content": "I will look.",
+            "tool_calls": [{"name": "get_weather", "arguments": CITY}],
+        },
         {"get_weather": CITY, "days": 3},
         {"get_news": CITY},
     ],
@@ -97,15 +131,25 @@ def test_what_says_more_than_the_call_is_refused(sent: Any) -> None:
 
 def test_a_call_of_another_tool_is_refused_by_name() -> None:
     """The error names both tools."""
-    with pytest.raises(SkillInputError, match="a call of 'get_news', and this is 'get_weather'"):
+    with pytest.raises(
+        SkillInputError, match="a call of 'get_news', and this is 'get_weather'"
+    ):
         NAMED.accept({"name": "get_news", "arguments": CITY})
 
 
 @pytest.mark.parametrize(
     ("schema", "sent", "expected"),
     [
-        (closed("name", name=TEXT, age=INTEGER), {"name": "Bob", "arguments": {"age": 5}}, REFUSED),
-        (closed("id", id=TEXT, city=TEXT), {"id": "1", "functionCall": {"name": "w", "args": {"city": "P"}}}, REFUSED),
+        (
+            closed("name", name=TEXT, age=INTEGER),
+            {"name": "Bob", "arguments": {"age": 5}},
+            REFUSED,
+        ),
+        (
+            closed("id", id=TEXT, city=TEXT),
+            {"id": "1", "functionCall": {"name": "w", "args": {"city": "P"}}},
+            REFUSED,
+        ),
         (
             {"type": "object", "properties": {"tool_calls": {"type": "array"}}},
             {"tool_calls": [{"name": "w", "arguments": {}}]},
@@ -119,7 +163,9 @@ def test_a_call_of_another_tool_is_refused_by_name() -> None:
     ],
     ids=str,
 )
-def test_a_declared_key_is_a_parameter_and_not_the_form_of_a_call(schema: Any, sent: Any, expected: Any) -> None:
+def test_a_declared_key_is_a_parameter_and_not_the_form_of_a_call(
+    schema: Any, sent: Any, expected: Any
+) -> None:
     """A schema that declares one of the keys, or takes any, means them."""
     assert_outcome(schema, sent, expected)
 
@@ -131,11 +177,16 @@ ALICE = {"name": "Alice", "age": 5}
 
 
 @pytest.mark.parametrize("sent", ONE_CALL[:-1], ids=str)
-def test_a_call_in_a_text_is_opened_also_where_the_schema_takes_any_key(sent: Any) -> None:
+def test_a_call_in_a_text_is_opened_also_where_the_schema_takes_any_key(
+    sent: Any,
+) -> None:
     """The envelope fits an open schema as it is, and is none of its arguments."""
     text = json.dumps(sent)
 
-    assert Contract.from_dict({"input": OPEN}, name="get_weather").accept(text).arguments == CITY
+    assert (
+        Contract.from_dict({"input": OPEN}, name="get_weather").accept(text).arguments
+        == CITY
+    )
     assert Contract.from_dict({"input": OPEN}).accept(text).arguments == CITY
     with pytest.raises(SkillInputError, match="this is 'send_mail'"):
         Contract.from_dict({"input": OPEN}, name="send_mail").accept(text)
@@ -154,19 +205,36 @@ def test_a_mapping_that_fits_passes_with_a_warning() -> None:
 @pytest.mark.parametrize(
     ("schema", "tool", "sent", "expected"),
     [
-        (OF_BOTH, "call_tool", {"name": "x", "arguments": {"n": 1}}, {"name": "x", "arguments": {"n": 1}}),
-        (OF_BOTH, "call_tool", {"name": "call_tool", "arguments": {}}, {"name": "call_tool", "arguments": {}}),
+        (
+            OF_BOTH,
+            "call_tool",
+            {"name": "x", "arguments": {"n": 1}},
+            {"name": "x", "arguments": {"n": 1}},
+        ),
+        (
+            OF_BOTH,
+            "call_tool",
+            {"name": "call_tool", "arguments": {}},
+            {"name": "call_tool", "arguments": {}},
+        ),
         (OF_ONE, "save", {"name": "save", "arguments": ALICE}, ALICE),
         (OF_ONE, "save", {"name": "Bob", "arguments": ALICE}, None),
         (OF_ONE, "save", {"name": "save", "arguments": {"age": "old"}}, None),
         (OF_ONE, "", {"name": "save", "arguments": ALICE}, None),
         (WEATHER, "f", {"name": "f", "arguments": {"city": "Paris"}, "days": 2}, CITY),
-        (WEATHER, "f", {"name": "f", "arguments": {"city": "Paris"}, "city": "Paris"}, None),
+        (
+            WEATHER,
+            "f",
+            {"name": "f", "arguments": {"city": "Paris"}, "city": "Paris"},
+            None,
+        ),
         (WEATHER, "f", {"name": "f", "arguments": {"city": "Paris"}, "mood": 2}, None),
     ],
     ids=str,
 )
-def test_declared_keys_decide_what_a_form_is(schema: Any, tool: str, sent: Any, expected: Any) -> None:
+def test_declared_keys_decide_what_a_form_is(
+    schema: Any, tool: str, sent: Any, expected: Any
+) -> None:
     """With both keys declared it is the arguments, with one only the contract's own call is opened."""
     contract = Contract.from_dict({"input": schema}, name=tool)
     if expected is None:
@@ -176,12 +244,20 @@ def test_declared_keys_decide_what_a_form_is(schema: Any, tool: str, sent: Any, 
         assert contract.accept(json.dumps(sent)).arguments == expected
 
 
-TWO = [{"id": "1", "function": {"name": "a", "arguments": {"x": 1}}}, {"function": {"name": "b", "arguments": "{}"}}]
+TWO = [
+    {"id": "1", "function": {"name": "a", "arguments": {"x": 1}}},
+    {"function": {"name": "b", "arguments": "{}"}},
+]
 
 
 def test_two_calls_are_refused() -> None:
     """Running one of them would lose the other."""
-    with pytest.raises(SkillInputError, match="there are 2 calls in one text") as caught:
+    with pytest.raises(
+        SkillInputError, match="there are 2 calls in one text"
+    ) as caught:
         NAMED.accept({"tool_calls": TWO})
 
-    assert caught.value.to_errors()[0].suggested_action == "Send one call at a time, each as exactly one JSON object"
+    assert (
+        caught.value.to_errors()[0].suggested_action
+        == "Send one call at a time, each as exactly one JSON object"
+    )

@@ -14,26 +14,61 @@ from skillruntime.errors import SkillError, SkillInputError
 from skillruntime.tokens.counter import count
 
 SCHEMA: dict[str, Any] = {
-    "$defs": {"login": {"type": "object", "properties": {"password": {"type": "string", "format": "password"}}}},
+    "$defs": {
+        "login": {
+            "type": "object",
+            "properties": {"password": {"type": "string", "format": "password"}},
+        }
+    },
     "type": "object",
     "required": ["topic"],
     "additionalProperties": False,
     "properties": {
-        "topic": {"type": "string", "minLength": 2, "maxLength": 100, "description": "What to look for."},
+        "topic": {
+            "type": "string",
+            "minLength": 2,
+            "maxLength": 100,
+            "description": "What to look for.",
+        },
         "max_articles": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
-        "time_range": {"enum": ["today", "this_week", "this_month", "this_year", "last_week", "last_month", "ever"]},
+        "time_range": {
+            "enum": [
+                "today",
+                "this_week",
+                "this_month",
+                "this_year",
+                "last_week",
+                "last_month",
+                "ever",
+            ]
+        },
         "since": {"type": "string", "format": "date"},
-        "language": {"type": "string", "pattern": "^(auto|[a-z]{2})$", "examples": ["en"]},
+        "language": {
+            "type": "string",
+            "pattern": "^(auto|[a-z]{2})$",
+            "examples": ["en"],
+        },
         "limit": {"anyOf": [{"type": "integer", "maximum": 10}, {"type": "null"}]},
         "flag": {"type": ["integer", "boolean"]},
-        "rows": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
-        "tags": {"type": "array", "items": {"type": "string", "minLength": 2}, "maxItems": 3, "uniqueItems": True},
+        "rows": {
+            "type": "array",
+            "items": {"type": "array", "items": {"type": "integer"}},
+        },
+        "tags": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 2},
+            "maxItems": 3,
+            "uniqueItems": True,
+        },
         "filter": {
             "oneOf": [
                 {
                     "type": "object",
                     "required": ["kind", "n"],
-                    "properties": {"kind": {"const": "count"}, "n": {"type": "integer"}},
+                    "properties": {
+                        "kind": {"const": "count"},
+                        "n": {"type": "integer"},
+                    },
                 },
                 {
                     "type": "object",
@@ -42,16 +77,29 @@ SCHEMA: dict[str, Any] = {
                 },
             ]
         },
-        "point": {"anyOf": [{"type": "object", "required": ["x", "y"]}, {"type": "array", "minItems": 2}]},
+        "point": {
+            "anyOf": [
+                {"type": "object", "required": ["x", "y"]},
+                {"type": "array", "minItems": 2},
+            ]
+        },
         "api_key": {"type": "string", "writeOnly": True, "minLength": 8},
-        "keys": {"type": "array", "items": {"type": "string", "writeOnly": True}, "maxItems": 1},
+        "keys": {
+            "type": "array",
+            "items": {"type": "string", "writeOnly": True},
+            "maxItems": 1,
+        },
         "login": {"$ref": "#/$defs/login"},
         "pin": {"type": "integer", "writeOnly": True, "maximum": 9},
     },
 }
 OPEN = {
     **SCHEMA,
-    "properties": {k: v for k, v in SCHEMA["properties"].items() if k not in ("api_key", "keys", "login", "pin")},
+    "properties": {
+        k: v
+        for k, v in SCHEMA["properties"].items()
+        if k not in ("api_key", "keys", "login", "pin")
+    },
     "$defs": {},
 }
 
@@ -64,12 +112,24 @@ def errors(raw: Any, schema: Any = OPEN, **options: Any) -> list[SkillError]:
 
 def tokens(error: SkillError) -> int:
     pytest.importorskip("tiktoken")  # the limit is one of exact counts
-    return count(json.dumps(error.to_dict(), ensure_ascii=False, separators=(",", ":"))).tokens
+    return count(
+        json.dumps(error.to_dict(), ensure_ascii=False, separators=(",", ":"))
+    ).tokens
 
 
 REPORTED: list[tuple[dict[str, Any], str, str, str]] = [
-    ({}, "MISSING_REQUIRED_PARAM", "'topic' is a required property", 'Add "topic": a string, 2 to 100 characters'),
-    ({"topics": "AI"}, "INVALID_INPUT", "'topics' is not a known property", 'Did you mean "topic"?'),
+    (
+        {},
+        "MISSING_REQUIRED_PARAM",
+        "'topic' is a required property",
+        'Add "topic": a string, 2 to 100 characters',
+    ),
+    (
+        {"topics": "AI"},
+        "INVALID_INPUT",
+        "'topics' is not a known property",
+        'Did you mean "topic"?',
+    ),
     (
         {"max_articles": "three"},
         "INVALID_INPUT",
@@ -107,9 +167,24 @@ REPORTED: list[tuple[dict[str, Any], str, str, str]] = [
         '/language: "English" does not match ^(auto|[a-z]{2})$',
         'Send a value like "en"',
     ),
-    ({"limit": 50}, "PARAM_OUT_OF_RANGE", "/limit: 50 is more than the maximum 10", "Send an integer, at most 10"),
-    ({"limit": "many"}, "INVALID_INPUT", '/limit: "many" is not an integer', "Send an integer, at most 10"),
-    ({"flag": "1"}, "INVALID_INPUT", '/flag: "1" is not an integer or a boolean', "Send an integer or a boolean"),
+    (
+        {"limit": 50},
+        "PARAM_OUT_OF_RANGE",
+        "/limit: 50 is more than the maximum 10",
+        "Send an integer, at most 10",
+    ),
+    (
+        {"limit": "many"},
+        "INVALID_INPUT",
+        '/limit: "many" is not an integer',
+        "Send an integer, at most 10",
+    ),
+    (
+        {"flag": "1"},
+        "INVALID_INPUT",
+        '/flag: "1" is not an integer or a boolean',
+        "Send an integer or a boolean",
+    ),
     (
         {"rows": "[1, 2]"},
         "INVALID_INPUT",
@@ -128,7 +203,12 @@ REPORTED: list[tuple[dict[str, Any], str, str, str]] = [
         "/tags/1: null is not a string",
         "Send a string, at least 2 characters",
     ),
-    ({"filter": {"kind": "count", "n": "x"}}, "INVALID_INPUT", '/filter/n: "x" is not an integer', "Send an integer"),
+    (
+        {"filter": {"kind": "count", "n": "x"}},
+        "INVALID_INPUT",
+        '/filter/n: "x" is not an integer',
+        "Send an integer",
+    ),
     (
         {"filter": {"kind": "text"}},
         "MISSING_REQUIRED_PARAM",
@@ -151,7 +231,11 @@ def test_an_error_says_what_is_wrong_where_and_what_would_be_right(
     """One error for the offending parameter: the most specific code, the closest name or value, the branch meant."""
     first = errors(sent if not sent or "topics" in sent else {"topic": "AI", **sent})[0]
 
-    assert (first.code, first.message, first.suggested_action) == (code, message, action)
+    assert (first.code, first.message, first.suggested_action) == (
+        code,
+        message,
+        action,
+    )
     assert first.details is not None
     assert str(first.details["path"]).startswith("/")
     assert tokens(first) <= 80
@@ -233,18 +317,32 @@ def test_a_secret_is_never_quoted(sent: Any) -> None:
 def test_a_secret_that_was_repaired_is_not_shown_in_the_record() -> None:
     """A repair keeps its values for the caller, and masks them where it is written down."""
     contract = Contract.from_dict({"input": SCHEMA})
-    sent = {"input": {"topic": "AI", "apiKey": 123456789, "max_articles": "3", "login": '{"password": "12345678"}'}}
+    sent = {
+        "input": {
+            "topic": "AI",
+            "apiKey": 123456789,
+            "max_articles": "3",
+            "login": '{"password": "12345678"}',
+        }
+    }
 
     accepted = contract.accept(f"```\n{json.dumps(sent)}\n```")
 
     assert accepted.arguments["api_key"] == "123456789"
     assert accepted.arguments["login"] == {"password": "12345678"}
-    written = json.dumps([repair.to_dict() for repair in accepted.repairs]) + repr(accepted.repairs)
+    written = json.dumps([repair.to_dict() for repair in accepted.repairs]) + repr(
+        accepted.repairs
+    )
     assert "12345678" not in written
-    assert {"path": "/max_articles", "rule": "number-text", "before": "3", "after": 3} in [
-        repair.to_dict() for repair in accepted.repairs
-    ]
-    assert [repair.before for repair in accepted.repairs if repair.path == "/api_key"] == [123456789]
+    assert {
+        "path": "/max_articles",
+        "rule": "number-text",
+        "before": "3",
+        "after": 3,
+    } in [repair.to_dict() for repair in accepted.repairs]
+    assert [
+        repair.before for repair in accepted.repairs if repair.path == "/api_key"
+    ] == [123456789]
 
 
 def test_what_is_not_a_secret_is_quoted_beside_secrets() -> None:
@@ -258,7 +356,9 @@ def test_a_missing_parameter_is_described_through_its_reference() -> None:
     """What is wanted may stand behind a ``$ref``: the next step says it all the same."""
     document = {
         "required": ["to"],
-        "properties": {"to": {"$ref": "#/$defs/unit", "description": "The unit that is wanted."}},
+        "properties": {
+            "to": {"$ref": "#/$defs/unit", "description": "The unit that is wanted."}
+        },
         "$defs": {"unit": {"type": "string", "enum": ["m", "km"]}},
     }
     schema = Schema(document)
@@ -271,24 +371,39 @@ def test_a_missing_parameter_is_described_through_its_reference() -> None:
 def test_a_secret_is_masked_wherever_its_text_stands_and_nothing_else_is() -> None:
     """In another parameter, in an item, in the text of the call; what holds none of it is shown."""
     texts = {"type": "array", "items": {"type": "string"}}
-    properties = {"key": {"type": "string", "writeOnly": True}, "n": {"type": "integer"}, "tags": texts}
-    contract = Contract.from_dict({"input": {"properties": properties, "additionalProperties": False}})
+    properties = {
+        "key": {"type": "string", "writeOnly": True},
+        "n": {"type": "integer"},
+        "tags": texts,
+    }
+    contract = Contract.from_dict(
+        {"input": {"properties": properties, "additionalProperties": False}}
+    )
 
     with pytest.raises(SkillInputError) as refused:
         contract.accept({"key": SECRET, "n": f"of {SECRET}", "tags": {"a": 1}})
     shown = [error.message for error in refused.value.to_errors()]
     assert shown == ["/n: (secret) is not an integer", "/tags: {a} is not an array"]
 
-    repairs = contract.accept({"key": SECRET, "n": "5", "tags": f"['{SECRET}', 'b']"}).repairs
+    repairs = contract.accept(
+        {"key": SECRET, "n": "5", "tags": f"['{SECRET}', 'b']"}
+    ).repairs
     assert [repair.to_dict()["after"] for repair in repairs] == [5, ["(secret)", "b"]]
 
-    with_secret = contract.accept(f'{{"key": "{SECRET}", "n": 5,}}').repairs[0].to_dict()
+    with_secret = (
+        contract.accept(f'{{"key": "{SECRET}", "n": 5,}}').repairs[0].to_dict()
+    )
     without = contract.accept('{"n": 5,}').repairs[0].to_dict()
     assert (with_secret["before"], without["before"]) == ("(secret)", '{"n": 5,}')
 
 
 MESSAGES: list[tuple[dict[str, Any], Any, str, str]] = [
-    ({"allOf": [{"maxItems": 0}]}, [1], "/p: [1] has more items than 0", "Send at most 0 items"),
+    (
+        {"allOf": [{"maxItems": 0}]},
+        [1],
+        "/p: [1] has more items than 0",
+        "Send at most 0 items",
+    ),
     (
         {"type": "array", "minItems": 2, "maxItems": 2},
         [1],
@@ -301,17 +416,38 @@ MESSAGES: list[tuple[dict[str, Any], Any, str, str]] = [
         '/p: "x" is not a valid email',
         "Send a string in the format email",
     ),
-    ({"not": {"const": 5}}, 5, "/p: 5 is a value that the schema excludes", "Send a value other than 5"),
-    ({"not": {}}, 5, "/p: 5 is a value that the schema excludes", "Send another value; this one is excluded"),
-    ({"enum": ["one", "two"]}, "one|two", '/p: "one|two" is not one of "one", "two"', "Send one of them"),
+    (
+        {"not": {"const": 5}},
+        5,
+        "/p: 5 is a value that the schema excludes",
+        "Send a value other than 5",
+    ),
+    (
+        {"not": {}},
+        5,
+        "/p: 5 is a value that the schema excludes",
+        "Send another value; this one is excluded",
+    ),
+    (
+        {"enum": ["one", "two"]},
+        "one|two",
+        '/p: "one|two" is not one of "one", "two"',
+        "Send one of them",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("schema", "value", "message", "action"), MESSAGES, ids=lambda each: str(each)[:40])
-def test_a_next_step_can_be_followed(schema: dict[str, Any], value: Any, message: str, action: str) -> None:
+@pytest.mark.parametrize(
+    ("schema", "value", "message", "action"), MESSAGES, ids=lambda each: str(each)[:40]
+)
+def test_a_next_step_can_be_followed(
+    schema: dict[str, Any], value: Any, message: str, action: str
+) -> None:
     """Each error says in plain words what to send instead."""
     with pytest.raises(SkillInputError) as caught:
-        Contract.from_dict({"input": {"properties": {"p": schema}}}).accept({"p": value})
+        Contract.from_dict({"input": {"properties": {"p": schema}}}).accept(
+            {"p": value}
+        )
 
     error = caught.value.to_errors()[0]
     assert (error.message, error.suggested_action) == (message, action)
@@ -320,14 +456,21 @@ def test_a_next_step_can_be_followed(schema: dict[str, Any], value: Any, message
 def test_a_number_is_quoted_without_the_exponent_that_python_writes() -> None:
     """`1e5` was sent; `1E+5` is a form of Python's decimals alone."""
     with pytest.raises(SkillInputError) as caught:
-        Contract.from_dict({"input": {"properties": {"p": {"type": "boolean"}}}}).accept('{"p": 1e5}')
+        Contract.from_dict(
+            {"input": {"properties": {"p": {"type": "boolean"}}}}
+        ).accept('{"p": 1e5}')
 
     assert caught.value.to_errors()[0].message == "/p: 100000 is not a boolean"
 
 
 def test_a_wrapper_is_not_to_be_left_out_with_what_it_holds() -> None:
     """The arguments of the call are in it."""
-    schema = {"type": "object", "required": ["p"], "properties": {"p": {}}, "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "required": ["p"],
+        "properties": {"p": {}},
+        "additionalProperties": False,
+    }
     with pytest.raises(SkillInputError) as caught:
         Contract.from_dict({"input": schema}).accept({"arguments": {"q": 1}})
 
@@ -351,8 +494,13 @@ def test_a_key_that_is_not_allowed_comes_with_those_that_are() -> None:
     names = {"type": "object", "propertyNames": {"enum": ["red", "green"]}}
 
     with pytest.raises(SkillInputError) as caught:
-        Contract.from_dict({"input": {"properties": {"colours": names}}}).accept({"colours": {"blue": 1}})
+        Contract.from_dict({"input": {"properties": {"colours": names}}}).accept(
+            {"colours": {"blue": 1}}
+        )
 
     (error,) = caught.value.to_errors()
     assert error.message == "/colours: {blue} has a key that is not allowed"
-    assert error.suggested_action == 'Send an object in which each key is one of "red", "green"'
+    assert (
+        error.suggested_action
+        == 'Send an object in which each key is one of "red", "green"'
+    )

@@ -9,14 +9,26 @@ import pytest
 
 from skillruntime import SkillInputError, SkillOutputError
 from skillruntime.contract.contract import Contract
-from tests.contract.malformed import INTEGER, NULL, REFUSED, TEXT, array, assert_outcome, closed, either
+from tests.contract.malformed import (
+    INTEGER,
+    NULL,
+    REFUSED,
+    TEXT,
+    array,
+    assert_outcome,
+    closed,
+    either,
+)
 
 WEATHER = closed("city", city=TEXT, days=INTEGER, tags=array(TEXT))
 CALL = '{"city": "Paris", "days": 5}'
 PARIS = {"city": "Paris", "days": 5}
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
 BY_KIND = {
-    "properties": {"kind": {"enum": ["a", "b"]}, "n": {"type": ["string", "integer", "null"]}},
+    "properties": {
+        "kind": {"enum": ["a", "b"]},
+        "n": {"type": ["string", "integer", "null"]},
+    },
     "required": ["kind"],
     "if": {"properties": {"kind": {"const": "a"}}},
     "else": {"properties": {"n": INTEGER}},
@@ -32,7 +44,9 @@ BY_KIND = {
         ({"kind": "B", "n": "5"}, {"kind": "b", "n": 5}),
     ],
 )
-def test_a_member_that_fits_beside_the_other_repairs_is_not_changed(sent: Any, expected: Any) -> None:
+def test_a_member_that_fits_beside_the_other_repairs_is_not_changed(
+    sent: Any, expected: Any
+) -> None:
     """`n` is a text for the kind `a`, also while `a` is written `A` and another branch wants an integer."""
     assert_outcome(BY_KIND, sent, expected)
 
@@ -40,7 +54,9 @@ def test_a_member_that_fits_beside_the_other_repairs_is_not_changed(sent: Any, e
 def test_a_repair_that_is_taken_back_is_not_recorded() -> None:
     """The record lists what was changed, and nothing else."""
     accepted = Contract.from_dict({"input": BY_KIND}).accept({"kind": "A", "n": "5"})
-    assert [(each.path, each.rule) for each in accepted.repairs] == [("/kind", "enum-value")]
+    assert [(each.path, each.rule) for each in accepted.repairs] == [
+        ("/kind", "enum-value")
+    ]
 
 
 def test_a_misspelt_key_does_not_become_one_that_a_reference_judges() -> None:
@@ -53,18 +69,25 @@ def test_a_misspelt_key_does_not_become_one_that_a_reference_judges() -> None:
     assert_outcome(schema, {"Limit": 0.5}, REFUSED)
 
 
-NESTED = closed("input", input=closed("v", v=TEXT), arguments=either({"type": "boolean"}, NULL))
+NESTED = closed(
+    "input", input=closed("v", v=TEXT), arguments=either({"type": "boolean"}, NULL)
+)
 
 
 @pytest.mark.parametrize(
     ("schema", "sent"),
     [
-        (closed(place=NESTED), {"place": {"input": {"input": {"v": "x"}, "arguments": None}}}),
+        (
+            closed(place=NESTED),
+            {"place": {"input": {"input": {"v": "x"}, "arguments": None}}},
+        ),
         (closed(c=either(TEXT, {"const": ["x"]})), {"c": ["X"]}),
         (closed(tags=either(array({}), NULL)), {"tags": "nil"}),
     ],
 )
-def test_what_another_single_repair_would_fit_is_refused(schema: Any, sent: Any) -> None:
+def test_what_another_single_repair_would_fit_is_refused(
+    schema: Any, sent: Any
+) -> None:
     """Which of two levels is a wrapper, or whether a text is an item or the whole, cannot be known."""
     assert_outcome(schema, sent, REFUSED)
 
@@ -88,7 +111,9 @@ def test_what_another_single_repair_would_fit_is_refused(schema: Any, sent: Any)
 def test_the_marks_of_a_chat_template_name_the_tool(text: str) -> None:
     """They are left out, whatever the parameters are called, unless they name another tool than the contract's."""
     names = ("to", "message", "name", "function", "tool", "channel")
-    schema = closed("city", city=TEXT, days=INTEGER, tags=array(TEXT), **dict.fromkeys(names, TEXT))
+    schema = closed(
+        "city", city=TEXT, days=INTEGER, tags=array(TEXT), **dict.fromkeys(names, TEXT)
+    )
     contract = Contract.from_dict({"input": schema}, name="get_weather")
     assert contract.accept(text.replace("{}", CALL)).arguments == PARIS
     with pytest.raises(SkillInputError, match=r"a call of '(functions\.)?get_news"):
@@ -100,13 +125,18 @@ def test_a_mark_is_not_a_parameter() -> None:
     assert_outcome(WEATHER, f"<|python_tag|>{CALL}<|eom_id|>", PARIS)
 
 
-@pytest.mark.parametrize("text", ["to=alice {}", "<|message|>to: eve {}", '<parameter name="to">eve</parameter>{}'])
+@pytest.mark.parametrize(
+    "text",
+    ["to=alice {}", "<|message|>to: eve {}", '<parameter name="to">eve</parameter>{}'],
+)
 def test_a_value_in_the_marks_is_still_a_value(text: str) -> None:
     """Only the name of the tool is taken out of the text: another recipient beside the object is refused."""
     assert_outcome(closed("to", to=TEXT), text.replace("{}", '{"to": "bob"}'), REFUSED)
 
 
-@pytest.mark.parametrize("text", ["Old: {}", "Previous call: {}", "Ignore {}", "~~{}~~"])
+@pytest.mark.parametrize(
+    "text", ["Old: {}", "Previous call: {}", "Ignore {}", "~~{}~~"]
+)
 def test_an_object_that_is_said_to_be_old_or_struck_out_is_refused(text: str) -> None:
     """It is not the call."""
     assert_outcome(WEATHER, text.replace("{}", CALL), REFUSED)
@@ -122,7 +152,9 @@ def test_an_object_that_is_said_to_be_old_or_struck_out_is_refused(text: str) ->
         ('{\\"path\\": \\"one\\\\ntwo\\"}', {"path": "one\ntwo"}),
     ],
 )
-def test_a_path_whose_quotes_alone_were_escaped_does_not_get_a_tab(text: str, expected: Any) -> None:
+def test_a_path_whose_quotes_alone_were_escaped_does_not_get_a_tab(
+    text: str, expected: Any
+) -> None:
     r"""`{\"path\": \"C:\\temp\"}` is a path with its quotes escaped, or one with a tab, encoded twice."""
     assert_outcome(closed("path", path=TEXT), text, expected)
 
@@ -132,8 +164,12 @@ def test_a_tuple_of_an_older_draft_is_read_as_one(value: Any) -> None:
     """Up to 2019-09 `items` is a list of schemas; no value makes the contract itself unusable."""
     pair = {"type": "array", "items": [INTEGER, TEXT]}
     schema = {"$schema": DRAFT_07, "properties": {"p": {"oneOf": [INTEGER, pair]}}}
-    expected = {"1,234": 1234, "['5', 'x']": [5, "x"], "[1]": [1]}.get(str(value), REFUSED)
-    assert_outcome(schema, {"p": value}, expected if expected is REFUSED else {"p": expected})
+    expected = {"1,234": 1234, "['5', 'x']": [5, "x"], "[1]": [1]}.get(
+        str(value), REFUSED
+    )
+    assert_outcome(
+        schema, {"p": value}, expected if expected is REFUSED else {"p": expected}
+    )
 
 
 def test_items_that_the_engine_cannot_compare_are_an_error_of_the_library() -> None:

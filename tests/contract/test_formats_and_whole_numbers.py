@@ -9,7 +9,16 @@ import pytest
 
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import SkillInputError
-from tests.contract.malformed import DATE, INTEGER, NULL, NUMBER, TEXT, array, closed, either
+from tests.contract.malformed import (
+    DATE,
+    INTEGER,
+    NULL,
+    NUMBER,
+    TEXT,
+    array,
+    closed,
+    either,
+)
 
 MOMENT = {"type": "string", "format": "date-time"}
 
@@ -45,12 +54,16 @@ def test_a_whole_number_float_is_an_integer_where_nothing_else_is_asked_for(
     schema: Any, sent: Any, expected: Any
 ) -> None:
     """JSON Schema takes 5.0 for an integer; strict servers and functions refuse the point."""
-    contract = Contract.from_dict({"input": {**closed("v", v=schema), "$defs": {"n": INTEGER}}})
+    contract = Contract.from_dict(
+        {"input": {**closed("v", v=schema), "$defs": {"n": INTEGER}}}
+    )
 
     accepted = contract.accept({"v": sent})
 
     assert repr(accepted.arguments) == repr({"v": expected})
-    assert {repair.rule for repair in accepted.repairs} == ({"whole-number"} if repr(sent) != repr(expected) else set())
+    assert {repair.rule for repair in accepted.repairs} == (
+        {"whole-number"} if repr(sent) != repr(expected) else set()
+    )
 
 
 def test_the_same_holds_in_a_text() -> None:
@@ -62,7 +75,9 @@ def test_the_same_holds_in_a_text() -> None:
     assert repr(accepted.arguments) == "{'v': 96230}"
 
 
-@pytest.mark.parametrize("sent", [{"at": "2026-03-01T10:00:00"}, {"at": "tomorrow"}, {"at": ""}])
+@pytest.mark.parametrize(
+    "sent", [{"at": "2026-03-01T10:00:00"}, {"at": "tomorrow"}, {"at": ""}]
+)
 def test_a_format_is_an_annotation_where_the_host_says_so(sent: dict[str, Any]) -> None:
     """By JSON Schema itself a format refuses nothing (2020-12, validation, 7.2.1); by a contract.json it does."""
     schema = closed("at", at=MOMENT)
@@ -77,10 +92,17 @@ def test_a_format_is_an_annotation_where_the_host_says_so(sent: dict[str, Any]) 
 
 def test_a_format_that_is_an_annotation_still_guides_repairs() -> None:
     """What a repair makes fit the format is repaired; what is wrong without it is refused."""
-    contract = Contract.from_dict({"input": closed("day", day=DATE, until=DATE, n=INTEGER)}, formats="annotate")
+    contract = Contract.from_dict(
+        {"input": closed("day", day=DATE, until=DATE, n=INTEGER)}, formats="annotate"
+    )
 
-    assert contract.accept({"day": "'2026-01-31'", "until": "null"}).arguments == {"day": "2026-01-31"}
-    assert contract.accept({"day": "today", "n": "5"}).arguments == {"day": "today", "n": 5}
+    assert contract.accept({"day": "'2026-01-31'", "until": "null"}).arguments == {
+        "day": "2026-01-31"
+    }
+    assert contract.accept({"day": "today", "n": "5"}).arguments == {
+        "day": "today",
+        "n": 5,
+    }
     with pytest.raises(SkillInputError):
         contract.accept({"day": "today", "n": "five"})
     assert pickle.loads(pickle.dumps(contract)).formats == "annotate"

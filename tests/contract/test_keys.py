@@ -39,4 +39,6 @@ def test_a_schema_sent_back_is_not_a_wrapper() -> None:
     """It describes values, and holds none."""
     described = {"city": {"type": "string", "description": "A city."}}
 
-    assert not is_wrapper({"type": "object", "properties": described}, "properties", set())
+    assert not is_wrapper(
+        {"type": "object", "properties": described}, "properties", set()
+    )

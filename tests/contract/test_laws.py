@@ -12,13 +12,31 @@ import pytest
 from tests.contract.generated import Case
 from tests.contract.laws import LAWS
 
-FOUND = (96, 1331, 1468, 2007, 4369, 10058, 10139, 10973, 11123, 11964, 13263, 25754, 27048, 30174, 31991)
+FOUND = (
+    96,
+    1331,
+    1468,
+    2007,
+    4369,
+    10058,
+    10139,
+    10973,
+    11123,
+    11964,
+    13263,
+    25754,
+    27048,
+    30174,
+    31991,
+)
 """Seeds of cases that once broke a law."""
 
 
 @pytest.mark.parametrize("cases", [60, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_a_law_holds_over_generated_calls(law: Callable[[Case], int], cases: int) -> None:
+def test_a_law_holds_over_generated_calls(
+    law: Callable[[Case], int], cases: int
+) -> None:
     """The docstring of each law says what it promises; every case is made of its seed alone, the same everywhere."""
     tried = 0
     for seed in (*range(cases), *FOUND):

@@ -15,10 +15,21 @@ from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.json_text import LenientParser, UnreadableError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS
+)
 VALUES = st.dictionaries(
     TEXTS,
-    st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3)),
+    st.recursive(
+        SCALARS,
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3)
+        ),
+    ),
     max_size=4,
 )
 
@@ -32,13 +43,19 @@ def read(text: str) -> Any:
 
 
 @given(VALUES, st.sampled_from([None, 1]), st.booleans())
-def test_what_json_writes_is_read_as_json_reads_it(value: dict[str, Any], indent: int | None, ascii_only: bool) -> None:
+def test_what_json_writes_is_read_as_json_reads_it(
+    value: dict[str, Any], indent: int | None, ascii_only: bool
+) -> None:
     """The reader agrees with the standard library on all of JSON."""
-    assert is_same(read(json.dumps(value, indent=indent, ensure_ascii=ascii_only)), value)
+    assert is_same(
+        read(json.dumps(value, indent=indent, ensure_ascii=ascii_only)), value
+    )
 
 
 @given(VALUES)
-def test_what_python_writes_is_read_as_python_reads_it_or_refused(value: dict[str, Any]) -> None:
+def test_what_python_writes_is_read_as_python_reads_it_or_refused(
+    value: dict[str, Any],
+) -> None:
     """A Python literal is read as Python would, or not at all."""
     text = repr(value)
     try:
@@ -49,7 +66,9 @@ def test_what_python_writes_is_read_as_python_reads_it_or_refused(value: dict[st
 
 
 @given(VALUES, st.data())
-def test_no_beginning_of_a_text_is_completed_but_by_its_last_brace(value: dict[str, Any], data: st.DataObject) -> None:
+def test_no_beginning_of_a_text_is_completed_but_by_its_last_brace(
+    value: dict[str, Any], data: st.DataObject
+) -> None:
     """Every proper prefix is refused, or lacks only the last brace after a value that closed itself."""
     text = json.dumps(value)
     prefix = text[: data.draw(st.integers(0, len(text) - 1))]

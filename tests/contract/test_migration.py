@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.migration.migration import Migration, MigrationError, chain, link
+from skillruntime.contract.migration.migration import (
+    Migration,
+    MigrationError,
+    chain,
+    link,
+)
 from skillruntime.contract.versions import Version
 from skillruntime.errors import ErrorCode, InvalidSkillError, SkillInputError
 
@@ -18,7 +23,10 @@ NEWS = {
     "from": ">=1.0.0,<2.0.0",
     "to": "2.0.0",
     "accepts": {"type": "object", "properties": {"topics": {"type": "string"}}},
-    "steps": [{"wrap": "/topics"}, {"rename": {"from": "/count", "to": "/max_articles_per_topic"}}],
+    "steps": [
+        {"wrap": "/topics"},
+        {"rename": {"from": "/count", "to": "/max_articles_per_topic"}},
+    ],
 }
 
 
@@ -90,7 +98,9 @@ STEPS = {
 
 
 @pytest.mark.parametrize(("step", "old", "new"), STEPS.values(), ids=STEPS)
-def test_a_step_does_what_it_says(step: dict[str, Any], old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_a_step_does_what_it_says(
+    step: dict[str, Any], old: dict[str, Any], new: dict[str, Any]
+) -> None:
     """Every kind of step, at every kind of place; the input is never changed."""
     before = copy.deepcopy(old)
 
@@ -136,7 +146,10 @@ def test_the_migration_of_the_contract_document() -> None:
     """Contract document, 31.5: v1's topics is a string, v2's an array; what is new already stays as it is."""
     migration = Migration.from_dict(NEWS)
 
-    assert migration.apply({"topics": "AI", "count": 3}) == {"topics": ["AI"], "max_articles_per_topic": 3}
+    assert migration.apply({"topics": "AI", "count": 3}) == {
+        "topics": ["AI"],
+        "max_articles_per_topic": 3,
+    }
     assert migration.apply({"topics": ["AI"]}) == {"topics": ["AI"]}
     assert migration.covers("1.9.0")
     assert not migration.covers("2.0.0")
@@ -144,7 +157,10 @@ def test_the_migration_of_the_contract_document() -> None:
 
 def test_a_migrated_value_shares_nothing_with_its_input_or_document() -> None:
     """Whoever changes the result changes nothing else."""
-    migration = steps({"set_default": {"at": "/a", "value": []}}, {"map": {"at": "/b", "values": {"x": []}}})
+    migration = steps(
+        {"set_default": {"at": "/a", "value": []}},
+        {"map": {"at": "/b", "values": {"x": []}}},
+    )
     old: dict[str, Any] = {"c": [], "b": "x"}
 
     first = migration.apply(old)
@@ -192,9 +208,27 @@ BROKEN: dict[str, tuple[Any, list[str]]] = {
         },
         [
             "/to",
-            *("/steps/0/wrap/at", "/steps/1/rename", "/steps/2", "/steps/3", "/steps/4/rename", "/steps/4/rename/why"),
-            *("/steps/5", "/steps/6/map/values", "/steps/7/convert/to", "/steps/8/convert/factor", "/steps/9/convert"),
-            *("/steps/10/split/separator", "/steps/11/rename", "/steps/12/drop/at", "/steps/13/drop/at"),
+            *(
+                "/steps/0/wrap/at",
+                "/steps/1/rename",
+                "/steps/2",
+                "/steps/3",
+                "/steps/4/rename",
+                "/steps/4/rename/why",
+            ),
+            *(
+                "/steps/5",
+                "/steps/6/map/values",
+                "/steps/7/convert/to",
+                "/steps/8/convert/factor",
+                "/steps/9/convert",
+            ),
+            *(
+                "/steps/10/split/separator",
+                "/steps/11/rename",
+                "/steps/12/drop/at",
+                "/steps/13/drop/at",
+            ),
             *("/steps/14/move", "/steps/15/move", "/steps/16/map/values"),
             *("/steps/17/rename", "/steps/18/convert/factor", "/steps/19/wrap/at"),
         ],
@@ -203,7 +237,9 @@ BROKEN: dict[str, tuple[Any, list[str]]] = {
 
 
 @pytest.mark.parametrize(("document", "paths"), BROKEN.values(), ids=BROKEN)
-def test_all_faults_of_a_document_are_reported_at_once(document: Any, paths: list[str]) -> None:
+def test_all_faults_of_a_document_are_reported_at_once(
+    document: Any, paths: list[str]
+) -> None:
     """One InvalidSkillError lists every fault with its place in the document."""
     with pytest.raises(InvalidSkillError) as caught:
         Migration.from_dict(document)
@@ -237,7 +273,9 @@ def test_a_host_function_is_a_migration() -> None:
     assert old == {"topics": "AI"}
 
 
-@pytest.mark.parametrize("function", [lambda arguments: arguments["missing"], lambda arguments: [1]])
+@pytest.mark.parametrize(
+    "function", [lambda arguments: arguments["missing"], lambda arguments: [1]]
+)
 def test_a_host_function_that_fails_is_a_migration_error(function: Any) -> None:
     """A call that cannot be migrated is refused; the model is not shown the inside of the function."""
     with pytest.raises(MigrationError, match="cannot migrate to"):
@@ -250,12 +288,18 @@ def test_linked_migrations_start_where_the_one_before_ends() -> None:
 
     linked = link(map(Migration.from_dict, documents), Version(3, 1, 0))
 
-    assert [str(migration.source) for migration in linked] == ["<2.0.0", ">=2.0.0,<3.0.0"]
+    assert [str(migration.source) for migration in linked] == [
+        "<2.0.0",
+        ">=2.0.0,<3.0.0",
+    ]
 
 
 def test_a_chain_starts_at_the_version_and_leads_to_the_last() -> None:
     """1 -> 2 -> 3, entered wherever the caller stands."""
-    linked = link(Migration.from_dict({"to": to, "steps": []}) for to in ("2.0.0", "3.0.0", "4.0.0"))
+    linked = link(
+        Migration.from_dict({"to": to, "steps": []})
+        for to in ("2.0.0", "3.0.0", "4.0.0")
+    )
 
     def found(version: str) -> list[str]:
         return [str(migration.to) for migration in chain(linked, version)]
@@ -264,13 +308,21 @@ def test_a_chain_starts_at_the_version_and_leads_to_the_last() -> None:
     assert found("2.0.0") == ["3.0.0", "4.0.0"]
     assert found("3.9.9") == ["4.0.0"]
     assert found("4.0.0") == []
-    assert found("2.0.0-rc.1") == []  # a prerelease lies in no range that does not name one
+    assert (
+        found("2.0.0-rc.1") == []
+    )  # a prerelease lies in no range that does not name one
 
 
 def test_a_shortcut_is_taken() -> None:
     """Of several migrations that cover a version, the one that leads furthest."""
-    documents = [{"from": "1.x", "to": "2.0.0"}, {"from": "2.x", "to": "3.0.0"}, {"from": "1.x", "to": "3.0.0"}]
-    linked = link(Migration.from_dict({**document, "steps": []}) for document in documents)
+    documents = [
+        {"from": "1.x", "to": "2.0.0"},
+        {"from": "2.x", "to": "3.0.0"},
+        {"from": "1.x", "to": "3.0.0"},
+    ]
+    linked = link(
+        Migration.from_dict({**document, "steps": []}) for document in documents
+    )
 
     assert [str(migration.to) for migration in chain(linked, "1.5.0")] == ["3.0.0"]
 
@@ -279,13 +331,20 @@ def test_a_shortcut_is_taken() -> None:
     ("documents", "sentence"),
     [
         ([{"to": "2.0.0"}, {"to": "2.0.0"}], "two migrations lead to 2.0.0"),
-        ([{"from": "1.x", "to": "2.0.0"}, {"from": ">=2.1.0,<3.0.0", "to": "3.0.0"}], "nothing leads on from 2.0.0"),
+        (
+            [{"from": "1.x", "to": "2.0.0"}, {"from": ">=2.1.0,<3.0.0", "to": "3.0.0"}],
+            "nothing leads on from 2.0.0",
+        ),
         ([{"to": "5.0.0"}], "above the contract's version 3.0.0"),
     ],
 )
-def test_migrations_that_do_not_lead_on_are_refused(documents: list[dict[str, Any]], sentence: str) -> None:
+def test_migrations_that_do_not_lead_on_are_refused(
+    documents: list[dict[str, Any]], sentence: str
+) -> None:
     """A hole in the chain is found when the contract is read, not when a caller falls into it."""
-    migrations = [Migration.from_dict({**document, "steps": []}) for document in documents]
+    migrations = [
+        Migration.from_dict({**document, "steps": []}) for document in documents
+    ]
 
     with pytest.raises(InvalidSkillError, match=sentence):
         link(migrations, Version(3, 0, 0))
@@ -294,9 +353,18 @@ def test_migrations_that_do_not_lead_on_are_refused(documents: list[dict[str, An
 # Laws -------------------------------------------------------------------------------------------------------------
 
 NAMES = ["a", "b", "c", "d"]
-scalars = st.none() | st.booleans() | st.integers(-99, 99) | st.sampled_from(["", "x", "y", "x,y", "5", "true"])
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-99, 99)
+    | st.sampled_from(["", "x", "y", "x,y", "5", "true"])
+)
 values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=3)
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(NAMES), inner, max_size=3)
+    ),
 )
 objects = st.dictionaries(st.sampled_from(NAMES), values, max_size=4)
 pointers = st.lists(st.sampled_from([*NAMES, "*", "0"]), min_size=1, max_size=3).map(
@@ -308,13 +376,32 @@ kinds = st.sampled_from(["string", "integer", "number", "boolean"])
 tables = st.lists(st.tuples(scalars, scalars).map(list), min_size=1, max_size=3)
 documents = (
     st.tuples(one_pointer, pointers)
-    | st.tuples(st.sampled_from(["rename", "move"]), st.fixed_dictionaries({"from": pointers, "to": pointers}))
-    | st.tuples(st.just("set_default"), st.fixed_dictionaries({"at": pointers, "value": scalars}))
-    | st.tuples(st.just("map"), st.fixed_dictionaries({"at": pointers, "values": tables}))
-    | st.tuples(st.just("convert"), st.fixed_dictionaries({"at": pointers, "to": kinds}))
-    | st.tuples(st.just("convert"), st.fixed_dictionaries({"at": pointers, "factor": st.integers(1, 60)}))
-    | st.tuples(st.just("split"), st.fixed_dictionaries({"at": pointers, "separator": st.just(",")}))
-    | st.tuples(st.just("convert"), st.fixed_dictionaries({"at": pointers, "offset": st.integers(-9, 9)}))
+    | st.tuples(
+        st.sampled_from(["rename", "move"]),
+        st.fixed_dictionaries({"from": pointers, "to": pointers}),
+    )
+    | st.tuples(
+        st.just("set_default"),
+        st.fixed_dictionaries({"at": pointers, "value": scalars}),
+    )
+    | st.tuples(
+        st.just("map"), st.fixed_dictionaries({"at": pointers, "values": tables})
+    )
+    | st.tuples(
+        st.just("convert"), st.fixed_dictionaries({"at": pointers, "to": kinds})
+    )
+    | st.tuples(
+        st.just("convert"),
+        st.fixed_dictionaries({"at": pointers, "factor": st.integers(1, 60)}),
+    )
+    | st.tuples(
+        st.just("split"),
+        st.fixed_dictionaries({"at": pointers, "separator": st.just(",")}),
+    )
+    | st.tuples(
+        st.just("convert"),
+        st.fixed_dictionaries({"at": pointers, "offset": st.integers(-9, 9)}),
+    )
 ).map(lambda step: dict([step]))
 
 
@@ -370,10 +457,17 @@ OLD = st.fixed_dictionaries(
         "level": st.sampled_from(["low", "high"]),
         "verbose": st.booleans(),
         "tags": st.text("ab,", max_size=5),
-        "rows": st.lists(st.fixed_dictionaries({}, optional={"id": st.integers(), "unit": st.just("g")}), max_size=3),
+        "rows": st.lists(
+            st.fixed_dictionaries(
+                {}, optional={"id": st.integers(), "unit": st.just("g")}
+            ),
+            max_size=3,
+        ),
         "days": st.integers(),
         "heat": st.integers(-99, 99) | st.sampled_from([21.5, -0.1, 36.6]),
-        "options": st.fixed_dictionaries({}, optional={"lang": st.sampled_from(["en", "de"])}),
+        "options": st.fixed_dictionaries(
+            {}, optional={"lang": st.sampled_from(["en", "de"])}
+        ),
     },
 )
 REPEATABLE = [
@@ -396,7 +490,10 @@ REPEATABLE = [
 @given(OLD)
 def test_what_is_in_the_new_shape_already_is_untouched(value: dict[str, Any]) -> None:
     """A migration applied to its own result changes nothing, except units: 7 days and 7 hours look the same."""
-    repeated = [{"convert": {"at": "/days", "factor": 24}}, {"convert": {"at": "/heat", "factor": 1.8, "offset": 32}}]
+    repeated = [
+        {"convert": {"at": "/days", "factor": 24}},
+        {"convert": {"at": "/heat", "factor": 1.8, "offset": 32}},
+    ]
     migration = steps(*[step for step in REPEATABLE if step not in repeated])
     new = migration.apply(value)
 
@@ -414,43 +511,65 @@ WRAPPED = {
         {
             "from": "1.x",
             "to": "2.0.0",
-            "accepts": {"properties": {"topic": {"type": "string"}}, "additionalProperties": False},
-            "steps": [{"wrap": "/topic"}, {"rename": {"from": "/topic", "to": "/topics"}}],
+            "accepts": {
+                "properties": {"topic": {"type": "string"}},
+                "additionalProperties": False,
+            },
+            "steps": [
+                {"wrap": "/topic"},
+                {"rename": {"from": "/topic", "to": "/topics"}},
+            ],
         }
     ],
 }
 
 
-@pytest.mark.parametrize("text", ["['AI', 'b']", '["AI"]', "['AI'", "[AI]", '{"a": 1}', '```["a"]```', "('a', 'b')"])
+@pytest.mark.parametrize(
+    "text",
+    ["['AI', 'b']", '["AI"]', "['AI'", "[AI]", '{"a": 1}', '```["a"]```', "('a', 'b')"],
+)
 def test_a_container_in_a_text_does_not_become_an_item(text: str) -> None:
     """The whole list would be taken for one topic; a caller that states its version means the text."""
     contract = Contract.from_dict(WRAPPED)
 
-    with pytest.raises(SkillInputError, match="the text at /topic looks like an array or object"):
+    with pytest.raises(
+        SkillInputError, match="the text at /topic looks like an array or object"
+    ):
         contract.accept({"topic": text})
-    assert contract.accept({"topic": text}, version="1.0.0").arguments == {"topics": [text]}
+    assert contract.accept({"topic": text}, version="1.0.0").arguments == {
+        "topics": [text]
+    }
 
 
 @pytest.mark.parametrize("text", ["AI", "[Breaking] news", "a, b", "(why not)"])
 def test_another_text_becomes_an_item(text: str) -> None:
     """A bracket in a title does not make it a list."""
-    assert Contract.from_dict(WRAPPED).accept({"topic": text}).arguments == {"topics": [text]}
+    assert Contract.from_dict(WRAPPED).accept({"topic": text}).arguments == {
+        "topics": [text]
+    }
 
 
 @pytest.mark.parametrize("value", ["\ud800", float("inf"), {"a": {"\udfff": 1}}])
 def test_a_migration_that_json_cannot_express_is_refused(value: Any) -> None:
     """What a step writes into arguments must be JSON, or no engine could judge the arguments afterwards."""
     with pytest.raises(InvalidSkillError, match="must be JSON, but holds"):
-        Migration.from_dict({"to": "2.0.0", "steps": [{"set_default": {"at": "/a", "value": value}}]})
+        Migration.from_dict(
+            {"to": "2.0.0", "steps": [{"set_default": {"at": "/a", "value": value}}]}
+        )
 
 
 def test_numbers_of_400_digits_are_converted_or_refused() -> None:
     """An integer has no limit in JSON and a float has: neither reading a factor nor a text may fail on it."""
     migration = Migration.from_dict(
-        {"to": "2.0.0", "steps": [{"convert": {"at": "/n", "from": "string", "to": "number"}}]}
+        {
+            "to": "2.0.0",
+            "steps": [{"convert": {"at": "/n", "from": "string", "to": "number"}}],
+        }
     )
 
     assert migration.apply({"n": "1" + "0" * 400}) == {"n": 10**400}
     for field in ("factor", "divisor", "offset"):
         with pytest.raises(InvalidSkillError, match="must be a number"):
-            Migration.from_dict({"to": "2.0.0", "steps": [{"convert": {"at": "/n", field: 10**400}}]})
+            Migration.from_dict(
+                {"to": "2.0.0", "steps": [{"convert": {"at": "/n", field: 10**400}}]}
+            )

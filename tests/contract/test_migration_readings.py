@@ -14,7 +14,11 @@ INTEGER = {"type": "integer"}
 
 
 def shape(*names: str) -> dict[str, Any]:
-    return {"type": "object", "properties": dict.fromkeys(names, INTEGER), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(names, INTEGER),
+        "additionalProperties": False,
+    }
 
 
 def steps(*documents: dict[str, Any]) -> Migration:
@@ -25,14 +29,23 @@ ENDS_EARLY = Contract.from_dict(
     {
         "version": "3.0.0",
         "input": shape("n"),
-        "migrations": [{"from": "1.x", "to": "2.0.0", "accepts": shape("n", "k"), "steps": [{"drop": "/k"}]}],
+        "migrations": [
+            {
+                "from": "1.x",
+                "to": "2.0.0",
+                "accepts": shape("n", "k"),
+                "steps": [{"drop": "/k"}],
+            }
+        ],
     }
 )
 
 
 def test_migrations_that_end_before_the_current_version_do_not_lead_to_it() -> None:
     """Arguments in the shape of 2.0.0 must not be read as those of 3.0.0."""
-    with pytest.raises(UnsupportedVersionError, match=r"the migrations from it end at 2\.0\.0"):
+    with pytest.raises(
+        UnsupportedVersionError, match=r"the migrations from it end at 2\.0\.0"
+    ):
         ENDS_EARLY.accept({"n": 1}, version="1.4.0")
     with pytest.raises(SkillInputError, match="Input validation failed"):
         ENDS_EARLY.accept({"n": 1, "k": 2})
@@ -40,12 +53,19 @@ def test_migrations_that_end_before_the_current_version_do_not_lead_to_it() -> N
 
 
 def days_to_hours(accepts: dict[str, Any]) -> Contract:
-    written = [{"rename": {"from": "/days", "to": "/hours"}}, {"convert": {"at": "/hours", "factor": 24}}]
+    written = [
+        {"rename": {"from": "/days", "to": "/hours"}},
+        {"convert": {"at": "/hours", "factor": 24}},
+    ]
     migration = {"from": "1.x", "to": "2.0.0", "accepts": accepts, "steps": written}
-    return Contract.from_dict({"version": "2.0.0", "input": shape("hours"), "migrations": [migration]})
+    return Contract.from_dict(
+        {"version": "2.0.0", "input": shape("hours"), "migrations": [migration]}
+    )
 
 
-def test_current_arguments_under_an_old_version_are_refused_where_they_would_change() -> None:
+def test_current_arguments_under_an_old_version_are_refused_where_they_would_change() -> (
+    None
+):
     """The old shape is open, so three hours would pass it and become 72."""
     contract = days_to_hours({"type": "object", "properties": {"days": INTEGER}})
 
@@ -58,9 +78,15 @@ def test_current_arguments_under_an_old_version_are_refused_where_they_would_cha
 def three_versions(*first: dict[str, Any]) -> Contract:
     migrations = [
         {"from": "1.x", "to": "2.0.0", "accepts": shape("t"), "steps": list(first)},
-        {"to": "3.0.0", "accepts": shape("t", "u"), "steps": [{"rename": {"from": "/t", "to": "/s"}}]},
+        {
+            "to": "3.0.0",
+            "accepts": shape("t", "u"),
+            "steps": [{"rename": {"from": "/t", "to": "/s"}}],
+        },
     ]
-    return Contract.from_dict({"version": "3.0.0", "input": shape("s", "u"), "migrations": migrations})
+    return Contract.from_dict(
+        {"version": "3.0.0", "input": shape("s", "u"), "migrations": migrations}
+    )
 
 
 def test_of_two_old_versions_that_fit_the_newer_counts() -> None:

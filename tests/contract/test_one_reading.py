@@ -19,7 +19,15 @@ from tests.contract.malformed import (
     either,
 )
 
-CALL = closed(city=TEXT, query=TEXT, days=INTEGER, ratio=NUMBER, path=TEXT, unit={"enum": ["5", "red"]}, any={})
+CALL = closed(
+    city=TEXT,
+    query=TEXT,
+    days=INTEGER,
+    ratio=NUMBER,
+    path=TEXT,
+    unit={"enum": ["5", "red"]},
+    any={},
+)
 TEXTS: list[tuple[str, Any]] = [
     # a plus sign, a point without a digit, members without a comma: no recorded call and no public report has them
     ('{"days": +5}', REFUSED),
@@ -49,18 +57,27 @@ TEXTS: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("raw", "expected"), TEXTS, ids=[repr(raw) for raw, _ in TEXTS])
-def test_a_text_is_repaired_where_one_step_is_the_only_one(raw: str, expected: Any) -> None:
+@pytest.mark.parametrize(
+    ("raw", "expected"), TEXTS, ids=[repr(raw) for raw, _ in TEXTS]
+)
+def test_a_text_is_repaired_where_one_step_is_the_only_one(
+    raw: str, expected: Any
+) -> None:
     """Each repair has its near-misses beside it."""
     assert_outcome(CALL, raw, expected)
 
 
 def test_blanks_are_kept_where_the_text_may_be_any() -> None:
     """In a union with a plain string the text fits as it is."""
-    assert_outcome(closed(v=either(DATE, TEXT)), {"v": " 2026-01-31 "}, {"v": " 2026-01-31 "})
+    assert_outcome(
+        closed(v=either(DATE, TEXT)), {"v": " 2026-01-31 "}, {"v": " 2026-01-31 "}
+    )
 
 
-@pytest.mark.parametrize(("sent", "action"), [("UTC 5", "Send one of them"), ("UTC-6", 'Did you mean "UTC-5"?')])
+@pytest.mark.parametrize(
+    ("sent", "action"),
+    [("UTC 5", "Send one of them"), ("UTC-6", 'Did you mean "UTC-5"?')],
+)
 def test_a_sign_is_not_suggested(sent: str, action: str) -> None:
     """UTC 5 may be five hours behind UTC or ahead of it."""
     contract = Contract.from_dict({"input": closed(zone={"enum": ["UTC-5", "UTC+1"]})})

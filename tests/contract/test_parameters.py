@@ -39,7 +39,10 @@ ANY = closed(
 
 
 def qwen(**parameters: str) -> str:
-    written = "".join(f"<parameter={name}>\n{text}\n</parameter>\n" for name, text in parameters.items())
+    written = "".join(
+        f"<parameter={name}>\n{text}\n</parameter>\n"
+        for name, text in parameters.items()
+    )
     return f"<tool_call>\n<function=f>\n{written}</function>\n</tool_call>"
 
 
@@ -75,10 +78,18 @@ TYPED: list[tuple[str, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "value"), TYPED, ids=[f"{name} {text!r}" for name, text, _ in TYPED])
-def test_the_text_of_a_parameter_has_the_type_that_the_schema_declares(name: str, text: str, value: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    TYPED,
+    ids=[f"{name} {text!r}" for name, text, _ in TYPED],
+)
+def test_the_text_of_a_parameter_has_the_type_that_the_schema_declares(
+    name: str, text: str, value: Any
+) -> None:
     """A string wherever the schema takes one, else JSON of the declared type."""
-    assert_outcome(ANY, qwen(**{name: text}), value if value is REFUSED else {name: value})
+    assert_outcome(
+        ANY, qwen(**{name: text}), value if value is REFUSED else {name: value}
+    )
 
 
 def element(key: str, text: str) -> str:
@@ -100,8 +111,14 @@ MARKS: list[tuple[str, Any]] = [
     (f"<tool_call><function=f>{A}</function>", CUT_OFF),
     (f"<function=f>{A} and <parameter=count>1</parameter></function>", REFUSED),
     (f"<function=f>{A}</function>\n<function=f>{A}</function>", REFUSED),
-    ("<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>a\n</arg_value>\n</tool_call>", {"text": "a\n"}),
-    ("<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>\na\n</arg_value>\n</tool_call>", {"text": "a"}),
+    (
+        "<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>a\n</arg_value>\n</tool_call>",
+        {"text": "a\n"},
+    ),
+    (
+        "<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>\na\n</arg_value>\n</tool_call>",
+        {"text": "a"},
+    ),
     ("<tool_call>f\n</tool_call>", {}),
     (invoke(element("count", "5")), {"count": 5}),
     (invoke(element("text", "5")), {"text": "5"}),
@@ -113,7 +130,9 @@ MARKS: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), MARKS, ids=[repr(text)[:80] for text, _ in MARKS])
+@pytest.mark.parametrize(
+    ("text", "expected"), MARKS, ids=[repr(text)[:80] for text, _ in MARKS]
+)
 def test_a_template_is_read_whole_or_refused(text: str, expected: Any) -> None:
     """A mark that is not closed, a name that comes twice and other text between two parameters are refused."""
     assert_outcome(ANY, text, expected)
@@ -135,11 +154,22 @@ SWALLOWED: list[tuple[dict[str, Any], Any]] = [
         {"content": "long text", "metadata": {"tags": "a,b"}},
     ),
     (
-        {"content": "text</parameter>" + element("preset", "x") + "\n" + '<parameter name="count">5'},
+        {
+            "content": "text</parameter>"
+            + element("preset", "x")
+            + "\n"
+            + '<parameter name="count">5'
+        },
         {"content": "text", "preset": "x", "count": 5},
     ),
-    ({"content": 'text.</content>\n<parameter name="preset">["a","b"]'}, {"content": "text.", "preset": '["a","b"]'}),
-    ({"content": "text</content><parameter=count>5</parameter>"}, {"content": "text", "count": 5}),
+    (
+        {"content": 'text.</content>\n<parameter name="preset">["a","b"]'},
+        {"content": "text.", "preset": '["a","b"]'},
+    ),
+    (
+        {"content": "text</content><parameter=count>5</parameter>"},
+        {"content": "text", "count": 5},
+    ),
     # it does not fit
     ({"content": "text</content>" + element("count", "five")}, REFUSED),
     ({"content": "text</content>" + element("metadata", "x")}, REFUSED),
@@ -147,7 +177,9 @@ SWALLOWED: list[tuple[dict[str, Any], Any]] = [
 
 
 @pytest.mark.parametrize(("sent", "expected"), SWALLOWED, ids=str)
-def test_parameters_that_another_swallowed_are_recovered_or_the_call_is_refused(sent: Any, expected: Any) -> None:
+def test_parameters_that_another_swallowed_are_recovered_or_the_call_is_refused(
+    sent: Any, expected: Any
+) -> None:
     """Though the call is valid as it is: they would be lost."""
     assert_outcome(PAGE, sent, expected)
 
@@ -164,7 +196,9 @@ def test_a_recovered_parameter_is_recorded_with_a_warning() -> None:
             "after": "long text",
         }
     ]
-    assert accepted.warnings == ("the parameter 'content' held other parameters, which are passed on as such",)
+    assert accepted.warnings == (
+        "the parameter 'content' held other parameters, which are passed on as such",
+    )
 
 
 @pytest.mark.parametrize(
@@ -189,9 +223,16 @@ def test_every_other_text_is_untouched(sent: Any) -> None:
 
 def test_swallowed_parameters_that_do_not_fit_are_named() -> None:
     """So that the model can send each under its own name."""
-    with pytest.raises(SkillInputError, match="'content' holds others that do not fit: 'preset', 'count'"):
+    with pytest.raises(
+        SkillInputError,
+        match="'content' holds others that do not fit: 'preset', 'count'",
+    ):
         Contract.from_dict({"input": PAGE}).accept(
-            {"content": "text</content>" + element("preset", "x") + element("count", "five")}
+            {
+                "content": "text</content>"
+                + element("preset", "x")
+                + element("count", "five")
+            }
         )
 
 
@@ -200,6 +241,15 @@ def test_the_proxy_recovers_them_too() -> None:
     tool = compile_tool({"name": "t", "inputSchema": PAGE})
     sent = {"content": "text</content>" + element("count", "5")}
 
-    assert judge(tool, json.dumps(sent).encode()).arguments == b'{"content":"text","count":5}'
-    assert judge(tool, json.dumps({"content": "a </parameter> b"}).encode()).outcome == "passed"
-    assert judge(tool, json.dumps({"content": "a </parameter> b"}).encode()).arguments is None
+    assert (
+        judge(tool, json.dumps(sent).encode()).arguments
+        == b'{"content":"text","count":5}'
+    )
+    assert (
+        judge(tool, json.dumps({"content": "a </parameter> b"}).encode()).outcome
+        == "passed"
+    )
+    assert (
+        judge(tool, json.dumps({"content": "a </parameter> b"}).encode()).arguments
+        is None
+    )

@@ -10,7 +10,12 @@ import pytest
 from skillruntime.contract.coercion.state import Policy
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.repairing import Repairer, repair
-from skillruntime.errors import InvalidSkillError, SkillInputError, SkillNotFoundError, TruncatedInputError
+from skillruntime.errors import (
+    InvalidSkillError,
+    SkillInputError,
+    SkillNotFoundError,
+    TruncatedInputError,
+)
 
 SCHEMA = {
     "type": "object",
@@ -26,7 +31,10 @@ SCHEMA = {
         pytest.param({"query": "a", "limit": 5}, id="fits"),
         pytest.param({"query": "a", "limit": "5"}, id="a number in a text"),
         pytest.param("```json\n{'query': 'a', 'limit': 5}\n```", id="a fence"),
-        pytest.param('{"name": "search", "arguments": {"query": "a", "limit": 5}}', id="an envelope"),
+        pytest.param(
+            '{"name": "search", "arguments": {"query": "a", "limit": 5}}',
+            id="an envelope",
+        ),
     ],
 )
 def test_arguments_come_back_as_the_schema_takes_them(sent: Any) -> None:
@@ -46,7 +54,10 @@ def test_what_has_two_meanings_is_refused() -> None:
 
 def test_a_format_is_an_annotation_unless_it_is_asserted() -> None:
     """As JSON Schema has it: the schemas of others mean either."""
-    schema = {"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}}}
+    schema = {
+        "type": "object",
+        "properties": {"at": {"type": "string", "format": "date-time"}},
+    }
 
     assert repair({"at": "tomorrow"}, schema).arguments == {"at": "tomorrow"}
     with pytest.raises(SkillInputError):
@@ -60,7 +71,9 @@ def test_a_date_of_a_class_is_asserted_unless_it_is_an_annotation() -> None:
     assert repair({"on": "2026-01-31"}, model).arguments == {"on": "2026-01-31"}
     with pytest.raises(SkillInputError):
         repair({"on": "tomorrow"}, model)
-    assert repair({"on": "tomorrow"}, model, formats="annotate").arguments == {"on": "tomorrow"}
+    assert repair({"on": "tomorrow"}, model, formats="annotate").arguments == {
+        "on": "tomorrow"
+    }
 
 
 def test_a_policy_turns_the_repairs_off() -> None:
@@ -71,7 +84,9 @@ def test_a_policy_turns_the_repairs_off() -> None:
     with pytest.raises(SkillInputError):
         Repairer([tool], policy="strict").accept("search", sent)
     dropping = Policy(on_unknown="drop")
-    assert repair({"query": "a", "more": 1}, SCHEMA, policy=dropping).arguments == {"query": "a"}
+    assert repair({"query": "a", "more": 1}, SCHEMA, policy=dropping).arguments == {
+        "query": "a"
+    }
 
 
 def test_a_model_is_a_schema() -> None:
@@ -87,12 +102,17 @@ def test_a_contract_of_a_schema_repairs_alike() -> None:
     contract = Contract.from_schema(SCHEMA, name="search")
 
     assert contract.name == "search"
-    assert contract.accept({"query": "a", "limit": "5"}) == repair({"query": "a", "limit": "5"}, SCHEMA)
+    assert contract.accept({"query": "a", "limit": "5"}) == repair(
+        {"query": "a", "limit": "5"}, SCHEMA
+    )
 
 
 def test_a_schema_that_was_changed_is_read_again() -> None:
     """What is kept belongs to what the schema says, and not to the object."""
-    schema: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+    }
     assert repair({"n": "1"}, schema).arguments == {"n": 1}
 
     schema["properties"]["n"]["type"] = "string"
@@ -103,11 +123,24 @@ def test_a_schema_that_was_changed_is_read_again() -> None:
 @pytest.mark.parametrize(
     "tool",
     [
-        pytest.param({"type": "function", "function": {"name": "search", "parameters": SCHEMA}}, id="openai chat"),
-        pytest.param({"type": "function", "name": "search", "parameters": SCHEMA}, id="openai responses"),
+        pytest.param(
+            {"type": "function", "function": {"name": "search", "parameters": SCHEMA}},
+            id="openai chat",
+        ),
+        pytest.param(
+            {"type": "function", "name": "search", "parameters": SCHEMA},
+            id="openai responses",
+        ),
         pytest.param({"name": "search", "input_schema": SCHEMA}, id="anthropic"),
         pytest.param({"name": "search", "inputSchema": SCHEMA}, id="mcp"),
-        pytest.param({"functionDeclarations": [{"name": "search", "parametersJsonSchema": SCHEMA}]}, id="gemini"),
+        pytest.param(
+            {
+                "functionDeclarations": [
+                    {"name": "search", "parametersJsonSchema": SCHEMA}
+                ]
+            },
+            id="gemini",
+        ),
         pytest.param(
             {
                 "function_declarations": [
@@ -115,7 +148,10 @@ def test_a_schema_that_was_changed_is_read_again() -> None:
                         "name": "search",
                         "parameters": {
                             "type": "OBJECT",
-                            "properties": {"query": {"type": "STRING"}, "limit": {"type": "INTEGER", "nullable": True}},
+                            "properties": {
+                                "query": {"type": "STRING"},
+                                "limit": {"type": "INTEGER", "nullable": True},
+                            },
                             "required": ["query"],
                         },
                     }
@@ -125,12 +161,17 @@ def test_a_schema_that_was_changed_is_read_again() -> None:
         ),
     ],
 )
-def test_a_list_of_definitions_is_taken_as_each_provider_has_them(tool: dict[str, Any]) -> None:
+def test_a_list_of_definitions_is_taken_as_each_provider_has_them(
+    tool: dict[str, Any],
+) -> None:
     """The name is looked up, and the schema decides."""
     repairer = Repairer([tool])
 
     assert repairer.names == ("search",)
-    assert repairer.accept("search", '{"query": "a", "limit": "5"}').arguments == {"query": "a", "limit": 5}
+    assert repairer.accept("search", '{"query": "a", "limit": "5"}').arguments == {
+        "query": "a",
+        "limit": 5,
+    }
     with pytest.raises(SkillNotFoundError) as caught:
         repairer.accept("serach", {})
     assert caught.value.suggested_action == "Did you mean 'search'?"
@@ -142,18 +183,26 @@ def test_a_definition_of_a_library_is_taken_too() -> None:
 
     repairer = Repairer([types.Tool(name="search", input_schema=SCHEMA)])
 
-    assert repairer.accept("search", {"query": "a", "limit": "5"}).arguments == {"query": "a", "limit": 5}
+    assert repairer.accept("search", {"query": "a", "limit": "5"}).arguments == {
+        "query": "a",
+        "limit": 5,
+    }
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
     """Where the list is given: a call could mean either."""
-    tools = [{"name": "search", "inputSchema": SCHEMA}, {"functionDeclarations": [{"name": "search"}]}]
+    tools = [
+        {"name": "search", "inputSchema": SCHEMA},
+        {"functionDeclarations": [{"name": "search"}]},
+    ]
 
     with pytest.raises(ValueError, match="two tools have the name 'search'"):
         Repairer(tools)
 
 
-@pytest.mark.parametrize("tool", ["search", {"parameters": SCHEMA}, {"function": {"parameters": SCHEMA}}])
+@pytest.mark.parametrize(
+    "tool", ["search", {"parameters": SCHEMA}, {"function": {"parameters": SCHEMA}}]
+)
 def test_anything_but_a_definition_is_refused(tool: Any) -> None:
     """Where the host writes it, and not at the first call."""
     with pytest.raises(TypeError, match="a tool"):

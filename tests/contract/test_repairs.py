@@ -136,7 +136,11 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
     ({"enum": ["-1", "+1"]}, "1", REFUSED),
     ({"enum": ["12", "30"]}, "1-2", REFUSED),
     ({"enum": ["1-2", "3-4"]}, "1_2", REFUSED),
-    ({"enum": ["Action & Adventure", "R&B"]}, "action_&_adventure", "Action & Adventure"),
+    (
+        {"enum": ["Action & Adventure", "R&B"]},
+        "action_&_adventure",
+        "Action & Adventure",
+    ),
     ({"enum": ["Action & Adventure", "R&B"]}, "Action&Adventure", "Action & Adventure"),
     ({"enum": ["St. Louis, MO", "New York, NY"]}, "St.-Louis,-MO", "St. Louis, MO"),
     ({"enum": ["St. Louis, MO", "New York, NY"]}, "newyork,ny", "New York, NY"),
@@ -261,10 +265,18 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
     (OBJECT, '{"a": 1, "a": 2}', REFUSED),
     (OBJECT, '{"a": NaN}', REFUSED),
     (OBJECT, '{"a": "\\ud800"}', REFUSED),
-    (OBJECT, '{"a": ' * 200 + "1" + "}" * 200, json.loads('{"a": ' * 200 + "1" + "}" * 200)),
+    (
+        OBJECT,
+        '{"a": ' * 200 + "1" + "}" * 200,
+        json.loads('{"a": ' * 200 + "1" + "}" * 200),
+    ),
     ({"type": "object", "additionalProperties": INTEGER}, {"a": "5"}, {"a": 5}),
     ({"type": "object", "additionalProperties": INTEGER}, {"a": None}, REFUSED),
-    ({"type": "object", "patternProperties": {"^n": INTEGER}}, {"n1": "5", "x": "5"}, {"n1": 5, "x": "5"}),
+    (
+        {"type": "object", "patternProperties": {"^n": INTEGER}},
+        {"n1": "5", "x": "5"},
+        {"n1": 5, "x": "5"},
+    ),
     ({"type": "object", "patternProperties": {"^n": INTEGER}}, {"n1": ""}, REFUSED),
     # unions
     (either(INTEGER, NULL), "5", 5),
@@ -306,7 +318,9 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
 @pytest.mark.parametrize(("schema", "value", "expected"), ONE_VALUE, ids=str)
 @pytest.mark.parametrize("place", ["top", "deep", "reference"])
 @pytest.mark.one_in(2)
-def test_a_value_means_the_same_wherever_it_stands(place: str, schema: Any, value: Any, expected: Any) -> None:
+def test_a_value_means_the_same_wherever_it_stands(
+    place: str, schema: Any, value: Any, expected: Any
+) -> None:
     """One required value is repaired or refused the same at the top, in an object of an array, and by a reference."""
     tool, wrap = closed("v", v=schema), lambda each: {"v": each}
     if place == "deep":
@@ -315,7 +329,11 @@ def test_a_value_means_the_same_wherever_it_stands(place: str, schema: Any, valu
     elif place == "reference":
         tool = closed("v", v={"$ref": "#/$defs/value"}) | {"$defs": {"value": schema}}
 
-    assert_outcome(tool, json.dumps(wrap(value)), REFUSED if expected is REFUSED else wrap(expected))
+    assert_outcome(
+        tool,
+        json.dumps(wrap(value)),
+        REFUSED if expected is REFUSED else wrap(expected),
+    )
 
 
 NOTHING = [None, "null", "None", "", " ", "NONE"]
@@ -323,15 +341,23 @@ NOTHING = [None, "null", "None", "", " ", "NONE"]
 
 @pytest.mark.parametrize("nothing", NOTHING, ids=repr)
 @pytest.mark.parametrize(
-    "schema", [INTEGER, BOOLEAN, COLOUR, DATE, array(TEXT), OBJECT, closed("a", a=INTEGER)], ids=str
+    "schema",
+    [INTEGER, BOOLEAN, COLOUR, DATE, array(TEXT), OBJECT, closed("a", a=INTEGER)],
+    ids=str,
 )
-def test_nothing_leaves_out_what_is_optional_and_is_refused_where_it_is_required(schema: Any, nothing: Any) -> None:
+def test_nothing_leaves_out_what_is_optional_and_is_refused_where_it_is_required(
+    schema: Any, nothing: Any
+) -> None:
     """DESIGN: null, "null", "None", "" for an optional that forbids it: drop the key; for a required one: refuse."""
     raw = json.dumps({"a": "x", "b": nothing})
 
     assert_outcome(closed("a", a=TEXT, b=schema), raw, {"a": "x"})
     assert_outcome(closed("a b", a=TEXT, b=schema), raw, REFUSED)
-    assert_outcome({**closed("a", a=TEXT, b=schema), "dependentRequired": {"a": ["b"]}}, raw, REFUSED)
+    assert_outcome(
+        {**closed("a", a=TEXT, b=schema), "dependentRequired": {"a": ["b"]}},
+        raw,
+        REFUSED,
+    )
 
 
 @pytest.mark.parametrize("nothing", NOTHING, ids=repr)
@@ -344,5 +370,20 @@ def test_nothing_becomes_the_declared_default_of_what_is_required(nothing: Any) 
 
 def test_a_free_text_that_looks_like_nothing_or_like_json_is_kept() -> None:
     """What fits is never touched."""
-    for text in ("", "None", "null", "N/A", "5", "true", "[1]", "{'a': 1}", "a, b", "'x'"):
-        assert_outcome(closed("t", t=TEXT, o=TEXT), json.dumps({"t": text, "o": text}), {"t": text, "o": text})
+    for text in (
+        "",
+        "None",
+        "null",
+        "N/A",
+        "5",
+        "true",
+        "[1]",
+        "{'a': 1}",
+        "a, b",
+        "'x'",
+    ):
+        assert_outcome(
+            closed("t", t=TEXT, o=TEXT),
+            json.dumps({"t": text, "o": text}),
+            {"t": text, "o": text},
+        )

@@ -23,12 +23,17 @@ from tests.contract.malformed import (
     outcome,
 )
 
-CALL = closed("city", city=TEXT, days=INTEGER, tags=array(TEXT), detail=BOOLEAN, o=OBJECT)
+CALL = closed(
+    "city", city=TEXT, days=INTEGER, tags=array(TEXT), detail=BOOLEAN, o=OBJECT
+)
 PARIS = {"city": "Paris", "days": 5}
 TEXTS: list[tuple[str, Any]] = [
     # what templates of models write around a call
     ('[TOOL_CALLS] [{"city": "Paris", "days": 5}]</s>', PARIS),
-    ('<s>[TOOL_CALLS][{"name": "w", "arguments": {"city": "Paris", "days": 5}}]</s>', PARIS),
+    (
+        '<s>[TOOL_CALLS][{"name": "w", "arguments": {"city": "Paris", "days": 5}}]</s>',
+        PARIS,
+    ),
     ('<|tool_call|>[{"city": "Paris", "days": 5}]<|end|>', PARIS),
     ('functools[{"city": "Paris", "days": 5}]', PARIS),
     ('[TOOL_CALLS] [{"city": "Paris"}, {"city": "Rome"}]</s>', REFUSED),
@@ -59,7 +64,10 @@ TEXTS: list[tuple[str, Any]] = [
     ("```json\n```", REFUSED),
     ("```5```", REFUSED),
     ('Sure, here it is: {"city": "Paris", "days": 5}. Anything else?', PARIS),
-    ('<tool_call>\n{"name": "f", "arguments": {"city": "Paris", "days": "5"}}\n</tool_call>', PARIS),
+    (
+        '<tool_call>\n{"name": "f", "arguments": {"city": "Paris", "days": "5"}}\n</tool_call>',
+        PARIS,
+    ),
     ('<function=weather>{"city": "Paris", "days": 5}</function>', PARIS),
     ('{"city": "Paris", "days": 5}<|im_end|>', PARIS),
     ('arguments = {"city": "Paris", "days": 5};', PARIS),
@@ -69,7 +77,10 @@ TEXTS: list[tuple[str, Any]] = [
     ('[1] {"city": "Paris"}', REFUSED),
     ('["a"] {"city": "Paris"}', REFUSED),
     ('[a] [{"city": "Paris"}', CUT_OFF),
-    ('[TOOL_CALLS] [{"name": "weather", "arguments": {"city": "Paris", "days": 5}}]', PARIS),
+    (
+        '[TOOL_CALLS] [{"name": "weather", "arguments": {"city": "Paris", "days": 5}}]',
+        PARIS,
+    ),
     ('[TOOL_CALLS] [{"city": "Paris", "days": 5}] [/TOOL_CALLS]', PARIS),
     ('[TOOL_CALLS] [{"city": "Paris"}, {"city": "Rome"}]', REFUSED),
     ('[TOOL_CALLS] [{"city": "Paris"}] and more', REFUSED),
@@ -97,7 +108,10 @@ TEXTS: list[tuple[str, Any]] = [
     ('"\\"{\\\\\\"city\\\\\\": \\\\\\"Paris\\\\\\", \\\\\\"days\\\\\\": 5}\\""', PARIS),
     ('{\\"city\\": \\"Paris\\", \\"days\\": 5}', PARIS),
     ("\"{'city': 'Paris', 'days': '5',}\"", PARIS),
-    ("{'city': 'Paris', 'days': 5, 'detail': True, 'tags': ('a', 'b')}", {**PARIS, "detail": True, "tags": ["a", "b"]}),
+    (
+        "{'city': 'Paris', 'days': 5, 'detail': True, 'tags': ('a', 'b')}",
+        {**PARIS, "detail": True, "tags": ["a", "b"]},
+    ),
     ("{'city': \"L'Aquila\", 'days': 5}", {"city": "L'Aquila", "days": 5}),
     ("{'city': 'L\\'Aquila', 'days': 5}", {"city": "L'Aquila", "days": 5}),
     ("{'city': 'L'Aquila', 'days': 5}", REFUSED),
@@ -260,16 +274,26 @@ UNCLOSED: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", "end_turn", "tool_use", "STOP", "eos"])
+@pytest.mark.parametrize(
+    "reason",
+    ["stop", "tool_calls", "function_call", "end_turn", "tool_use", "STOP", "eos"],
+)
 @pytest.mark.parametrize(("raw", "expected"), UNCLOSED, ids=lambda each: str(each)[:50])
-def test_a_last_brace_is_added_if_the_model_stopped_by_itself(raw: str, expected: Any, reason: str) -> None:
+def test_a_last_brace_is_added_if_the_model_stopped_by_itself(
+    raw: str, expected: Any, reason: str
+) -> None:
     """DESIGN: only the last brace is missing, and the caller says that the model stopped by itself."""
     assert_outcome(CALL, raw, expected, finish_reason=reason)
 
 
-@pytest.mark.parametrize("reason", [None, "", "length", "stop_sequence", "Stop", "eos_token", "other", "unknown"])
+@pytest.mark.parametrize(
+    "reason",
+    [None, "", "length", "stop_sequence", "Stop", "eos_token", "other", "unknown"],
+)
 @pytest.mark.parametrize("raw", [raw for raw, _ in UNCLOSED], ids=lambda raw: raw[:50])
-def test_otherwise_a_text_without_its_last_brace_was_cut_off(raw: str, reason: str | None) -> None:
+def test_otherwise_a_text_without_its_last_brace_was_cut_off(
+    raw: str, reason: str | None
+) -> None:
     """A quarter of all calls have a place right after a closed value where a cut looks the same."""
     assert_outcome(CALL, raw, CUT_OFF, finish_reason=reason)
 
@@ -281,27 +305,40 @@ def test_several_calls_in_one_text_are_refused() -> None:
     with pytest.raises(SkillInputError) as caught:
         Contract.from_dict({"input": CALL}).accept(text)
 
-    assert caught.value.to_errors()[0].suggested_action == "Send one call at a time, each as exactly one JSON object"
+    assert (
+        caught.value.to_errors()[0].suggested_action
+        == "Send one call at a time, each as exactly one JSON object"
+    )
 
 
 @pytest.mark.parametrize(("raw", "expected"), TEXTS, ids=lambda each: str(each)[:50])
-def test_a_text_is_repaired_if_it_can_be_read_in_one_way_only(raw: str, expected: Any) -> None:
+def test_a_text_is_repaired_if_it_can_be_read_in_one_way_only(
+    raw: str, expected: Any
+) -> None:
     """DESIGN: syntax is repaired, flagged; two objects, arithmetic, variables and whatever is cut off are refused."""
     assert_outcome(CALL, raw, expected)
 
 
-@pytest.mark.parametrize("raw", ["", " ", "null", "{}", "[]", '{"input": {}}', '""', "```\n{}\n```"])
+@pytest.mark.parametrize(
+    "raw", ["", " ", "null", "{}", "[]", '{"input": {}}', '""', "```\n{}\n```"]
+)
 def test_no_arguments_are_an_empty_object_where_nothing_is_required(raw: str) -> None:
     """DESIGN: "" or no arguments, as models send for tools without parameters: {}."""
     assert_outcome(closed(""), raw, {})
 
 
-@pytest.mark.parametrize("reason", ["length", "max_tokens", "MAX_TOKENS", "content_filter", "incomplete"])
-def test_what_the_provider_says_was_cut_off_is_refused_though_it_is_whole(reason: str) -> None:
+@pytest.mark.parametrize(
+    "reason", ["length", "max_tokens", "MAX_TOKENS", "content_filter", "incomplete"]
+)
+def test_what_the_provider_says_was_cut_off_is_refused_though_it_is_whole(
+    reason: str,
+) -> None:
     """DESIGN: finish_reason is length: always refuse, with its own code."""
     assert_outcome(CALL, '{"city": "Paris"}', CUT_OFF, finish_reason=reason)
     assert_outcome(CALL, {"city": "Paris"}, CUT_OFF, finish_reason=reason)
-    assert_outcome(CALL, '{"city": "Paris"}', {"city": "Paris"}, finish_reason="tool_calls")
+    assert_outcome(
+        CALL, '{"city": "Paris"}', {"city": "Paris"}, finish_reason="tool_calls"
+    )
 
 
 POLICIES: list[tuple[Any, Any, Any]] = [
@@ -325,15 +362,27 @@ POLICIES: list[tuple[Any, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("policy", "value", "expected"), POLICIES, ids=str)
-def test_a_policy_says_how_far_repair_goes(policy: Any, value: Any, expected: Any) -> None:
+def test_a_policy_says_how_far_repair_goes(
+    policy: Any, value: Any, expected: Any
+) -> None:
     """A name or a record of switches, per call; a key dropped must not be a parameter misspelt."""
     assert_outcome(CALL, value, expected, policy=policy)
 
 
 CORPUS: list[dict[str, Any]] = [
-    {"city": "Paris", "days": 12, "detail": True, "tags": ["a", "b c"], "o": {"a": {"b": [1, 2.5, None]}, "c": "d"}},
+    {
+        "city": "Paris",
+        "days": 12,
+        "detail": True,
+        "tags": ["a", "b c"],
+        "o": {"a": {"b": [1, 2.5, None]}, "c": "d"},
+    },
     {"city": 'He said "hi", {ok} [1,2] // x', "tags": [], "o": {}, "days": -3},
-    {"o": {"list": [{"a": "x"}, {"a": "y,}"}]}, "city": "北京 \\ 'n' \n", "detail": False},
+    {
+        "o": {"list": [{"a": "x"}, {"a": "y,}"}]},
+        "city": "北京 \\ 'n' \n",
+        "detail": False,
+    },
 ]
 
 
@@ -355,17 +404,23 @@ def spellings(value: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("value", CORPUS, ids=lambda value: value["city"][:8])
-def test_every_spelling_of_a_call_is_read_and_every_beginning_of_one_is_refused(value: dict[str, Any]) -> None:
+def test_every_spelling_of_a_call_is_read_and_every_beginning_of_one_is_refused(
+    value: dict[str, Any],
+) -> None:
     """A proper prefix is refused, unless all it lacks is what follows the object."""
     for text in spellings(value):
         assert_outcome(CALL, text, value)
         for end in range(1, len(text)):
             result = outcome(CALL, text[:end])
-            assert result is REFUSED or result is CUT_OFF or is_same(result, value), text[:end]
+            assert result is REFUSED or result is CUT_OFF or is_same(result, value), (
+                text[:end]
+            )
 
 
 @pytest.mark.parametrize("value", CORPUS, ids=lambda value: value["city"][:8])
-def test_a_beginning_of_plain_json_says_that_it_was_cut_off(value: dict[str, Any]) -> None:
+def test_a_beginning_of_plain_json_says_that_it_was_cut_off(
+    value: dict[str, Any],
+) -> None:
     """Its code is TRUNCATED_INPUT at every cut."""
     for text in spellings(value)[:3]:
         for end in range(1, len(text)):

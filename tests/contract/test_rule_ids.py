@@ -11,7 +11,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "skillruntime" / "contract"
 OTHERS = ("aliases", "arguments", "json_text", "call_forms", "contract", "prose")
-SOURCES = [*sorted((PACKAGE / "coercion").glob("*.py")), *(PACKAGE / f"{name}.py" for name in OTHERS)]
+SOURCES = [
+    *sorted((PACKAGE / "coercion").glob("*.py")),
+    *(PACKAGE / f"{name}.py" for name in OTHERS),
+]
 FORMATS = {"date-time"}
 _HYPHENATED = re.compile(r"[a-z]+(-[a-z]+)+")
 """Rule ids are the only strings of this form in these modules; a few ids are a single word."""
@@ -19,8 +22,16 @@ _HYPHENATED = re.compile(r"[a-z]+(-[a-z]+)+")
 
 def strings() -> set[str]:
     """Return every string that the modules which repair write."""
-    nodes = (node for path in SOURCES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    nodes = (
+        node
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    )
+    return {
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
 
 
 def documented() -> set[str]:
@@ -28,7 +39,11 @@ def documented() -> set[str]:
     page = ROOT / "docs" / "repairs.md"
     if not page.exists():
         pytest.skip("the documentation is not beside the tests")
-    rows = [line.split("|")[1] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    rows = [
+        line.split("|")[1]
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    ]
     return {rule for row in rows for rule in re.findall(r"`([a-z]+(?:-[a-z]+)*)`", row)}
 
 
@@ -36,5 +51,7 @@ def test_every_rule_id_is_documented() -> None:
     """`docs/repairs.md` has a row for each rule, and no row for a rule that does not exist."""
     written, listed = strings(), documented()
 
-    assert {text for text in written if _HYPHENATED.fullmatch(text)} - listed - FORMATS == set()
+    assert {
+        text for text in written if _HYPHENATED.fullmatch(text)
+    } - listed - FORMATS == set()
     assert listed - written == set()

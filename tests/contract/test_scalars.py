@@ -48,7 +48,9 @@ def test_a_text_with_anything_beside_a_number_is_not_a_number(text: str) -> None
 
 
 @given(st.lists(st.text(), max_size=5, unique=True), st.data())
-def test_a_member_of_an_enum_means_itself(options: list[str], data: st.DataObject) -> None:
+def test_a_member_of_an_enum_means_itself(
+    options: list[str], data: st.DataObject
+) -> None:
     """Folding never makes a member mean another one."""
     if options:
         member = data.draw(st.sampled_from(options))
@@ -84,19 +86,21 @@ def test_names_are_folded_further_than_values() -> None:
         ("e-mail", "email", True),
     ],
 )
-def test_before_a_digit_a_hyphen_is_never_added_or_dropped(one: str, other: str, expected: bool) -> None:
+def test_before_a_digit_a_hyphen_is_never_added_or_dropped(
+    one: str, other: str, expected: bool
+) -> None:
     """It may be a sign or a range; space and underscore say nothing."""
     assert (fold_value(one) == fold_value(other)) is expected
 
 
 def test_a_float_without_fraction_has_no_text() -> None:
     """It may have been written 5 or 5.0; a decimal remembers."""
-    assert [number_text(5.0), number_text(Decimal("5.0")), number_text(5), number_text(0.1)] == [
-        None,
-        "5.0",
-        "5",
-        "0.1",
-    ]
+    assert [
+        number_text(5.0),
+        number_text(Decimal("5.0")),
+        number_text(5),
+        number_text(0.1),
+    ] == [None, "5.0", "5", "0.1"]
 
 
 @pytest.mark.parametrize(
@@ -116,5 +120,11 @@ def test_values_are_compared_as_json(one: Any, other: Any, expected: bool) -> No
 
 def test_quotes_and_separators_are_seen_only_where_they_are() -> None:
     """A text in quotes, and a listing."""
-    assert [unquoted(text) for text in ("'a'", "'a", "'a' 'b'", '"it\'s"', "")] == ["a", None, None, None, None]
+    assert [unquoted(text) for text in ("'a'", "'a", "'a' 'b'", '"it\'s"', "")] == [
+        "a",
+        None,
+        None,
+        None,
+        None,
+    ]
     assert pieces("a, b;c") == ["a", "b", "c"]

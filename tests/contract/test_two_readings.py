@@ -78,10 +78,18 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "value", "expected"), ONE_VALUE, ids=lambda each: str(each)[:40])
-def test_a_second_reading_that_fits_is_a_refusal(schema: Any, value: Any, expected: Any) -> None:
+@pytest.mark.parametrize(
+    ("schema", "value", "expected"), ONE_VALUE, ids=lambda each: str(each)[:40]
+)
+def test_a_second_reading_that_fits_is_a_refusal(
+    schema: Any, value: Any, expected: Any
+) -> None:
     """DESIGN: two different repairs that would both fit are refused; one alone is made."""
-    assert_outcome(closed("v", v=schema), {"v": value}, expected if expected is REFUSED else {"v": expected})
+    assert_outcome(
+        closed("v", v=schema),
+        {"v": value},
+        expected if expected is REFUSED else {"v": expected},
+    )
 
 
 NULL_TEXT = {"enum": ["null", "asc"]}
@@ -100,13 +108,21 @@ CALLS: list[tuple[Any, Any, Any]] = [
     (closed("", input=OBJECT, city=TEXT), {"input": '{"city": "Paris"}'}, REFUSED),
     (closed("", properties=OBJECT), {"properties": "{}"}, REFUSED),
     (closed("properties", properties=OBJECT), {"properties": "{}"}, {"properties": {}}),
-    (closed("", input=OBJECT), {"input": '{"city": "Paris"}'}, {"input": {"city": "Paris"}}),
+    (
+        closed("", input=OBJECT),
+        {"input": '{"city": "Paris"}'},
+        {"input": {"city": "Paris"}},
+    ),
     (closed(""), {"input": "{}"}, {}),
     (closed("city", city=TEXT), {"properties": '{"city": "Paris"}'}, {"city": "Paris"}),
 ]
 
 
-@pytest.mark.parametrize(("schema", "call", "expected"), CALLS, ids=lambda each: str(each)[:40])
-def test_a_second_reading_of_the_call_is_a_refusal(schema: Any, call: Any, expected: Any) -> None:
+@pytest.mark.parametrize(
+    ("schema", "call", "expected"), CALLS, ids=lambda each: str(each)[:40]
+)
+def test_a_second_reading_of_the_call_is_a_refusal(
+    schema: Any, call: Any, expected: Any
+) -> None:
     """What is left out, and what is taken for a wrapper, could be meant otherwise."""
     assert_outcome(schema, call, expected)

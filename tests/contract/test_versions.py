@@ -60,7 +60,11 @@ def test_precedence_is_that_of_the_table() -> None:
 
 def test_every_range_of_the_table_holds_what_it_says() -> None:
     """The common range notation, row by row."""
-    wrong = [row for row in facts("ranges") if satisfies(row["version"], row["range"]) is not row["satisfies"]]
+    wrong = [
+        row
+        for row in facts("ranges")
+        if satisfies(row["version"], row["range"]) is not row["satisfies"]
+    ]
 
     assert wrong == []
 
@@ -75,7 +79,9 @@ def test_every_invalid_range_of_the_table_is_refused() -> None:
 def test_bumps_are_those_of_the_table() -> None:
     """Raising a part sets the lower ones to zero and drops the labels."""
     for row in facts("bump"):
-        assert str(Version.parse(row["version"]).bump(row["part"])) == row["result"], row
+        assert str(Version.parse(row["version"]).bump(row["part"])) == row["result"], (
+            row
+        )
 
 
 @pytest.mark.parametrize(
@@ -88,7 +94,9 @@ def test_bumps_are_those_of_the_table() -> None:
         ("2.1.1-rc.1", "patch", "2.1.1"),
     ],
 )
-def test_a_prerelease_is_raised_to_the_release_it_announces(version: str, part: str, result: str) -> None:
+def test_a_prerelease_is_raised_to_the_release_it_announces(
+    version: str, part: str, result: str
+) -> None:
     """As npm does: the announced release already raises the part."""
     assert str(Version.parse(version).bump(part)) == result
 
@@ -200,13 +208,19 @@ def test_what_cannot_be_a_version_is_refused(value: object) -> None:
         ("~=3.1", "3.4.0", True),
         ("===3.1.2", "3.1.2", True),  # a form that only packaging has
         ("^3.0.0", "3.1.2", True),  # a form that only npm has
-        (">=1.0.0", "1.0.0-1", False),  # packaging reads a later post-release; SemVer a prerelease
+        (
+            ">=1.0.0",
+            "1.0.0-1",
+            False,
+        ),  # packaging reads a later post-release; SemVer a prerelease
         (">=1.0.0-alpha", "1.0.0-alpha.beta", True),  # packaging refuses the version
         (">=3.0.0,<4.0.0", "3.1.2+build.5", True),
         (">=3.0.0,<4.0.0", "3.1.0.post1", True),
     ],
 )
-def test_compatibility_check_is_that_of_the_contract_document(requirement: str, version: str, fits: bool) -> None:
+def test_compatibility_check_is_that_of_the_contract_document(
+    requirement: str, version: str, fits: bool
+) -> None:
     """The function of the contract document, 31.5; SemVer decides where PEP 440 differs from it."""
     answer = check_skill_compatibility(requirement, version)
 
@@ -214,8 +228,13 @@ def test_compatibility_check_is_that_of_the_contract_document(requirement: str, 
     assert answer == ((True, "") if fits else (False, sentence))
 
 
-@pytest.mark.parametrize(("requirement", "version"), [(">>1", "1.0.0"), (">=1.0.0", "latest"), ("nonsense", "1!x")])
-def test_compatibility_of_nonsense_raises_value_error(requirement: str, version: str) -> None:
+@pytest.mark.parametrize(
+    ("requirement", "version"),
+    [(">>1", "1.0.0"), (">=1.0.0", "latest"), ("nonsense", "1!x")],
+)
+def test_compatibility_of_nonsense_raises_value_error(
+    requirement: str, version: str
+) -> None:
     """As packaging does: its own exceptions are ValueErrors."""
     with pytest.raises(ValueError):
         check_skill_compatibility(requirement, version)
@@ -229,7 +248,9 @@ def test_importing_versions_does_not_import_packaging() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-identifiers = st.from_regex(r"\A(0|[1-9][0-9]{0,3}|[0-9]{0,3}[a-zA-Z-][0-9a-zA-Z-]{0,3})\Z")
+identifiers = st.from_regex(
+    r"\A(0|[1-9][0-9]{0,3}|[0-9]{0,3}[a-zA-Z-][0-9a-zA-Z-]{0,3})\Z"
+)
 numbers = st.integers(0, 3)
 versions = st.builds(
     lambda release, labels, build: Version.parse(
@@ -287,7 +308,9 @@ def test_any_text_is_a_range_or_a_value_error(text: str) -> None:
             pass
 
 
-@pytest.mark.parametrize("version_range", ["1.2.3+build", "=1.2.3+other.7", ">=1.2.0+b <2.0.0+c", "1.2.x+b"])
+@pytest.mark.parametrize(
+    "version_range", ["1.2.3+build", "=1.2.3+other.7", ">=1.2.0+b <2.0.0+c", "1.2.x+b"]
+)
 def test_build_metadata_in_a_range_does_not_count(version_range: str) -> None:
     """SemVer 2.0.0, section 10: it has no precedence."""
     assert satisfies("1.2.3+mine", version_range)

@@ -31,7 +31,9 @@ def test_no_name_is_suggested_under_which_a_migration_puts_another_value() -> No
         Contract.from_dict(PRICES).accept({"max_price": 450})
 
     actions = [
-        error.suggested_action or "" for error in caught.value.to_errors() if error.details["path"] == "/max_price"
+        error.suggested_action or ""
+        for error in caught.value.to_errors()
+        if error.details["path"] == "/max_price"
     ]
     assert actions == [
         "'max_price' is of version 2.x: send what version 3.0.0 describes, converted, or state the version"
@@ -40,7 +42,11 @@ def test_no_name_is_suggested_under_which_a_migration_puts_another_value() -> No
 
 def test_what_a_migration_leaves_out_is_a_warning_that_names_it() -> None:
     """An agent that asked for the way back reads that it did not get one."""
-    document = two_versions(closed("to", to=TEXT, **{"return": TEXT}), closed("to", to=TEXT), {"drop": "/return"})
+    document = two_versions(
+        closed("to", to=TEXT, **{"return": TEXT}),
+        closed("to", to=TEXT),
+        {"drop": "/return"},
+    )
     contract = Contract.from_dict(document)
 
     assert contract.accept({"to": "Rome", "return": "May"}).warnings == (
@@ -49,7 +55,11 @@ def test_what_a_migration_leaves_out_is_a_warning_that_names_it() -> None:
     assert contract.accept({"to": "Rome"}, version="2.0.0").warnings == ()
 
 
-TOPICS = two_versions(closed("topics", topics=TEXT), closed("topics", topics=array(TEXT)), {"wrap": "/topics"})
+TOPICS = two_versions(
+    closed("topics", topics=TEXT),
+    closed("topics", topics=array(TEXT)),
+    {"wrap": "/topics"},
+)
 
 
 def test_a_text_that_may_list_several_is_not_wrapped_without_a_version() -> None:
@@ -58,7 +68,9 @@ def test_a_text_that_may_list_several_is_not_wrapped_without_a_version() -> None
 
     with pytest.raises(SkillInputError):
         contract.accept({"topics": "AI, space"})
-    assert contract.accept({"topics": "AI, space"}, version="2.1.0").arguments == {"topics": ["AI, space"]}
+    assert contract.accept({"topics": "AI, space"}, version="2.1.0").arguments == {
+        "topics": ["AI, space"]
+    }
     assert contract.accept({"topics": "AI"}).arguments == {"topics": ["AI"]}
 
 
@@ -66,10 +78,14 @@ def test_split_trims() -> None:
     """Blanks beside a separator say nothing; `strip` keeps them."""
     steps = [{"split": {"at": "/topics", "separator": ","}}]
     contract = Contract.from_dict(
-        two_versions(closed("topics", topics=TEXT), closed("topics", topics=array(TEXT)), *steps)
+        two_versions(
+            closed("topics", topics=TEXT), closed("topics", topics=array(TEXT)), *steps
+        )
     )
 
-    assert contract.accept({"topics": "AI, space"}, version="2.0.0").arguments == {"topics": ["AI", "space"]}
+    assert contract.accept({"topics": "AI, space"}, version="2.0.0").arguments == {
+        "topics": ["AI", "space"]
+    }
 
 
 @pytest.mark.parametrize(
@@ -83,7 +99,14 @@ def test_split_trims() -> None:
         (
             closed("", level={"enum": ["low", "mid", "high"]}),
             closed("", level={"enum": ["low", "mid", "high"]}),
-            [{"map": {"at": "/level", "values": {"low": "mid", "mid": "high", "high": "low"}}}],
+            [
+                {
+                    "map": {
+                        "at": "/level",
+                        "values": {"low": "mid", "mid": "high", "high": "low"},
+                    }
+                }
+            ],
         ),
         (
             closed("a b", a=TEXT, b=TEXT),
@@ -94,13 +117,22 @@ def test_split_trims() -> None:
                 {"rename": {"from": "/c", "to": "/b"}},
             ],
         ),
-        (closed("", days=INTEGER), closed("", days=INTEGER), [{"convert": {"at": "/days", "factor": 24}}]),
+        (
+            closed("", days=INTEGER),
+            closed("", days=INTEGER),
+            [{"convert": {"at": "/days", "factor": 24}}],
+        ),
     ],
     ids=["inverted boolean", "rotated enum", "exchanged names", "another unit"],
 )
-def test_a_call_that_fits_two_versions_with_different_results_is_advised(old: Any, new: Any, steps: Any) -> None:
+def test_a_call_that_fits_two_versions_with_different_results_is_advised(
+    old: Any, new: Any, steps: Any
+) -> None:
     """The author learns of it before a caller without a version does."""
-    found = [each.rule for each in lint_contract(two_versions(old, new, *steps), path="contract.json")]
+    found = [
+        each.rule
+        for each in lint_contract(two_versions(old, new, *steps), path="contract.json")
+    ]
 
     assert found.count("contract-two-versions") == 1
 

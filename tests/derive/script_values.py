@@ -64,11 +64,23 @@ runpy.run_path(script, run_name="__main__")
 
 def parsed(script: str, words: list[str], directory: Path) -> dict[str, Any]:
     """Return the values that the parser of *script* gives for *words*; its complaint is an AssertionError."""
-    command = [sys.executable, "-W", "ignore", "-c", _HARNESS, str(SCRIPTS / script), *words]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=300, check=False)
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        _HARNESS,
+        str(SCRIPTS / script),
+        *words,
+    ]
+    done = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, timeout=300, check=False
+    )
     missing = re.search(r"ModuleNotFoundError: No module named '(\w+)", done.stderr)
     if missing is not None:  # a plain install has no click
         raise ModuleNotFoundError(missing[0], name=missing[1])
     assert "<<<" in done.stdout, done.stderr[-2000:]
-    values: dict[str, Any] = json.loads(done.stdout[done.stdout.rindex("<<<") + 3 : done.stdout.rindex(">>>")])
+    values: dict[str, Any] = json.loads(
+        done.stdout[done.stdout.rindex("<<<") + 3 : done.stdout.rindex(">>>")]
+    )
     return values

@@ -53,7 +53,9 @@ def derived(path: str, source: str) -> Derivation:
     return derivation
 
 
-@pytest.mark.parametrize(("path", "source", "names", "required"), BY_HAND.values(), ids=BY_HAND)
+@pytest.mark.parametrize(
+    ("path", "source", "names", "required"), BY_HAND.values(), ids=BY_HAND
+)
 def test_places_have_the_names_of_the_usage_and_the_rest_is_a_list(
     path: str, source: str, names: list[str], required: list[str]
 ) -> None:
@@ -74,13 +76,21 @@ COMMANDS = {
         "const command = process.argv[2];\nswitch (command) {\n"
         '  case "add": add(); break;\n  case "list": show();\n}\n',
     ),
-    "shell": ("x.sh", '#!/bin/sh\ncase "$1" in\n  add) add "$2" ;;\n  list) show ;;\n  *) exit 1 ;;\nesac\n'),
-    "Ruby": ("x.rb", 'command = ARGV[0]\ncase command\nwhen "add" then add\nwhen "list" then show\nend\n'),
+    "shell": (
+        "x.sh",
+        '#!/bin/sh\ncase "$1" in\n  add) add "$2" ;;\n  list) show ;;\n  *) exit 1 ;;\nesac\n',
+    ),
+    "Ruby": (
+        "x.rb",
+        'command = ARGV[0]\ncase command\nwhen "add" then add\nwhen "list" then show\nend\n',
+    ),
 }
 
 
 @pytest.mark.parametrize(("path", "source"), COMMANDS.values(), ids=COMMANDS)
-def test_literals_that_the_first_word_is_compared_with_are_its_choices(path: str, source: str) -> None:
+def test_literals_that_the_first_word_is_compared_with_are_its_choices(
+    path: str, source: str
+) -> None:
     """The words that follow are one list."""
     properties = derived(path, source).document["input"]["properties"]
 
@@ -92,7 +102,9 @@ def test_a_command_that_is_looked_up_by_its_name_is_not_lost() -> None:
     """Where the first word is used for anything else, the literals are named but others are accepted."""
     source = 'import sys\ncommand = sys.argv[1]\nif command == "add":\n    add()\n'
     source += 'elif command == "list":\n    show()\nelse:\n'
-    properties = derived("x.py", f"{source}    globals()[command]()\n").document["input"]["properties"]
+    properties = derived("x.py", f"{source}    globals()[command]()\n").document[
+        "input"
+    ]["properties"]
 
     assert "enum" not in properties["command"]
     assert properties["command"]["description"] == "One of add, list"
@@ -111,18 +123,30 @@ def test_a_command_that_is_looked_up_by_its_name_is_not_lost() -> None:
         ("import sys\nusage: str = build(sys.argv)\n", "Runs x.py"),
     ],
 )
-def test_each_tool_has_a_description_and_shows_its_usage_but_never_code(source: str, expected: str) -> None:
+def test_each_tool_has_a_description_and_shows_its_usage_but_never_code(
+    source: str, expected: str
+) -> None:
     """The docstring, the usage text, or at least the name of the file."""
     assert derived("scripts/x.py", source).document["description"] == expected
 
 
 @pytest.mark.parametrize(
     "body",
-    ["raise SystemExit('This is a library')", "raise RuntimeError", "print('import it')\n    sys.exit(1)"],
+    [
+        "raise SystemExit('This is a library')",
+        "raise RuntimeError",
+        "print('import it')\n    sys.exit(1)",
+    ],
 )
 def test_a_module_that_only_says_that_it_is_not_run_is_not_a_tool(body: str) -> None:
     """A model would call it for nothing."""
-    assert derive(f"import sys\ndef add(a): return a\nif __name__ == '__main__':\n    {body}\n", path="x.py") is None
+    assert (
+        derive(
+            f"import sys\ndef add(a): return a\nif __name__ == '__main__':\n    {body}\n",
+            path="x.py",
+        )
+        is None
+    )
 
 
 def test_two_checks_in_a_row_are_two_requirements() -> None:

@@ -20,11 +20,17 @@ def words_for(script: str, arguments: dict[str, Any]) -> list[str]:
     derivation = derive((SCRIPTS / script).read_bytes(), path=f"scripts/{script}")
     assert derivation is not None
     accepted = derivation.to_contract().accept(arguments, policy="strict").arguments
-    return to_argv(CommandLine.from_dict(derivation.document["run"]["command_line"]), accepted)
+    return to_argv(
+        CommandLine.from_dict(derivation.document["run"]["command_line"]), accepted
+    )
 
 
 CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("a01_plain.py", {"input": "a b.txt"}, {"input": "a b.txt", "output": "out.txt", "limit": 10, "verbose": False}),
+    (
+        "a01_plain.py",
+        {"input": "a b.txt"},
+        {"input": "a b.txt", "output": "out.txt", "limit": 10, "verbose": False},
+    ),
     (
         "a01_plain.py",
         {"input": "-dash", "limit": -5, "verbose": True},
@@ -35,8 +41,16 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"input": "--x", "output": "--verbose"},
         {"input": "--x", "output": "--verbose", "verbose": False},
     ),
-    ("a01_plain.py", {"input": "$(id); `ls`", "output": ""}, {"input": "$(id); `ls`", "output": ""}),
-    ("a02_module_level.py", {"files": ["a", "-b"], "indent": 4}, {"files": ["a", "-b"], "indent": 4}),
+    (
+        "a01_plain.py",
+        {"input": "$(id); `ls`", "output": ""},
+        {"input": "$(id); `ls`", "output": ""},
+    ),
+    (
+        "a02_module_level.py",
+        {"files": ["a", "-b"], "indent": 4},
+        {"files": ["a", "-b"], "indent": 4},
+    ),
     (
         "a03_constants.py",
         {"model": "large", "size": 5, "level": "debug"},
@@ -44,8 +58,22 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     (
         "a04_nargs.py",
-        {"pair": ["a", "b"], "rest": ["c"], "point": [1, 2.5, -3], "names": ["n"], "maybe": "-x", "one": ["o"]},
-        {"pair": ["a", "b"], "rest": ["c"], "point": [1, 2.5, -3], "names": ["n"], "maybe": "-x", "one": ["o"]},
+        {
+            "pair": ["a", "b"],
+            "rest": ["c"],
+            "point": [1, 2.5, -3],
+            "names": ["n"],
+            "maybe": "-x",
+            "one": ["o"],
+        },
+        {
+            "pair": ["a", "b"],
+            "rest": ["c"],
+            "point": [1, 2.5, -3],
+            "names": ["n"],
+            "maybe": "-x",
+            "one": ["o"],
+        },
     ),
     (
         "a04_nargs.py",
@@ -54,16 +82,38 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     (
         "a05_actions.py",
-        {"tag": ["a", "-b"], "pairs": [["k", "v"], ["l", "w"]], "ids": [1, 2], "v": 3, "quiet": True, "fast": True},
-        {"tag": ["a", "-b"], "pairs": [["k", "v"], ["l", "w"]], "ids": [1, 2], "v": 3, "loud": False, "speed": 5},
+        {
+            "tag": ["a", "-b"],
+            "pairs": [["k", "v"], ["l", "w"]],
+            "ids": [1, 2],
+            "v": 3,
+            "quiet": True,
+            "fast": True,
+        },
+        {
+            "tag": ["a", "-b"],
+            "pairs": [["k", "v"], ["l", "w"]],
+            "ids": [1, 2],
+            "v": 3,
+            "loud": False,
+            "speed": 5,
+        },
     ),
-    ("a06_boolean_optional.py", {"color": False, "cache": True}, {"color": False, "cache": True, "dry_run": False}),
+    (
+        "a06_boolean_optional.py",
+        {"color": False, "cache": True},
+        {"color": False, "cache": True, "dry_run": False},
+    ),
     (
         "a07_subcommands.py",
         {"command": "add", "name": "-x", "db": "-d"},
         {"command": "add", "name": "-x", "db": "-d"},
     ),
-    ("a07_subcommands.py", {"command": "remove", "ids": [3, -4]}, {"command": "remove", "ids": [3, -4]}),
+    (
+        "a07_subcommands.py",
+        {"command": "remove", "ids": [3, -4]},
+        {"command": "remove", "ids": [3, -4]},
+    ),
     (
         "a08_nested_subcommands.py",
         {"group": "remote", "action": "add", "url": "u", "name": "n", "verbose": True},
@@ -74,46 +124,95 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"stdin": True, "verbose": True},
         {"stdin": True, "verbose": True, "quiet": False, "depth": 1},
     ),
-    ("a19_enum.py", {"mode": "slow", "color": "green", "rank": 2}, {"mode": "slow", "color": "green", "rank": 2}),
+    (
+        "a19_enum.py",
+        {"mode": "slow", "color": "green", "rank": 2},
+        {"mode": "slow", "color": "green", "rank": 2},
+    ),
     (
         "a20_types.py",
-        {
-            "flag": "no",
-            "data": {"a": ["b", None]},
-            "weird": False,
-        },
+        {"flag": "no", "data": {"a": ["b", None]}, "weird": False},
         {"flag": False, "data": {"a": ["b", None]}, "weird": False},
     ),
-    ("a20_types.py", {"weird": True, "size": "2k", "names": "x,y"}, {"weird": True, "size": 2048, "names": ["x", "y"]}),
-    ("a27_same_dest.py", {"csv": True, "no_wait": True}, {"output": "csv", "wait": False, "level": 1}),
-    ("a36_single_dash_long.py", {"input": "-i", "scale": -1.5, "n": -2}, {"input": "-i", "scale": -1.5, "n": -2}),
-    ("a37_dashed_names.py", {"in_file": "f", "maximum": 3, "2d": True}, {"in-file": "f", "maximum": 3, "2d": True}),
-    ("a38_optional_positionals.py", {"source": "s", "target": "t", "mode": "move"}, {"target": "t", "mode": "move"}),
+    (
+        "a20_types.py",
+        {"weird": True, "size": "2k", "names": "x,y"},
+        {"weird": True, "size": 2048, "names": ["x", "y"]},
+    ),
+    (
+        "a27_same_dest.py",
+        {"csv": True, "no_wait": True},
+        {"output": "csv", "wait": False, "level": 1},
+    ),
+    (
+        "a36_single_dash_long.py",
+        {"input": "-i", "scale": -1.5, "n": -2},
+        {"input": "-i", "scale": -1.5, "n": -2},
+    ),
+    (
+        "a37_dashed_names.py",
+        {"in_file": "f", "maximum": 3, "2d": True},
+        {"in-file": "f", "maximum": 3, "2d": True},
+    ),
+    (
+        "a38_optional_positionals.py",
+        {"source": "s", "target": "t", "mode": "move"},
+        {"target": "t", "mode": "move"},
+    ),
     (
         "a47_nargs_sub_mix.py",
         {"command": "convert", "inputs": ["-a", "b"], "to": "pdf", "page": [1, 2]},
         {"page": [1, 2]},
     ),
-    ("c01_command.py", {"name": "-n", "count": 3, "shout": True}, {"name": "-n", "count": 3, "shout": True}),
-    ("c01_command.py", {"name": "x", "greeting": "hi", "count": -2}, {"name": "x", "greeting": "hi", "count": -2}),
+    (
+        "c01_command.py",
+        {"name": "-n", "count": 3, "shout": True},
+        {"name": "-n", "count": 3, "shout": True},
+    ),
+    (
+        "c01_command.py",
+        {"name": "x", "greeting": "hi", "count": -2},
+        {"name": "x", "greeting": "hi", "count": -2},
+    ),
     (
         "c02_group.py",
         {"command": "add", "text": ["-a", "b"], "tag": ["-t", "u"]},
         {"text": ["-a", "b"], "tag": ["-t", "u"]},
     ),
     ("c03_nested.py", {"command": "plot", "point": [1, -2.5]}, {"point": [1, -2.5]}),
-    ("t01_run.py", {"name": "-n", "times": -1, "polite": False}, {"name": "-n", "times": -1, "polite": False}),
+    (
+        "t01_run.py",
+        {"name": "-n", "times": -1, "polite": False},
+        {"name": "-n", "times": -1, "polite": False},
+    ),
     (
         "t02_app.py",
-        {"command": "convert", "source": "p.png", "kind": "jpeg", "tags": ["a", "b"], "force": True, "quality": 7},
-        {"source": "p.png", "kind": "jpeg", "tags": ["a", "b"], "force": True, "quality": 7},
+        {
+            "command": "convert",
+            "source": "p.png",
+            "kind": "jpeg",
+            "tags": ["a", "b"],
+            "force": True,
+            "quality": 7,
+        },
+        {
+            "source": "p.png",
+            "kind": "jpeg",
+            "tags": ["a", "b"],
+            "force": True,
+            "quality": 7,
+        },
     ),
     (
         "t02_app.py",
         {"command": "show-info", "paths": ["a", "-b"], "verbose": 2},
         {"paths": ["a", "-b"], "verbose": 2},
     ),
-    ("t03_sub_apps.py", {"command": "ping", "size": [3, -4], "verbose": True}, {"size": [3, -4], "verbose": True}),
+    (
+        "t03_sub_apps.py",
+        {"command": "ping", "size": [3, -4], "verbose": True},
+        {"size": [3, -4], "verbose": True},
+    ),
 ]
 
 
@@ -132,7 +231,9 @@ def test_the_scripts_own_parser_reads_back_what_was_asked(
 
 def test_what_equals_the_default_is_left_out() -> None:
     """A default that was filled in changes nothing, so it is not said."""
-    assert words_for("a01_plain.py", {"input": "x", "limit": 10, "output": "out.txt"}) == ["x"]
+    assert words_for(
+        "a01_plain.py", {"input": "x", "limit": 10, "output": "out.txt"}
+    ) == ["x"]
 
 
 def test_a_flag_that_takes_many_words_does_not_swallow_what_follows() -> None:
@@ -154,7 +255,9 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("script", "arguments", "path"), REFUSED)
-def test_what_the_parser_would_read_otherwise_is_refused(script: str, arguments: dict[str, Any], path: str) -> None:
+def test_what_the_parser_would_read_otherwise_is_refused(
+    script: str, arguments: dict[str, Any], path: str
+) -> None:
     """What cannot be said to this parser is an error of the parameter, never another command line."""
     with pytest.raises(SkillInputError) as refused:
         words_for(script, arguments)
@@ -165,14 +268,28 @@ def test_what_the_parser_would_read_otherwise_is_refused(script: str, arguments:
 
 def test_a_command_line_survives_the_way_through_json() -> None:
     """``from_dict`` undoes ``to_dict``, commands and defaults of null included."""
-    inner = CommandLine("click", (Parameter("n", "--n", default=None), Parameter("p", "--p", "values", length=2)))
-    line = CommandLine("click", (Parameter("v", "-v", "count", default=0),), "command", {"go": inner})
+    inner = CommandLine(
+        "click",
+        (
+            Parameter("n", "--n", default=None),
+            Parameter("p", "--p", "values", length=2),
+        ),
+    )
+    line = CommandLine(
+        "click", (Parameter("v", "-v", "count", default=0),), "command", {"go": inner}
+    )
 
     assert CommandLine.from_dict(line.to_dict()) == line
 
 
 @pytest.mark.parametrize(
-    "document", [[], {"parser": "perl"}, {"parameters": [{}]}, {"parameters": [{"name": "x", "takes": "y"}]}]
+    "document",
+    [
+        [],
+        {"parser": "perl"},
+        {"parameters": [{}]},
+        {"parameters": [{"name": "x", "takes": "y"}]},
+    ],
 )
 def test_a_faulty_document_is_refused(document: Any) -> None:
     """A contract file with a wrong ``run.command_line`` is the skill's fault, and said so."""

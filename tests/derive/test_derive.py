@@ -14,7 +14,11 @@ from skillruntime.derive import Derivation, derive
 from skillruntime.errors import SkillInputError
 
 SCRIPTS = Path(__file__).parent / "scripts"
-ALL = sorted(path.name for path in SCRIPTS.iterdir() if path.suffix in (".py", ".sh", ".js", ".mjs"))
+ALL = sorted(
+    path.name
+    for path in SCRIPTS.iterdir()
+    if path.suffix in (".py", ".sh", ".js", ".mjs")
+)
 
 
 def derived(script: str) -> Derivation:
@@ -54,8 +58,9 @@ def test_nothing_of_the_script_is_run(tmp_path: Path) -> None:
     """Reading has no effect: not at the top of the module, not in decorators, defaults or type functions."""
     marker = tmp_path / "marker"
     act = f"open({str(marker)!r}, 'w').close()"
-    source = f"import argparse, os\n{act}\ndef t(x, y={act}):\n    {act}\n    return x\n" + parser_of(
-        "'--x', type=t, default=t(1)", f"'--y', default={act}"
+    source = (
+        f"import argparse, os\n{act}\ndef t(x, y={act}):\n    {act}\n    return x\n"
+        + parser_of("'--x', type=t, default=t(1)", f"'--y', default={act}")
     )
 
     found = properties(source)
@@ -67,10 +72,23 @@ def test_nothing_of_the_script_is_run(tmp_path: Path) -> None:
 def test_the_reader_imports_and_evaluates_nothing() -> None:
     """The package names nothing that runs code, imports by name, opens a file or starts a process."""
     package = Path(derive.__code__.co_filename).parent
-    forbidden = {"exec", "eval", "compile", "__import__", "importlib", "open", "subprocess", "runpy"}
+    forbidden = {
+        "exec",
+        "eval",
+        "compile",
+        "__import__",
+        "importlib",
+        "open",
+        "subprocess",
+        "runpy",
+    }
 
     for path in package.glob("*.py"):
-        names = {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
+        names = {
+            node.id
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Name)
+        }
         assert not names & forbidden, path
 
 
@@ -90,12 +108,9 @@ def test_a_path_is_only_what_certainly_is_one() -> None:
     found = derived("a21_file_type.py").document["input"]["properties"]
     plain = derived("a01_plain.py").document["input"]["properties"]
 
-    assert {name for name, schema in found.items() if schema.get("format") == "path"} == {
-        "infile",
-        "out",
-        "path",
-        "abs",
-    }
+    assert {
+        name for name, schema in found.items() if schema.get("format") == "path"
+    } == {"infile", "out", "path", "abs"}
     assert "format" not in plain["output"]
 
 
@@ -111,7 +126,11 @@ def test_a_default_path_outside_the_workspace_is_left_to_the_script() -> None:
         )
     )
 
-    assert [found[name].get("default") for name in ("a", "b", "c")] == [None, None, "x/y"]
+    assert [found[name].get("default") for name in ("a", "b", "c")] == [
+        None,
+        None,
+        "x/y",
+    ]
 
 
 def test_subcommands_are_a_one_of_with_the_command_as_discriminator() -> None:
@@ -163,7 +182,10 @@ def test_a_flag_that_says_no_is_named_by_its_flag() -> None:
         ("'--x', **options()", "its options are computed"),
         ("'--x', nargs=number()", "the number of its values is computed"),
         ("'--x', action=action()", "its action is computed"),
-        ("'--x', choices=[1, 2], required=True", "none of its choices can be given as text"),
+        (
+            "'--x', choices=[1, 2], required=True",
+            "none of its choices can be given as text",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_named(argument: str, reason: str) -> None:
@@ -178,8 +200,15 @@ def test_what_cannot_be_read_is_named(argument: str, reason: str) -> None:
 
 def test_a_parser_handed_to_another_module_may_have_more_arguments() -> None:
     """Who cannot be read may have added some, and that is said."""
-    derivation = derive(parser_of("'--x'").replace("p.parse_args", "common.extend(p)\np.parse_args"), path="s.py")
-    known = derive("import common\n" + parser_of("'--x'").replace("p.parse", "common.extend(p)\np.parse"), path="s.py")
+    derivation = derive(
+        parser_of("'--x'").replace("p.parse_args", "common.extend(p)\np.parse_args"),
+        path="s.py",
+    )
+    known = derive(
+        "import common\n"
+        + parser_of("'--x'").replace("p.parse", "common.extend(p)\np.parse"),
+        path="s.py",
+    )
 
     assert derivation is not None
     assert known is not None
@@ -226,9 +255,15 @@ COSTLY = [
 @pytest.mark.parametrize("hostile", COSTLY)
 def test_a_hostile_script_costs_little(hostile: str) -> None:
     """A hostile script cannot make the reader work without end or fill the memory."""
-    derivation = derive(f"import argparse\n{hostile}\n" + parser_of("'--x'"), path="s.py")
+    derivation = derive(
+        f"import argparse\n{hostile}\n" + parser_of("'--x'"), path="s.py"
+    )
 
-    assert derivation is None or "x" in derivation.document["input"]["properties"] or derivation.unread
+    assert (
+        derivation is None
+        or "x" in derivation.document["input"]["properties"]
+        or derivation.unread
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -240,7 +275,12 @@ def test_no_mangled_script_makes_the_reader_raise(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 40)))
 
-    derivation = derive(text[:start] + data.draw(st.sampled_from(["", "x", "(", "'", "*"])) + text[end:], path=script)
+    derivation = derive(
+        text[:start]
+        + data.draw(st.sampled_from(["", "x", "(", "'", "*"]))
+        + text[end:],
+        path=script,
+    )
 
     assert derivation is None or derivation.document["run"]["script"] == script
 
@@ -264,6 +304,10 @@ def test_arguments_that_overwrite_each_other_exclude_each_other() -> None:
         ("#!/usr/share/x/ruby", False),
     ],
 )
-def test_a_script_without_a_suffix_is_read_by_its_interpreter(first: str, is_shell: bool) -> None:
+def test_a_script_without_a_suffix_is_read_by_its_interpreter(
+    first: str, is_shell: bool
+) -> None:
     """By the whole name of the interpreter, and not by a part of its path."""
-    assert ("argument_1" in properties(f'{first}\necho "$1"\n', "scripts/go")) is is_shell
+    assert (
+        "argument_1" in properties(f'{first}\necho "$1"\n', "scripts/go")
+    ) is is_shell

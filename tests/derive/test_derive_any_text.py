@@ -13,10 +13,31 @@ from hypothesis import strategies as st
 from skillruntime.derive import derive
 from skillruntime.errors import InvalidSkillError
 
-EXAMPLES = int(os.environ.get("SKILLRUNTIME_FUZZ", 3 * settings.default.max_examples // 2))
+EXAMPLES = int(
+    os.environ.get("SKILLRUNTIME_FUZZ", 3 * settings.default.max_examples // 2)
+)
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("[a-z]*.*"))
-SOURCES = {path.name: path.read_text() for path in SCRIPTS if path.suffix in (".py", ".sh", ".js", ".mjs")}
-PIECES = ["(", ")", "'", "{", "]", "\n", "  ", "return 1\n", "*a, **k", "f()", "=None", "not ", "x or ", "lambda: 0"]
+SOURCES = {
+    path.name: path.read_text()
+    for path in SCRIPTS
+    if path.suffix in (".py", ".sh", ".js", ".mjs")
+}
+PIECES = [
+    "(",
+    ")",
+    "'",
+    "{",
+    "]",
+    "\n",
+    "  ",
+    "return 1\n",
+    "*a, **k",
+    "f()",
+    "=None",
+    "not ",
+    "x or ",
+    "lambda: 0",
+]
 
 
 @st.composite
@@ -36,7 +57,9 @@ def damaged_scripts(draw: st.DrawFn) -> tuple[str, str]:
                 lines[at], lines[other] = lines[other], lines[at]
             case 3:
                 words = lines[at].split('"')
-                words[draw(st.integers(0, len(words) - 1))] = draw(st.sampled_from(PIECES))
+                words[draw(st.integers(0, len(words) - 1))] = draw(
+                    st.sampled_from(PIECES)
+                )
                 lines[at] = '"'.join(words)
             case _:
                 old, new = (
@@ -65,13 +88,27 @@ def test_a_damaged_script_raises_nothing(script: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("a.py", "import argparse\nclass A:\n    return 1\nargparse.ArgumentParser().parse_args()"),
-        ("a.py", "import click\n@click.command(help=text())\n@click.option('--a', is_flag=flag())\ndef f(a): ...\nf()"),
-        ("a.py", "import typer\napp = typer.Typer(name=n())\n@app.command(help=h())\ndef f(a: int): ...\napp()"),
-        ("a.js", "const argv = yargs(process.argv.slice(2)).option('a', {describe: text(), type: 'string'}).argv"),
+        (
+            "a.py",
+            "import argparse\nclass A:\n    return 1\nargparse.ArgumentParser().parse_args()",
+        ),
+        (
+            "a.py",
+            "import click\n@click.command(help=text())\n@click.option('--a', is_flag=flag())\ndef f(a): ...\nf()",
+        ),
+        (
+            "a.py",
+            "import typer\napp = typer.Typer(name=n())\n@app.command(help=h())\ndef f(a: int): ...\napp()",
+        ),
+        (
+            "a.js",
+            "const argv = yargs(process.argv.slice(2)).option('a', {describe: text(), type: 'string'}).argv",
+        ),
     ],
 )
-def test_what_is_computed_is_never_asked_whether_it_is_true(name: str, source: str) -> None:
+def test_what_is_computed_is_never_asked_whether_it_is_true(
+    name: str, source: str
+) -> None:
     """A help text or a flag's kind may come from anywhere."""
     derive(source, path=name)
 
@@ -83,13 +120,31 @@ REPEATED = {
         "x.sh",
         '#!/bin/sh\n[ $# -gt 1 ] || { echo "usage: $0 F' + " " * 12_000 + 'x";\n',
     ),
-    "many empty lines": ("x.sh", '#!/bin/sh\n: "${1?}"\n' + "\n" * 20_000 + 'echo "$1"\n'),
-    "many ends of no loop": ("x.sh", '#!/bin/sh\nfor f in "$@"; do\n' + 'echo "$f"\ndone\n' * 3_000),
+    "many empty lines": (
+        "x.sh",
+        '#!/bin/sh\n: "${1?}"\n' + "\n" * 20_000 + 'echo "$1"\n',
+    ),
+    "many ends of no loop": (
+        "x.sh",
+        '#!/bin/sh\nfor f in "$@"; do\n' + 'echo "$f"\ndone\n' * 3_000,
+    ),
     "many open here-documents": ("x.sh", "#!/bin/sh\n" + "cat <<EOF\n$1\n" * 2_000),
-    "an ambiguous Node script": ("x.js", "const dir = process.argv[2];\nif x:\n" + "f x:\n" * 10_000 + "{" * 3_000),
-    "a Node script of members of members": ("x.js", "const a = process.argv[2];\nf(a" + ".b" * 1_600 + ");\n"),
-    "a Node script of calls of calls": ("x.js", "const a = process.argv[2];\nprocess.exit(a)" + "(1)" * 1_000 + ";\n"),
-    "a Node script of arrows without bodies": ("x.js", "const a = process.argv[2];\n" + "||a=>;" * 3_200),
+    "an ambiguous Node script": (
+        "x.js",
+        "const dir = process.argv[2];\nif x:\n" + "f x:\n" * 10_000 + "{" * 3_000,
+    ),
+    "a Node script of members of members": (
+        "x.js",
+        "const a = process.argv[2];\nf(a" + ".b" * 1_600 + ");\n",
+    ),
+    "a Node script of calls of calls": (
+        "x.js",
+        "const a = process.argv[2];\nprocess.exit(a)" + "(1)" * 1_000 + ";\n",
+    ),
+    "a Node script of arrows without bodies": (
+        "x.js",
+        "const a = process.argv[2];\n" + "||a=>;" * 3_200,
+    ),
     "unclosed arrays": ("x.sh", '#!/bin/bash\necho "$1"\n' + "a=(" * 6_000),
     "unclosed parameters": ("x.sh", "#!/bin/sh\n" + "${1:-" * 19_000),
     "thousands of here-strings": ("x.sh", "#!/bin/sh\n" + "a) <<<a$1 <<a\n" * 7_000),
@@ -103,17 +158,26 @@ REPEATED = {
     ),
     "thousands of blanks among arms": (
         "x.sh",
-        '#!/bin/bash\nwhile [ -n "$1" ]; do\n  case "$1" in\n' + " " * 60_000 + "esac\n  shift\ndone\n",
+        '#!/bin/bash\nwhile [ -n "$1" ]; do\n  case "$1" in\n'
+        + " " * 60_000
+        + "esac\n  shift\ndone\n",
     ),
-    "a usage line of thousands of quotes": ("x.sh", "#!/bin/sh\n#usage: x " + "<a> '" * 14_000 + '\necho "$1"\n'),
+    "a usage line of thousands of quotes": (
+        "x.sh",
+        "#!/bin/sh\n#usage: x " + "<a> '" * 14_000 + '\necho "$1"\n',
+    ),
     "stdin read again and again": (
         "x.py",
-        "import json, sys\n" + "data = json.load(sys.stdin)\nname = data['name']\n" * 1_200,
+        "import json, sys\n"
+        + "data = json.load(sys.stdin)\nname = data['name']\n" * 1_200,
     ),
     "parents of parents": (
         "x.py",
         ARGPARSE
-        + "".join(f"p = argparse.ArgumentParser(parents=[p, p], conflict_handler='{n}')\n" for n in range(60))
+        + "".join(
+            f"p = argparse.ArgumentParser(parents=[p, p], conflict_handler='{n}')\n"
+            for n in range(60)
+        )
         + "p.parse_args()\n",
     ),
     "many checks": (
@@ -164,4 +228,6 @@ def test_a_group_of_thousands_is_not_written_out_pair_by_pair() -> None:
     derivation = derive(f"{source}p.parse_args()\n", path="scripts/tool.py")
 
     assert derivation is not None
-    assert [str(each) for each in derivation.unread] == ["arguments: more than 60 of them exclude each other"]
+    assert [str(each) for each in derivation.unread] == [
+        "arguments: more than 60 of them exclude each other"
+    ]

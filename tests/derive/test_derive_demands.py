@@ -28,19 +28,28 @@ def accepts(derivation: Derivation, arguments: dict[str, object]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "test", ["not args.input and not args.url", "not (args.input or args.url)", "not any([args.input, args.url])"]
+    "test",
+    [
+        "not args.input and not args.url",
+        "not (args.input or args.url)",
+        "not any([args.input, args.url])",
+    ],
 )
 def test_one_of_several_options_is_required_where_the_script_says_so(test: str) -> None:
     """``parser.error`` after parsing is a refusal like argparse's own."""
     derivation = derived(f"{PARSED}if {test}:\n    p.error('one is needed')\n")
 
     assert derivation.complete
-    assert [accepts(derivation, each) for each in ({}, {"input": "a"}, {"url": "u"})] == [False, True, True]
+    assert [
+        accepts(derivation, each) for each in ({}, {"input": "a"}, {"url": "u"})
+    ] == [False, True, True]
 
 
 def test_an_option_without_which_the_help_is_shown_is_required() -> None:
     """The script does nothing without it."""
-    derivation = derived(f"{PARSED}if args.input is None:\n    p.print_help()\n    raise SystemExit(1)\n")
+    derivation = derived(
+        f"{PARSED}if args.input is None:\n    p.print_help()\n    raise SystemExit(1)\n"
+    )
 
     assert derivation.document["input"]["required"] == ["input"]
 
@@ -68,7 +77,9 @@ def test_a_demand_that_may_be_met_otherwise_is_not_declared(source: str) -> None
         "import runpy\nif __name__ == '__main__':\n    runpy.run_module('tool')\n",
     ],
 )
-def test_a_script_that_starts_another_program_does_not_say_that_it_takes_nothing(source: str) -> None:
+def test_a_script_that_starts_another_program_does_not_say_that_it_takes_nothing(
+    source: str,
+) -> None:
     """What the other program reads of the command line is not known: the words are passed on."""
     derivation = derived(source)
 
@@ -80,7 +91,9 @@ def test_a_switch_with_a_computed_default_is_read() -> None:
     """``default=(os.name == "nt")``: CPython's own ``venv`` declares ``--symlinks`` so."""
     switch = "import os\np.add_argument('--symlinks', action='store_true', default=os.name == 'nt')\n"
 
-    derivation = derived(f"{HEAD}{switch}args = p.parse_args()\nif not args.input:\n    p.error('needed')\n")
+    derivation = derived(
+        f"{HEAD}{switch}args = p.parse_args()\nif not args.input:\n    p.error('needed')\n"
+    )
 
     assert derivation.document["input"]["properties"]["symlinks"]["type"] == "boolean"
     assert derivation.document["input"]["required"] == ["input"]
@@ -90,7 +103,9 @@ def test_a_test_in_a_function_without_the_arguments_demands_none() -> None:
     """``any(results.values())`` speaks of what the function was given, not of the command line."""
     function = "def check(results):\n    if not any(results.values()):\n        raise SystemExit('nothing was found')\n"
 
-    derivation = derived(f"{function}{PARSED}print(args.input, args.url)\ncheck({{}})\n")
+    derivation = derived(
+        f"{function}{PARSED}print(args.input, args.url)\ncheck({{}})\n"
+    )
 
     assert accepts(derivation, {})
 
@@ -109,7 +124,9 @@ def test_a_name_for_one_of_several_arguments_stands_for_them(test: str) -> None:
     derivation = derived(f"{PARSED}{test}\n    p.error('one is needed')\n")
 
     assert derivation.complete
-    assert [accepts(derivation, each) for each in ({}, {"input": "a"}, {"url": "u"})] == [False, True, True]
+    assert [
+        accepts(derivation, each) for each in ({}, {"input": "a"}, {"url": "u"})
+    ] == [False, True, True]
 
 
 def test_what_is_left_of_a_list_without_its_separator_is_required() -> None:
@@ -134,12 +151,20 @@ def test_a_count_of_items_that_is_not_read_leaves_the_contract_open() -> None:
 
 def test_a_default_that_is_too_small_asks_for_another() -> None:
     """``--count 0`` alone gives the script nothing to do."""
-    source = PARSED.replace("args =", "p.add_argument('--count', type=int, default=0)\nargs =")
+    source = PARSED.replace(
+        "args =", "p.add_argument('--count', type=int, default=0)\nargs ="
+    )
 
-    derivation = derived(f"{source}if args.count <= 0 and not args.url:\n    p.error('count or url')\n")
+    derivation = derived(
+        f"{source}if args.count <= 0 and not args.url:\n    p.error('count or url')\n"
+    )
 
     assert derivation.complete
-    assert [accepts(derivation, each) for each in ({}, {"count": 2}, {"url": "u"})] == [False, True, True]
+    assert [accepts(derivation, each) for each in ({}, {"count": 2}, {"url": "u"})] == [
+        False,
+        True,
+        True,
+    ]
 
 
 COMMANDS = """
@@ -168,16 +193,22 @@ def test_a_table_of_functions_says_which_one_works_for_a_command() -> None:
 
 def test_a_check_of_another_command_s_argument_is_not_asked_of_this_one() -> None:
     """``copy`` has no ``id`` that could be wrong."""
-    source = COMMANDS.replace('{"show": show, "copy": copy}[args.command](args)', "run(args)")
+    source = COMMANDS.replace(
+        '{"show": show, "copy": copy}[args.command](args)', "run(args)"
+    )
 
     assert derived(
-        source.replace('one.add_argument("name")', 'one.add_argument("id")').replace("args.name not", "args.id not")
+        source.replace('one.add_argument("name")', 'one.add_argument("id")').replace(
+            "args.name not", "args.id not"
+        )
     ).complete
 
 
 def test_an_exit_with_what_the_work_came_to_refuses_nothing() -> None:
     """``raise SystemExit(run(args))`` is how a program ends."""
-    derivation = derived(f"{PARSED}if args.input:\n    raise SystemExit(run(args))\nraise SystemExit(serve(args))\n")
+    derivation = derived(
+        f"{PARSED}if args.input:\n    raise SystemExit(run(args))\nraise SystemExit(serve(args))\n"
+    )
 
     assert derivation.complete
     assert accepts(derivation, {})
@@ -226,4 +257,6 @@ def test_arguments_added_in_a_loop_over_parsers_are_said_to_be_missing() -> None
         "for each in (pack, unpack):\n    each.add_argument('--json', action='store_true')\np.parse_args()\n"
     )
 
-    assert [each.reason for each in derived(source).unread] == ["some are added to what cannot be read"]
+    assert [each.reason for each in derived(source).unread] == [
+        "some are added to what cannot be read"
+    ]

@@ -22,35 +22,83 @@ def words_for(script: str, arguments: dict[str, Any]) -> list[str]:
     assert derivation is not None
     assert derivation.complete
     accepted = derivation.to_contract().accept(arguments, policy="strict").arguments
-    return to_argv(CommandLine.from_dict(derivation.document["run"]["command_line"]), accepted)
+    return to_argv(
+        CommandLine.from_dict(derivation.document["run"]["command_line"]), accepted
+    )
 
 
 DECLARED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     (
         "c05_classic_types.py",
-        {"place": "-p", "scale": 2.5, "style": "hills", "since": "2024-02-29", "size": [3, -4], "key": "--k"},
-        {"place": "-p", "scale": 2.5, "style": "hills", "since": "2024-02-29T00:00:00", "size": [3, -4], "key": "--k"},
+        {
+            "place": "-p",
+            "scale": 2.5,
+            "style": "hills",
+            "since": "2024-02-29",
+            "size": [3, -4],
+            "key": "--k",
+        },
+        {
+            "place": "-p",
+            "scale": 2.5,
+            "style": "hills",
+            "since": "2024-02-29T00:00:00",
+            "size": [3, -4],
+            "key": "--k",
+        },
     ),
-    ("c05_classic_types.py", {"place": "p", "key": "k"}, {"scale": 1.0, "style": "plain", "size": [10, 20]}),
+    (
+        "c05_classic_types.py",
+        {"place": "p", "key": "k"},
+        {"scale": 1.0, "style": "plain", "size": [10, 20]},
+    ),
     (
         "c06_switches.py",
-        {"shout": True, "lower": True, "verbose": 2, "once": True, "words": ["-a", "b"]},
-        {"shout": True, "case": "lower", "verbose": 2, "once": True, "words": ["-a", "b"]},
+        {
+            "shout": True,
+            "lower": True,
+            "verbose": 2,
+            "once": True,
+            "words": ["-a", "b"],
+        },
+        {
+            "shout": True,
+            "case": "lower",
+            "verbose": 2,
+            "once": True,
+            "words": ["-a", "b"],
+        },
     ),
     ("c06_switches.py", {}, {"shout": False, "verbose": 0, "once": False, "words": []}),
     ("c07_commands_by_hand.py", {"command": "saw", "length": -3}, {"length": -3}),
     ("c07_commands_by_hand.py", {"command": "hit", "nail": "-n"}, {"nail": "-n"}),
     (
         "t04_literals.py",
-        {"name": "-n", "when": "2024-01-31", "share": 1, "loud": True, "tag": ["a", "-b"]},
-        {"name": "-n", "when": "2024-01-31T00:00:00", "share": 1.0, "loud": True, "tag": ["a", "-b"]},
+        {
+            "name": "-n",
+            "when": "2024-01-31",
+            "share": 1,
+            "loud": True,
+            "tag": ["a", "-b"],
+        },
+        {
+            "name": "-n",
+            "when": "2024-01-31T00:00:00",
+            "share": 1.0,
+            "loud": True,
+            "tag": ["a", "-b"],
+        },
     ),
     (
         "t05_callback.py",
         {"command": "plant", "verbose": True, "seed": "-s", "rows": 2, "deep": True},
         {"verbose": True, "seed": "-s", "rows": 2, "deep": True},
     ),
-    ("t05_callback.py", {"command": "water", "beds": [3]}, {"litres": 1.0, "beds": [3]}),
+    (
+        "t05_callback.py",
+        {"command": "water", "beds": [3]},
+        {"litres": 1.0, "beds": [3]},
+    ),
     (
         "t06_single.py",
         {"files": ["a", "-b"], "at_least": 3, "secret": "--s"},
@@ -59,7 +107,11 @@ DECLARED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 PRINTED: list[tuple[str, dict[str, Any], str]] = [
-    ("b06_long_options.sh", {"wood": "-pine", "gates": "2", "paint": True}, "-pine 2 1"),
+    (
+        "b06_long_options.sh",
+        {"wood": "-pine", "gates": "2", "paint": True},
+        "-pine 2 1",
+    ),
     ("b06_long_options.sh", {}, "oak 1 0"),
     ("b07_getopts_places.sh", {"start": "-3", "quiet": True}, "-3 1"),
     ("b02_case_loop.sh", {"target": "-t", "dry_run": True}, "-t|true"),
@@ -69,7 +121,11 @@ PRINTED: list[tuple[str, dict[str, Any], str]] = [
     ("b10_each.sh", {"bed": "b", "seed": ["x y", "-z"]}, "b: x y\nb: -z"),
     ("b11_main.sh", {"wall": "-w"}, "[white] -w\ndone"),
     ("b11_main.sh", {"wall": "w", "colour": "red"}, "[red] w\ndone"),
-    ("b12_loop_with_places.sh", {"tape": True, "mark": ["-m", "n"], "boxes": ["a", "b"]}, "1|a b|-m n"),
+    (
+        "b12_loop_with_places.sh",
+        {"tape": True, "mark": ["-m", "n"], "boxes": ["a", "b"]},
+        "1|a b|-m n",
+    ),
     ("b13_getopts_then_place.sh", {"loud": True, "argument_1": "-x"}, "1 -x"),
 ]
 
@@ -95,7 +151,9 @@ def test_a_script_that_takes_its_words_itself_gets_them_in_their_places(
     program = [sys.executable] if script.endswith(".py") else ["bash"]
     command = [*program, str(SCRIPTS / script), *words_for(script, arguments)]
 
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
+    )
 
     assert done.stdout.strip() == expected
 
@@ -107,7 +165,9 @@ def test_a_script_that_takes_its_words_itself_gets_them_in_their_places(
         ("b16_optional_switch.sh", "the script takes its words apart by hand"),
     ],
 )
-def test_what_a_shell_script_takes_apart_by_hand_is_named(script: str, reason: str) -> None:
+def test_what_a_shell_script_takes_apart_by_hand_is_named(
+    script: str, reason: str
+) -> None:
     """Skip rather than guess."""
     derivation = derive((SCRIPTS / script).read_bytes(), path=f"scripts/{script}")
 
@@ -125,7 +185,9 @@ def test_what_a_shell_script_takes_apart_by_hand_is_named(script: str, reason: s
         ("b12_loop_with_places.sh", {"boxes": ["--tape"]}),
     ],
 )
-def test_what_a_shell_script_would_not_take_is_refused_before_it_runs(script: str, arguments: dict[str, Any]) -> None:
+def test_what_a_shell_script_would_not_take_is_refused_before_it_runs(
+    script: str, arguments: dict[str, Any]
+) -> None:
     """A word that is missing, is not a choice of its ``case``, or would be read as a flag."""
     with pytest.raises(SkillInputError):
         words_for(script, arguments)
@@ -137,9 +199,17 @@ SHELL: list[tuple[str, dict[str, Any] | None, bool]] = [
     ('while [ $# -gt 0 ]; do\n  echo "$1"\n  shift\ndone', None, False),
     ("awk '{ print $1 }' file", {}, True),
     ("cat <<'END'\n$1 costs\nEND", {}, True),
-    ("cat <<END\n$1 costs\nEND", {"argument_1": {"type": "string", "description": "Word 1"}}, True),
+    (
+        "cat <<END\n$1 costs\nEND",
+        {"argument_1": {"type": "string", "description": "Word 1"}},
+        True,
+    ),
     ('say() {\n  echo "$1"\n}\nsay hello', {}, True),
-    ('[ -n "$1" ] && echo "$1"', {"argument_1": {"type": "string", "description": "Word 1"}}, True),
+    (
+        '[ -n "$1" ] && echo "$1"',
+        {"argument_1": {"type": "string", "description": "Word 1"}},
+        True,
+    ),
     (
         'while read -r line; do\n  case "$line" in\n    -a) echo a ;;\n  esac\ndone < "$1"',
         {"argument_1": {"type": "string", "description": "Word 1"}},
@@ -166,10 +236,17 @@ def test_only_the_words_of_the_shell_script_itself_are_read(
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_what_parse_args_of_node_declares_reaches_it(tmp_path: Path) -> None:
     """Options by their flags, and the words after them as a list whose meaning is not declared."""
-    words = words_for("n04_positionals.mjs", {"depth": "3", "only": ["a", "-b"], "positionals": ["x", "-y"]})
+    words = words_for(
+        "n04_positionals.mjs",
+        {"depth": "3", "only": ["a", "-b"], "positionals": ["x", "-y"]},
+    )
 
     done = subprocess.run(
-        ["node", str(SCRIPTS / "n04_positionals.mjs"), *words], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        ["node", str(SCRIPTS / "n04_positionals.mjs"), *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
 
     assert "depth: '3'" in done.stdout, done.stderr
@@ -178,7 +255,9 @@ def test_what_parse_args_of_node_declares_reaches_it(tmp_path: Path) -> None:
 
 def test_a_usage_line_and_a_parameter_expansion_say_what_may_be_left_out() -> None:
     """``${2:-copy.png}`` is optional, ``${1:?...}`` is not."""
-    contract = derive((SCRIPTS / "b05_defaults.sh").read_bytes(), path="scripts/copy.sh")
+    contract = derive(
+        (SCRIPTS / "b05_defaults.sh").read_bytes(), path="scripts/copy.sh"
+    )
 
     assert contract is not None
     with pytest.raises(SkillInputError):

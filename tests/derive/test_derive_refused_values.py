@@ -14,25 +14,30 @@ def _derived(source: str, path: str) -> Derivation:
     return found
 
 
-_ARGPARSE = "import argparse, os\np = argparse.ArgumentParser()\np.add_argument('url')\n"
+_ARGPARSE = (
+    "import argparse, os\np = argparse.ArgumentParser()\np.add_argument('url')\n"
+)
 _CONVERTER = "def pick(text):\n    if text not in DATA:\n        raise ValueError(text)\n    return DATA[text]\n"
-_CLICK = "import click\n@click.command()\n@click.option('--n', type=int, required=True{})\n"
+_CLICK = (
+    "import click\n@click.command()\n@click.option('--n', type=int, required=True{})\n"
+)
 _CLICK += "def main(n):\n{}    print(n)\nmain()\n"
 _TYPER = "import typer\ndef check(n: str):\n    raise typer.BadParameter(n)\n"
 _STDIN = "import json, sys\ndata = json.load(sys.stdin)\nkind = data['kind']\n"
-_PARSE_ARGS = (
-    "import { parseArgs } from 'node:util';\nconst values = parseArgs({ options: { n: { type: 'string' } } }).values;\n"
-)
+_PARSE_ARGS = "import { parseArgs } from 'node:util';\nconst values = parseArgs({ options: { n: { type: 'string' } } }).values;\n"
 _EXIT = "process.exit(1);\n"
 
 NOT_WHOLE = {
     "a test of a required argument": (
-        _ARGPARSE + "a = p.parse_args()\nif not a.url.startswith('http'):\n    p.error('no url')\n",
+        _ARGPARSE
+        + "a = p.parse_args()\nif not a.url.startswith('http'):\n    p.error('no url')\n",
         "a.py",
         "url: the script ends if `not a.url.startswith('http')`, which cannot be decided (line 5)",
     ),
     "a converter that raises": (
-        _CONVERTER + _ARGPARSE.replace("'url'", "'url', type=pick") + "p.parse_args()\n",
+        _CONVERTER
+        + _ARGPARSE.replace("'url'", "'url', type=pick")
+        + "p.parse_args()\n",
         "a.py",
         "url: its converter may refuse the value (line 7)",
     ),
@@ -49,12 +54,14 @@ NOT_WHOLE = {
         "n: the script ends if `n < 1`, which cannot be decided (line 5)",
     ),
     "a callback of click": (
-        "def check(c, p, v):\n    raise click.BadParameter(v)\n" + _CLICK.format(", callback=check", ""),
+        "def check(c, p, v):\n    raise click.BadParameter(v)\n"
+        + _CLICK.format(", callback=check", ""),
         "c.py",
         "--n: its callback may refuse the value (line 5)",
     ),
     "a callback of typer": (
-        _TYPER + "def main(n: str = typer.Argument(..., callback=check)):\n    print(n)\ntyper.run(main)\n",
+        _TYPER
+        + "def main(n: str = typer.Argument(..., callback=check)):\n    print(n)\ntyper.run(main)\n",
         "t.py",
         "n: its callback may refuse the value (line 4)",
     ),
@@ -66,8 +73,12 @@ NOT_WHOLE = {
 }
 
 
-@pytest.mark.parametrize(("source", "path", "unread"), NOT_WHOLE.values(), ids=NOT_WHOLE)
-def test_a_test_of_a_value_that_every_call_has_is_named(source: str, path: str, unread: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "path", "unread"), NOT_WHOLE.values(), ids=NOT_WHOLE
+)
+def test_a_test_of_a_value_that_every_call_has_is_named(
+    source: str, path: str, unread: str
+) -> None:
     """The least call may be refused for what its word says, so the contract is not whole."""
     assert [str(each) for each in _derived(source, path).unread] == [unread]
 
@@ -75,7 +86,8 @@ def test_a_test_of_a_value_that_every_call_has_is_named(source: str, path: str, 
 WHOLE = {
     "a file that may be missing": _ARGPARSE
     + "a = p.parse_args()\nif not os.path.exists(a.url):\n    p.error('no file')\n",
-    "that it is there": _ARGPARSE + "a = p.parse_args()\nif not a.url:\n    p.error('url')\n",
+    "that it is there": _ARGPARSE
+    + "a = p.parse_args()\nif not a.url:\n    p.error('url')\n",
     "one of the choices": _ARGPARSE.replace("'url'", "'url', choices=['a', 'b']")
     + "a = p.parse_args()\nif a.url == 'a':\n    print(1)\nelse:\n    p.error('b')\n".replace(
         "else", "elif a.url == 'c'"
@@ -110,20 +122,30 @@ def test_what_a_value_must_be_like_for_the_work_is_noted(check: str) -> None:
     found = _derived(head + check, "a.py")
 
     assert found.complete
-    assert [each.startswith("the script refuses some values of ") for each in found.notes] == [True]
+    assert [
+        each.startswith("the script refuses some values of ") for each in found.notes
+    ] == [True]
 
 
-@pytest.mark.parametrize("end", ["p.error('x')", "print('Usage: a.py URL')\n    sys.exit(1)"])
+@pytest.mark.parametrize(
+    "end", ["p.error('x')", "print('Usage: a.py URL')\n    sys.exit(1)"]
+)
 def test_a_value_that_is_refused_as_usage_is_named(end: str) -> None:
     """Then the least call looks as if it were made wrongly."""
-    found = _derived(f"import sys\n{_ARGPARSE}a = p.parse_args()\nif not valid(a.url):\n    {end}\n", "a.py")
+    found = _derived(
+        f"import sys\n{_ARGPARSE}a = p.parse_args()\nif not valid(a.url):\n    {end}\n",
+        "a.py",
+    )
 
     assert [each.argument for each in found.unread] == ["url"]
 
 
 def test_a_value_that_a_call_may_leave_out_is_named_where_it_is_tested() -> None:
     """``valid(None)`` may be false."""
-    source = _ARGPARSE + "p.add_argument('--id')\na = p.parse_args()\nif not valid(a.id):\n    raise SystemExit(2)\n"
+    source = (
+        _ARGPARSE
+        + "p.add_argument('--id')\na = p.parse_args()\nif not valid(a.id):\n    raise SystemExit(2)\n"
+    )
 
     assert [each.argument for each in _derived(source, "a.py").unread] == ["id"]
 

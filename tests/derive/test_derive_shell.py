@@ -19,9 +19,15 @@ LOOP = (
     "done\n"
 )
 CASES: list[tuple[str, list[str]]] = [
-    ('ID="$1"\n[ -z "$ID" ] && { echo "Usage: $0 <id>"; exit 1; }\necho "$ID"\n', ["id"]),
+    (
+        'ID="$1"\n[ -z "$ID" ] && { echo "Usage: $0 <id>"; exit 1; }\necho "$ID"\n',
+        ["id"],
+    ),
     ('[ $# -lt 2 ] && exit 64\necho "$1 $2 $3"\n', ["argument_1", "argument_2"]),
-    ('[ "$#" -ge 1 ] || { echo usage; exit 1; }\necho "$1" "${2:-x}"\n', ["argument_1"]),
+    (
+        '[ "$#" -ge 1 ] || { echo usage; exit 1; }\necho "$1" "${2:-x}"\n',
+        ["argument_1"],
+    ),
     ('FROM=${1:?missing}\nTO=${2:-out}\necho "$FROM $TO"\n', ["from"]),
     (
         'usage() {\n  echo "usage: $1" >&2\n  exit 1\n}\nJSON="$1"\nOUT="$2"\n'
@@ -32,15 +38,30 @@ CASES: list[tuple[str, list[str]]] = [
         'if [ -z "$1" ] || [ -z "$2" ]; then\n  echo "need both"\n  exit 1\nfi\necho "$1 $2"\n',
         ["argument_1", "argument_2"],
     ),
-    ('if [[ $# -eq 0 ]]; then\n  exit 1\nfi\nfor file in "$@"; do\n  echo "$file"\ndone\n', ["file"]),
-    (f'{LOOP}if [ -z "$NAME" ]; then\n  echo "--name is required" >&2\n  exit 1\nfi\necho "$NAME" "$DAYS"\n', ["name"]),
-    (f'DAYS=7\n{LOOP}[[ -n "$NAME" && -n "$DAYS" ]] || exit 1\necho "$NAME"\n', ["name"]),
-    (f': "${{HOME_DIR:=/tmp}}"\n{LOOP}: "${{NAME:?--name is required}}"\necho "$NAME"\n', ["name"]),
+    (
+        'if [[ $# -eq 0 ]]; then\n  exit 1\nfi\nfor file in "$@"; do\n  echo "$file"\ndone\n',
+        ["file"],
+    ),
+    (
+        f'{LOOP}if [ -z "$NAME" ]; then\n  echo "--name is required" >&2\n  exit 1\nfi\necho "$NAME" "$DAYS"\n',
+        ["name"],
+    ),
+    (
+        f'DAYS=7\n{LOOP}[[ -n "$NAME" && -n "$DAYS" ]] || exit 1\necho "$NAME"\n',
+        ["name"],
+    ),
+    (
+        f': "${{HOME_DIR:=/tmp}}"\n{LOOP}: "${{NAME:?--name is required}}"\necho "$NAME"\n',
+        ["name"],
+    ),
     (
         'case "$1" in\n  start) echo on ;;\n  stop) echo off ;;\n  *) echo "Usage: $0 start|stop"; exit 1 ;;\nesac\n',
         ["argument_1"],
     ),
-    ('set -euo pipefail\nTARGET="$1"\nMODE="${2:-fast}"\necho "$TARGET $MODE"\n', ["target"]),
+    (
+        'set -euo pipefail\nTARGET="$1"\nMODE="${2:-fast}"\necho "$TARGET $MODE"\n',
+        ["target"],
+    ),
     (
         'if [ $# -eq 1 ] || [ $# -eq 2 ]; then\n  echo "$1" "${2:-}"\nelse\n'
         '  echo "Usage: x ONE [TWO]"\n  exit 1\nfi\n',
@@ -64,14 +85,22 @@ CASES: list[tuple[str, list[str]]] = [
         '    --out) out="${2:-}"; shift 2 ;;\n    *) exit 2 ;;\n  esac\ndone\necho "$in"\n',
         ["in"],
     ),
-    (f'{LOOP}if [[ "$NAME" == all && ( -n "$DAYS" || -n "$X" ) ]]; then\n  exit 1\nfi\necho ok\n', []),
-    ('if [ $# -lt 2 ]; then\n  exit 1\nfi\nTO=$1\nshift\nfor f in "$@"; do\n  echo "$f $TO"\ndone\n', ["to", "f"]),
+    (
+        f'{LOOP}if [[ "$NAME" == all && ( -n "$DAYS" || -n "$X" ) ]]; then\n  exit 1\nfi\necho ok\n',
+        [],
+    ),
+    (
+        'if [ $# -lt 2 ]; then\n  exit 1\nfi\nTO=$1\nshift\nfor f in "$@"; do\n  echo "$f $TO"\ndone\n',
+        ["to", "f"],
+    ),
 ]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 @pytest.mark.parametrize(("body", "required"), CASES)
-def test_the_least_call_is_not_refused(body: str, required: list[str], tmp_path: Path) -> None:
+def test_the_least_call_is_not_refused(
+    body: str, required: list[str], tmp_path: Path
+) -> None:
     """The script ends well with nothing but what its contract requires, and refuses a call with less."""
     script = tmp_path / "script.sh"
     script.write_text(f"#!/bin/bash\n{body}")
@@ -85,9 +114,17 @@ def test_the_least_call_is_not_refused(body: str, required: list[str], tmp_path:
         given: dict[str, Any] = {}
         for name in names:
             known = schema["properties"][name]
-            given[name] = known["enum"][0] if "enum" in known else ["a"] if known.get("type") == "array" else "a"
+            given[name] = (
+                known["enum"][0]
+                if "enum" in known
+                else ["a"]
+                if known.get("type") == "array"
+                else "a"
+            )
         words = to_argv(line, given)
-        return subprocess.run(["bash", str(script), *words], capture_output=True, timeout=300, check=False).returncode
+        return subprocess.run(
+            ["bash", str(script), *words], capture_output=True, timeout=300, check=False
+        ).returncode
 
     assert sorted(schema.get("required", [])) == sorted(required)
     assert run(required) == 0
@@ -96,11 +133,17 @@ def test_the_least_call_is_not_refused(body: str, required: list[str], tmp_path:
 
 def test_one_of_several_is_required() -> None:
     """A condition that no list of required arguments can say."""
-    derivation = derive(f'#!/bin/bash\n{LOOP}if [ -z "$NAME" ] && [ -z "$DAYS" ]; then\n  exit 1\nfi\n', path="s.sh")
+    derivation = derive(
+        f'#!/bin/bash\n{LOOP}if [ -z "$NAME" ] && [ -z "$DAYS" ]; then\n  exit 1\nfi\n',
+        path="s.sh",
+    )
 
     assert derivation is not None
     assert derivation.complete
-    assert derivation.document["input"]["anyOf"] == [{"required": ["name"]}, {"required": ["days"]}]
+    assert derivation.document["input"]["anyOf"] == [
+        {"required": ["name"]},
+        {"required": ["days"]},
+    ]
 
 
 def test_the_comment_at_the_top_and_the_usage_text_describe_the_tool() -> None:

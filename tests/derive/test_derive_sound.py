@@ -108,8 +108,14 @@ def test_an_argument_that_may_be_there_or_be_changed_is_reported(body: str) -> N
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("p.add_argument('--x', default='a')\np.set_defaults(x='b')", {"type": "string", "default": "b"}),
-        (f"p.add_argument('--x', default='a')\n{MAYBE}p.set_defaults(x='b')", {"type": "string"}),
+        (
+            "p.add_argument('--x', default='a')\np.set_defaults(x='b')",
+            {"type": "string", "default": "b"},
+        ),
+        (
+            f"p.add_argument('--x', default='a')\n{MAYBE}p.set_defaults(x='b')",
+            {"type": "string"},
+        ),
     ],
 )
 def test_a_default_that_is_set_later_wins(body: str, expected: dict[str, Any]) -> None:

@@ -19,11 +19,16 @@ def derived(source: str, path: str) -> Derivation:
 @pytest.mark.parametrize(
     ("source", "unread"),
     [
-        ('ID=$1\n[[ $ID == *@* ]] || { echo "usage: a.sh ID"; exit 1; }\necho "$ID"\n', "id"),
+        (
+            'ID=$1\n[[ $ID == *@* ]] || { echo "usage: a.sh ID"; exit 1; }\necho "$ID"\n',
+            "id",
+        ),
         ('A=$1\nB=${2:-}\n[[ $B == *@* ]] || exit 1\necho "$A"\n', "b"),
     ],
 )
-def test_a_test_that_ends_a_shell_script_and_is_not_understood_is_named(source: str, unread: str) -> None:
+def test_a_test_that_ends_a_shell_script_and_is_not_understood_is_named(
+    source: str, unread: str
+) -> None:
     """The options stay typed, and the contract does not claim that its least call passes."""
     derivation = derived(source, "scripts/a.sh")
 
@@ -71,26 +76,45 @@ def work(args): return True
 @pytest.mark.parametrize(
     ("check", "unread"),
     [
-        ('if args.mode == "unpack" and not args.key:\n    p.error("--key is required")\n', ["key, mode"]),
+        (
+            'if args.mode == "unpack" and not args.key:\n    p.error("--key is required")\n',
+            ["key, mode"],
+        ),
         ('if not args.token:\n    p.error("--token is required")\n', ["token"]),
-        ('text = args.key\nif args.limit:\n    text = "x"\nif text is None:\n    p.error("no text")\n', ["key"]),
+        (
+            'text = args.key\nif args.limit:\n    text = "x"\nif text is None:\n    p.error("no text")\n',
+            ["key"],
+        ),
         ('if len(args.file) < args.depth:\n    p.error("too few")\n', ["depth, file"]),
         ('if args.limit is not None and args.limit < 1:\n    p.error("--limit")\n', []),
         ('if args.depth == 0 and not args.key:\n    p.error("--key")\n', []),
-        ('if bool(args.key) != bool(args.limit):\n    p.error("both or none")\n', ["key, limit"]),
+        (
+            'if bool(args.key) != bool(args.limit):\n    p.error("both or none")\n',
+            ["key, limit"],
+        ),
         ('if args.key and args.limit:\n    p.error("one of them")\n', []),
         ('if len(args.mode) > 1500:\n    p.error("too long")\n', []),
-        ("problems = validate(args)\nif problems:\n    p.error(problems)\n", ["arguments"]),
+        (
+            "problems = validate(args)\nif problems:\n    p.error(problems)\n",
+            ["arguments"],
+        ),
         ("done = work(args)\nif not done:\n    raise SystemExit(1)\n", []),
-        ('text = args.key\nif args.limit:\n    text = "x"\nif args.key and args.limit:\n    p.error("both")\n', []),
+        (
+            'text = args.key\nif args.limit:\n    text = "x"\nif args.key and args.limit:\n    p.error("both")\n',
+            [],
+        ),
         ('if "--limit" in sys.argv:\n    print("limited")\n', []),
         ('if "--other" in sys.argv:\n    print("other")\n', ["arguments"]),
         ("sys.argv = [args.mode]\n", []),
     ],
 )
-def test_a_check_that_may_refuse_the_least_call_is_named(check: str, unread: list[str]) -> None:
+def test_a_check_that_may_refuse_the_least_call_is_named(
+    check: str, unread: list[str]
+) -> None:
     """It is evaluated for that call: what has a default is known, and what is left out is None."""
-    assert [each.argument for each in derived(PARSER + check, "scripts/a.py").unread] == unread
+    assert [
+        each.argument for each in derived(PARSER + check, "scripts/a.py").unread
+    ] == unread
 
 
 def test_each_check_in_a_row_is_a_requirement_of_its_own() -> None:
@@ -109,12 +133,20 @@ def test_each_check_in_a_row_is_a_requirement_of_its_own() -> None:
     assert schema["anyOf"] == [{"required": ["key"]}, {"required": ["limit"]}]
 
 
-def test_nothing_is_written_to_the_host_about_a_script(caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_written_to_the_host_about_a_script(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """CPython warns of invalid escapes while it parses, and a script may be nested too deeply."""
-    with warnings.catch_warnings(record=True) as caught, caplog.at_level(logging.WARNING):
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        caplog.at_level(logging.WARNING),
+    ):
         warnings.simplefilter("always")
         derive("import sys\nx = '\\d'\nif sys.argv[1] is 'a':\n    pass\n", path="a.py")
-        derive("import sys\nprint(sys.argv[1]" + "+(1" * 5000 + ")" * 5000 + ")\n", path="a.py")
+        derive(
+            "import sys\nprint(sys.argv[1]" + "+(1" * 5000 + ")" * 5000 + ")\n",
+            path="a.py",
+        )
 
     assert caught == []
     assert caplog.records == []
@@ -122,7 +154,9 @@ def test_nothing_is_written_to_the_host_about_a_script(caplog: pytest.LogCapture
 
 def test_many_first_words_without_a_case_cost_no_more_than_their_lines() -> None:
     """The lines between ``A=$1`` and ``case "$A"`` are counted one by one, not in every combination."""
-    found = derive("#!/bin/bash\n" + 'src=$1\nshift\nfor x in "$@"; do\n' * 80, path="a.sh")
+    found = derive(
+        "#!/bin/bash\n" + 'src=$1\nshift\nfor x in "$@"; do\n' * 80, path="a.sh"
+    )
 
     assert found is not None
     assert not found.complete

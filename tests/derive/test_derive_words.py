@@ -20,26 +20,52 @@ def words_for(script: str, arguments: dict[str, Any]) -> list[str]:
     derivation = derive((SCRIPTS / script).read_bytes(), path=f"scripts/{script}")
     assert derivation is not None
     accepted = derivation.to_contract().accept(arguments, policy="strict").arguments
-    return to_argv(CommandLine.from_dict(derivation.document["run"]["command_line"]), accepted)
+    return to_argv(
+        CommandLine.from_dict(derivation.document["run"]["command_line"]), accepted
+    )
 
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("a97_list_before_place.py", {"food": [3], "animal": "cat"}),
-    ("a97_list_before_place.py", {"food": [3, -4], "animal": "-c", "slow": False, "v": 0}),
-    ("a97_list_before_place.py", {"food": [], "skip": ["dog"], "animal": "cat", "more": ["a", "b"], "v": 2}),
+    (
+        "a97_list_before_place.py",
+        {"food": [3, -4], "animal": "-c", "slow": False, "v": 0},
+    ),
+    (
+        "a97_list_before_place.py",
+        {"food": [], "skip": ["dog"], "animal": "cat", "more": ["a", "b"], "v": 2},
+    ),
     ("a63_extend.py", {"take": "c,d", "also": ["x", "y"]}),
-    ("a75_choices_of_all_kinds.py", {"letter": "b", "row": 5, "even": 8, "all": "three", "both": "one-y", "rate": 0.5}),
-    ("a78_pairs.py", {"size": [1, 2], "point": [[1, -2, 3.5], [4, 5, 6]], "corner": [0.5, -1]}),
+    (
+        "a75_choices_of_all_kinds.py",
+        {
+            "letter": "b",
+            "row": 5,
+            "even": 8,
+            "all": "three",
+            "both": "one-y",
+            "rate": 0.5,
+        },
+    ),
+    (
+        "a78_pairs.py",
+        {"size": [1, 2], "point": [[1, -2, 3.5], [4, 5, 6]], "corner": [0.5, -1]},
+    ),
     ("a22_remainder.py", {"command": "pack", "arguments": ["-x", "--shell", "y"]}),
     ("a22_remainder.py", {"shell": "sh", "command": "pack", "arguments": []}),
-    ("a98_option_remainder.py", {"names": ["a", "b"], "no_slow": True, "run": ["make", "-j", "4"]}),
+    (
+        "a98_option_remainder.py",
+        {"names": ["a", "b"], "no_slow": True, "run": ["make", "-j", "4"]},
+    ),
     ("a84_text_enum.py", {"shape": "square", "colour": "pale-blue", "any": "red"}),
 ]
 
 
 @pytest.mark.parametrize(("script", "arguments"), CASES)
 @pytest.mark.one_in(2)
-def test_the_real_parser_reads_back_what_was_asked(script: str, arguments: dict[str, Any], tmp_path: Path) -> None:
+def test_the_real_parser_reads_back_what_was_asked(
+    script: str, arguments: dict[str, Any], tmp_path: Path
+) -> None:
     """A list takes no word that was meant for a place, and what takes all the rest comes last."""
     values = parsed(script, words_for(script, arguments), tmp_path)
 
@@ -64,7 +90,9 @@ def expected_of(script: str, name: str, value: Any) -> Any:
         ("a98_option_remainder.py", {"names": ["-a"], "run": ["make"]}),
     ],
 )
-def test_words_before_all_the_rest_that_look_like_flags_are_refused(script: str, arguments: dict[str, Any]) -> None:
+def test_words_before_all_the_rest_that_look_like_flags_are_refused(
+    script: str, arguments: dict[str, Any]
+) -> None:
     """``--`` would be one of the words that are left (argparse's REMAINDER), so it cannot protect them."""
     with pytest.raises(SkillInputError):
         words_for(script, arguments)

@@ -28,11 +28,17 @@ def derived(script: str) -> Derivation:
 def test_one_script_is_contract_json_and_several_are_a_file_each() -> None:
     """The files lie where the catalog looks for them, and each loads."""
     one = draft_contracts([derived("a01_plain.py")], {"description": "Copies"})
-    two = draft_contracts([derived("a01_plain.py"), derived("a05_actions.py")], {"version": "2.0.0"})
+    two = draft_contracts(
+        [derived("a01_plain.py"), derived("a05_actions.py")], {"version": "2.0.0"}
+    )
 
     assert list(one) == ["contract.json"]
     assert list(two) == ["contracts/a01-plain.json", "contracts/a05-actions.json"]
-    assert [document["version"] for document in (*one.values(), *two.values())] == ["0.1.0", "2.0.0", "2.0.0"]
+    assert [document["version"] for document in (*one.values(), *two.values())] == [
+        "0.1.0",
+        "2.0.0",
+        "2.0.0",
+    ]
     for document in (*one.values(), *two.values()):
         Contract.from_dict(document)
 
@@ -44,18 +50,34 @@ def test_nothing_comes_of_nothing() -> None:
 
 ADVICE = [
     ({"properties": {"n": {"type": "integer"}}}, "parameter-no-range"),
-    ({"properties": {"f": {"type": "string", "description": "Format: json, csv or md"}}}, "parameter-free-string"),
+    (
+        {
+            "properties": {
+                "f": {"type": "string", "description": "Format: json, csv or md"}
+            }
+        },
+        "parameter-free-string",
+    ),
     ({"properties": {"f": {"type": "string"}}}, "parameter-no-description"),
     ({"properties": {"f": {"type": "string"}}}, "contract-no-required"),
     ({"properties": {"f": {"type": "string"}}}, "contract-open"),
-    ({"properties": {n: {"type": "string"} for n in "abcdef"}, "required": list("abcdef")}, "contract-many-required"),
+    (
+        {
+            "properties": {n: {"type": "string"} for n in "abcdef"},
+            "required": list("abcdef"),
+        },
+        "contract-many-required",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("schema", "rule"), ADVICE)
 def test_each_principle_of_31_1_is_a_rule(schema: dict[str, Any], rule: str) -> None:
     """What a model will miss is said, with what would be better."""
-    found = {each.rule: each for each in lint_contract({"input": schema}, path="contract.json")}
+    found = {
+        each.rule: each
+        for each in lint_contract({"input": schema}, path="contract.json")
+    }
 
     assert rule in found
     assert found[rule].hint
@@ -64,7 +86,13 @@ def test_each_principle_of_31_1_is_a_rule(schema: dict[str, Any], rule: str) -> 
 def test_a_careful_contract_gets_no_advice() -> None:
     """The good example of the contract document gets no advice."""
     topic = {"type": "string", "description": "The news topic to research"}
-    count = {"type": "integer", "minimum": 1, "maximum": 10, "default": 5, "description": "Articles to return"}
+    count = {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 10,
+        "default": 5,
+        "description": "Articles to return",
+    }
     schema = {"type": "object", "required": ["topic"], "additionalProperties": False}
     document = {
         "description": "News",
@@ -91,7 +119,11 @@ class Window:
 
 
 def paint(
-    color: Color, size: Annotated[int, "In pixels"], window: Window | None = None, *, mode: Literal["a", "b"] = "a"
+    color: Color,
+    size: Annotated[int, "In pixels"],
+    window: Window | None = None,
+    *,
+    mode: Literal["a", "b"] = "a",
 ) -> dict[str, int]:
     """Paint it.
 
@@ -110,14 +142,21 @@ def test_a_functions_signature_and_docstring_are_its_contract() -> None:
     assert contract.to_dict()["input"] == {
         "type": "object",
         "properties": {
-            "color": {"enum": ["red", "blue"], "type": "string", "description": "Which one."},
+            "color": {
+                "enum": ["red", "blue"],
+                "type": "string",
+                "description": "Which one.",
+            },
             "size": {"type": "integer", "description": "In pixels"},
             "window": {
                 "anyOf": [
                     {
                         "description": "A nested object.",
                         "type": "object",
-                        "properties": {"width": {"type": "integer"}, "title": {"type": "string", "default": "main"}},
+                        "properties": {
+                            "width": {"type": "integer"},
+                            "title": {"type": "string", "default": "main"},
+                        },
                         "required": ["width"],
                         "additionalProperties": False,
                     },
@@ -125,7 +164,12 @@ def test_a_functions_signature_and_docstring_are_its_contract() -> None:
                 ],
                 "default": None,
             },
-            "mode": {"enum": ["a", "b"], "type": "string", "description": "How, in which way.", "default": "a"},
+            "mode": {
+                "enum": ["a", "b"],
+                "type": "string",
+                "description": "How, in which way.",
+                "default": "a",
+            },
         },
         "required": ["color", "size"],
         "additionalProperties": False,

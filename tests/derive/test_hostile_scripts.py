@@ -12,15 +12,22 @@ from tests.linear_time import growth
 Shape = Callable[[int], str]
 
 
-def python(before: str, each: Callable[[int], str], after: str = "", header: str = "") -> Shape:
+def python(
+    before: str, each: Callable[[int], str], after: str = "", header: str = ""
+) -> Shape:
     """Return argparse scripts of *n* repetitions."""
     start = f"import argparse\n{header}p = argparse.ArgumentParser()\n{before}"
-    return lambda n: f"{start}{''.join(map(each, range(n)))}{after}\nargs = p.parse_args()\n"
+    return lambda n: (
+        f"{start}{''.join(map(each, range(n)))}{after}\nargs = p.parse_args()\n"
+    )
 
 
 def doubling(last: str) -> Shape:
     """Return shell functions that each call the next one twice, with *last* behind each call."""
-    return lambda n: "".join(f"f{i}() {{ f{i + 1}{last}; f{i + 1}{last}; }}\n" for i in range(n)) + f"f0{last}\n"
+    return lambda n: (
+        "".join(f"f{i}() {{ f{i + 1}{last}; f{i + 1}{last}; }}\n" for i in range(n))
+        + f"f0{last}\n"
+    )
 
 
 SCRIPTS: dict[str, tuple[str, int, Shape]] = {
@@ -28,7 +35,11 @@ SCRIPTS: dict[str, tuple[str, int, Shape]] = {
     "one option of click": (
         "a.py",
         400,
-        lambda n: "import click\n@click.command()\n" + '@click.option("--a")\n' * n + "def f(a): pass\nf()\n",
+        lambda n: (
+            "import click\n@click.command()\n"
+            + '@click.option("--a")\n' * n
+            + "def f(a): pass\nf()\n"
+        ),
     ),
     "one long converter": (
         "a.py",
@@ -54,8 +65,16 @@ SCRIPTS: dict[str, tuple[str, int, Shape]] = {
     ),
     "shell functions that pass the words on": ("a.sh", 64, doubling(' "$@"')),
     "shell functions that call functions": ("a.sh", 64, doubling("")),
-    "calls of one shell function": ("a.sh", 800, lambda n: "f() {\n" + "ls\n" * n + "}\n" + "f\n" * n + "echo $1\n"),
-    "shifted places": ("a.sh", 1000, lambda n: "".join(f"A{i}=$1; shift\n" for i in range(n))),
+    "calls of one shell function": (
+        "a.sh",
+        800,
+        lambda n: "f() {\n" + "ls\n" * n + "}\n" + "f\n" * n + "echo $1\n",
+    ),
+    "shifted places": (
+        "a.sh",
+        1000,
+        lambda n: "".join(f"A{i}=$1; shift\n" for i in range(n)),
+    ),
     "options in a case": (
         "a.sh",
         1000,
@@ -73,4 +92,7 @@ SCRIPTS: dict[str, tuple[str, int, Shape]] = {
 def test_every_hostile_script_takes_linear_time(name: str) -> None:
     path, size, script = SCRIPTS[name]
 
-    assert growth(lambda text: derive(text, path=path), script, size=size, quick=0.06) is None
+    assert (
+        growth(lambda text: derive(text, path=path), script, size=size, quick=0.06)
+        is None
+    )

@@ -21,7 +21,9 @@ import requests
 
 def test_a_block_is_read_as_the_standard_says() -> None:
     """The example of PEP 723."""
-    assert parse_inline_metadata(BLOCK) == InlineMetadata(("requests<3", "rich"), ">=3.11")
+    assert parse_inline_metadata(BLOCK) == InlineMetadata(
+        ("requests<3", "rich"), ">=3.11"
+    )
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,36 @@ def test_json_is_data_and_other_text_is_stdout(stdout: str, data: object) -> Non
 
 
 COMPLAINTS = [
-    ("error: argument --max-count: invalid int value: 'x'", "INVALID_INPUT", "/maximum"),
-    ("error: argument -n/--max-count: expected one argument", "INVALID_INPUT", "/maximum"),
-    ("error: argument --mode: invalid choice: 'x' (choose from 'a', 'b')", "INVALID_INPUT", "/mode"),
-    ("error: the following arguments are required: path", "MISSING_REQUIRED_PARAM", "/path"),
-    ("Error: Invalid value for '--max-count' / '-n': 'x' is not a valid integer.", "INVALID_INPUT", "/maximum"),
-    ("Error: Invalid value for 'PATH': File 'x' does not exist.", "INVALID_INPUT", "/path"),
+    (
+        "error: argument --max-count: invalid int value: 'x'",
+        "INVALID_INPUT",
+        "/maximum",
+    ),
+    (
+        "error: argument -n/--max-count: expected one argument",
+        "INVALID_INPUT",
+        "/maximum",
+    ),
+    (
+        "error: argument --mode: invalid choice: 'x' (choose from 'a', 'b')",
+        "INVALID_INPUT",
+        "/mode",
+    ),
+    (
+        "error: the following arguments are required: path",
+        "MISSING_REQUIRED_PARAM",
+        "/path",
+    ),
+    (
+        "Error: Invalid value for '--max-count' / '-n': 'x' is not a valid integer.",
+        "INVALID_INPUT",
+        "/maximum",
+    ),
+    (
+        "Error: Invalid value for 'PATH': File 'x' does not exist.",
+        "INVALID_INPUT",
+        "/path",
+    ),
     ("Error: Missing option '--max-count'.", "MISSING_REQUIRED_PARAM", "/maximum"),
 ]
 
@@ -52,12 +76,20 @@ def test_a_usage_error_names_the_parameter(said: str, code: str, path: str) -> N
 
 def test_several_missing_arguments_are_an_error_each() -> None:
     """One error per offending parameter."""
-    errors = read_failure(2, "t.py: error: the following arguments are required: path, --max-count", LINE)
+    errors = read_failure(
+        2, "t.py: error: the following arguments are required: path, --max-count", LINE
+    )
 
-    assert [error.message for error in errors] == ["path: it is required", "maximum: it is required"]
+    assert [error.message for error in errors] == [
+        "path: it is required",
+        "maximum: it is required",
+    ]
 
 
-@pytest.mark.parametrize(("exit_code", "stderr"), [(1, "Traceback\nValueError: no"), (2, "cannot open"), (-9, "")])
+@pytest.mark.parametrize(
+    ("exit_code", "stderr"),
+    [(1, "Traceback\nValueError: no"), (2, "cannot open"), (-9, "")],
+)
 def test_any_other_failure_is_the_scripts(exit_code: int, stderr: str) -> None:
     """What is not a parser's complaint is ``TOOL_EXECUTION_FAILED``, with its last words."""
     error = read_failure(exit_code, stderr)[0]

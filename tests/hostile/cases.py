@@ -32,14 +32,21 @@ class Case:
     kind: Kind
     attack: str
     expected: str
-    write: Callable[[Path, World], None] = field(default=lambda directory, world: None, repr=False)
+    write: Callable[[Path, World], None] = field(
+        default=lambda directory, world: None, repr=False
+    )
     paths: tuple[str, ...] = ()
     schema: Any = field(default=None, repr=False)
     payload: Callable[[], Any] = field(default=lambda: None, repr=False)
 
     def to_dict(self) -> dict[str, str]:
         """Return the entry of the manifest."""
-        return {"name": self.name, "kind": self.kind, "attack": self.attack, "expected": self.expected}
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "attack": self.attack,
+            "expected": self.expected,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +101,15 @@ def open_world(root: Path) -> Iterator[World]:
         for path in (root / "outside" / "secret", root / "home" / ".ssh" / "id"):
             path.write_text(CANARY, "utf-8")
             path.chmod(0o644)
-        os.environ |= {"HOME": str(root / "home"), "HOST_SECRET": CANARY, "TMPDIR": str(root)}
-        kinds = ((socket.AF_INET, socket.SOCK_STREAM), (socket.AF_INET, socket.SOCK_DGRAM))
+        os.environ |= {
+            "HOME": str(root / "home"),
+            "HOST_SECRET": CANARY,
+            "TMPDIR": str(root),
+        }
+        kinds = (
+            (socket.AF_INET, socket.SOCK_STREAM),
+            (socket.AF_INET, socket.SOCK_DGRAM),
+        )
         tcp, udp = (stack.enter_context(socket.socket(*kind)) for kind in kinds)
         for listener in (tcp, udp):
             listener.bind(("127.0.0.1", 0))
@@ -116,9 +130,13 @@ def open_world(root: Path) -> Iterator[World]:
                 named.listen()
                 named.setblocking(False)
                 sockets.append(named)
-        yield World(root, tcp.getsockname()[1], udp.getsockname()[1], abstract, tuple(sockets))
+        yield World(
+            root, tcp.getsockname()[1], udp.getsockname()[1], abstract, tuple(sockets)
+        )
 
 
-def skill_text(name: str, description: str = "A sample. Use when testing.", body: str = "Do it.") -> str:
+def skill_text(
+    name: str, description: str = "A sample. Use when testing.", body: str = "Do it."
+) -> str:
     """Return a SKILL.md; *description* is written as a JSON string, which is YAML too."""
     return f"---\nname: {name}\ndescription: {json.dumps(description)}\n---\n{body}\n"

@@ -20,7 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from skillruntime.adapters.tool_formats import to_anthropic, to_gemini, to_mcp, to_openai
+from skillruntime.adapters.tool_formats import (
+    to_anthropic,
+    to_gemini,
+    to_mcp,
+    to_openai,
+)
 from skillruntime.catalog import discover, validate
 from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli.validate import contract_findings
@@ -56,12 +61,20 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
 
 
-def fuzz(target: str, *, inputs: int | None = None, seconds: float | None = None, seed: int = 0) -> Report:
+def fuzz(
+    target: str,
+    *,
+    inputs: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+) -> Report:
     """Try random inputs on *target*, until *inputs* were tried or *seconds* have passed."""
     make, attempt = TARGETS[target]
     report = Report(target)
     ends = None if seconds is None else time.monotonic() + seconds
-    while (inputs is None or report.inputs < inputs) and (ends is None or time.monotonic() < ends):
+    while (inputs is None or report.inputs < inputs) and (
+        ends is None or time.monotonic() < ends
+    ):
         number = seed + report.inputs
         made = make(random.Random(f"{target}-{number}"))
         report.inputs += 1
@@ -71,7 +84,9 @@ def fuzz(target: str, *, inputs: int | None = None, seconds: float | None = None
         except SkillRuntimeError:
             report.parsed += 1  # refused in words: it was understood
         except Exception as error:
-            report.findings.append(Finding(target, number, f"{type(error).__name__}: {error}"[:200], made))
+            report.findings.append(
+                Finding(target, number, f"{type(error).__name__}: {error}"[:200], made)
+            )
         if (took := time.process_time() - before) > _SLOW:
             report.findings.append(Finding(target, number, f"took {took:.0f} s", made))
     return report
@@ -80,14 +95,83 @@ def fuzz(target: str, *, inputs: int | None = None, seconds: float | None = None
 # What is changed, and what it is changed to.
 
 _ODD: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 5, 2**63, 1.5, 1e308, "", "x", "1.0.0", "*", "^1", "\0", "\ud800", "\u202e", "é" * 50),
-    *([], {}, [[]], {"": {}}, {"$ref": "#"}, {"$ref": "#/$defs/a"}, {"type": "object"}, ["a", 1, None], "x" * 5000),
-    *("../../etc/passwd", "/bin/sh", "http://127.0.0.1:1/", "(a+)+$", "[", {"type": ["string", "null"]}, -0.0),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        5,
+        2**63,
+        1.5,
+        1e308,
+        "",
+        "x",
+        "1.0.0",
+        "*",
+        "^1",
+        "\0",
+        "\ud800",
+        "\u202e",
+        "é" * 50,
+    ),
+    *(
+        [],
+        {},
+        [[]],
+        {"": {}},
+        {"$ref": "#"},
+        {"$ref": "#/$defs/a"},
+        {"type": "object"},
+        ["a", 1, None],
+        "x" * 5000,
+    ),
+    *(
+        "../../etc/passwd",
+        "/bin/sh",
+        "http://127.0.0.1:1/",
+        "(a+)+$",
+        "[",
+        {"type": ["string", "null"]},
+        -0.0,
+    ),
 )
 _WORDS = (
-    *("type", "properties", "required", "items", "$ref", "$defs", "enum", "const", "anyOf", "oneOf", "allOf", "not"),
-    *("pattern", "format", "minimum", "maxLength", "uniqueItems", "additionalProperties", "patternProperties", "if"),
-    *("then", "else", "prefixItems", "contains", "$dynamicRef", "$anchor", "$id", "unevaluatedProperties", "default"),
+    *(
+        "type",
+        "properties",
+        "required",
+        "items",
+        "$ref",
+        "$defs",
+        "enum",
+        "const",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "not",
+    ),
+    *(
+        "pattern",
+        "format",
+        "minimum",
+        "maxLength",
+        "uniqueItems",
+        "additionalProperties",
+        "patternProperties",
+        "if",
+    ),
+    *(
+        "then",
+        "else",
+        "prefixItems",
+        "contains",
+        "$dynamicRef",
+        "$anchor",
+        "$id",
+        "unevaluatedProperties",
+        "default",
+    ),
     *(
         "input",
         "output",
@@ -101,14 +185,28 @@ _WORDS = (
         "annotations",
         "name",
     ),
-    *("description", "network", "environment", "command_line", "timeout_seconds", "accepts", "from", "to", "wrap"),
+    *(
+        "description",
+        "network",
+        "environment",
+        "command_line",
+        "timeout_seconds",
+        "accepts",
+        "from",
+        "to",
+        "wrap",
+    ),
 )
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["topics"],
     "additionalProperties": False,
     "properties": {
-        "topics": {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": True},
+        "topics": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "uniqueItems": True,
+        },
         "limit": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
         "when": {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
         "nested": {"$ref": "#/$defs/a"},
@@ -122,7 +220,12 @@ _CONTRACT: dict[str, Any] = {
     "description": "Makes a digest.",
     "input": _SCHEMA,
     "output": {"type": "object", "properties": {"pages": {"type": "integer"}}},
-    "requires": {"commands": ["git"], "environment": ["KEY"], "network": ["example.com"], "packages": ["pypdf>=5"]},
+    "requires": {
+        "commands": ["git"],
+        "environment": ["KEY"],
+        "network": ["example.com"],
+        "packages": ["pypdf>=5"],
+    },
     "run": {"script": "scripts/run.py", "timeout_seconds": 3, "environment": ["OTHER"]},
     "annotations": {"read_only": True, "idempotent": True},
     "migrations": [
@@ -130,7 +233,10 @@ _CONTRACT: dict[str, Any] = {
             "from": "1.x",
             "to": "2.0.0",
             "accepts": {"properties": {"topic": {"type": "string"}}},
-            "steps": [{"wrap": "/topic"}, {"rename": {"from": "/topic", "to": "/topics"}}],
+            "steps": [
+                {"wrap": "/topic"},
+                {"rename": {"from": "/topic", "to": "/topics"}},
+            ],
         }
     ],
 }
@@ -152,7 +258,11 @@ _DESCRIPTOR: dict[str, Any] = {
     "version": "1.2.0",
     "capability_type": "api",
     "description": "Translates.",
-    "provider": {"name": "Example", "url": "https://example.com", "contact": "a@example.com"},
+    "provider": {
+        "name": "Example",
+        "url": "https://example.com",
+        "contact": "a@example.com",
+    },
     "endpoint": {
         "url": "https://example.com/invoke",
         "status_url": "https://example.com/status/{execution_id}",
@@ -161,15 +271,33 @@ _DESCRIPTOR: dict[str, Any] = {
     },
     "inputs": [
         {"name": "text", "type": "string", "required": True, "description": "The text"},
-        {"name": "mode", "type": "any", "default": "fast", "schema": {"enum": ["fast", "slow"]}},
-        {"name": "rows", "type": "array", "default": None, "schema": {"items": {"type": "integer"}}},
+        {
+            "name": "mode",
+            "type": "any",
+            "default": "fast",
+            "schema": {"enum": ["fast", "slow"]},
+        },
+        {
+            "name": "rows",
+            "type": "array",
+            "default": None,
+            "schema": {"items": {"type": "integer"}},
+        },
     ],
     "output": {"content_type": "application/json", "schema": {"type": "object"}},
-    "auth": {"type": "oauth2", "oauth2": {"token_url": "https://example.com/token", "scopes": {"a": "A"}}},
+    "auth": {
+        "type": "oauth2",
+        "oauth2": {"token_url": "https://example.com/token", "scopes": {"a": "A"}},
+    },
     "access": "public",
     "tags": ["a"],
     "created_at": "2025-03-20T14:30:00Z",
-    "extensions": {"annotations": {"readOnlyHint": True}, "input_schema": _SCHEMA, "wait_seconds": 1.5, "cancel": True},
+    "extensions": {
+        "annotations": {"readOnlyHint": True},
+        "input_schema": _SCHEMA,
+        "wait_seconds": 1.5,
+        "cancel": True,
+    },
 }
 
 
@@ -190,7 +318,9 @@ def _changed(value: Any, rng: random.Random, times: int) -> Any:
             holder[rng.choice(_WORDS)] = copy.deepcopy(rng.choice(_ODD))
         else:
             other, place = rng.choice(places)
-            holder[key] = copy.deepcopy(other.get(place) if isinstance(other, dict) else None)
+            holder[key] = copy.deepcopy(
+                other.get(place) if isinstance(other, dict) else None
+            )
     return document
 
 
@@ -199,7 +329,13 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
     pending = [value]
     while pending and len(found) < 2000:
         holder = pending.pop()
-        keys = holder if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
+        keys = (
+            holder
+            if isinstance(holder, dict)
+            else range(len(holder))
+            if isinstance(holder, list)
+            else ()
+        )
         for key in keys:
             found.append((holder, key))
             pending.append(holder[key])
@@ -211,7 +347,20 @@ def _damaged(text: str, rng: random.Random) -> str:
     for _ in range(rng.randint(1, 4)):
         at, length = rng.randrange(len(text) + 1), rng.randint(0, 12)
         part = rng.choice(
-            ("", text[at : at + length] * 3, "\x00", "{", "}", '"', "\\", "\n", "\t- ", ": ", "\ud800", "é")
+            (
+                "",
+                text[at : at + length] * 3,
+                "\x00",
+                "{",
+                "}",
+                '"',
+                "\\",
+                "\n",
+                "\t- ",
+                ": ",
+                "\ud800",
+                "é",
+            )
         )
         text = text[:at] + part + text[at + length :]
     return text
@@ -227,13 +376,42 @@ def _json_of(document: dict[str, Any], most: int = 6) -> Callable[[random.Random
 
 # What models make of a value: written as a text, in a container, or in another form.
 _MISWRITTEN: tuple[Callable[[Any], Any], ...] = (
-    *(str, repr, json.dumps, lambda value: [value], lambda value: {"value": value}, lambda value: f" {value} "),
-    *(lambda value: f"{value} kg", lambda value: None, lambda value: str(value).upper(), lambda value: f"'{value}'"),
-    *(lambda value: value[0] if isinstance(value, list) and value else value, lambda value: json.dumps(str(value))),
+    *(
+        str,
+        repr,
+        json.dumps,
+        lambda value: [value],
+        lambda value: {"value": value},
+        lambda value: f" {value} ",
+    ),
+    *(
+        lambda value: f"{value} kg",
+        lambda value: None,
+        lambda value: str(value).upper(),
+        lambda value: f"'{value}'",
+    ),
+    *(
+        lambda value: value[0] if isinstance(value, list) and value else value,
+        lambda value: json.dumps(str(value)),
+    ),
 )
 _WRAPPED = (
-    *("%s", "```json\n%s\n```", "Here it is: %s Done.", "%s}", "%s,", '{"arguments": %s}', '{"input": %s, "x": 1}'),
-    *("<tool_call>%s</tool_call>", '{"name": "sample", "arguments": %s}', "sample(%s)", "[%s]", "// a\n%s"),
+    *(
+        "%s",
+        "```json\n%s\n```",
+        "Here it is: %s Done.",
+        "%s}",
+        "%s,",
+        '{"arguments": %s}',
+        '{"input": %s, "x": 1}',
+    ),
+    *(
+        "<tool_call>%s</tool_call>",
+        '{"name": "sample", "arguments": %s}',
+        "sample(%s)",
+        "[%s]",
+        "// a\n%s",
+    ),
 )
 
 
@@ -244,14 +422,20 @@ def _call(rng: random.Random) -> tuple[dict[str, Any], str]:
     for _ in range(rng.randint(0, 3)):
         holder, key = rng.choice(_places(document))
         if isinstance(holder, dict) and rng.random() < 0.2:
-            holder[rng.choice((key.upper(), f"_{key}", key[:-1], f" {key}"))] = holder.pop(key)
+            holder[rng.choice((key.upper(), f"_{key}", key[:-1], f" {key}"))] = (
+                holder.pop(key)
+            )
         else:
             holder[key] = rng.choice(_MISWRITTEN)(holder[key])
         if not _places(document):
             break
     if rng.random() < 0.3:
         document = _changed(document, rng, 1)
-    text = repr(document) if rng.random() < 0.1 else json.dumps(document, indent=rng.choice((None, 1)))
+    text = (
+        repr(document)
+        if rng.random() < 0.1
+        else json.dumps(document, indent=rng.choice((None, 1)))
+    )
     text = rng.choice(_WRAPPED).replace("%s", text) if rng.random() < 0.3 else text
     return schema, _damaged(text, rng) if rng.random() < 0.2 else text
 
@@ -259,7 +443,10 @@ def _call(rng: random.Random) -> tuple[dict[str, Any], str]:
 def _older_call(rng: random.Random) -> tuple[str, dict[str, Any]]:
     """Return a contract with migrations, changed, and arguments of one of its versions."""
     document, calls = MIGRATED
-    changed = {**document, "migrations": _changed(document["migrations"], rng, rng.randint(0, 2))}
+    changed = {
+        **document,
+        "migrations": _changed(document["migrations"], rng, rng.randint(0, 2)),
+    }
     return json.dumps(changed), _changed(rng.choice(calls), rng, rng.randint(0, 2))
 
 
@@ -277,7 +464,12 @@ def _text_of(source: str) -> Callable[[random.Random], str]:
         for _ in range(rng.randint(1, 2)):
             at = rng.randrange(len(changed))
             changed[at : at + 1] = rng.choice(
-                ([], [changed[at]] * 2, [rng.choice(lines)], [_damaged(changed[at], rng)])
+                (
+                    [],
+                    [changed[at]] * 2,
+                    [rng.choice(lines)],
+                    [_damaged(changed[at], rng)],
+                )
             )
             changed = changed or [""]
         return "".join(changed)
@@ -288,17 +480,27 @@ def _text_of(source: str) -> Callable[[random.Random], str]:
 # What reads them; each returns whether the input got past the first parser.
 
 
-def _skill(front: str, contract: str | None = None, script: tuple[str, str] = ("run.py", "print(1)")) -> bool:
+def _skill(
+    front: str,
+    contract: str | None = None,
+    script: tuple[str, str] = ("run.py", "print(1)"),
+) -> bool:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as root:
         directory = Path(root, "skills", "sample")
         (directory / "scripts").mkdir(parents=True)
-        _write(directory / "SKILL.md", f"---\n{front}---\nRun `python scripts/{script[0]} a --limit 3`.\n")
+        _write(
+            directory / "SKILL.md",
+            f"---\n{front}---\nRun `python scripts/{script[0]} a --limit 3`.\n",
+        )
         if contract is not None:
             _write(directory / "contract.json", contract)
         _write(directory / "scripts" / script[0], script[1])
         beside = Path(root, "skills", "beside")
         beside.mkdir()
-        _write(beside / "SKILL.md", "---\nname: beside\ndescription: Beside. Use when testing.\n---\nDo it.\n")
+        _write(
+            beside / "SKILL.md",
+            "---\nname: beside\ndescription: Beside. Use when testing.\n---\nDo it.\n",
+        )
         catalog = discover(Path(root, "skills"))
         runtime = SkillRuntime(catalog, approve=lambda request: False)
         for name in runtime.callable_names():
@@ -319,7 +521,11 @@ def _skill(front: str, contract: str | None = None, script: tuple[str, str] = ("
         if contract is not None:
             return _is_json(contract)
         stem = Path(script[0]).stem
-        return "sample" in catalog if script[1] == "print(1)" else f"sample/{stem}" in runtime.callable_names()
+        return (
+            "sample" in catalog
+            if script[1] == "print(1)"
+            else f"sample/{stem}" in runtime.callable_names()
+        )
 
 
 def _write(path: Path, text: str) -> None:
@@ -328,7 +534,11 @@ def _write(path: Path, text: str) -> None:
 
 def _accept(call: tuple[dict[str, Any], str]) -> bool:
     schema, text = call
-    document = {**_CONTRACT, "input": schema, "migrations": _CONTRACT["migrations"] if schema is _SCHEMA else []}
+    document = {
+        **_CONTRACT,
+        "input": schema,
+        "migrations": _CONTRACT["migrations"] if schema is _SCHEMA else [],
+    }
     with suppress(SkillRuntimeError):
         Contract.from_dict(copy.deepcopy(document), name="sample").accept(text)
     return _is_json(text)
@@ -367,7 +577,9 @@ def _describe(text: str) -> bool:
         return False
     read = SkillDescriptor.from_dict(document)
     read.to_contract()
-    SkillDescriptor.from_dict(json.loads(json.dumps(read.to_dict())))  # what is written can be read again
+    SkillDescriptor.from_dict(
+        json.loads(json.dumps(read.to_dict()))
+    )  # what is written can be read again
     return True
 
 
@@ -395,10 +607,24 @@ TARGETS: dict[str, tuple[Callable[[random.Random], Any], Callable[[Any], bool]]]
 
 def main() -> int:
     """Run the command and return its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tests.hostile.fuzz", description=__doc__)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}; default: all")
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long to try each target (default: 60)")
-    parser.add_argument("--seed", type=int, default=0, help="where to begin (default: 0)")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.hostile.fuzz", description=__doc__
+    )
+    parser.add_argument(
+        "targets",
+        nargs="*",
+        metavar="TARGET",
+        help=f"of {', '.join(TARGETS)}; default: all",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=60.0,
+        help="how long to try each target (default: 60)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="where to begin (default: 0)"
+    )
     options = parser.parse_args()
     found = 0
     for target in options.targets or TARGETS:
@@ -409,7 +635,9 @@ def main() -> int:
             f"{len(report.findings)} findings\n"
         )
         for finding in report.findings[:20]:
-            sys.stdout.write(f"  {finding.seed}: {finding.what.encode('unicode_escape').decode('ascii')}\n")
+            sys.stdout.write(
+                f"  {finding.seed}: {finding.what.encode('unicode_escape').decode('ascii')}\n"
+            )
         sys.stdout.flush()
         found += len(report.findings)
     return 1 if found else 0

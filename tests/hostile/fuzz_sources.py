@@ -298,40 +298,77 @@ _PERSON = {
         "name": {"type": "string", "minLength": 1},
         "age": {"type": ["integer", "null"], "minimum": 0},
         "kind": {"enum": ["Adult", "child", 3, None]},
-        "friends": {"type": "array", "items": {"$ref": "#/$defs/person"}, "maxItems": 3},
+        "friends": {
+            "type": "array",
+            "items": {"$ref": "#/$defs/person"},
+            "maxItems": 3,
+        },
     },
     "additionalProperties": False,
 }
 CALLS: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
     (
-        {"type": "object", "$defs": {"person": _PERSON}, "properties": {"person": {"$ref": "#/$defs/person"}}},
-        {"person": {"name": "A", "age": 3, "kind": "Adult", "friends": [{"name": "B", "age": None}]}},
+        {
+            "type": "object",
+            "$defs": {"person": _PERSON},
+            "properties": {"person": {"$ref": "#/$defs/person"}},
+        },
+        {
+            "person": {
+                "name": "A",
+                "age": 3,
+                "kind": "Adult",
+                "friends": [{"name": "B", "age": None}],
+            }
+        },
     ),
     (
         {
             "type": "object",
             "properties": {
-                "value": {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "string"}}]},
+                "value": {
+                    "anyOf": [
+                        {"type": "integer"},
+                        {"type": "array", "items": {"type": "string"}},
+                    ]
+                },
                 "shape": {
                     "oneOf": [
                         {
                             "type": "object",
                             "required": ["r"],
-                            "properties": {"t": {"const": "c"}, "r": {"type": "number"}},
+                            "properties": {
+                                "t": {"const": "c"},
+                                "r": {"type": "number"},
+                            },
                         },
                         {
                             "type": "object",
                             "required": ["w"],
-                            "properties": {"t": {"const": "s"}, "w": {"type": "number"}},
+                            "properties": {
+                                "t": {"const": "s"},
+                                "w": {"type": "number"},
+                            },
                         },
                     ]
                 },
-                "both": {"allOf": [{"type": "string"}, {"maxLength": 5}, {"not": {"const": "no"}}]},
+                "both": {
+                    "allOf": [
+                        {"type": "string"},
+                        {"maxLength": 5},
+                        {"not": {"const": "no"}},
+                    ]
+                },
             },
             "patternProperties": {"^x-": {"type": "boolean"}},
             "minProperties": 1,
         },
-        {"value": ["a", "b"], "shape": {"t": "c", "r": 1.5}, "both": "yes", "x-a": True},
+        {
+            "value": ["a", "b"],
+            "shape": {"t": "c", "r": 1.5},
+            "both": "yes",
+            "x-a": True,
+        },
     ),
     (
         {
@@ -342,8 +379,16 @@ CALLS: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
                 "mail": {"type": "string", "format": "email"},
                 "amount": {"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.5},
                 "map": {"type": "object", "additionalProperties": {"type": "integer"}},
-                "pair": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": False},
-                "rows": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}, "minItems": 1},
+                "pair": {
+                    "type": "array",
+                    "prefixItems": [{"type": "string"}, {"type": "integer"}],
+                    "items": False,
+                },
+                "rows": {
+                    "type": "array",
+                    "items": {"type": "array", "items": {"type": "number"}},
+                    "minItems": 1,
+                },
                 "flag": {"type": "boolean", "default": False},
                 "camelCase": {"type": "string", "pattern": "^[a-z_]+$"},
             },
@@ -390,19 +435,32 @@ MIGRATED: tuple[dict[str, Any], tuple[dict[str, Any], ...]] = (
             {
                 "from": "1.x",
                 "to": "2.0.0",
-                "accepts": {"required": ["topic"], "properties": {"topic": {"type": "string"}}},
+                "accepts": {
+                    "required": ["topic"],
+                    "properties": {"topic": {"type": "string"}},
+                },
                 "steps": [
                     {"wrap": "/topic"},
                     {"rename": {"from": "/topic", "to": "/topics"}},
                     {"convert": {"at": "/count", "from": "string", "to": "integer"}},
                     {"rename": {"from": "/count", "to": "/limit"}},
-                    {"map": {"at": "/level", "values": {"low": "minimal", "high": "full"}}},
+                    {
+                        "map": {
+                            "at": "/level",
+                            "values": {"low": "minimal", "high": "full"},
+                        }
+                    },
                 ],
             },
             {
                 "from": "2.x",
                 "to": "3.0.0",
-                "accepts": {"properties": {"lat": {"type": "number"}, "range": {"type": "string"}}},
+                "accepts": {
+                    "properties": {
+                        "lat": {"type": "number"},
+                        "range": {"type": "string"},
+                    }
+                },
                 "steps": [
                     {"convert": {"at": "/hours", "factor": 60}},
                     {"move": {"from": "/hours", "to": "/minutes"}},
@@ -425,8 +483,22 @@ MIGRATED: tuple[dict[str, Any], tuple[dict[str, Any], ...]] = (
     },
     (
         {"topic": "a", "count": "3", "level": "low"},
-        {"lat": 1.5, "lon": 2, "range": "a..b", "hours": 2, "lang": "en", "style": "x", "query": "q"},
-        {"old": "x", "topics": ["a,b"], "query": ["q"], "extra": {"limit": 3}, "pair": ["a", "b"]},
+        {
+            "lat": 1.5,
+            "lon": 2,
+            "range": "a..b",
+            "hours": 2,
+            "lang": "en",
+            "style": "x",
+            "query": "q",
+        },
+        {
+            "old": "x",
+            "topics": ["a,b"],
+            "query": ["q"],
+            "extra": {"limit": 3},
+            "pair": ["a", "b"],
+        },
         {"topics": ["a"], "limit": 3, "format": "full"},
     ),
 )

@@ -29,7 +29,15 @@ from tests.hostile.schemas import schema_cases
 from tests.hostile.scripts import script_cases
 from tests.hostile.texts import FORGED, text_cases
 
-__all__ = ["MEMORY", "SECONDS", "Verdict", "all_cases", "attacks_page", "run_case", "write_cases"]
+__all__ = [
+    "MEMORY",
+    "SECONDS",
+    "Verdict",
+    "all_cases",
+    "attacks_page",
+    "run_case",
+    "write_cases",
+]
 
 SECONDS = 5.0
 """How long the loader may take for a case, its deadline of 2 seconds for a script included."""
@@ -70,7 +78,9 @@ def write_cases(directory: Path) -> Path:
         if case.kind != "schema":
             case.write(directory / "skills" / case.name, World(directory))
     manifest = directory / "manifest.json"
-    manifest.write_text(json.dumps([case.to_dict() for case in cases], indent=2) + "\n", "utf-8")
+    manifest.write_text(
+        json.dumps([case.to_dict() for case in cases], indent=2) + "\n", "utf-8"
+    )
     return manifest
 
 
@@ -81,7 +91,11 @@ Each case runs in a process of its own, within {seconds:g} seconds and {memory} 
 No case damages a machine whose loader contains nothing: settings are opened for writing and left alone.
 A mount is undone at once, and the fork bomb stops at 512 processes.
 """
-_TITLES = {"script": "Scripts", "skill": "Skills: text, contracts, files", "schema": "Schemas and payloads"}
+_TITLES = {
+    "script": "Scripts",
+    "skill": "Skills: text, contracts, files",
+    "schema": "Schemas and payloads",
+}
 
 
 def attacks_page() -> str:
@@ -89,12 +103,18 @@ def attacks_page() -> str:
     lines = [_PAGE.format(seconds=SECONDS, memory=MEMORY // 1024**2)]
     for kind, title in _TITLES.items():
         lines += [f"## {title}\n", "| case | attack | must happen |", "|---|---|---|"]
-        lines += [f"| `{each.name}` | {each.attack} | {each.expected} |" for each in all_cases() if each.kind == kind]
+        lines += [
+            f"| `{each.name}` | {each.attack} | {each.expected} |"
+            for each in all_cases()
+            if each.kind == kind
+        ]
         lines.append("")
     return "\n".join(lines)
 
 
-def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memory: int = MEMORY) -> Verdict:
+def run_case(
+    case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memory: int = MEMORY
+) -> Verdict:
     """Run *case* against *adapter* in a forked process and return the verdict.
 
     The adapter is a module with any of ``load(root)``, ``listing(loaded)``, ``instructions(loaded, skill)``,
@@ -110,7 +130,9 @@ def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memor
         remove_tree(root)
 
 
-def _run_below(root: Path, case: Case, adapter: ModuleType, seconds: float, memory: int) -> Verdict:
+def _run_below(
+    root: Path, case: Case, adapter: ModuleType, seconds: float, memory: int
+) -> Verdict:
     reading, writing = os.pipe()
     sys.stdout.flush()  # or the child would print the buffer a second time
     child = os.fork()
@@ -132,12 +154,16 @@ def _run_below(root: Path, case: Case, adapter: ModuleType, seconds: float, memo
     _, status, used = os.wait4(child, 0)
     megabytes = used.ru_maxrss / 1024
     if said is None:
-        return Verdict(case, "failed", f"did not end within {seconds:g} s", took, megabytes)
+        return Verdict(
+            case, "failed", f"did not end within {seconds:g} s", took, megabytes
+        )
     try:
         outcome, detail = json.loads(said)
     except ValueError:
         code = os.waitstatus_to_exitcode(status)
-        return Verdict(case, "failed", f"the loader's process ended with {code}", took, megabytes)
+        return Verdict(
+            case, "failed", f"the loader's process ended with {code}", took, megabytes
+        )
     return Verdict(case, outcome, detail, took, megabytes)
 
 
@@ -156,7 +182,9 @@ def _line_of(file: io.RawIOBase, child: int, seconds: float) -> bytes | None:
             return None
         if not select.select([file], [], [], left)[0]:
             continue
-        if not (chunk := file.read(1)):  # one byte: the next line belongs to the next reader
+        if not (
+            chunk := file.read(1)
+        ):  # one byte: the next line belongs to the next reader
             break
         said += chunk
     return said
@@ -171,17 +199,28 @@ def _waited(process: int) -> float:
     with suppress(OSError, ValueError):
         for task in os.listdir(f"/proc/{process}/task"):  # noqa: PTH208
             with suppress(OSError, IndexError):
-                longest = max(longest, int(Path(f"/proc/{process}/task/{task}/schedstat").read_text().split()[1]))
+                longest = max(
+                    longest,
+                    int(
+                        Path(f"/proc/{process}/task/{task}/schedstat")
+                        .read_text()
+                        .split()[1]
+                    ),
+                )
     return longest / 1e9
 
 
-def _in_child(root: Path, case: Case, adapter: ModuleType, writing: int, memory: int) -> None:
+def _in_child(
+    root: Path, case: Case, adapter: ModuleType, writing: int, memory: int
+) -> None:
     os.setsid()
     ctypes.CDLL(None).prctl(
         36, 1, 0, 0, 0
     )  # PR_SET_CHILD_SUBREAPER: what a script leaves behind is given to this process
     answer = ("failed", "no answer")
-    tempfile.tempdir = tempfile.mkdtemp(dir=root)  # this process ends without removing its own
+    tempfile.tempdir = tempfile.mkdtemp(
+        dir=root
+    )  # this process ends without removing its own
     try:
         # Beyond what is in use already, so that a loader with many libraries is not judged by its size at rest.
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -212,7 +251,9 @@ def _end_descendants() -> None:
         time.sleep(0.01)
 
 
-def _judged(case: Case, adapter: ModuleType, world: World, ready: Callable[[], object]) -> tuple[str, str]:
+def _judged(
+    case: Case, adapter: ModuleType, world: World, ready: Callable[[], object]
+) -> tuple[str, str]:
     """Return the outcome and its detail; *ready* is called when all that is left is the loader's work."""
     if case.kind == "schema":
         return _judge_schema(case, adapter, ready)
@@ -228,7 +269,9 @@ def _judged(case: Case, adapter: ModuleType, world: World, ready: Callable[[], o
     return _judge_skill(case, adapter, loaded)
 
 
-def _judge_schema(case: Case, adapter: ModuleType, ready: Callable[[], object]) -> tuple[str, str]:
+def _judge_schema(
+    case: Case, adapter: ModuleType, ready: Callable[[], object]
+) -> tuple[str, str]:
     accept = getattr(adapter, "accept", None)
     if accept is None:
         return "not offered", ""
@@ -256,10 +299,14 @@ def _judge_skill(case: Case, adapter: ModuleType, loaded: Any) -> tuple[str, str
     shown = [("the listing", listing)]
     read: Callable[..., str] | None = getattr(adapter, "read", None)
     attempts: list[tuple[str, Callable[[], str]]] = [
-        (f"the instructions of {name}", _bound(adapter.instructions, loaded, name)) for name in names
+        (f"the instructions of {name}", _bound(adapter.instructions, loaded, name))
+        for name in names
     ]
     if read is not None:
-        attempts += [(f"the file {path[:40]!r}", _bound(read, loaded, case.name, path)) for path in case.paths]
+        attempts += [
+            (f"the file {path[:40]!r}", _bound(read, loaded, case.name, path))
+            for path in case.paths
+        ]
     for what, attempt in attempts:
         with suppress(Exception):
             shown.append((what, attempt()))
@@ -299,7 +346,11 @@ def _judge_script(
         with suppress(BlockingIOError):
             listener.accept() if listener.type == 1 else listener.recv(1)
             return "leaked", f"reached a socket of the host ({listener.family.name})"
-    place = adapter.directory(loaded, case.name) if hasattr(adapter, "directory") else world.workspace
+    place = (
+        adapter.directory(loaded, case.name)
+        if hasattr(adapter, "directory")
+        else world.workspace
+    )
     if place != world.workspace and (stray := _stray(world.workspace)):
         return "leaked", f"{stray!r} came into the workspace"
     held = place / "held"
@@ -329,8 +380,15 @@ def _stray(workspace: Path) -> str:
     """Return what an untrusted script brought into *workspace* beside plain files in a directory of its own."""
     for path in sorted(workspace.rglob("*")):
         parts = path.relative_to(workspace).parts
-        is_own = parts[0] == "skill-files" and not any(part.startswith(".") for part in parts)
-        if not is_own or path.is_symlink() or not (path.is_file() or path.is_dir()) or path.stat().st_mode & 0o6000:
+        is_own = parts[0] == "skill-files" and not any(
+            part.startswith(".") for part in parts
+        )
+        if (
+            not is_own
+            or path.is_symlink()
+            or not (path.is_file() or path.is_dir())
+            or path.stat().st_mode & 0o6000
+        ):
             return str(path)
     return ""
 
@@ -343,7 +401,11 @@ def _snapshot(world: World) -> dict[str, Any]:
             if ".cache" in path.parts:
                 continue  # the loader's own
             status = path.lstat()
-            found[str(path.relative_to(world.root))] = (status.st_mode, status.st_size, status.st_mtime_ns)
+            found[str(path.relative_to(world.root))] = (
+                status.st_mode,
+                status.st_size,
+                status.st_mtime_ns,
+            )
     return found
 
 
@@ -354,13 +416,20 @@ def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         name
         for name in names
         if before.get(name) != after.get(name)
-        and not (name in before and name in after and before[name][0] == after[name][0] and before[name][0] & 0o40000)
+        and not (
+            name in before
+            and name in after
+            and before[name][0] == after[name][0]
+            and before[name][0] & 0o40000
+        )
     ]
 
 
 def _hidden_in(text: str) -> str:
     """Return the first hidden characters of *text*, by number."""
-    return ", ".join(sorted({f"U+{ord(each):04X}" for each in set(text) if _is_hidden(each)})[:5])
+    return ", ".join(
+        sorted({f"U+{ord(each):04X}" for each in set(text) if _is_hidden(each)})[:5]
+    )
 
 
 def _is_hidden(character: str) -> bool:
@@ -368,7 +437,11 @@ def _is_hidden(character: str) -> bool:
         return False
     number = ord(character)
     selector = 0xFE00 <= number <= 0xFE0F or 0xE0100 <= number <= 0xE01EF
-    return selector or character in _FILLERS or unicodedata.category(character) in _HIDDEN_CATEGORIES
+    return (
+        selector
+        or character in _FILLERS
+        or unicodedata.category(character) in _HIDDEN_CATEGORIES
+    )
 
 
 def _bound(function: Callable[..., str], *arguments: Any) -> Callable[[], str]:

@@ -26,7 +26,10 @@ def load(root: Path) -> Loaded:
     """Return a session over the untrusted skills below *root*, whose scripts the host approves."""
     level = os.environ.get("SKILLRUNTIME_HOSTILE_SANDBOX", "auto")
     runtime = SkillRuntime(
-        discover(root), approve=lambda request: True, sandbox=level, workspace=root.parent / "workspace"
+        discover(root),
+        approve=lambda request: True,
+        sandbox=level,
+        workspace=root.parent / "workspace",
     )
     return Loaded(runtime, runtime.session(workspace=root.parent / "workspace"))
 
@@ -34,7 +37,11 @@ def load(root: Path) -> Loaded:
 def listing(loaded: Loaded) -> str:
     """Return what a model reads of all skills, and the names that it can call."""
     names = loaded.runtime.callable_names()
-    return loaded.session.render_catalog(4000).text + "\n" + "\n".join(f"callable: {name}" for name in names)
+    return (
+        loaded.session.render_catalog(4000).text
+        + "\n"
+        + "\n".join(f"callable: {name}" for name in names)
+    )
 
 
 def instructions(loaded: Loaded, skill: str) -> str:
@@ -55,7 +62,9 @@ def run(loaded: Loaded, skill: str, workspace: Path, seconds: float) -> str:
 def directory(loaded: Loaded, skill: str) -> Path:
     """Return where the script of the skill works: not the workspace, which it cannot reach."""
     runtime = loaded.runtime
-    files, _ = runtime._files_of(runtime._callables.target(skill, None), loaded.session.workspace, {})
+    files, _ = runtime._files_of(
+        runtime._callables.target(skill, None), loaded.session.workspace, {}
+    )
     return files.open()
 
 
@@ -66,4 +75,8 @@ def succeeded(text: str) -> bool:
 
 def accept(schema: Any, payload: Any) -> Any:
     """Return the arguments that a contract with *schema* accepts."""
-    return Contract.from_dict({"version": "1.0.0", "input": schema}).accept(payload).arguments
+    return (
+        Contract.from_dict({"version": "1.0.0", "input": schema})
+        .accept(payload)
+        .arguments
+    )

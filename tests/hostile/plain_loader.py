@@ -42,7 +42,12 @@ def run(loaded: Path, skill: str, workspace: Path, seconds: float) -> str:
     """Run the script with the rights of the host."""
     script = loaded / skill / "scripts" / "run.py"
     done = subprocess.run(
-        [sys.executable, script], cwd=workspace, input="{}", capture_output=True, text=True, timeout=seconds
+        [sys.executable, script],
+        cwd=workspace,
+        input="{}",
+        capture_output=True,
+        text=True,
+        timeout=seconds,
     )
     return done.stdout
 

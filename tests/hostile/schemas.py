@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - one case is one line, so that the tables can be read and compared
 """Schemas and payloads that cost far more than they are long, or that mean two things at once."""
 
 from __future__ import annotations
@@ -83,15 +82,21 @@ def _of(schema: Any) -> dict[str, Any]:
 
 
 def _doubling(keyword: str) -> dict[str, Any]:
-    definitions = {f"d{n}": {"allOf": [{keyword: f"#/$defs/d{n + 1}"}] * 2} for n in range(24)}
+    definitions = {
+        f"d{n}": {"allOf": [{keyword: f"#/$defs/d{n + 1}"}] * 2} for n in range(24)
+    }
     return {keyword: "#/$defs/d0", "$defs": {**definitions, "d24": {"type": "object"}}}
 
 
 def _anchors(anchor: str, keyword: str) -> dict[str, Any]:
     definitions: dict[str, Any] = {
-        f"d{n}": {anchor: f"d{n}", "allOf": [{keyword: f"#d{n + 1}"}] * 2} for n in range(24)
+        f"d{n}": {anchor: f"d{n}", "allOf": [{keyword: f"#d{n + 1}"}] * 2}
+        for n in range(24)
     }
-    return {keyword: "#d0", "$defs": {**definitions, "d24": {anchor: "d24", "type": "object"}}}
+    return {
+        keyword: "#d0",
+        "$defs": {**definitions, "d24": {anchor: "d24", "type": "object"}},
+    }
 
 
 def _nested(keyword: str, depth: int) -> dict[str, Any]:

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - one case is one line, so that the tables can be read and compared
 """Scripts that try to get out, to get in, to stay, or to take everything."""
 
 from __future__ import annotations
@@ -387,11 +386,23 @@ def script_cases() -> list[Case]:
     """Return every case of a script."""
     contained = "the attempt fails; the host sees nothing of it"
     cases = [
-        Case(f"script-{name}", "script", what, contained, _writer(f"script-{name}", _framed(body)))
+        Case(
+            f"script-{name}",
+            "script",
+            what,
+            contained,
+            _writer(f"script-{name}", _framed(body)),
+        )
         for name, what, body in _ATTACKS
     ]
     cases += [
-        Case(f"script-{name}", "script", what, expected, _writer(f"script-{name}", source))
+        Case(
+            f"script-{name}",
+            "script",
+            what,
+            expected,
+            _writer(f"script-{name}", source),
+        )
         for name, what, expected, source in _ENDLESS
     ]
     return cases
@@ -411,8 +422,14 @@ def _writer(name: str, source: str) -> Callable[[Path, World], None]:
         script = directory / "scripts" / "run.py"
         script.write_text(f"#!/usr/bin/env python3\n{source}", "utf-8")
         script.chmod(0o755)
-        (directory / "scripts" / "world.json").write_text(json.dumps(world.to_dict()), "utf-8")
-        contract = {"version": "1.0.0", "input": {"type": "object"}, "run": {"script": "scripts/run.py"}}
+        (directory / "scripts" / "world.json").write_text(
+            json.dumps(world.to_dict()), "utf-8"
+        )
+        contract = {
+            "version": "1.0.0",
+            "input": {"type": "object"},
+            "run": {"script": "scripts/run.py"},
+        }
         (directory / "contract.json").write_text(json.dumps(contract), "utf-8")
 
     return write

@@ -123,7 +123,9 @@ CHECKED: tuple[tuple[str, int, tuple[Any, ...]], ...] = (
 )
 
 
-async def probe(level: str, *, network: bool = False) -> tuple[list[int], dict[str, int], list[str]]:
+async def probe(
+    level: str, *, network: bool = False
+) -> tuple[list[int], dict[str, int], list[str]]:
     """Return the numbers that answer, what each of `CHECKED` answers, and the set-user-id files that are left."""
     with tempfile.TemporaryDirectory() as made:
         workspace = Path(made).resolve()

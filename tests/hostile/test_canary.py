@@ -24,12 +24,11 @@ from tests.server.postgres import Postgres, running_postgres
 
 CANARY = 'canary-"51\\e0é'  # with what JSON and a shell escape
 GRANTS = {"sample": Grants(environment=("SERVICE_TOKEN",))}
-SAID = (
-    "import json, os, sys\nsecret = os.environ['SERVICE_TOKEN']\nprint('with', secret, repr(secret), file=sys.stderr)\n"
-)
+SAID = "import json, os, sys\nsecret = os.environ['SERVICE_TOKEN']\nprint('with', secret, repr(secret), file=sys.stderr)\n"
 SCRIPTS = {
     "a result": SAID + "print(json.dumps({'said': [secret, {secret: secret}]}))",
-    "a reported failure": SAID + "print(json.dumps({'status': 'failed', 'errors': [{'code': secret, 'message': secret, "
+    "a reported failure": SAID
+    + "print(json.dumps({'status': 'failed', 'errors': [{'code': secret, 'message': secret, "
     "'details': {'a': secret}}]}))\nsys.exit(1)",
     "a traceback": SAID + "raise ValueError(secret)",
     "not JSON": SAID + "print(secret)",
@@ -38,7 +37,9 @@ SCRIPTS = {
 
 
 @pytest.fixture(params=SCRIPTS)
-def catalog(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SkillCatalog:
+def catalog(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> SkillCatalog:
     """An untrusted skill whose script says the secret in one way."""
     directory = tmp_path / "skills" / "sample"
     (directory / "scripts").mkdir(parents=True)
@@ -46,7 +47,9 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     (directory / "scripts" / "run.py").write_text(SCRIPTS[request.param], "utf-8")
     document = {
         "version": "1.0.0",
-        "input": {"properties": {"api_key": {"type": "string"}, "number": {"type": "integer"}}},
+        "input": {
+            "properties": {"api_key": {"type": "string"}, "number": {"type": "integer"}}
+        },
         "requires": {"environment": ["SERVICE_TOKEN"]},
         "run": {"script": "scripts/run.py"},
     }
@@ -57,7 +60,12 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 
 def assert_absent(*texts: str) -> None:
     """Check that no form of the secret is in a text: as it is, in JSON, in Python's notation."""
-    forms = {CANARY, repr(CANARY)[1:-1], json.dumps(CANARY)[1:-1], json.dumps(CANARY, ensure_ascii=False)[1:-1]}
+    forms = {
+        CANARY,
+        repr(CANARY)[1:-1],
+        json.dumps(CANARY)[1:-1],
+        json.dumps(CANARY, ensure_ascii=False)[1:-1],
+    }
     for text in texts:
         for form in forms | {form.replace("\\", "\\\\") for form in forms}:
             assert form not in text, text[max(0, text.index(form) - 100) :][:300]
@@ -65,12 +73,18 @@ def assert_absent(*texts: str) -> None:
 
 @pytest.mark.processes
 @pytest.mark.usefixtures("some_sandbox")
-def test_answers_logs_spans_and_approvals(catalog: SkillCatalog, caplog: pytest.LogCaptureFixture) -> None:
+def test_answers_logs_spans_and_approvals(
+    catalog: SkillCatalog, caplog: pytest.LogCaptureFixture
+) -> None:
     """Also what the model sent as ``api_key`` is in no error, log or span."""
-    pytest.importorskip("opentelemetry.sdk", reason="the OpenTelemetry SDK is not installed")
+    pytest.importorskip(
+        "opentelemetry.sdk", reason="the OpenTelemetry SDK is not installed"
+    )
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import (
+        InMemorySpanExporter,
+    )
 
     from skillruntime.adapters.telemetry import spans
 
@@ -84,7 +98,10 @@ def test_answers_logs_spans_and_approvals(catalog: SkillCatalog, caplog: pytest.
         return True
 
     runtime = SkillRuntime(
-        catalog, approve=approve, grants=GRANTS, on_call=spans(provider.get_tracer("test"), content=True)
+        catalog,
+        approve=approve,
+        grants=GRANTS,
+        on_call=spans(provider.get_tracer("test"), content=True),
     )
     with caplog.at_level(logging.DEBUG):
         response = runtime.call_sync("sample", {"number": 1})
@@ -92,7 +109,13 @@ def test_answers_logs_spans_and_approvals(catalog: SkillCatalog, caplog: pytest.
 
     assert not refused.ok
     assert len(asked) == 1
-    assert_absent(response.to_json(), repr(response), refused.to_json(), repr(refused), caplog.text)
+    assert_absent(
+        response.to_json(),
+        repr(response),
+        refused.to_json(),
+        repr(refused),
+        caplog.text,
+    )
     assert_absent(*(span.to_json() for span in exporter.get_finished_spans()))
     assert_absent(repr(asked), repr(runtime), repr(GRANTS), repr(response.metadata))
 
@@ -101,7 +124,9 @@ def test_answers_logs_spans_and_approvals(catalog: SkillCatalog, caplog: pytest.
 @pytest.mark.usefixtures("some_sandbox")
 def test_checkpoints_of_a_graph(catalog: SkillCatalog) -> None:
     """Messages, artifacts and pending writes, as the checkpointer keeps them."""
-    pytest.importorskip("langchain.agents", reason="LangChain's agents are not installed")
+    pytest.importorskip(
+        "langchain.agents", reason="LangChain's agents are not installed"
+    )
     from langchain.agents import create_agent
     from langchain_core.messages import AIMessage, HumanMessage
     from langgraph.checkpoint.memory import InMemorySaver
@@ -111,14 +136,24 @@ def test_checkpoints_of_a_graph(catalog: SkillCatalog) -> None:
 
     saver = InMemorySaver()
     runtime = SkillRuntime(catalog, approve=lambda request: True, grants=GRANTS)
-    calls = [call_message(("load_skill", {"name": "sample"})), call_message(("sample", {"number": 1}))]
+    calls = [
+        call_message(("load_skill", {"name": "sample"})),
+        call_message(("sample", {"number": 1})),
+    ]
     model = ScriptedChatModel(replies=[*calls, AIMessage("Done.")])
-    agent = create_agent(model, middleware=[SkillMiddleware(runtime, tools="typed")], checkpointer=saver)
+    agent = create_agent(
+        model, middleware=[SkillMiddleware(runtime, tools="typed")], checkpointer=saver
+    )
     thread: Any = {"configurable": {"thread_id": "1"}}
 
     agent.invoke({"messages": [HumanMessage("Please.")]}, thread)
 
-    kept = [repr(saver.storage), repr(saver.blobs), repr(saver.writes), repr(agent.get_state(thread).values)]
+    kept = [
+        repr(saver.storage),
+        repr(saver.blobs),
+        repr(saver.writes),
+        repr(agent.get_state(thread).values),
+    ]
     assert '"sandbox":' in kept[-1]  # the script ran
     assert_absent(*kept, repr([list(each) for each in agent.get_state_history(thread)]))
 
@@ -132,15 +167,31 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.mark.processes
 @pytest.mark.usefixtures("some_sandbox")
-@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
+)
 def test_rows_of_a_database(
-    catalog: SkillCatalog, tmp_path: Path, kind: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+    catalog: SkillCatalog,
+    tmp_path: Path,
+    kind: str,
+    request: pytest.FixtureRequest,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A served script: what the client reads, every column of every table, and the bytes of the files."""
-    place = str(tmp_path / "e.db") if kind == "sqlite" else request.getfixturevalue("postgres").create_prepared()
+    place = (
+        str(tmp_path / "e.db")
+        if kind == "sqlite"
+        else request.getfixturevalue("postgres").create_prepared()
+    )
     runtime = SkillRuntime(catalog, approve=lambda approval: True, grants=GRANTS)
     served = serve_catalog(runtime, base_url="http://127.0.0.1:8400")
-    body = json.dumps({"caller": {"id": "t", "type": "service"}, "skill_id": "sample", "inputs": {"number": 1}})
+    body = json.dumps(
+        {
+            "caller": {"id": "t", "type": "service"},
+            "skill_id": "sample",
+            "inputs": {"number": 1},
+        }
+    )
 
     async def main() -> str:
         work = SkillWork(runtime, served)
@@ -148,7 +199,9 @@ def test_rows_of_a_database(
             service = SkillService(served, executions, authenticate=KeyRing({}))
             headers = {"content-type": "application/json"}
             url = "http://127.0.0.1:8400/skills/sample/invoke"
-            answer = await service.handle(WireRequest("POST", url, headers, body.encode(), "127.0.0.1"))
+            answer = await service.handle(
+                WireRequest("POST", url, headers, body.encode(), "127.0.0.1")
+            )
             execution_id = json.loads(answer.body)["execution_id"]
             with anyio.fail_after(300):
                 ended = [each async for each in executions.watch(execution_id)][-1]
@@ -170,9 +223,13 @@ def _kept(place: str) -> Iterator[str]:
     import psycopg
 
     with psycopg.connect(place) as connection:
-        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'skillruntime'").fetchall()
+        tables = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'skillruntime'"
+        ).fetchall()
         for (table,) in tables:
-            for (row,) in connection.execute(f'SELECT t::text FROM skillruntime."{table}" t'):  # type: ignore[arg-type]
+            for (row,) in connection.execute(
+                f'SELECT t::text FROM skillruntime."{table}" t'
+            ):  # type: ignore[arg-type]
                 yield row
 
 
@@ -189,12 +246,18 @@ def test_a_fault_of_the_sandbox_shows_nothing(
             seen.append(repr(command))
             raise RuntimeError(f"cannot run {command}")
 
-    runtime = SkillRuntime(catalog, approve=lambda request: True, grants=GRANTS, sandbox=Broken())  # type: ignore[arg-type]
+    runtime = SkillRuntime(
+        catalog, approve=lambda request: True, grants=GRANTS, sandbox=Broken()
+    )  # type: ignore[arg-type]
     with caplog.at_level(logging.DEBUG):
         response = runtime.call_sync("sample", {"number": 1})
 
     assert response.errors is not None
     assert seen
     shown = [response.to_json(), caplog.text, *seen]
-    shown += ["".join(traceback.format_exception(*each.exc_info)) for each in caplog.records if each.exc_info]
+    shown += [
+        "".join(traceback.format_exception(*each.exc_info))
+        for each in caplog.records
+        if each.exc_info
+    ]
     assert_absent(repr(response), *shown)

@@ -20,7 +20,9 @@ from tests.hostile.texts import FORGED
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(sys.platform != "linux", reason="the kit measures with Linux's means"),
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="the kit measures with Linux's means"
+    ),
 ]
 
 CASES = all_cases()
@@ -55,14 +57,25 @@ CONTROLS = [
 ]
 """What becomes of some cases with a careless loader."""
 
-_QUICK = {name for name, _ in CONTROLS} | {"script-fork-bomb", "script-sleep", "script-flood-stderr"}
+_QUICK = {name for name, _ in CONTROLS} | {
+    "script-fork-bomb",
+    "script-sleep",
+    "script-flood-stderr",
+}
 
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, id=case.name, marks=[] if case.name in _QUICK else pytest.mark.slow) for case in SCRIPTS],
+    [
+        pytest.param(
+            case, id=case.name, marks=[] if case.name in _QUICK else pytest.mark.slow
+        )
+        for case in SCRIPTS
+    ],
 )
-def test_a_hostile_script_is_contained(case: Case, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hostile_script_is_contained(
+    case: Case, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It reaches nothing of the host, leaves nothing behind, and ends; each run tries what a careless loader allows."""
     monkeypatch.setenv("SKILLRUNTIME_HOSTILE_SANDBOX", level)
 
@@ -74,7 +87,11 @@ def test_a_hostile_script_is_contained(case: Case, level: str, monkeypatch: pyte
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, id=case.name, marks=[] if case.name in _QUICK or number % 6 == 0 else pytest.mark.slow)
+        pytest.param(
+            case,
+            id=case.name,
+            marks=[] if case.name in _QUICK or number % 6 == 0 else pytest.mark.slow,
+        )
         for number, case in enumerate(OTHERS)
     ],
 )
@@ -90,7 +107,9 @@ def test_a_hostile_skill_or_schema_is_contained(case: Case) -> None:
 
 def plain_loader() -> ModuleType:
     """Return the careless loader."""
-    spec = importlib.util.spec_from_file_location("plain_loader", Path(__file__).with_name("plain_loader.py"))
+    spec = importlib.util.spec_from_file_location(
+        "plain_loader", Path(__file__).with_name("plain_loader.py")
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -105,7 +124,12 @@ def test_the_kit_sees_what_gets_through(name: str, outcome: str) -> None:
     (case,) = (case for case in CASES if case.name == name)
 
     # What never ends is given less time: it is the same verdict.
-    assert run_case(case, plain_loader(), seconds=1.0 if outcome == "failed" else _SECONDS).outcome == outcome
+    assert (
+        run_case(
+            case, plain_loader(), seconds=1.0 if outcome == "failed" else _SECONDS
+        ).outcome
+        == outcome
+    )
 
 
 @pytest.mark.slow
@@ -130,12 +154,16 @@ def test_the_manifest_names_every_case(tmp_path: Path) -> None:
     ],
     ids=["key", "requirement", "pattern of keys", "pattern"],
 )
-def test_a_finding_of_validate_hides_and_forges_nothing(tmp_path: Path, contract: dict[str, Any]) -> None:
+def test_a_finding_of_validate_hides_and_forges_nothing(
+    tmp_path: Path, contract: dict[str, Any]
+) -> None:
     """It quotes the keys of a contract, on one line and in characters that a person sees."""
     directory = tmp_path / "sample"
     directory.mkdir()
     (directory / "SKILL.md").write_text(skill_text("sample"), "utf-8")
-    (directory / "contract.json").write_text(json.dumps({"version": "1.0.0", "input": {}, **contract}), "utf-8")
+    (directory / "contract.json").write_text(
+        json.dumps({"version": "1.0.0", "input": {}, **contract}), "utf-8"
+    )
 
     output = CliRunner().invoke(group, ["validate", str(directory)]).output
 
@@ -145,6 +173,8 @@ def test_a_finding_of_validate_hides_and_forges_nothing(tmp_path: Path, contract
 
 def test_the_page_lists_every_case() -> None:
     """docs/security-attacks.md is what the kit prints."""
-    page = (Path(__file__).parents[2] / "docs" / "security-attacks.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "security-attacks.md").read_text(
+        "utf-8"
+    )
 
     assert page == attacks_page()

@@ -21,9 +21,21 @@ from skillruntime.cli import group
 from skillruntime.runtime.workspace import Workspace
 from tests.hostile.cases import skill_text
 
-pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform != "linux", reason="limits and signals of Linux")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux", reason="limits and signals of Linux"),
+]
 
-CHANGING = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "os.symlink", "os.truncate")
+CHANGING = (
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.chmod",
+    "os.link",
+    "os.symlink",
+    "os.truncate",
+)
 NEW = b"new " * 5_000
 
 
@@ -33,7 +45,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for number in range(20):
         directory = tmp_path / "skills" / f"skill-{number}"
         directory.mkdir(parents=True)
-        (directory / "SKILL.md").write_text(skill_text(f"skill-{number}", f"Reads kind {number}. Use when reading."))
+        (directory / "SKILL.md").write_text(
+            skill_text(f"skill-{number}", f"Reads kind {number}. Use when reading.")
+        )
     monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -59,7 +73,9 @@ def edited(place: Path) -> None:
 def _edit(place: Path) -> None:
     # A file of its own for each moment: a skill that is half written would be another test.
     scratch = place / "scratch"
-    scratch.write_text(skill_text("skill-3", f"Writes forms {os.getpid()}. Use when writing."))
+    scratch.write_text(
+        skill_text("skill-3", f"Writes forms {os.getpid()}. Use when writing.")
+    )
     scratch.replace(place / "skills" / "skill-3" / "SKILL.md")
 
 
@@ -111,7 +127,9 @@ def check_contract(place: Path) -> None:
 
 def check_copy(place: Path) -> None:
     """Nothing or the whole file; a part of it is hidden, under another name."""
-    shown = [path for path in (place / "copies").iterdir() if not path.name.startswith(".")]
+    shown = [
+        path for path in (place / "copies").iterdir() if not path.name.startswith(".")
+    ]
     assert [path.read_bytes() for path in shown] in ([], [NEW])
 
 
@@ -161,16 +179,24 @@ Step = Callable[[Path], None]
     ],
     ids=lambda step: step.__name__,
 )
-@pytest.mark.parametrize("how", ["at each change of a directory", "in the middle of the bytes"])
+@pytest.mark.parametrize(
+    "how", ["at each change of a directory", "in the middle of the bytes"]
+)
 @pytest.mark.one_in(3)
-def test_a_kill_leaves_the_old_or_the_new(place: Path, before: Step, write: Step, check: Step, how: str) -> None:
+def test_a_kill_leaves_the_old_or_the_new(
+    place: Path, before: Step, write: Step, check: Step, how: str
+) -> None:
     """Before each opening, rename and removal; or by the kernel, when so many bytes of a file are written."""
     before(place)
-    moments = range(1, 200) if how.startswith("at each") else (1, 10, 100, 511, 1000, 1 << 30)
+    moments = (
+        range(1, 200) if how.startswith("at each") else (1, 10, 100, 511, 1000, 1 << 30)
+    )
 
     killed = 0
     for moment in moments:
-        was_killed = _killed_in(lambda: write(place), moment, by_bytes=not how.startswith("at each"))
+        was_killed = _killed_in(
+            lambda: write(place), moment, by_bytes=not how.startswith("at each")
+        )
         check(place)
         killed += was_killed
         if not was_killed:
@@ -186,7 +212,9 @@ def _killed_in(run: Callable[[], None], moment: int, *, by_bytes: bool) -> bool:
     if child == 0:
         try:
             if by_bytes:
-                signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it, and would get an error instead
+                signal.signal(
+                    signal.SIGXFSZ, signal.SIG_DFL
+                )  # Python ignores it, and would get an error instead
                 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
                 resource.setrlimit(resource.RLIMIT_FSIZE, (moment, moment))
             else:
@@ -203,7 +231,11 @@ def _kill_at(moment: int) -> None:
 
     def count(event: str, arguments: tuple[object, ...]) -> None:
         nonlocal left
-        writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        writes = (
+            event == "open"
+            and isinstance(arguments[2], int)
+            and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        )
         if writes or event in CHANGING:
             left -= 1
             if left == 0:

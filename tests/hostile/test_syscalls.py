@@ -16,7 +16,8 @@ from tests.hostile.syscalls import probe
 from tests.runtime.as_user import as_user, need_namespaces
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() != "x86_64", reason="the numbers are those of Linux on x86-64"
+    sys.platform != "linux" or platform.machine() != "x86_64",
+    reason="the numbers are those of Linux on x86-64",
 )
 
 # What answers at the level of Landlock. Not here, among others: System V IPC (29-31, 64-71), ptrace (101), mknod (133,
@@ -30,26 +31,81 @@ REVIEWED = """
 # uretprobe and uprobe, which the kernel never asks a filter about (since 6.11), and which do nothing here.
 UNFILTERED = {335, 336}
 WATCHING = {253, 254, 255, 294}  # inotify, in a mount namespace of its own
-NETWORK = {42, 43, 46, 49, 50, 288, 299, 307}  # connect, accept, sendmsg, bind, listen, accept4, recvmmsg, sendmmsg
+NETWORK = {
+    42,
+    43,
+    46,
+    49,
+    50,
+    288,
+    299,
+    307,
+}  # connect, accept, sendmsg, bind, listen, accept4, recvmmsg, sendmmsg
 
 REFUSED = {
-    **dict.fromkeys(["socket unix stream", "socket unix datagram", "socket inet raw", "socket inet l2tp"], 13),
-    **dict.fromkeys(["socket netlink", "socket packet", "socket crypto", "socket vsock"], 13),
-    **dict.fromkeys(["socketpair datagram", "socketpair sequence", "socketpair inet"], 97),
-    **dict.fromkeys(["clone user namespace", "clone network namespace", "personality without random addresses"], 1),
     **dict.fromkeys(
-        ["open set-user-id", "openat set-user-id", "openat temporary set-user-id", "creat set-group-id"], 1
+        [
+            "socket unix stream",
+            "socket unix datagram",
+            "socket inet raw",
+            "socket inet l2tp",
+        ],
+        13,
+    ),
+    **dict.fromkeys(
+        ["socket netlink", "socket packet", "socket crypto", "socket vsock"], 13
+    ),
+    **dict.fromkeys(
+        ["socketpair datagram", "socketpair sequence", "socketpair inet"], 97
+    ),
+    **dict.fromkeys(
+        [
+            "clone user namespace",
+            "clone network namespace",
+            "personality without random addresses",
+        ],
+        1,
+    ),
+    **dict.fromkeys(
+        [
+            "open set-user-id",
+            "openat set-user-id",
+            "openat temporary set-user-id",
+            "creat set-group-id",
+        ],
+        1,
     ),
     **dict.fromkeys(["mknod set-user-id", "mknodat fifo", "fchmodat2 set-user-id"], 38),
-    **dict.fromkeys(["fcntl F_SETLEASE", "fcntl F_NOTIFY", "fcntl F_SETOWN", "fcntl F_SETSIG"], 22),
-    **dict.fromkeys(["ioctl TIOCSTI", "ioctl TIOCLINUX", "ioctl FIOSETOWN", "ioctl FS_IOC_SETFLAGS"], 25),
+    **dict.fromkeys(
+        ["fcntl F_SETLEASE", "fcntl F_NOTIFY", "fcntl F_SETOWN", "fcntl F_SETSIG"], 22
+    ),
+    **dict.fromkeys(
+        [
+            "ioctl TIOCSTI",
+            "ioctl TIOCLINUX",
+            "ioctl FIOSETOWN",
+            "ioctl FS_IOC_SETFLAGS",
+        ],
+        25,
+    ),
     **dict.fromkeys(["prctl PR_SET_MM", "prctl PR_SET_SECCOMP"], 22),
-    **dict.fromkeys(["prlimit64 of the parent", "setpriority of the user", "ioprio_set of the user"], 1),
+    **dict.fromkeys(
+        [
+            "prlimit64 of the parent",
+            "setpriority of the user",
+            "ioprio_set of the user",
+        ],
+        1,
+    ),
     **dict.fromkeys(["sched_setaffinity of the parent", "creat set-group-id"], 1),
-    **dict.fromkeys(["msgget", "msgrcv by number", "semop by number", "shmget", "mq_open"], 38),
+    **dict.fromkeys(
+        ["msgget", "msgrcv by number", "semop by number", "shmget", "mq_open"], 38
+    ),
     **dict.fromkeys(["add_key", "unshare", "name_to_handle_at"], 38),
 }
-ALLOWED = dict.fromkeys(["socketpair stream", "openat temporary", "fcntl F_GETFL", "prctl PR_SET_NAME"], 0)
+ALLOWED = dict.fromkeys(
+    ["socketpair stream", "openat temporary", "fcntl F_GETFL", "prctl PR_SET_NAME"], 0
+)
 SOCKETS = ("socket inet stream", "socket inet6 datagram")
 
 
@@ -68,8 +124,14 @@ def test_only_reviewed_system_calls_answer(level: str, network: bool) -> None:
     """Every number of both tables of x86-64, with three classes of arguments, and the calls whose arguments decide."""
     answering, checked, left = anyio.run(lambda: probe(level, network=network))
 
-    assert set(answering) - UNFILTERED == (reviewed(level) | NETWORK if network else reviewed(level))
-    assert checked == {**REFUSED, **ALLOWED, **dict.fromkeys(SOCKETS, 0 if network else 13)}
+    assert set(answering) - UNFILTERED == (
+        reviewed(level) | NETWORK if network else reviewed(level)
+    )
+    assert checked == {
+        **REFUSED,
+        **ALLOWED,
+        **dict.fromkeys(SOCKETS, 0 if network else 13),
+    }
     assert left == []
 
 
@@ -78,9 +140,13 @@ def test_the_same_answers_to_an_unprivileged_host(tmp_path: Path) -> None:
     """Where the tests run as root, once more as another user."""
     need_namespaces()
 
-    printed = as_user(tmp_path, ["-m", "tests.hostile.syscalls", "bubblewrap", "landlock"])
+    printed = as_user(
+        tmp_path, ["-m", "tests.hostile.syscalls", "bubblewrap", "landlock"]
+    )
 
-    for level, (answering, checked, left) in zip(("bubblewrap", "landlock"), json.loads(printed), strict=True):
+    for level, (answering, checked, left) in zip(
+        ("bubblewrap", "landlock"), json.loads(printed), strict=True
+    ):
         assert set(answering) - UNFILTERED == reviewed(level)
         assert checked == {**REFUSED, **ALLOWED, **dict.fromkeys(SOCKETS, 13)}
         assert left == []
@@ -89,7 +155,9 @@ def test_the_same_answers_to_an_unprivileged_host(tmp_path: Path) -> None:
 def answer_of(program: bytes, architecture: int, number: int, *arguments: int) -> int:
     """Return what the filter *program* answers: -1 where it allows the call, else the error."""
     instructions = list(struct.iter_unpack("=HBBI", program))
-    data = struct.pack("=IIQ6Q", number, architecture, 0, *arguments, *[0] * (6 - len(arguments)))
+    data = struct.pack(
+        "=IIQ6Q", number, architecture, 0, *arguments, *[0] * (6 - len(arguments))
+    )
     accumulator = at = 0
     while True:
         operation, if_true, if_false, value = instructions[at]
@@ -102,7 +170,13 @@ def answer_of(program: bytes, architecture: int, number: int, *arguments: int) -
             at += if_true if accumulator == value else if_false
         else:
             assert operation == 0x06
-            return -1 if value == 0x7FFF0000 else value & 0xFFFF if value >> 16 == 5 else 1000
+            return (
+                -1
+                if value == 0x7FFF0000
+                else value & 0xFFFF
+                if value >> 16 == 5
+                else 1000
+            )
 
 
 @pytest.mark.parametrize(
@@ -124,9 +198,13 @@ def answer_of(program: bytes, architecture: int, number: int, *arguments: int) -
         (27, (), 38),  # inotify_add_watch
     ],
 )
-def test_the_table_of_arm64_decides_alike(number: int, arguments: tuple[int, ...], expected: int) -> None:
+def test_the_table_of_arm64_decides_alike(
+    number: int, arguments: tuple[int, ...], expected: int
+) -> None:
     """The program is interpreted here, at the level of Landlock: the machine of the tests is another."""
-    program = seccomp_program(namespaces=False, network=False, landlock_abi=7, machine="aarch64")
+    program = seccomp_program(
+        namespaces=False, network=False, landlock_abi=7, machine="aarch64"
+    )
 
     assert answer_of(program, 0xC00000B7, number, *arguments) == expected
     assert answer_of(program, 0xC000003E, number, *arguments) == 1000

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - one case is one line, so that the tables can be read and compared
 """Skills whose files attack the loader, or hide something from the reader of what the loader shows."""
 
 from __future__ import annotations
@@ -112,18 +111,41 @@ def text_cases() -> list[Case]:
     for name, what, description in _DESCRIPTIONS:
         full = f"text-{name}"
         expected = "shown without hidden characters, in its own entry; no forged entry"
-        cases.append(_case(full, f"its description {what}", expected, {"SKILL.md": skill_text(full, description)}))
+        cases.append(
+            _case(
+                full,
+                f"its description {what}",
+                expected,
+                {"SKILL.md": skill_text(full, description)},
+            )
+        )
     for name, what, document in _DOCUMENTS:
         full = f"document-{name}"
         cases.append(
-            _case(full, f"its SKILL.md {what}", "a finding, and the other skills load", {"SKILL.md": document})
+            _case(
+                full,
+                f"its SKILL.md {what}",
+                "a finding, and the other skills load",
+                {"SKILL.md": document},
+            )
         )
     for name, what, contract in _CONTRACTS:
         full = f"contract-{name}"
-        files: dict[str, Any] = {"SKILL.md": skill_text(full), "contract.json": contract, "scripts/run.py": "print(1)"}
+        files: dict[str, Any] = {
+            "SKILL.md": skill_text(full),
+            "contract.json": contract,
+            "scripts/run.py": "print(1)",
+        }
         if name.startswith("yaml-"):
             files["contract.yaml"] = files.pop("contract.json")
-        cases.append(_case(full, f"its contract {what}", "its own tools are absent; everything else works", files))
+        cases.append(
+            _case(
+                full,
+                f"its contract {what}",
+                "its own tools are absent; everything else works",
+                files,
+            )
+        )
     return cases + _file_cases()
 
 
@@ -172,23 +194,39 @@ def _file_cases() -> list[Case]:
     cases = []
     for name, what, make, paths in makers:
         full = f"file-{name}"
-        cases.append(Case(full, "skill", f"it {what}", refused, _files(full, {}, make), paths))
+        cases.append(
+            Case(full, "skill", f"it {what}", refused, _files(full, {}, make), paths)
+        )
     for name, what, make in (
-        ("link", "a link to a file of the host", lambda path, w: path.symlink_to(w.outside / "secret")),
+        (
+            "link",
+            "a link to a file of the host",
+            lambda path, w: path.symlink_to(w.outside / "secret"),
+        ),
         ("fifo", "a pipe", lambda path, w: os.mkfifo(path)),
         ("directory", "a directory", lambda path, w: path.mkdir()),
         ("dangling", "a link to nothing", lambda path, w: path.symlink_to("/nowhere")),
     ):
         full = f"file-instructions-{name}"
-        cases.append(Case(full, "skill", f"its SKILL.md is {what}", refused, _instructions(make)))
+        cases.append(
+            Case(full, "skill", f"its SKILL.md is {what}", refused, _instructions(make))
+        )
     return cases
 
 
 def _case(name: str, attack: str, expected: str, files: Mapping[str, Any]) -> Case:
-    return Case(name, "skill", attack, expected, _files(name, files, lambda directory, world: None))
+    return Case(
+        name,
+        "skill",
+        attack,
+        expected,
+        _files(name, files, lambda directory, world: None),
+    )
 
 
-def _files(name: str, files: Mapping[str, Any], make: Callable[[Path, World], object]) -> Callable[[Path, World], None]:
+def _files(
+    name: str, files: Mapping[str, Any], make: Callable[[Path, World], object]
+) -> Callable[[Path, World], None]:
     """Return what writes a skill of *files*, whose contents are text, or functions that give it; *make* adds the rest."""
 
     def write(directory: Path, world: World) -> None:
@@ -196,14 +234,20 @@ def _files(name: str, files: Mapping[str, Any], make: Callable[[Path, World], ob
         for path, given in {"SKILL.md": skill_text(name), **files}.items():
             content = given() if callable(given) else given
             (directory / path).parent.mkdir(parents=True, exist_ok=True)
-            data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
+            data = (
+                content
+                if isinstance(content, bytes)
+                else content.encode("utf-8", "surrogatepass")
+            )
             (directory / path).write_bytes(data)
         make(directory, world)
 
     return write
 
 
-def _instructions(make: Callable[[Path, World], object]) -> Callable[[Path, World], None]:
+def _instructions(
+    make: Callable[[Path, World], object],
+) -> Callable[[Path, World], None]:
     """Return what writes a directory whose SKILL.md is not a file."""
 
     def write(directory: Path, world: World) -> None:
@@ -218,7 +262,14 @@ def _frontmatter(more: str) -> bytes:
 
 
 def _contract(schema: Any, **more: Any) -> str:
-    return json.dumps({"version": "1.0.0", "input": schema, "run": {"script": "scripts/run.py"}, **more})
+    return json.dumps(
+        {
+            "version": "1.0.0",
+            "input": schema,
+            "run": {"script": "scripts/run.py"},
+            **more,
+        }
+    )
 
 
 def _many(directory: Path, count: int) -> None:
@@ -237,11 +288,16 @@ def _script(directory: Path, source: str) -> None:
 
 
 def _archive(path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x", "w", force_zip64=True) as entry:
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("x", "w", force_zip64=True) as entry,
+    ):
         for _ in range(64):  # 64 MiB are made; the rest is only claimed
             entry.write(bytes(1024**2))
     path.write_bytes(
-        path.read_bytes().replace((64 * 1024**2).to_bytes(8, "little"), (10 * 1024**3).to_bytes(8, "little"))
+        path.read_bytes().replace(
+            (64 * 1024**2).to_bytes(8, "little"), (10 * 1024**3).to_bytes(8, "little")
+        )
     )
 
 

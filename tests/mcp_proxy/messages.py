@@ -36,17 +36,29 @@ def to_bytes(message: Any) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
-def call(arguments: str, *, id: str = "7", name: str = "digest", more: str = "") -> bytes:  # noqa: A002  as it reads
+def call(
+    arguments: str,
+    *,
+    id: str = "7",  # noqa: A002  as it reads
+    name: str = "digest",
+    more: str = "",
+) -> bytes:
     """Return a call whose arguments are the JSON text *arguments*, with *more* members in its params."""
     text = f'{{"jsonrpc": "2.0", "id": {id}, "method": "tools/call", "params": {{"name": "{name}"{more}'
     return f'{text}, "arguments": {arguments}}}}}\n'.encode()
 
 
 def known(
-    *tools: Any, options: Options | None = None, log: Write = silent, initialized: bool = True, **page: Any
+    *tools: Any,
+    options: Options | None = None,
+    log: Write = silent,
+    initialized: bool = True,
+    **page: Any,
 ) -> Session:
     """Return a session whose client has initialized it and listed *tools* (by default `DIGEST`)."""
-    session = Session(options, log=log, new_id=iter("abcdefgh").__next__, initialized=initialized)
+    session = Session(
+        options, log=log, new_id=iter("abcdefgh").__next__, initialized=initialized
+    )
     session.from_client(b'{"jsonrpc":"2.0","id":"list","method":"tools/list"}\n')
     result = {"tools": list(tools or (DIGEST,)), **page}
     session.from_server(to_bytes({"jsonrpc": "2.0", "id": "list", "result": result}))

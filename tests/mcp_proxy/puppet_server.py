@@ -6,16 +6,26 @@ import json
 import sys
 from typing import Any
 
-SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}},
+    "additionalProperties": False,
+}
 TOOLS = [
     {"name": "t", "inputSchema": SCHEMA},
-    {"name": "kept", "inputSchema": SCHEMA, "outputSchema": {"type": "object", "required": ["n"]}},
+    {
+        "name": "kept",
+        "inputSchema": SCHEMA,
+        "outputSchema": {"type": "object", "required": ["n"]},
+    },
 ]
 
 
 def say(message: Any) -> None:
     """Write one message as a line."""
-    sys.stdout.write((message if isinstance(message, str) else json.dumps(message)) + "\n")
+    sys.stdout.write(
+        (message if isinstance(message, str) else json.dumps(message)) + "\n"
+    )
     sys.stdout.flush()
 
 
@@ -40,21 +50,40 @@ def serve(message: dict[str, Any], line: str) -> None:
     token = (params.get("_meta") or {}).get("progressToken")
     match message["method"]:
         case "initialize":
-            result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "p", "version": "1"}}
+            result = {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "serverInfo": {"name": "p", "version": "1"},
+            }
         case "tools/list":
             result = {"tools": TOOLS}
         case "tools/call" if params["name"] == "kept":
             result["structuredContent"] = {"wrong": 1}
         case "unknown":
-            say({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "Method not found"}})
+            say(
+                {
+                    "jsonrpc": "2.0",
+                    "id": message["id"],
+                    "error": {"code": -32601, "message": "Method not found"},
+                }
+            )
             return
         case "null-id":
-            say('{"jsonrpc":"2.0","id":null, "error":{"code":-32700,"message":"Parse error"}}')
+            say(
+                '{"jsonrpc":"2.0","id":null, "error":{"code":-32700,"message":"Parse error"}}'
+            )
             return
         case "progress":
             notify("notifications/progress", {"progressToken": token, "progress": 1})
         case "odd":
-            for odd in ("[]", "[1]", "print", "null", '{"method":"x","params":{"_meta":{bad}}}', '{"id":{}}'):
+            for odd in (
+                "[]",
+                "[1]",
+                "print",
+                "null",
+                '{"method":"x","params":{"_meta":{bad}}}',
+                '{"id":{}}',
+            ):
                 say(odd)
             notify("notifications/message", {"_meta": None})
             notify("notifications/message", {"_meta": 5})
@@ -65,7 +94,14 @@ def serve(message: dict[str, Any], line: str) -> None:
             notify("notifications/progress", {"progressToken": token, "progress": 1})
             sys.exit(3)
         case "ask":
-            say({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {}})
+            say(
+                {
+                    "jsonrpc": "2.0",
+                    "id": "q",
+                    "method": "elicitation/create",
+                    "params": {},
+                }
+            )
             result["answer"] = sys.stdin.readline()
     say({"jsonrpc": "2.0", "id": message["id"], "result": result})
 

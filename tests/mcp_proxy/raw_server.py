@@ -11,7 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}, "text": {"type": "string"}}}
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "text": {"type": "string"}},
+}
 
 
 def main() -> None:
@@ -29,7 +32,12 @@ def main() -> None:
                 arguments = message.get("params", {}).get("arguments", {})
                 result = {"echo": len(line), "text": arguments.get("text", "")}
             if "id" in message and "method" in message:
-                sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}) + "\n")
+                sys.stdout.write(
+                    json.dumps(
+                        {"jsonrpc": "2.0", "id": message["id"], "result": result}
+                    )
+                    + "\n"
+                )
                 sys.stdout.flush()
     while hangs:
         time.sleep(60)

@@ -24,7 +24,10 @@ def join(words: list[str]) -> str:
 
 
 @app.tool()
-def ship(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})], boxes: int) -> str:
+def ship(
+    region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})],
+    boxes: int,
+) -> str:
     """Ship boxes; the region is repeated in a header."""
     return f"{boxes} to {region}"
 

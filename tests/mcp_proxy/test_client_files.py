@@ -11,7 +11,12 @@ from random import Random
 
 import pytest
 
-from skillruntime.adapters.mcp_proxy.client_files import ClientFileError, launcher, unwrapped, wrapped
+from skillruntime.adapters.mcp_proxy.client_files import (
+    ClientFileError,
+    launcher,
+    unwrapped,
+    wrapped,
+)
 
 CLAUDE = """{
   "mcpServers": {
@@ -67,7 +72,9 @@ def test_unwrap_gives_back_every_byte(text: str) -> None:
     assert unwrapped(wrapped(text, ["--log", "calls.jsonl"]).text).text == text
 
 
-@pytest.mark.parametrize(("text", "toml"), [(CLAUDE, False), (VS_CODE, False), (CODEX, True)])
+@pytest.mark.parametrize(
+    ("text", "toml"), [(CLAUDE, False), (VS_CODE, False), (CODEX, True)]
+)
 def test_both_are_idempotent(text: str, toml: bool) -> None:
     """A server behind the proxy is not put behind it twice, and one that is not stays."""
     once = wrapped(text, toml=toml).text
@@ -95,13 +102,20 @@ def test_comments_stay_where_they_are() -> None:
     text = wrapped(VS_CODE).text
 
     assert '"command": "skillruntime",\n' in text
-    assert '"args": ["mcp-proxy", "--", "python", "-m", "mcp_server_time", /* zone */ "--local-timezone=UTC",],' in text
+    assert (
+        '"args": ["mcp-proxy", "--", "python", "-m", "mcp_server_time", /* zone */ "--local-timezone=UTC",],'
+        in text
+    )
     assert '/* "off": {"command": "x"}, */' in text
 
 
 def test_a_server_at_a_url_is_started_as_a_proxy_to_it() -> None:
     """Its header values go into the environment: arguments are seen in the list of processes."""
-    entry = {"type": "http", "url": "https://example.org/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}
+    entry = {
+        "type": "http",
+        "url": "https://example.org/mcp",
+        "headers": {"Authorization": "Bearer ${TOKEN}"},
+    }
     text = json.dumps({"mcpServers": {"web": entry}})
 
     new = wrapped(text).text
@@ -123,7 +137,9 @@ def test_a_server_at_a_url_is_started_as_a_proxy_to_it() -> None:
 @pytest.mark.parametrize("word", ["http", "streamable-http", "streamableHttp"])
 def test_the_word_of_a_client_for_the_transport_comes_back(word: str) -> None:
     """Clients write streamable HTTP in three ways, and each reads its own."""
-    text = json.dumps({"mcpServers": {"web": {"type": word, "url": "https://example.org/mcp"}}})
+    text = json.dumps(
+        {"mcpServers": {"web": {"type": word, "url": "https://example.org/mcp"}}}
+    )
 
     new = wrapped(text).text
 
@@ -147,13 +163,26 @@ def test_codex_keeps_its_toml() -> None:
 
     servers = tomllib.loads(new)["mcp_servers"]
     assert servers["files"]["command"] == "skillruntime"
-    assert servers["files"]["args"] == ["mcp-proxy", "--", "npx", "-y", "server-filesystem"]
-    assert servers["web"]["args"] == ["mcp-proxy", "--bearer-env", "TOKEN", "https://example.org/mcp"]
+    assert servers["files"]["args"] == [
+        "mcp-proxy",
+        "--",
+        "npx",
+        "-y",
+        "server-filesystem",
+    ]
+    assert servers["web"]["args"] == [
+        "mcp-proxy",
+        "--bearer-env",
+        "TOKEN",
+        "https://example.org/mcp",
+    ]
     assert "# my servers" in new and "# node" in new
     assert unwrapped(new, toml=True).text == CODEX
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"mcpServers": 5}', "{", '{"mcpServers": {}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"a": 1}', '{"mcpServers": 5}', "{", '{"mcpServers": {}']
+)
 def test_other_files_are_named_as_such(text: str) -> None:
     """The error says what is wrong with the file."""
     with pytest.raises(ClientFileError):
@@ -192,9 +221,13 @@ ODD_TOML = {
 
 
 @pytest.mark.parametrize(
-    ("text", "toml"), [(each, False) for each in ODD.values()] + [(each, True) for each in ODD_TOML.values()]
+    ("text", "toml"),
+    [(each, False) for each in ODD.values()]
+    + [(each, True) for each in ODD_TOML.values()],
 )
-def test_odd_files_are_wrapped_once_and_come_back_byte_for_byte(text: str, toml: bool) -> None:
+def test_odd_files_are_wrapped_once_and_come_back_byte_for_byte(
+    text: str, toml: bool
+) -> None:
     """To wrap or to unwrap twice changes nothing more."""
     first = wrapped(text, ["--log", "l"], toml=toml).text
 
@@ -224,19 +257,29 @@ def test_what_cannot_be_wrapped_is_named_and_stays() -> None:
 
 @pytest.mark.processes
 @pytest.mark.parametrize("has_script", [True, False])
-def test_the_proxy_is_started_from_anywhere(has_script: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_proxy_is_started_from_anywhere(
+    has_script: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A client that a desktop starts has another directory, and another PATH; so may Python."""
     if not has_script:
         monkeypatch.setattr("shutil.which", lambda name, **more: None)
     words = launcher()
 
-    result = subprocess.run([*words, "--version"], cwd=tmp_path, env={"PATH": ""}, capture_output=True, check=False)
+    result = subprocess.run(
+        [*words, "--version"],
+        cwd=tmp_path,
+        env={"PATH": ""},
+        capture_output=True,
+        check=False,
+    )
 
     assert Path(words[0]).is_absolute()
     assert result.returncode == 0
 
 
-def test_a_proxy_that_uvx_runs_is_started_by_uvx(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_uvx_runs_is_started_by_uvx(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its own folder is in a cache, which may be emptied."""
     monkeypatch.setattr(sys, "prefix", "/home/me/.cache/uv/archive-v0/x1")
     monkeypatch.setattr("shutil.which", lambda name, **more: f"/usr/bin/{name}")
@@ -247,8 +290,14 @@ def test_a_proxy_that_uvx_runs_is_started_by_uvx(monkeypatch: pytest.MonkeyPatch
 
     assert words == ("/usr/bin/uvx", "--from", "skillruntime[standard]", "skillruntime")
     assert json.loads(new)["mcpServers"] == {
-        "a": {"command": "/usr/bin/uvx", "args": [*words[1:], "mcp-proxy", "--", "x", "y"]},
-        "b": {"command": "/usr/bin/uvx", "args": [*words[1:], "mcp-proxy", "https://e.org"]},
+        "a": {
+            "command": "/usr/bin/uvx",
+            "args": [*words[1:], "mcp-proxy", "--", "x", "y"],
+        },
+        "b": {
+            "command": "/usr/bin/uvx",
+            "args": [*words[1:], "mcp-proxy", "https://e.org"],
+        },
     }
     assert wrapped(new, launcher=words).text == new
     assert unwrapped(new).text == text
@@ -273,12 +322,18 @@ def test_a_url_in_toml_comes_back_byte_for_byte(text: str) -> None:
 def test_what_could_not_be_undone_is_not_wrapped() -> None:
     """An inline table would get line breaks."""
     with pytest.raises(ClientFileError, match="by hand"):
-        wrapped('mcp_servers = { a = { url = "https://e.org", bearer_token_env_var = "T" } }\n', toml=True)
+        wrapped(
+            'mcp_servers = { a = { url = "https://e.org", bearer_token_env_var = "T" } }\n',
+            toml=True,
+        )
 
 
 def test_unwrap_keeps_what_was_changed_since() -> None:
     """An argument that the user added behind the proxy stays with the server."""
-    new = wrapped('{"mcpServers": {"a": {"command": "x", "args": ["y"]}}}', launcher=["/bin/skillruntime"]).text
+    new = wrapped(
+        '{"mcpServers": {"a": {"command": "x", "args": ["y"]}}}',
+        launcher=["/bin/skillruntime"],
+    ).text
 
     changed = new.replace('"y"]', '"y", "--verbose"], "env": {"A": "b"}')
 
@@ -291,15 +346,31 @@ def layout(random: Random, value: object) -> str:
     """Return *value* as JSON with comments, laid out at random."""
 
     def space() -> str:
-        return random.choice(["", " ", "\n", "\r\n\t", " // a comment\n", "/* another */"])
+        return random.choice(
+            ["", " ", "\n", "\r\n\t", " // a comment\n", "/* another */"]
+        )
 
     def listed(items: list[str], brackets: str) -> str:
         comma = "," if items and random.random() < 0.3 else ""
-        return brackets[0] + ",".join(space() + item + space() for item in items) + comma + space() + brackets[1]
+        return (
+            brackets[0]
+            + ",".join(space() + item + space() for item in items)
+            + comma
+            + space()
+            + brackets[1]
+        )
 
     if isinstance(value, dict):
         return listed(
-            [layout(random, key) + space() + ":" + space() + layout(random, value[key]) for key in value], "{}"
+            [
+                layout(random, key)
+                + space()
+                + ":"
+                + space()
+                + layout(random, value[key])
+                for key in value
+            ],
+            "{}",
         )
     if isinstance(value, list):
         return listed([layout(random, item) for item in value], "[]")
@@ -307,11 +378,16 @@ def layout(random: Random, value: object) -> str:
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_any_layout_comes_back_byte_for_byte_with_what_was_changed_elsewhere(seed: int) -> None:
+def test_any_layout_comes_back_byte_for_byte_with_what_was_changed_elsewhere(
+    seed: int,
+) -> None:
     """Escapes, comments, line ends and commas; a server that was added since, and other settings, stay."""
     random = Random(seed)
     servers: dict[str, dict[str, object]] = {
-        "a": {"command": random.choice(["npx", "C:\\bin\\ü.exe"]), "args": ["-y", '"ü"', "--"][: random.randrange(4)]},
+        "a": {
+            "command": random.choice(["npx", "C:\\bin\\ü.exe"]),
+            "args": ["-y", '"ü"', "--"][: random.randrange(4)],
+        },
         "b": {"command": "/usr/bin/ü"},
         "c": {
             "url": "http://localhost/ü",
@@ -319,7 +395,10 @@ def test_any_layout_comes_back_byte_for_byte_with_what_was_changed_elsewhere(see
             "type": random.choice(["http", "streamable-http"]),
         },
     }
-    shuffled = {name: dict(random.sample(list(each.items()), len(each))) for name, each in servers.items()}
+    shuffled = {
+        name: dict(random.sample(list(each.items()), len(each)))
+        for name, each in servers.items()
+    }
     text = layout(random, {"mcpServers": shuffled, "theme": "dark"})
 
     new = wrapped(text, ["--policy", "strict"], launcher=["/bin/skillruntime"]).text
@@ -327,4 +406,6 @@ def test_any_layout_comes_back_byte_for_byte_with_what_was_changed_elsewhere(see
     assert new.count("mcp-proxy") == 3
     assert unwrapped(new).text == text
     added = '"more": {"x": 1},\r\n "theme"'
-    assert unwrapped(new.replace('"theme"', added)).text == text.replace('"theme"', added)
+    assert unwrapped(new.replace('"theme"', added)).text == text.replace(
+        '"theme"', added
+    )

@@ -29,7 +29,10 @@ def shop(calls: list[Any]) -> MCPServer:
     return app
 
 
-def with_client(check: Callable[[Any, list[Any]], Coroutine[Any, Any, None]], options: Options | None = None) -> None:
+def with_client(
+    check: Callable[[Any, list[Any]], Coroutine[Any, Any, None]],
+    options: Options | None = None,
+) -> None:
     """Run *check* with an enforced client and the list of calls that the server ran."""
     calls: list[Any] = []
 
@@ -59,7 +62,10 @@ def test_a_call_that_cannot_be_repaired_is_not_sent() -> None:
     async def check(client: Any, calls: list[Any]) -> None:
         result = await client.call_tool("buy", {"item": "tea", "count": "many"})
         assert result.is_error and calls == []
-        assert result.content[0].text == 'Not run: /count: "many" is not an integer. Send an integer.'
+        assert (
+            result.content[0].text
+            == 'Not run: /count: "many" is not an integer. Send an integer.'
+        )
 
     with_client(check)
 
@@ -69,7 +75,9 @@ def test_a_valid_call_passes_and_the_second_enforce_does_nothing() -> None:
 
     async def check(client: Any, calls: list[Any]) -> None:
         result = await enforce(client).call_tool("buy", {"item": "tea", "count": 1})
-        assert result.content[0].text == "1 tea" and "skillruntime/repairs" not in (result.meta or {})
+        assert result.content[0].text == "1 tea" and "skillruntime/repairs" not in (
+            result.meta or {}
+        )
         assert calls == [("tea", 1)]
 
     with_client(check)
@@ -88,7 +96,15 @@ def test_a_result_that_is_not_what_the_tool_promises_is_refused() -> None:
 
     class Session:
         async def list_tools(self) -> Page:
-            return Page(tools=[{"name": "t", "inputSchema": {}, "outputSchema": {"required": ["n"]}}])
+            return Page(
+                tools=[
+                    {
+                        "name": "t",
+                        "inputSchema": {},
+                        "outputSchema": {"required": ["n"]},
+                    }
+                ]
+            )
 
         async def call_tool(self, name: str, arguments: Any = None) -> Result:
             return Result(content=[], structuredContent=arguments)
@@ -104,13 +120,18 @@ def test_a_result_that_is_not_what_the_tool_promises_is_refused() -> None:
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"policy": "strickt"}, "policy is 'strickt'; it can be strict, safe, lenient, off"),
+        (
+            {"policy": "strickt"},
+            "policy is 'strickt'; it can be strict, safe, lenient, off",
+        ),
         ({"check_output": True}, "check_output is True"),
         ({"tools": {"t": {"polcy": "safe"}}}, "tools.t.polcy is not an option"),
         ({"tools": {"t": "strict"}}, "tools.t is not an object"),
     ],
 )
-def test_wrong_options_are_refused_where_they_are_written(choices: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_refused_where_they_are_written(
+    choices: dict[str, Any], message: str
+) -> None:
     """Not at the first call, in front of the model."""
     with pytest.raises(ValueError, match=message):
         Options(**choices)
@@ -141,25 +162,37 @@ def test_all_pages_of_a_list_are_read() -> None:
         name = "second" if params is not None and params.cursor == "2" else "first"
         schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
         tool = types.Tool(name=name, input_schema=schema)
-        return types.ListToolsResult(tools=[tool], next_cursor="2" if name == "first" else None)
+        return types.ListToolsResult(
+            tools=[tool], next_cursor="2" if name == "first" else None
+        )
 
     async def call_tool(context: Any, params: Any) -> types.CallToolResult:
-        return types.CallToolResult(content=[types.TextContent(type="text", text=str(params.arguments))])
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=str(params.arguments))]
+        )
 
     async def main() -> None:
         with anyio.fail_after(300):
-            async with Client(Server("pages", on_list_tools=list_tools, on_call_tool=call_tool)) as client:
+            async with Client(
+                Server("pages", on_list_tools=list_tools, on_call_tool=call_tool)
+            ) as client:
                 for session in (enforce(client.session), enforce(client)):
-                    assert (await session.call_tool("second", {"n": "5"})).content[0].text == "{'n': 5}"
+                    assert (await session.call_tool("second", {"n": "5"})).content[
+                        0
+                    ].text == "{'n': 5}"
                     assert (await session.call_tool("second", {"n": "five"})).is_error
 
     anyio.run(main)
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-def test_a_call_passes_where_the_tools_cannot_be_listed(monkeypatch: pytest.MonkeyPatch, hangs: bool) -> None:
+def test_a_call_passes_where_the_tools_cannot_be_listed(
+    monkeypatch: pytest.MonkeyPatch, hangs: bool
+) -> None:
     """Open on schemas, as on stdio: the server says what it makes of the call."""
-    monkeypatch.setattr("skillruntime.adapters.mcp_proxy.client_session.LISTING_TIMEOUT", 0.01)
+    monkeypatch.setattr(
+        "skillruntime.adapters.mcp_proxy.client_session.LISTING_TIMEOUT", 0.01
+    )
     reason = "the server did not answer tools/list in time" if hangs else "no list"
     entries: list[Any] = []
 
@@ -188,7 +221,9 @@ def test_a_tool_may_have_aliases() -> None:
     async def check(client: Any, calls: list[Any]) -> None:
         result = await client.call_tool("buy", {"product": "tea", "count": 1})
         assert calls == [("tea", 1)]
-        assert [repair["rule"] for repair in result.meta["skillruntime/repairs"]] == ["alias"]
+        assert [repair["rule"] for repair in result.meta["skillruntime/repairs"]] == [
+            "alias"
+        ]
 
     with_client(check, Options(tools={"buy": {"aliases": {"item": ["product"]}}}))
     with pytest.raises(ValueError, match=r"tools.buy.aliases is not an object"):

@@ -31,12 +31,40 @@ TOOL = {
     },
 }
 TOOLS = [
-    {"name": "t", "inputSchema": TOOL, "outputSchema": {"type": "object", "required": ["r"]}},
-    {"name": "u_v", "inputSchema": {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}},
+    {
+        "name": "t",
+        "inputSchema": TOOL,
+        "outputSchema": {"type": "object", "required": ["r"]},
+    },
+    {
+        "name": "u_v",
+        "inputSchema": {
+            "type": "object",
+            "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+        },
+    },
     {"name": "bad", "inputSchema": {"type": "nonsense"}},
     {"name": "none"},
 ]
-SCALARS = [None, True, 0, -1, 5, 1.5, 1e300, 10**30, "", "5", "x", "X", "true", "[1]", "['a']", '{"f":"true"}', "null"]
+SCALARS = [
+    None,
+    True,
+    0,
+    -1,
+    5,
+    1.5,
+    1e300,
+    10**30,
+    "",
+    "5",
+    "x",
+    "X",
+    "true",
+    "[1]",
+    "['a']",
+    '{"f":"true"}',
+    "null",
+]
 SCALARS += ["é\u2028", "\ud800", "1,000", "00713", "tools/call", "\\", "\n"]
 ENVELOPE = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 STATE = "skillruntime1." + "0" * 32 + ".q"
@@ -51,7 +79,9 @@ class Fuzz:
         self.random = random.Random(seed)
         choose = self.random.choice
         options = Options(
-            choose(["safe", "lenient", "strict"]), choose(["off", "report", "refuse"]), choose([True, False])
+            choose(["safe", "lenient", "strict"]),
+            choose(["off", "report", "refuse"]),
+            choose([True, False]),
         )
         self.session = Session(options, initialized=choose([True, True, False]))
         self.own: list[str] = []
@@ -68,7 +98,11 @@ class Fuzz:
     def check_client(self) -> None:
         """What is not ours passes; what is ours is forwarded or answered, or waits."""
         batch = self.random.random() < 0.1
-        message = [self.client() for _ in range(self.random.randrange(1, 4))] if batch else self.client()
+        message = (
+            [self.client() for _ in range(self.random.randrange(1, 4))]
+            if batch
+            else self.client()
+        )
         raw = self.written(message)
         self.sent.add(raw)
         sends = self.session.from_client(raw)
@@ -101,9 +135,27 @@ class Fuzz:
         """Return a message as clients send them."""
         choose, chance = self.random.choice, self.random.random()
         if chance < 0.5:
-            names = ["t", "T", "x_t", "mcp__x__t", "u_v", "U-V", "bad", "none", "zz", 5, None]
-            keys = self.random.sample(["a", "b", "c", "d", "e", "A", "zz"], self.random.randrange(6))
-            arguments = {key: self.value(1) for key in keys} if choose([True, True, False]) else self.value(0)
+            names = [
+                "t",
+                "T",
+                "x_t",
+                "mcp__x__t",
+                "u_v",
+                "U-V",
+                "bad",
+                "none",
+                "zz",
+                5,
+                None,
+            ]
+            keys = self.random.sample(
+                ["a", "b", "c", "d", "e", "A", "zz"], self.random.randrange(6)
+            )
+            arguments = (
+                {key: self.value(1) for key in keys}
+                if choose([True, True, False])
+                else self.value(0)
+            )
             params: dict[str, Any] = {"name": choose(names), "arguments": arguments}
             for key, values in (
                 ("_meta", [{"progressToken": 1}, ENVELOPE, None, 5]),
@@ -113,29 +165,57 @@ class Fuzz:
                     params[key] = choose(values)
             if self.random.random() < 0.1:
                 params["task"] = {}
-            return {"jsonrpc": "2.0", "id": self.id(), "method": "tools/call", "params": params}
+            return {
+                "jsonrpc": "2.0",
+                "id": self.id(),
+                "method": "tools/call",
+                "params": params,
+            }
         if chance < 0.6:
-            return {"method": "notifications/cancelled", "params": {"requestId": self.id()}}
+            return {
+                "method": "notifications/cancelled",
+                "params": {"requestId": self.id()},
+            }
         if chance < 0.7:
-            return {"id": self.id(), "method": "tools/list", "params": choose([{}, {"cursor": "c"}])}
+            return {
+                "id": self.id(),
+                "method": "tools/list",
+                "params": choose([{}, {"cursor": "c"}]),
+            }
         if chance < 0.75:
             return {"method": "notifications/initialized"}
-        return {"id": self.id(), "method": choose(["ping", "x", "tools/listx", "tasks/get"]), "params": self.value(0)}
+        return {
+            "id": self.id(),
+            "method": choose(["ping", "x", "tools/listx", "tasks/get"]),
+            "params": self.value(0),
+        }
 
     def server(self) -> dict[str, Any]:
         """Return a message as servers send them."""
         choose, chance = self.random.choice, self.random.random()
-        pages = [{"tools": TOOLS}, {"tools": TOOLS[:2], "nextCursor": "c"}, {"tools": self.value(0)}]
+        pages = [
+            {"tools": TOOLS},
+            {"tools": TOOLS[:2], "nextCursor": "c"},
+            {"tools": self.value(0)},
+        ]
         if chance < 0.4:
             key = choose(self.own) if self.own and chance < 0.2 else self.id()
             asked = {"content": [], "requestState": "q", "resultType": "input_required"}
-            return {"jsonrpc": "2.0", "id": key, "result": choose([*pages, self.value(0), asked, {"taskId": "1"}])}
+            return {
+                "jsonrpc": "2.0",
+                "id": key,
+                "result": choose([*pages, self.value(0), asked, {"taskId": "1"}]),
+            }
         if chance < 0.5:
             error = {"code": -32602, "message": choose(["Invalid arguments", "x"])}
             return {"jsonrpc": "2.0", "id": self.id(), "error": error}
         if chance < 0.6:
             return {"method": "notifications/tools/list_changed"}
-        return {"id": self.id(), "method": "sampling/createMessage", "params": self.value(0)}
+        return {
+            "id": self.id(),
+            "method": "sampling/createMessage",
+            "params": self.value(0),
+        }
 
     def value(self, depth: int) -> Any:
         """Return any JSON value."""
@@ -144,21 +224,49 @@ class Fuzz:
             return self.random.choice(SCALARS)
         if chance < 0.75:
             return [self.value(depth + 1) for _ in range(self.random.randrange(4))]
-        keys = ["a", "b", "c", "d", "e", "f", "A", "arguments", "input", "", "_meta", "taskId"]
-        return {self.random.choice(keys): self.value(depth + 1) for _ in range(self.random.randrange(4))}
+        keys = [
+            "a",
+            "b",
+            "c",
+            "d",
+            "e",
+            "f",
+            "A",
+            "arguments",
+            "input",
+            "",
+            "_meta",
+            "taskId",
+        ]
+        return {
+            self.random.choice(keys): self.value(depth + 1)
+            for _ in range(self.random.randrange(4))
+        }
 
     def id(self) -> Any:
         """Return an id, or what some client takes for one."""
-        return self.random.choice([1, 2, 3, "1", "a", 1.0, None, [], True, self.random.randrange(99)])
+        return self.random.choice(
+            [1, 2, 3, "1", "a", 1.0, None, [], True, self.random.randrange(99)]
+        )
 
     def written(self, message: Any) -> bytes:
         """Return *message* as one line, now and then cut or with a byte too many."""
-        text = json.dumps(message, ensure_ascii=self.random.random() < 0.5, separators=self.random.choice(FORMS))
-        raw = text.encode("utf-8", "surrogatepass") + self.random.choice([b"\n", b"\r\n", b"", b" \n"])
+        text = json.dumps(
+            message,
+            ensure_ascii=self.random.random() < 0.5,
+            separators=self.random.choice(FORMS),
+        )
+        raw = text.encode("utf-8", "surrogatepass") + self.random.choice(
+            [b"\n", b"\r\n", b"", b" \n"]
+        )
         chance, place = self.random.random(), self.random.randrange(len(raw) + 1)
         if chance < 0.03:
             return raw[:place]
-        return raw[:place] + self.random.randbytes(1) + raw[place:] if chance < 0.05 else raw
+        return (
+            raw[:place] + self.random.randbytes(1) + raw[place:]
+            if chance < 0.05
+            else raw
+        )
 
 
 def read(raw: bytes) -> Any:

@@ -50,7 +50,9 @@ def pieces(data: bytes, choice: random.Random) -> list[bytes]:
         return [data]
     if kind < 0.4:
         return [data[index : index + 1] for index in range(len(data))]
-    places = sorted(choice.randrange(len(data) + 1) for _ in range(choice.randrange(1, 9)))
+    places = sorted(
+        choice.randrange(len(data) + 1) for _ in range(choice.randrange(1, 9))
+    )
     return [data[a:b] for a, b in zip([0, *places], [*places, len(data)], strict=True)]
 
 
@@ -65,10 +67,21 @@ def check_relay(seed: int) -> None:
     to_server, to_client = b"", b""
     for _ in range(choice.randrange(1, 30)):
         message = fuzz.client()
-        if message.get("method") not in ("tools/call", "tools/list", "notifications/cancelled", "tasks/get"):
-            to_server += fuzz.written(message).replace(b"\n", b"") + choice.choice([b"\n", b"\r\n"])
-        to_server += choice.choice([b"", choice.choice(ODD).replace(b"\n", b"") + b"\n"])
-        to_client += fuzz_line({"method": "notifications/message", "params": fuzz.value(0)})
+        if message.get("method") not in (
+            "tools/call",
+            "tools/list",
+            "notifications/cancelled",
+            "tasks/get",
+        ):
+            to_server += fuzz.written(message).replace(b"\n", b"") + choice.choice(
+                [b"\n", b"\r\n"]
+            )
+        to_server += choice.choice(
+            [b"", choice.choice(ODD).replace(b"\n", b"") + b"\n"]
+        )
+        to_client += fuzz_line(
+            {"method": "notifications/message", "params": fuzz.value(0)}
+        )
     received: dict[str, bytes] = {"client": b"", "server": b""}
     client_reads, stdout = os.pipe()
     stdin, client_writes = os.pipe()
@@ -105,10 +118,16 @@ def check_relay(seed: int) -> None:
 def check_kill(seed: int, directory: Path) -> None:
     """Killed on either side, in the middle of a message or not, nothing is left."""
     choice = random.Random(seed)
-    server_command = [sys.executable, str(Path(__file__).parent / "raw_server.py"), str(directory / "record")]
+    server_command = [
+        sys.executable,
+        str(Path(__file__).parent / "raw_server.py"),
+        str(directory / "record"),
+    ]
     command = [sys.executable, "-m", "skillruntime", "mcp-proxy"]
     command += ["--", *server_command]
-    with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL) as proxy:
+    with subprocess.Popen(
+        command, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL
+    ) as proxy:
         assert proxy.stdin and proxy.stdout
         line = fuzz_line({"id": 1, "method": "tools/list"})
         servers: list[int] = []
@@ -120,7 +139,9 @@ def check_kill(seed: int, directory: Path) -> None:
             data = line * choice.randrange(1, 200)
             proxy.stdin.write(data[: choice.randrange(len(data))])
             proxy.stdin.flush()
-        match choice.choice(["client", "server", "proxy"] if servers else ["client", "proxy"]):
+        match choice.choice(
+            ["client", "server", "proxy"] if servers else ["client", "proxy"]
+        ):
             case "client":
                 proxy.stdin.close()
                 proxy.stdout.close()

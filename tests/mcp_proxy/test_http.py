@@ -44,7 +44,9 @@ def listening(command: list[str], port: int) -> Iterator[subprocess.Popen[bytes]
                     socket.create_connection(("127.0.0.1", port), 1).close()
                     break
                 except OSError:
-                    assert process.poll() is None and time.monotonic() < end, f"{command} does not listen"
+                    assert process.poll() is None and time.monotonic() < end, (
+                        f"{command} does not listen"
+                    )
                     time.sleep(0.05)
             yield process
         finally:
@@ -71,15 +73,26 @@ async def check(client: Any) -> None:
     assert repaired.structured_content == {"result": 3}
     assert repaired.meta["skillruntime/repairs"][0]["rule"] == "number-text"
     refused = await client.call_tool("add", {"a": "one"})
-    assert refused.is_error and refused.content[0].text == 'Not run: /a: "one" is not an integer. Send an integer.'
+    assert (
+        refused.is_error
+        and refused.content[0].text
+        == 'Not run: /a: "one" is not an integer. Send an integer.'
+    )
     counted = await client.call_tool("count", {"to": "3"}, progress_callback=noted)
     assert counted.content[0].text == "done"
     assert progress == [0, 1, 2]
-    assert [tool.name for tool in (await client.list_tools()).tools] == ["add", "join", "ship", "count"]
+    assert [tool.name for tool in (await client.list_tools()).tools] == [
+        "add",
+        "join",
+        "ship",
+        "count",
+    ]
     shipped = await client.call_tool("ship", {"Region": "Zürich", "boxes": "3"})
     assert shipped.content[0].text == "3 to Zürich"
     plain = await client.call_tool("join", {"words": ["a", "b"]})
-    assert plain.content[0].text == "a|b" and "skillruntime/repairs" not in (plain.meta or {})
+    assert plain.content[0].text == "a|b" and "skillruntime/repairs" not in (
+        plain.meta or {}
+    )
 
 
 @pytest.mark.processes
@@ -91,7 +104,9 @@ def test_stdio_to_http(sdk_url: str, mode: str) -> None:
 
     async def main() -> None:
         with anyio.fail_after(DEADLINE):
-            transport = stdio_client(StdioServerParameters(command=PROXY[0], args=[*PROXY[1:], sdk_url]))
+            transport = stdio_client(
+                StdioServerParameters(command=PROXY[0], args=[*PROXY[1:], sdk_url])
+            )
             async with Client(transport, mode=mode) as client:
                 await check(client)
 
@@ -104,16 +119,23 @@ def test_a_server_that_cannot_be_reached_is_reported() -> None:
     url = f"http://127.0.0.1:{free_port()}/mcp"
     line = b'{"jsonrpc":"2.0","id":5,"method":"ping"}\n'
 
-    result = subprocess.run([*PROXY, url], input=line, capture_output=True, timeout=DEADLINE, check=True)
+    result = subprocess.run(
+        [*PROXY, url], input=line, capture_output=True, timeout=DEADLINE, check=True
+    )
 
-    assert b'"id":5,"error":{"code":-32000,"message":"The MCP server cannot be reached' in result.stdout
+    assert (
+        b'"id":5,"error":{"code":-32000,"message":"The MCP server cannot be reached'
+        in result.stdout
+    )
 
 
 @pytest.mark.processes
 def test_a_header_takes_its_value_from_the_environment(tmp_path: Path) -> None:
     """A token in argv would be seen in the list of processes."""
     result = subprocess.run(
-        [*PROXY, "https://example.org/mcp", "--header", "Authorization=secret"], capture_output=True, check=False
+        [*PROXY, "https://example.org/mcp", "--header", "Authorization=secret"],
+        capture_output=True,
+        check=False,
     )
 
     assert result.returncode == 2
@@ -127,9 +149,18 @@ def test_a_header_takes_its_value_from_the_environment(tmp_path: Path) -> None:
             ["--header", "Authorization: Bearer secret", "https://x/mcp"],
             "--header Authorization: write it as NAME=env:",
         ),
-        (["--bearer-env", "NOT_SET", "https://x/mcp"], "--bearer-env: the environment variable NOT_SET is not set"),
-        (["npx", "-y", "server"], "No such option '-y'. Write -- before the command that starts the server."),
-        (["htp://example.org/mcp"], "'htp://example.org/mcp' is not a URL; write it as https://example.org/mcp."),
+        (
+            ["--bearer-env", "NOT_SET", "https://x/mcp"],
+            "--bearer-env: the environment variable NOT_SET is not set",
+        ),
+        (
+            ["npx", "-y", "server"],
+            "No such option '-y'. Write -- before the command that starts the server.",
+        ),
+        (
+            ["htp://example.org/mcp"],
+            "'htp://example.org/mcp' is not a URL; write it as https://example.org/mcp.",
+        ),
     ],
 )
 def test_a_wrong_command_line_is_explained(words: list[str], message: str) -> None:

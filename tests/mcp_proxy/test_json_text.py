@@ -9,20 +9,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, elements, encode, members, replaced, skip
+from skillruntime.adapters.mcp_proxy.json_text import (
+    Malformed,
+    decode,
+    elements,
+    encode,
+    members,
+    replaced,
+    skip,
+)
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4)
+    ),
     max_leaves=20,
 )
-layouts = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}])
+layouts = st.sampled_from(
+    [{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}]
+)
 
 
 @given(st.dictionaries(st.text(), values, max_size=5), layouts)
-def test_every_member_is_found_where_it_lies(document: dict[str, Any], layout: Any) -> None:
+def test_every_member_is_found_where_it_lies(
+    document: dict[str, Any], layout: Any
+) -> None:
     """Each span holds exactly the JSON of its value."""
-    text = (" " + json.dumps(document, **layout) + "\n").encode("utf-8", "surrogatepass")
+    text = (" " + json.dumps(document, **layout) + "\n").encode(
+        "utf-8", "surrogatepass"
+    )
 
     found = {key: json.loads(text[start:end]) for key, (start, end) in members(text)}
 
@@ -41,7 +61,10 @@ def test_every_item_is_found_where_it_lies(document: list[Any], layout: Any) -> 
 def test_what_is_encoded_is_read_again(value: Any) -> None:
     """Encoding loses nothing, whether numbers keep their literals or not."""
     assert decode(encode(value).encode("utf-8", "surrogatepass")) == value
-    assert decode(encode(value, {1e308: "1e308"}).encode("utf-8", "surrogatepass")) == value
+    assert (
+        decode(encode(value, {1e308: "1e308"}).encode("utf-8", "surrogatepass"))
+        == value
+    )
 
 
 @given(st.binary(max_size=60))
@@ -74,4 +97,7 @@ def test_an_object_without_an_end_is_malformed() -> None:
 
 def test_several_spans_are_replaced_at_once() -> None:
     """Spans may be given in any order; all other bytes stay."""
-    assert replaced(b'{"a":1,"b":2}', {(11, 12): b"22", (5, 6): b"11"}) == b'{"a":11,"b":22}'
+    assert (
+        replaced(b'{"a":1,"b":2}', {(11, 12): b"22", (5, 6): b"11"})
+        == b'{"a":11,"b":22}'
+    )

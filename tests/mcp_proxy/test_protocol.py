@@ -47,7 +47,11 @@ def test_the_check_of_results_refuses_a_wrong_one() -> None:
     """The tool has run: the model learns that its result is not what the tool promises."""
     with running(*PROXY, "--check-output", "refuse", "--", *PUPPET) as process:
         ask(process, f"{INITIALIZE}\n{INITIALIZED}\n".encode())
-        answer = json.loads(ask(process, request("tools/call", '{"name":"kept"}', "9").encode() + b"\n"))
+        answer = json.loads(
+            ask(process, request("tools/call", '{"name":"kept"}', "9").encode() + b"\n")
+        )
 
     assert answer["result"]["isError"] is True
-    assert answer["result"]["content"][0]["text"].startswith("kept ran, but its result does not match its outputSchema")
+    assert answer["result"]["content"][0]["text"].startswith(
+        "kept ran, but its result does not match its outputSchema"
+    )

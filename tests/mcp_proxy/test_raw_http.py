@@ -41,20 +41,30 @@ class Handler(BaseHTTPRequestHandler):
             return
         Handler.polls += 1
         if Handler.polls < POLLS:
-            self.reply(200, "text/event-stream", b"id: %d\nretry: 1\ndata:\n\n" % Handler.polls)
+            self.reply(
+                200, "text/event-stream", b"id: %d\nretry: 1\ndata:\n\n" % Handler.polls
+            )
         else:
-            self.reply(200, "text/event-stream", b'data: {"jsonrpc":"2.0","id":5,"result":{"polled":true}}\n\n')
+            self.reply(
+                200,
+                "text/event-stream",
+                b'data: {"jsonrpc":"2.0","id":5,"result":{"polled":true}}\n\n',
+            )
 
     def do_POST(self) -> None:
         """Answer by method."""
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        method = message[0]["method"] if isinstance(message, list) else message.get("method")
+        method = (
+            message[0]["method"] if isinstance(message, list) else message.get("method")
+        )
         match method:
             case "ask":
                 self.send_response(200)
                 self.send_header("content-type", "text/event-stream")
                 self.end_headers()
-                self.wfile.write(b'data: {"jsonrpc":"2.0","id":"q","method":"elicitation/create"}\n\n')
+                self.wfile.write(
+                    b'data: {"jsonrpc":"2.0","id":"q","method":"elicitation/create"}\n\n'
+                )
                 self.wfile.flush()
                 Handler.replied.wait(300)
                 self.wfile.write(b'data: [{"jsonrpc":"2.0","id":1,"result":{}}]\n\n')
@@ -64,7 +74,11 @@ class Handler(BaseHTTPRequestHandler):
                 self.reply(200, "text/event-stream", b"id: 0\nretry: 1\ndata:\n\n")
             case "initialize":
                 result = {"protocolVersion": "2025-03-26"}
-                self.reply(200, "application/json", json.dumps({"jsonrpc": "2.0", "id": 0, "result": result}).encode())
+                self.reply(
+                    200,
+                    "application/json",
+                    json.dumps({"jsonrpc": "2.0", "id": 0, "result": result}).encode(),
+                )
             case _:
                 Handler.replied.set()
                 self.reply(202)
@@ -91,7 +105,9 @@ def test_a_batch_may_ask_the_client_something(url: str) -> None:
         answer = ask_process(process, b'{"jsonrpc":"2.0","id":"q","result":{}}\n')
 
     assert json.loads(question)["id"] == "q"
-    assert Handler.replied.is_set() and json.loads(answer) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+    assert Handler.replied.is_set() and json.loads(answer) == [
+        {"jsonrpc": "2.0", "id": 1, "result": {}}
+    ]
 
 
 def test_each_request_of_a_failed_batch_is_answered(url: str) -> None:
@@ -102,7 +118,10 @@ def test_each_request_of_a_failed_batch_is_answered(url: str) -> None:
         ask_process(process, INITIALIZE)
         answers = json.loads(ask_process(process, batch))
 
-    assert [(each["id"], each["error"]["code"]) for each in answers] == [(1, -32600), ("b", -32600)]
+    assert [(each["id"], each["error"]["code"]) for each in answers] == [
+        (1, -32600),
+        ("b", -32600),
+    ]
 
 
 def test_a_stream_may_be_polled_as_often_as_the_server_likes(url: str) -> None:

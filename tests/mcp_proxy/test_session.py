@@ -11,11 +11,22 @@ from hypothesis import strategies as st
 
 from skillruntime.adapters.mcp_proxy.options import Options
 from skillruntime.adapters.mcp_proxy.session import CLIENT, SERVER, Session
-from tests.mcp_proxy.messages import DIGEST, ENVELOPE, call, known, to_bytes, to_client, to_server
+from tests.mcp_proxy.messages import (
+    DIGEST,
+    ENVELOPE,
+    call,
+    known,
+    to_bytes,
+    to_client,
+    to_server,
+)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 METHODS = [
@@ -31,7 +42,9 @@ METHODS = [
 
 def test_a_valid_call_keeps_its_bytes() -> None:
     """A call that fits is not written again: spaces, order and escapes stay."""
-    line = call('{"limit" :  5,"topic":"\\u00e9"}', more=', "_meta": {"progressToken": 1.50}')
+    line = call(
+        '{"limit" :  5,"topic":"\\u00e9"}', more=', "_meta": {"progressToken": 1.50}'
+    )
 
     assert known().from_client(line) == [(SERVER, line)]
 
@@ -47,10 +60,17 @@ def test_a_whole_number_float_is_sent_as_the_integer_that_the_schema_asks_for() 
 
 def test_only_the_arguments_of_a_repaired_call_change() -> None:
     """The id, `_meta` and fields that the proxy does not know keep their bytes."""
-    line = call('{"topic": "AI", "limit": "5"}', more=', "_meta": {"progressToken": 1.50}, "x": [ 1 ]', id="1.0")
+    line = call(
+        '{"topic": "AI", "limit": "5"}',
+        more=', "_meta": {"progressToken": 1.50}, "x": [ 1 ]',
+        id="1.0",
+    )
 
     assert known().from_client(line) == [
-        (SERVER, line.replace(b'{"topic": "AI", "limit": "5"}', b'{"topic":"AI","limit":5}'))
+        (
+            SERVER,
+            line.replace(b'{"topic": "AI", "limit": "5"}', b'{"topic":"AI","limit":5}'),
+        )
     ]
 
 
@@ -69,15 +89,25 @@ def test_leading_zeros_of_a_text_are_never_lost() -> None:
 
     [message] = to_server(known().from_client(line))
 
-    assert message["params"]["arguments"] == {"topic": "00713", "code": "007", "limit": 5}
+    assert message["params"]["arguments"] == {
+        "topic": "00713",
+        "code": "007",
+        "limit": 5,
+    }
 
 
 def test_a_call_that_cannot_be_repaired_is_answered_and_not_forwarded() -> None:
     """The answer is a tool execution error (SEP-1303) with the id of the call and the next step."""
     sends = known().from_client(call('{"topic": "AI", "limit": 11}', id='"a"'))
 
-    text = "Not run: /limit: 11 is more than the maximum 10. Send an integer, at most 10."
-    answer = {"jsonrpc": "2.0", "id": "a", "result": {"content": [{"type": "text", "text": text}], "isError": True}}
+    text = (
+        "Not run: /limit: 11 is more than the maximum 10. Send an integer, at most 10."
+    )
+    answer = {
+        "jsonrpc": "2.0",
+        "id": "a",
+        "result": {"content": [{"type": "text", "text": text}], "isError": True},
+    }
     assert (to_server(sends), to_client(sends)) == ([], [answer])
 
 
@@ -86,7 +116,11 @@ def test_the_same_refused_call_is_answered_in_other_words() -> None:
     session = known()
     texts = []
     for number in range(4):
-        arguments = '{"topic": "AI", "limit": 11}' if number < 3 else '{"topic": "AI", "limit": 12}'
+        arguments = (
+            '{"topic": "AI", "limit": 11}'
+            if number < 3
+            else '{"topic": "AI", "limit": 12}'
+        )
         [answer] = to_client(session.from_client(call(arguments, id=str(number))))
         texts.append(answer["result"]["content"][0]["text"])
 
@@ -136,13 +170,17 @@ def test_keys_that_come_twice_are_refused(line: bytes) -> None:
 
 def test_a_method_with_escapes_is_still_a_call() -> None:
     """Some encoders write the slash of a method with a backslash; the call is judged all the same."""
-    sends = known().from_client(call('{"limit": 3}').replace(b"tools/call", b"tools\\/call"))
+    sends = known().from_client(
+        call('{"limit": 3}').replace(b"tools/call", b"tools\\/call")
+    )
 
     assert to_server(sends) == []
 
 
 @given(st.sampled_from(METHODS), json_values, json_values)
-def test_other_messages_pass_with_the_same_bytes(method: str, params: Any, number: Any) -> None:
+def test_other_messages_pass_with_the_same_bytes(
+    method: str, params: Any, number: Any
+) -> None:
     """What is not a call passes in both directions as it came."""
     line = to_bytes({"id": number, "method": method, "params": params, "x": params})
     answer = to_bytes({"id": number, "result": params})
@@ -160,8 +198,14 @@ def test_what_is_not_json_passes_with_the_same_bytes(line: bytes) -> None:
     assert known().from_server(line) == [(CLIENT, line)]
 
 
-@given(st.dictionaries(st.sampled_from(["topic", "limit", "tags", "Topic", "x"]), json_values))
-def test_every_call_is_forwarded_fitting_or_answered_once(arguments: dict[str, Any]) -> None:
+@given(
+    st.dictionaries(
+        st.sampled_from(["topic", "limit", "tags", "Topic", "x"]), json_values
+    )
+)
+def test_every_call_is_forwarded_fitting_or_answered_once(
+    arguments: dict[str, Any],
+) -> None:
     """There is no third way, and what is forwarded is accepted unchanged the next time."""
     sends = known().from_client(call(json.dumps(arguments)))
 
@@ -178,8 +222,15 @@ def test_a_call_before_any_list_waits_for_the_tools() -> None:
     assert page == {"jsonrpc": "2.0", "id": "a", "method": "tools/list"}
     answer = {"jsonrpc": "2.0", "id": "a", "result": {"tools": [], "nextCursor": "2"}}
     [second] = to_server(session.from_server(to_bytes(answer)))
-    assert second == {"jsonrpc": "2.0", "id": "b", "method": "tools/list", "params": {"cursor": "2"}}
-    sends = session.from_server(to_bytes({"jsonrpc": "2.0", "id": "b", "result": {"tools": [DIGEST]}}))
+    assert second == {
+        "jsonrpc": "2.0",
+        "id": "b",
+        "method": "tools/list",
+        "params": {"cursor": "2"},
+    }
+    sends = session.from_server(
+        to_bytes({"jsonrpc": "2.0", "id": "b", "result": {"tools": [DIGEST]}})
+    )
 
     assert to_client(sends) == []
     assert to_server(sends)[0]["params"]["arguments"] == {"topic": "AI", "limit": 5}
@@ -191,7 +242,9 @@ def test_messages_behind_a_waiting_call_do_not_wait() -> None:
     session = Session(initialized=True)
     session.from_client(call("{}"))
 
-    assert session.from_client(b'{"id":8,"method":"ping"}\n') == [(SERVER, b'{"id":8,"method":"ping"}\n')]
+    assert session.from_client(b'{"id":8,"method":"ping"}\n') == [
+        (SERVER, b'{"id":8,"method":"ping"}\n')
+    ]
 
 
 def test_the_tools_are_not_listed_before_initialized() -> None:
@@ -205,7 +258,9 @@ def test_a_stateless_call_lends_its_envelope_to_the_list() -> None:
     """A 2026-07-28 server takes no request without it; the progress token stays with the call."""
     session = Session(new_id=iter("a").__next__)
 
-    sends = session.from_client(call("{}", more=f', "_meta": {json.dumps({**ENVELOPE, "progressToken": 1})}'))
+    sends = session.from_client(
+        call("{}", more=f', "_meta": {json.dumps({**ENVELOPE, "progressToken": 1})}')
+    )
 
     assert to_server(sends)[0]["params"] == {"_meta": ENVELOPE}
 
@@ -217,7 +272,9 @@ def test_a_call_that_waits_and_is_cancelled_is_dropped() -> None:
 
     cancel = to_bytes({"method": "notifications/cancelled", "params": {"requestId": 7}})
     assert session.from_client(cancel) == []
-    assert session.from_server(to_bytes({"id": "a", "result": {"tools": [DIGEST]}})) == []
+    assert (
+        session.from_server(to_bytes({"id": "a", "result": {"tools": [DIGEST]}})) == []
+    )
 
 
 def test_the_cancel_of_a_refused_call_is_swallowed() -> None:
@@ -225,7 +282,9 @@ def test_the_cancel_of_a_refused_call_is_swallowed() -> None:
     session = known()
     session.from_client(call("{}"))
     cancel = to_bytes({"method": "notifications/cancelled", "params": {"requestId": 7}})
-    other = to_bytes({"method": "notifications/cancelled", "params": {"requestId": "7"}})
+    other = to_bytes(
+        {"method": "notifications/cancelled", "params": {"requestId": "7"}}
+    )
 
     assert session.from_client(cancel) == []
     assert session.from_client(other) == [(SERVER, other)]
@@ -237,7 +296,11 @@ def test_a_server_that_cannot_list_gets_calls_unchecked() -> None:
     session = Session(log=log.append, new_id=iter("ab").__next__, initialized=True)
     session.from_client(call("{}"))
 
-    error = {"jsonrpc": "2.0", "id": "a", "error": {"code": -32601, "message": "Method not found"}}
+    error = {
+        "jsonrpc": "2.0",
+        "id": "a",
+        "error": {"code": -32601, "message": "Method not found"},
+    }
     assert session.from_server(to_bytes(error)) == [(SERVER, call("{}"))]
     assert session.from_client(call("{}", id="8")) == [(SERVER, call("{}", id="8"))]
     assert [entry["event"] for entry in log] == ["unlistable", "call", "call"]
@@ -249,7 +312,12 @@ def test_a_server_that_never_lists_gets_calls_unchecked_at_the_deadline() -> Non
     session.from_client(call("{}"))
 
     assert session.give_up_listing() == [(SERVER, call("{}"))]
-    assert session.from_server(to_bytes({"jsonrpc": "2.0", "id": "a", "result": {"tools": []}})) == []
+    assert (
+        session.from_server(
+            to_bytes({"jsonrpc": "2.0", "id": "a", "result": {"tools": []}})
+        )
+        == []
+    )
 
 
 def test_a_call_is_judged_again_before_a_stale_schema_refuses_it() -> None:
@@ -262,21 +330,40 @@ def test_a_call_is_judged_again_before_a_stale_schema_refuses_it() -> None:
     assert session.from_client(fits) == [(SERVER, fits)]
     breaks = call('{"days": 3}', id="8")
     assert to_server(session.from_client(breaks))[0]["method"] == "tools/list"
-    new = {"name": "digest", "inputSchema": {"type": "object", "properties": {"days": {"type": "integer"}}}}
-    assert session.from_server(to_bytes({"id": "a", "result": {"tools": [new]}})) == [(SERVER, breaks)]
+    new = {
+        "name": "digest",
+        "inputSchema": {"type": "object", "properties": {"days": {"type": "integer"}}},
+    }
+    assert session.from_server(to_bytes({"id": "a", "result": {"tools": [new]}})) == [
+        (SERVER, breaks)
+    ]
 
 
 def test_a_schema_that_cannot_be_used_lets_calls_pass() -> None:
     """A reference that leaves the schema, an invalid one, none at all: the server judges."""
-    for schema in ({"$ref": "https://example.org/s.json"}, {"type": "nonsense"}, True, None, {"$schema": "urn:x"}):
+    for schema in (
+        {"$ref": "https://example.org/s.json"},
+        {"type": "nonsense"},
+        True,
+        None,
+        {"$schema": "urn:x"},
+    ):
         session = known({"name": "digest", "inputSchema": schema})
-        assert session.from_client(call('{"any": "5"}')) == [(SERVER, call('{"any": "5"}'))]
+        assert session.from_client(call('{"any": "5"}')) == [
+            (SERVER, call('{"any": "5"}'))
+        ]
 
 
-@pytest.mark.parametrize("draft", [{}, {"$schema": "http://json-schema.org/draft-07/schema#"}])
+@pytest.mark.parametrize(
+    "draft", [{}, {"$schema": "http://json-schema.org/draft-07/schema#"}]
+)
 def test_items_as_an_array_are_read_by_draft_07(draft: dict[str, str]) -> None:
     """Servers write them with and without `$schema`."""
-    schema = {**draft, "type": "object", "properties": {"pair": {"items": [{"type": "integer"}, {"type": "string"}]}}}
+    schema = {
+        **draft,
+        "type": "object",
+        "properties": {"pair": {"items": [{"type": "integer"}, {"type": "string"}]}},
+    }
     session = known({"name": "digest", "inputSchema": schema})
 
     [message] = to_server(session.from_client(call('{"pair": ["1", "x"]}')))
@@ -286,17 +373,28 @@ def test_items_as_an_array_are_read_by_draft_07(draft: dict[str, str]) -> None:
 
 def test_format_is_a_comment() -> None:
     """JSON Schema 2020-12 does not assert it, and a server that takes the value must not lose the call."""
-    session = known({"name": "digest", "inputSchema": {"properties": {"at": {"type": "string", "format": "uri"}}}})
+    session = known(
+        {
+            "name": "digest",
+            "inputSchema": {"properties": {"at": {"type": "string", "format": "uri"}}},
+        }
+    )
 
-    assert session.from_client(call('{"at": "example.com"}')) == [(SERVER, call('{"at": "example.com"}'))]
+    assert session.from_client(call('{"at": "example.com"}')) == [
+        (SERVER, call('{"at": "example.com"}'))
+    ]
 
 
 def test_a_format_guides_the_repair_of_a_call() -> None:
     """Where something else is wrong, quotes around a date are taken away too, as they are not part of it."""
     properties = {"day": {"type": "string", "format": "date"}, "n": {"type": "integer"}}
-    session = known({"name": "digest", "inputSchema": {"type": "object", "properties": properties}})
+    session = known(
+        {"name": "digest", "inputSchema": {"type": "object", "properties": properties}}
+    )
 
-    [message] = to_server(session.from_client(call('{"day": "\'2026-01-31\'", "n": "5"}')))
+    [message] = to_server(
+        session.from_client(call('{"day": "\'2026-01-31\'", "n": "5"}'))
+    )
 
     assert message["params"]["arguments"] == {"day": "2026-01-31", "n": 5}
 
@@ -306,24 +404,38 @@ def test_the_repair_is_reported_in_the_result() -> None:
     session = known()
     session.from_client(call('{"topic": "AI", "limit": "5"}'))
 
-    [(_, raw)] = session.from_server(b'{"jsonrpc": "2.0","id":7,"result":{"content":[ ],"_meta":{"x":1.0}}}\n')
+    [(_, raw)] = session.from_server(
+        b'{"jsonrpc": "2.0","id":7,"result":{"content":[ ],"_meta":{"x":1.0}}}\n'
+    )
 
     note = b'"skillruntime/repairs":[{"path":"/limit","rule":"number-text","before":"\\"5\\"","after":"5"}],'
-    assert raw == b'{"jsonrpc": "2.0","id":7,"result":{"content":[ ],"_meta":{' + note + b'"x":1.0}}}\n'
+    assert (
+        raw
+        == b'{"jsonrpc": "2.0","id":7,"result":{"content":[ ],"_meta":{'
+        + note
+        + b'"x":1.0}}}\n'
+    )
 
 
-@pytest.mark.parametrize("result", ["{}", '{"_meta":{}}', '{"_meta":null}', '{"content":[]}', '{ "_meta" : {"a":1} }'])
+@pytest.mark.parametrize(
+    "result",
+    ["{}", '{"_meta":{}}', '{"_meta":null}', '{"content":[]}', '{ "_meta" : {"a":1} }'],
+)
 def test_the_report_fits_into_every_result(result: str) -> None:
     """The answer stays JSON, and has one `_meta`."""
     session = known()
     session.from_client(call('{"topic": "AI", "limit": "5"}'))
 
-    [answer] = to_client(session.from_server(f'{{"result":{result},"jsonrpc":"2.0","id":7}}\n'.encode()))
+    [answer] = to_client(
+        session.from_server(f'{{"result":{result},"jsonrpc":"2.0","id":7}}\n'.encode())
+    )
 
     assert answer["result"]["_meta"]["skillruntime/repairs"][0]["path"] == "/limit"
 
 
-@pytest.mark.parametrize("name", ["Digest", "DIGEST", "mcp__news__digest", "functions.digest"])
+@pytest.mark.parametrize(
+    "name", ["Digest", "DIGEST", "mcp__news__digest", "functions.digest"]
+)
 def test_a_garbled_tool_name_meets_the_one_tool_it_can_mean(name: str) -> None:
     """Case, separators and a prefix are what models change."""
     [message] = to_server(known().from_client(call('{"topic": "a"}', name=name)))
@@ -339,7 +451,10 @@ def test_a_tool_name_that_could_mean_two_tools_is_refused() -> None:
     other = call("{}", name="readfiles")
 
     text = 'Not run: "ReadFile" can be several tools. Call read-file or read_file.'
-    assert answer["result"] == {"content": [{"type": "text", "text": text}], "isError": True}
+    assert answer["result"] == {
+        "content": [{"type": "text", "text": text}],
+        "isError": True,
+    }
     assert session.from_client(other) == [(SERVER, other)]
 
 
@@ -347,11 +462,19 @@ def test_an_error_about_arguments_becomes_a_tool_execution_error() -> None:
     """The model reads it and can send a better call; SEP-1303."""
     session = known()
     session.from_client(call('{"topic": "a"}'))
-    error = {"code": -32602, "message": "MCP error -32602: Input validation error: Invalid arguments for tool digest"}
+    error = {
+        "code": -32602,
+        "message": "MCP error -32602: Input validation error: Invalid arguments for tool digest",
+    }
 
-    [answer] = to_client(session.from_server(to_bytes({"jsonrpc": "2.0", "id": 7, "error": error})))
+    [answer] = to_client(
+        session.from_server(to_bytes({"jsonrpc": "2.0", "id": 7, "error": error}))
+    )
 
-    assert answer["result"] == {"content": [{"type": "text", "text": error["message"]}], "isError": True}
+    assert answer["result"] == {
+        "content": [{"type": "text", "text": error["message"]}],
+        "isError": True,
+    }
 
 
 @pytest.mark.parametrize(
@@ -359,7 +482,10 @@ def test_an_error_about_arguments_becomes_a_tool_execution_error() -> None:
     [
         {"code": -32602, "message": "Unknown tool: digest"},
         {"code": -32602, "message": "MCP error -32602: Tool digest not found"},
-        {"code": -32602, "message": "params._meta must be an object carrying the required envelope keys"},
+        {
+            "code": -32602,
+            "message": "params._meta must be an object carrying the required envelope keys",
+        },
         {"code": -32601, "message": "Invalid arguments"},
         {"code": -32603, "message": "Invalid arguments"},
     ],
@@ -378,14 +504,22 @@ def test_a_retry_gets_the_repair_of_its_first_round_in_another_process() -> None
     first, second = known(), known()
     line = call('{"topic": "AI", "limit": "5"}')
     [(_, forwarded)] = first.from_client(line)
-    asked = {"jsonrpc": "2.0", "id": 7, "result": {"resultType": "input_required", "requestState": "opaque"}}
+    asked = {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "result": {"resultType": "input_required", "requestState": "opaque"},
+    }
     state = to_client(first.from_server(to_bytes(asked)))[0]["result"]["requestState"]
 
-    retry = call('{"topic": "AI", "limit": "5"}', id="8", more=f', "requestState": "{state}"')
+    retry = call(
+        '{"topic": "AI", "limit": "5"}', id="8", more=f', "requestState": "{state}"'
+    )
     [message] = to_server(second.from_client(retry))
 
     assert message["params"]["requestState"] == "opaque"
-    assert message["params"]["arguments"] == json.loads(forwarded)["params"]["arguments"]
+    assert (
+        message["params"]["arguments"] == json.loads(forwarded)["params"]["arguments"]
+    )
 
 
 def test_a_retry_whose_first_round_is_not_shown_passes_untouched() -> None:
@@ -407,9 +541,15 @@ def test_a_batch_that_fits_keeps_its_bytes() -> None:
 def test_each_call_of_a_batch_is_checked() -> None:
     """One is repaired and forwarded with the ping, one is refused and answered at once."""
     session = known()
-    calls = [call('{"topic": "a", "limit": "5"}', id="1"), call("{}", id="2"), b'{"id":3,"method":"ping"}']
+    calls = [
+        call('{"topic": "a", "limit": "5"}', id="1"),
+        call("{}", id="2"),
+        b'{"id":3,"method":"ping"}',
+    ]
 
-    sends = session.from_client(b"[" + b",".join(each.strip() for each in calls) + b"]\n")
+    sends = session.from_client(
+        b"[" + b",".join(each.strip() for each in calls) + b"]\n"
+    )
 
     [batch] = to_server(sends)
     assert [each["id"] for each in batch] == [1, 3]

@@ -37,12 +37,16 @@ TOOL = {
 VALID = {"path": "a", "depth": 1}
 
 
-def suggested(tmp_path: Path, *calls: dict[str, Any], times: int = 3, tool: Any = TOOL) -> list[Suggestion]:
+def suggested(
+    tmp_path: Path, *calls: dict[str, Any], times: int = 3, tool: Any = TOOL
+) -> list[Suggestion]:
     """Return what is proposed after each of *calls* came so many times."""
     session = known(tool, log=open_log(tmp_path / "log"))
     for number in range(times):
         for index, arguments in enumerate(calls):
-            session.from_client(call(json.dumps(arguments), id=str(100 * number + index), name="find"))
+            session.from_client(
+                call(json.dumps(arguments), id=str(100 * number + index), name="find")
+            )
     lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     return suggestions(read_report(lines))
 
@@ -57,12 +61,30 @@ def accepts(document: dict[str, Any], arguments: dict[str, Any]) -> bool:
 
 # What is planted: the call, and of the one change that is proposed for it the kind, the place, and what differs.
 PLANTED: list[tuple[str, dict[str, Any], str, str, Any]] = [
-    ("another name", {"file_path": "a", "depth": 1}, "alias", "/path", {"path": ["file_path"]}),
+    (
+        "another name",
+        {"file_path": "a", "depth": 1},
+        "alias",
+        "/path",
+        {"path": ["file_path"]},
+    ),
     ("a short name", {"pth": "a", "depth": 1}, "alias", "/path", {"path": ["pth"]}),
-    ("null", {**VALID, "limit": None}, "nullable", "/limit", [{"type": "integer", "maximum": 10}, {"type": "null"}]),
+    (
+        "null",
+        {**VALID, "limit": None},
+        "nullable",
+        "/limit",
+        [{"type": "integer", "maximum": 10}, {"type": "null"}],
+    ),
     ("a default left out", {"path": "a"}, "default", "/depth", ["path"]),
     ("another constant", {**VALID, "mode": "Fast"}, "enum", "/mode", ["fast", "full"]),
-    ("none of the constants", {**VALID, "mode": "slow"}, "enum", "/mode", ["fast", "full"]),
+    (
+        "none of the constants",
+        {**VALID, "mode": "slow"},
+        "enum",
+        "/mode",
+        ["fast", "full"],
+    ),
     (
         "not of the pattern",
         {**VALID, "order": "left"},
@@ -70,7 +92,13 @@ PLANTED: list[tuple[str, dict[str, Any], str, str, Any]] = [
         "/order",
         "A string that matches ^(up|down)$.",
     ),
-    ("left out", {"depth": 1}, "description", "/path", "Where to look. Required: a string."),
+    (
+        "left out",
+        {"depth": 1},
+        "description",
+        "/path",
+        "Where to look. Required: a string.",
+    ),
     (
         "a list in a string",
         {**VALID, "tags": "['a', 'b']"},
@@ -85,19 +113,40 @@ PLANTED: list[tuple[str, dict[str, Any], str, str, Any]] = [
         "/tags",
         "An array, each a string, also for a single item.",
     ),
-    ("a member of an enum", {**VALID, "unit": "KM"}, "description", "/unit", 'One of "km", "mi", written exactly so.'),
-    ("another type", {**VALID, "limit": "many"}, "description", "/limit", "An integer, at most 10."),
+    (
+        "a member of an enum",
+        {**VALID, "unit": "KM"},
+        "description",
+        "/unit",
+        'One of "km", "mi", written exactly so.',
+    ),
+    (
+        "another type",
+        {**VALID, "limit": "many"},
+        "description",
+        "/limit",
+        "An integer, at most 10.",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("sent", "kind", "path", "new"), [row[1:] for row in PLANTED], ids=[row[0] for row in PLANTED])
+@pytest.mark.parametrize(
+    ("sent", "kind", "path", "new"),
+    [row[1:] for row in PLANTED],
+    ids=[row[0] for row in PLANTED],
+)
 def test_one_change_is_proposed_for_a_planted_fault(
     sent: dict[str, Any], kind: str, path: str, new: Any, tmp_path: Path
 ) -> None:
     """With the calls that speak for it; what is left out and what has another shape are not mixed up."""
     [change] = suggested(tmp_path, sent)
 
-    assert (change.kind, change.tool, change.path, change.calls) == (kind, "find", path, 3)
+    assert (change.kind, change.tool, change.path, change.calls) == (
+        kind,
+        "find",
+        path,
+        3,
+    )
     assert change.before == {"input": TOOL["inputSchema"]}
     part = change.after["input"]["properties"][path[1:]]
     found = {
@@ -110,7 +159,9 @@ def test_one_change_is_proposed_for_a_planted_fault(
     assert found[kind] == new
 
 
-@pytest.mark.parametrize("sent", [row[1] for row in PLANTED], ids=[row[0] for row in PLANTED])
+@pytest.mark.parametrize(
+    "sent", [row[1] for row in PLANTED], ids=[row[0] for row in PLANTED]
+)
 def test_no_proposal_does_harm(sent: dict[str, Any], tmp_path: Path) -> None:
     """What was valid is valid, and what was wrong is wrong, except the null and the name that are proposed."""
     valid = [
@@ -138,22 +189,36 @@ NOT_PROPOSED: list[tuple[str, list[dict[str, Any]]]] = [
     ("another type", [{"file_path": 5, "depth": 1}]),
     ("a name that is like nothing", [{"reason": "a", "depth": 1}]),
     ("two names", [{"file_path": "a", "dir_path": "b", "depth": 1}]),
-    ("beside the parameter too", [{"file_path": "a", "depth": 1}, {"file_path": "a", "depth": "x", "path": "b"}]),
+    (
+        "beside the parameter too",
+        [{"file_path": "a", "depth": 1}, {"file_path": "a", "depth": "x", "path": "b"}],
+    ),
     ("like two parameters", [{"target_path": "a", "depth": 1}]),
 ]
 
 
-@pytest.mark.parametrize("sent", [row[1] for row in NOT_PROPOSED], ids=[row[0] for row in NOT_PROPOSED])
-def test_a_name_that_may_mean_something_else_is_not_an_alias(sent: list[dict[str, Any]], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "sent", [row[1] for row in NOT_PROPOSED], ids=[row[0] for row in NOT_PROPOSED]
+)
+def test_a_name_that_may_mean_something_else_is_not_an_alias(
+    sent: list[dict[str, Any]], tmp_path: Path
+) -> None:
     """An alias puts a value where it was not sent."""
     found = suggested(tmp_path, *sent)
 
     assert "alias" not in [change.kind for change in found]
 
 
-def tool(required: list[str], *, is_open: bool = True, **properties: str) -> dict[str, Any]:
+def tool(
+    required: list[str], *, is_open: bool = True, **properties: str
+) -> dict[str, Any]:
     parts = {name: {"type": kind} for name, kind in properties.items()}
-    schema = {"type": "object", "required": required, "properties": parts, "additionalProperties": is_open}
+    schema = {
+        "type": "object",
+        "required": required,
+        "properties": parts,
+        "additionalProperties": is_open,
+    }
     return {"name": "find", "inputSchema": schema}
 
 
@@ -163,7 +228,9 @@ WRITE = tool(["path", "content"], path="string", content="string")
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-@pytest.mark.parametrize("names", [["file"], ["filepath"], ["file", "filename"]], ids=str)
+@pytest.mark.parametrize(
+    "names", [["file"], ["filepath"], ["file", "filename"]], ids=str
+)
 def test_each_other_name_of_the_only_required_parameter_is_an_alias(
     names: list[str], is_open: bool, tmp_path: Path
 ) -> None:
@@ -183,9 +250,21 @@ def test_each_other_name_of_the_only_required_parameter_is_an_alias(
 @pytest.mark.parametrize(
     ("listed", "sent", "reason"),
     [
-        (COPY, {"from": "a", "to": "b"}, "3 calls have 'from', 'to' and lack 'dst', 'src'"),
-        (WRITE, {"path": "a", "encoding": "utf8"}, "3 calls have 'encoding' and lack 'content'"),
-        (READ, {"file": "a", "mode": "r"}, "3 calls have 'file', 'mode' and lack 'path'"),
+        (
+            COPY,
+            {"from": "a", "to": "b"},
+            "3 calls have 'from', 'to' and lack 'dst', 'src'",
+        ),
+        (
+            WRITE,
+            {"path": "a", "encoding": "utf8"},
+            "3 calls have 'encoding' and lack 'content'",
+        ),
+        (
+            READ,
+            {"file": "a", "mode": "r"},
+            "3 calls have 'file', 'mode' and lack 'path'",
+        ),
     ],
     ids=["two for two", "beside another required one", "two for one"],
 )
@@ -204,7 +283,10 @@ def test_other_names_that_may_mean_two_things_are_said_and_change_nothing(
     [
         ([{"verbose": True}], ["description"]),
         ([{"file": "a"}, {}], ["description", "other-names"]),
-        ([{"file": "a"}, {"file": "a", "path": "b", "limit": "x"}], ["description", "other-names"]),
+        (
+            [{"file": "a"}, {"file": "a", "path": "b", "limit": "x"}],
+            ["description", "other-names"],
+        ),
     ],
     ids=["of another type", "left out as often", "beside it"],
 )
@@ -250,14 +332,22 @@ def test_the_command_prints_each_change_before_and_after(tmp_path: Path) -> None
     assert "find /path: alias, 3 calls have 'file_path' and lack 'path'" in drawn.output
     assert '{"path": ["file_path"]}' in drawn.output
     assert "before" in drawn.output
-    assert [(each["kind"], each["calls"]) for each in printed["suggestions"]] == [("nullable", 3), ("alias", 3)]
+    assert [(each["kind"], each["calls"]) for each in printed["suggestions"]] == [
+        ("nullable", 3),
+        ("alias", 3),
+    ]
 
 
 def test_the_command_prints_other_names_without_a_change(tmp_path: Path) -> None:
     """There is none."""
     suggested(tmp_path, {"from": "a", "to": "b"}, tool=COPY)
 
-    drawn = CliRunner().invoke(group, ["mcp-proxy", "report", str(tmp_path / "log"), "--suggest"])
+    drawn = CliRunner().invoke(
+        group, ["mcp-proxy", "report", str(tmp_path / "log"), "--suggest"]
+    )
 
-    assert "find : other-names, 3 calls have 'from', 'to' and lack 'dst', 'src'" in drawn.output
+    assert (
+        "find : other-names, 3 calls have 'from', 'to' and lack 'dst', 'src'"
+        in drawn.output
+    )
     assert "before" not in drawn.output

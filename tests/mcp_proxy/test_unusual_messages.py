@@ -47,15 +47,24 @@ def test_what_only_looks_like_another_encoding_passes(text: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "params", ['{"name": "digest", "arguments": {"limit": 11}}, "params": {}', '{"name": "digest", "name": 5}']
+    "params",
+    [
+        '{"name": "digest", "arguments": {"limit": 11}}, "params": {}',
+        '{"name": "digest", "name": 5}',
+    ],
 )
 def test_a_repeated_key_is_refused_whatever_its_last_value_is(params: str) -> None:
     """A parser that takes the first of two values reads a call here."""
-    line = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'.encode()
+    line = (
+        f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'.encode()
+    )
 
     sends = known().from_client(line)
 
-    assert to_server(sends) == [] and "comes twice" in to_client(sends)[0]["result"]["content"][0]["text"]
+    assert (
+        to_server(sends) == []
+        and "comes twice" in to_client(sends)[0]["result"]["content"][0]["text"]
+    )
 
 
 @pytest.mark.parametrize("request_id", ["true", "[1]", '{"a": 1}'])
@@ -63,18 +72,27 @@ def test_a_refused_call_with_an_unusual_id_is_answered(request_id: str) -> None:
     """The id of the answer is the one that the client wrote."""
     [answer] = to_client(known().from_client(call('{"limit": 11}', id=request_id)))
 
-    assert answer["id"] == json.loads(request_id) and answer["result"]["isError"] is True
+    assert (
+        answer["id"] == json.loads(request_id) and answer["result"]["isError"] is True
+    )
 
 
 @pytest.mark.processes
-def test_a_last_message_without_a_line_break_is_not_joined_with_the_next(tmp_path: Path) -> None:
+def test_a_last_message_without_a_line_break_is_not_joined_with_the_next(
+    tmp_path: Path,
+) -> None:
     """The proxy may still send calls that waited, after the client's input has ended."""
-    waiting = b'{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"n":"5"}}}\n'
+    waiting = (
+        b'{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"n":"5"}}}\n'
+    )
     last = b'{"id":2,"method":"ping"}'
 
     with running(*raw(tmp_path / "record")) as process:
         output, _ = process.communicate(INITIALIZED + waiting + last, timeout=DEADLINE)
 
-    assert sorted(str(json.loads(line)["id"]) for line in output.splitlines()) == ["1", "2"]
+    assert sorted(str(json.loads(line)["id"]) for line in output.splitlines()) == [
+        "1",
+        "2",
+    ]
     lines = (tmp_path / "record").read_bytes().splitlines()
     assert last in lines and waiting.replace(b'"5"', b"5").strip() in lines

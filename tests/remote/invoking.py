@@ -41,13 +41,24 @@ def descriptor(**extensions: Any) -> SkillDescriptor:
 
 def plan(*, repeatable: bool = False, patience: float = 300, **extensions: Any) -> Plan:
     """Return a plan for one call of that descriptor's skill."""
-    request = InvocationRequest(Caller("me"), "com.example.translate-v1", {"text": "hi"})
-    return Plan(descriptor(**extensions), request, "key-1", repeatable=repeatable, patience=patience)
+    request = InvocationRequest(
+        Caller("me"), "com.example.translate-v1", {"text": "hi"}
+    )
+    return Plan(
+        descriptor(**extensions),
+        request,
+        "key-1",
+        repeatable=repeatable,
+        patience=patience,
+    )
 
 
 def shown(status: str, **more: Any) -> dict[str, Any]:
     """Return an execution's document."""
-    stamps = {"created_at": "2025-03-20T14:30:00Z", "updated_at": "2025-03-20T14:30:00Z"}
+    stamps = {
+        "created_at": "2025-03-20T14:30:00Z",
+        "updated_at": "2025-03-20T14:30:00Z",
+    }
     return {
         "execution_id": "exec-789-xyz",
         "status": status,
@@ -60,13 +71,19 @@ def shown(status: str, **more: Any) -> dict[str, Any]:
 def answer(document: Any, status: int = 200, **headers: str) -> WireResponse:
     """Return a response with a JSON body."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return WireResponse(status, {"content-type": "application/json", **named}, json.dumps(document).encode())
+    return WireResponse(
+        status,
+        {"content-type": "application/json", **named},
+        json.dumps(document).encode(),
+    )
 
 
 class Walk:
     """A flow walked to its end: what was sent, how long was paused, what was seen, and what came of it."""
 
-    def __init__(self, flow: InvocationFlow, answers: list[WireResponse | UnreachableError]) -> None:
+    def __init__(
+        self, flow: InvocationFlow, answers: list[WireResponse | UnreachableError]
+    ) -> None:
         self.sent: list[WireRequest] = []
         self.pauses: list[float] = []
         self.seen: list[str] = []
@@ -92,4 +109,6 @@ class Walk:
     @property
     def lines(self) -> list[str]:
         """What was sent, as methods and the ends of the URLs."""
-        return [f"{request.method} {request.url.removeprefix(URL)}" for request in self.sent]
+        return [
+            f"{request.method} {request.url.removeprefix(URL)}" for request in self.sent
+        ]

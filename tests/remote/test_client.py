@@ -12,7 +12,12 @@ import pytest
 
 from skillruntime.catalog.discovery import discover
 from skillruntime.errors import InvalidSkillError
-from skillruntime.remote.client import RemoteClient, RemoteRunner, attach_remote_skills, remote_runners
+from skillruntime.remote.client import (
+    RemoteClient,
+    RemoteRunner,
+    attach_remote_skills,
+    remote_runners,
+)
 from skillruntime.remote.credentials import ApiKey, CustomCredentials, NoCredentials
 from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.remote.http_message import WireRequest, WireResponse
@@ -23,28 +28,50 @@ from tests.server.serving import KEY, Served, serve_in_memory
 pytestmark = pytest.mark.anyio
 
 
-def skill_on_disk(directory: Path, served: Served, name: str, *, contract: bool = False, **changes: Any) -> None:
+def skill_on_disk(
+    directory: Path,
+    served: Served,
+    name: str,
+    *,
+    contract: bool = False,
+    **changes: Any,
+) -> None:
     """Write a skill that has nothing but its SKILL.md, the served descriptor, and, if asked for, a contract."""
     folder = directory / name
     folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: The skill {name}\n---\nCall it.\n")
+    (folder / "SKILL.md").write_text(
+        f"---\nname: {name}\ndescription: The skill {name}\n---\nCall it.\n"
+    )
     descriptor = served.service.skills[name].descriptor
-    (folder / "descriptor.json").write_text(json.dumps({**descriptor.to_dict(), **changes}))
+    (folder / "descriptor.json").write_text(
+        json.dumps({**descriptor.to_dict(), **changes})
+    )
     if contract:
-        (folder / "contract.json").write_text(json.dumps(descriptor.to_contract(name).to_dict()))
+        (folder / "contract.json").write_text(
+            json.dumps(descriptor.to_contract(name).to_dict())
+        )
 
 
-async def test_a_skill_with_a_descriptor_is_called_like_any_other(tmp_path: Path) -> None:
+async def test_a_skill_with_a_descriptor_is_called_like_any_other(
+    tmp_path: Path,
+) -> None:
     """`SkillRuntime(runners=[...])`: the arguments are checked and repaired before sending, the response enveloped."""
     async with serve_in_memory() as served:
         skill_on_disk(tmp_path, served, "echo", contract=True)
-        runners = [remote_runners(credentials=lambda descriptor: NoCredentials, transport=served.transport)]
+        runners = [
+            remote_runners(
+                credentials=lambda descriptor: NoCredentials, transport=served.transport
+            )
+        ]
         runtime = SkillRuntime(discover(tmp_path), runners=runners)
         response = await runtime.call("echo", {"Text": "Hello"})
         refused = await runtime.call("echo", {"text": ""})
 
     assert response.status == "success" and response.data == {"said": "Hello"}
-    assert response.metadata is not None and response.metadata["repairs"][0]["after"] == "text"
+    assert (
+        response.metadata is not None
+        and response.metadata["repairs"][0]["after"] == "text"
+    )
     assert refused.errors is not None and refused.errors[0].details is not None
     assert served.skills.ran == ["Hello"], "what does not fit is not sent"
 
@@ -58,7 +85,9 @@ async def test_a_skill_with_a_descriptor_is_called_like_any_other(tmp_path: Path
         ("\xff", "utf-8"),
     ],
 )
-async def test_a_descriptor_file_is_read_as_strictly_as_a_message(tmp_path: Path, text: str, expected: str) -> None:
+async def test_a_descriptor_file_is_read_as_strictly_as_a_message(
+    tmp_path: Path, text: str, expected: str
+) -> None:
     """A third party wrote it: what two readers take in two ways, or what would end the process, is refused."""
     async with serve_in_memory() as served:
         skill_on_disk(tmp_path, served, "echo")
@@ -73,7 +102,9 @@ async def test_a_descriptor_alone_makes_a_skill_callable(tmp_path: Path) -> None
     async with serve_in_memory() as served:
         skill_on_disk(tmp_path, served, "locked")
         runtime = SkillRuntime(discover(tmp_path))
-        attached = attach_remote_skills(runtime, credentials=lambda _: ApiKey(KEY), transport=served.transport)
+        attached = attach_remote_skills(
+            runtime, credentials=lambda _: ApiKey(KEY), transport=served.transport
+        )
         response = await runtime.call("locked", '{"text": "Hello",}')
 
     assert attached == ["locked"]
@@ -81,7 +112,9 @@ async def test_a_descriptor_alone_makes_a_skill_callable(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["plugin", "knowledge"])
-async def test_what_runs_or_is_read_here_gets_no_remote_runner(tmp_path: Path, kind: str) -> None:
+async def test_what_runs_or_is_read_here_gets_no_remote_runner(
+    tmp_path: Path, kind: str
+) -> None:
     """Only ``api`` and ``task`` are called at their endpoint."""
     async with serve_in_memory() as served:
         skill_on_disk(tmp_path, served, "echo", contract=True, capability_type=kind)
@@ -94,11 +127,15 @@ async def test_a_faulty_descriptor_is_the_skills_fault(tmp_path: Path) -> None:
     """INVALID_SKILL, with what is wrong."""
     async with serve_in_memory() as served:
         skill_on_disk(tmp_path, served, "echo", contract=True, access="secret")
-        response = await SkillRuntime(discover(tmp_path), runners=[remote_runners()]).call("echo", {"text": "x"})
+        response = await SkillRuntime(
+            discover(tmp_path), runners=[remote_runners()]
+        ).call("echo", {"text": "x"})
         with pytest.raises(InvalidSkillError, match="access"):
             remote_runners()(*discover(tmp_path).contract("echo"))
 
-    assert response.errors is not None and response.errors[0].code.value == "INVALID_SKILL"
+    assert (
+        response.errors is not None and response.errors[0].code.value == "INVALID_SKILL"
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,7 +160,9 @@ async def test_what_went_wrong_there_is_reported_here(
     assert response.errors[0].recoverable is recoverable
 
 
-async def test_arguments_that_only_the_server_refuses_are_reported_by_parameter() -> None:
+async def test_arguments_that_only_the_server_refuses_are_reported_by_parameter() -> (
+    None
+):
     """The server checks again by its own contract: its violations reach the model as input errors."""
     async with serve_in_memory() as served:
         runtime = remote_runtime(served, "echo", lenient=True)
@@ -131,7 +170,11 @@ async def test_arguments_that_only_the_server_refuses_are_reported_by_parameter(
 
     assert response.errors is not None
     error = response.errors[0]
-    assert error.recoverable and error.details is not None and error.details["path"] == "/text"
+    assert (
+        error.recoverable
+        and error.details is not None
+        and error.details["path"] == "/text"
+    )
 
 
 async def test_the_deadline_of_the_call_goes_along() -> None:
@@ -145,10 +188,15 @@ async def test_the_deadline_of_the_call_goes_along() -> None:
             return await served.service.handle(request)
 
         served.transport = watched
-        response = await remote_runtime(served, "slow").call("slow", {"text": "x"}, timeout=2.0)
+        response = await remote_runtime(served, "slow").call(
+            "slow", {"text": "x"}, timeout=2.0
+        )
 
     assert 1 <= seen[0]["context"]["timeout_ms"] <= 2000
-    assert response.errors is not None and response.errors[0].code.value in ("TOOL_TIMEOUT", "EXECUTION_TIMEOUT")
+    assert response.errors is not None and response.errors[0].code.value in (
+        "TOOL_TIMEOUT",
+        "EXECUTION_TIMEOUT",
+    )
     assert not response.errors[0].recoverable, "how far it came is unknown"
 
 
@@ -162,9 +210,13 @@ async def test_a_call_without_any_answer_names_its_key() -> None:
         raise AssertionError("unreachable")
 
     async with serve_in_memory() as served:
-        client = RemoteClient(served.service.skills["slow"].descriptor, NoCredentials, silent, grace=0.0)
+        client = RemoteClient(
+            served.service.skills["slow"].descriptor, NoCredentials, silent, grace=0.0
+        )
         with pytest.raises(RemoteError) as raised:
-            await client.invoke({"text": "x"}, timeout=0.5)  # time to begin on a busy machine
+            await client.invoke(
+                {"text": "x"}, timeout=0.5
+            )  # time to begin on a busy machine
 
     assert raised.value.may_have_run
     assert raised.value.document.details == {"idempotency_key": keys[0]}
@@ -182,7 +234,9 @@ async def test_custom_credentials_reach_the_body_and_are_not_kept() -> None:
 
         descriptor = served.service.skills["echo"].descriptor
         credentials = CustomCredentials(lambda auth: {"ticket": "t-1"})
-        execution = await RemoteClient(descriptor, credentials, watched).invoke({"text": "x"})
+        execution = await RemoteClient(descriptor, credentials, watched).invoke(
+            {"text": "x"}
+        )
         found = await served.service.executions.get(execution.execution_id)
 
     assert seen[0]["caller"]["credentials"] == {"ticket": "t-1"}
@@ -200,10 +254,14 @@ async def test_a_refused_token_is_renewed_once() -> None:
 
     async with serve_in_memory() as served:
         client = served.client("locked")
-        execution = await RemoteClient(client.descriptor, Renewing(""), served.transport).invoke({"text": "x"})
+        execution = await RemoteClient(
+            client.descriptor, Renewing(""), served.transport
+        ).invoke({"text": "x"})
         posts = served.service.metrics.to_text({})
         with pytest.raises(RemoteError, match="Authentication"):
-            await RemoteClient(client.descriptor, ApiKey("wrong"), served.transport).invoke({"text": "x"})
+            await RemoteClient(
+                client.descriptor, ApiKey("wrong"), served.transport
+            ).invoke({"text": "x"})
 
     assert execution.output == {"said": "x"}
     assert shown[:2] == [False, True]
@@ -244,7 +302,9 @@ async def test_the_client_runs_on_both_event_loops(anyio_backend: str) -> None:
     """anyio alone: whichever loop the host has; the server's own side in memory too."""
     async with serve_in_memory() as served:
         execution = await served.client("echo").invoke({"text": "x"})
-        cancelled = await served.client("slow").cancel(json.loads((await served.invoke("slow")).body)["execution_id"])
+        cancelled = await served.client("slow").cancel(
+            json.loads((await served.invoke("slow")).body)["execution_id"]
+        )
 
     assert execution.output == {"said": "x"}
     assert cancelled.status.value == "cancelled"

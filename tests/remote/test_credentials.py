@@ -30,14 +30,20 @@ def skill(auth: dict[str, Any]) -> SkillDescriptor:
 
 
 @EACH_KIND
-async def test_a_key_of_the_environment_goes_to_api_key_skills_alone(auth: dict[str, Any]) -> None:
+async def test_a_key_of_the_environment_goes_to_api_key_skills_alone(
+    auth: dict[str, Any],
+) -> None:
     """A skill that asks for a token or for something of its own is not given the host's API key instead."""
     environment = {API_KEY: KEY}
     described = skill(auth)
 
-    api_key = await from_environment(skill({"type": "api_key"}), environment)(AuthConfig(AuthType.API_KEY), False)
+    api_key = await from_environment(skill({"type": "api_key"}), environment)(
+        AuthConfig(AuthType.API_KEY), False
+    )
     try:
-        other = (await from_environment(described, environment)(described.auth, False)).headers
+        other = (
+            await from_environment(described, environment)(described.auth, False)
+        ).headers
     except RemoteError as error:
         other = {}
         assert "SKILLRUNTIME_CLIENT_ID_API_EXAMPLE_COM" in str(error)
@@ -65,7 +71,9 @@ async def test_a_token_of_the_user_is_a_bearer_token() -> None:
     """RFC 6750, 2.1: it goes into ``Authorization`` alone."""
     described = skill(OTHER_KINDS[0])
 
-    shown = await from_environment(described, {"SKILLRUNTIME_TOKEN_API_EXAMPLE_COM": "t0"})(described.auth, False)
+    shown = await from_environment(
+        described, {"SKILLRUNTIME_TOKEN_API_EXAMPLE_COM": "t0"}
+    )(described.auth, False)
 
     assert shown.headers == {"authorization": "Bearer t0"}
     assert shown == await Token("t0")(described.auth, False)

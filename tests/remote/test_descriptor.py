@@ -20,13 +20,20 @@ from skillruntime.remote.descriptor import (
 from skillruntime.remote.descriptor_parts import fill_url
 
 TRANSLATOR: dict[str, Any] = {
-    "protocol": {"version": "1.0.0", "changelog_url": "https://skill-sharing.org/changelog"},
+    "protocol": {
+        "version": "1.0.0",
+        "changelog_url": "https://skill-sharing.org/changelog",
+    },
     "id": "com.example.translate-v1",
     "name": "Universal Translator",
     "version": "2.1.0",
     "capability_type": "api",
     "description": "支持 100+ 语言的高质量文本翻译服务",
-    "provider": {"name": "Example Corp", "url": "https://example.com", "contact": "skills@example.com"},
+    "provider": {
+        "name": "Example Corp",
+        "url": "https://example.com",
+        "contact": "skills@example.com",
+    },
     "endpoint": {
         "url": "https://api.example.com/skills/translate/invoke",
         "method": "POST",
@@ -71,7 +78,11 @@ TRANSLATOR: dict[str, Any] = {
         },
         "description": "翻译结果",
     },
-    "auth": {"type": "api_key", "description": "通过 X-API-Key header 传递密钥", "header": "X-API-Key"},
+    "auth": {
+        "type": "api_key",
+        "description": "通过 X-API-Key header 传递密钥",
+        "header": "X-API-Key",
+    },
     "access": "restricted",
     "tags": ["translation", "nlp", "multilingual"],
     "documentation_url": "https://docs.example.com/skills/translate",
@@ -101,7 +112,10 @@ def test_the_protocols_example_round_trips() -> None:
     assert descriptor.capability_type is CapabilityType.API
     assert descriptor.access is AccessPolicy.RESTRICTED
     assert descriptor.auth.type is AuthType.API_KEY
-    assert descriptor.endpoint.retry is not None and descriptor.endpoint.retry.max_attempts == 3
+    assert (
+        descriptor.endpoint.retry is not None
+        and descriptor.endpoint.retry.max_attempts == 3
+    )
     assert descriptor.line == "com.example.translate-v1@2"
 
 
@@ -129,7 +143,11 @@ def test_every_way_to_authenticate_round_trips(auth: dict[str, Any]) -> None:
 
 def test_unknown_fields_are_kept() -> None:
     """Fields of a later version, and other people's extensions, survive reading and writing."""
-    document = {**TRANSLATOR, "x-rating": 5, "extensions": {"cancel": True, "x-theirs": [1]}}
+    document = {
+        **TRANSLATOR,
+        "x-rating": 5,
+        "extensions": {"cancel": True, "x-theirs": [1]},
+    }
 
     descriptor = SkillDescriptor.from_dict(document)
 
@@ -147,7 +165,9 @@ def test_an_explicit_null_default_is_written_back_as_it_was() -> None:
     assert "default" not in descriptor.inputs[0].to_schema()
 
 
-@pytest.mark.parametrize("name", [key for key in TRANSLATOR if key not in ("tags", "documentation_url")][:12])
+@pytest.mark.parametrize(
+    "name", [key for key in TRANSLATOR if key not in ("tags", "documentation_url")][:12]
+)
 def test_every_required_field_is_required(name: str) -> None:
     """Section 4.2 lists twelve required fields."""
     with pytest.raises(InvalidSkillError, match=name):
@@ -164,7 +184,11 @@ def test_every_required_field_is_required(name: str) -> None:
         (("protocol", "version"), "1.0.x", "/protocol/version"),
         (("endpoint", "url"), "ftp://example.com", "/endpoint/url"),
         (("endpoint", "url"), "http://[::1/", "/endpoint/url"),
-        (("endpoint", "status_url"), "http://example.com:99999/", "/endpoint/status_url"),
+        (
+            ("endpoint", "status_url"),
+            "http://example.com:99999/",
+            "/endpoint/status_url",
+        ),
         (("endpoint", "timeout_ms"), 0, "/endpoint/timeout_ms"),
         (("endpoint", "method"), "GET", "/endpoint/method"),
         (("inputs", 0, "type"), "text", "/inputs/0/type"),
@@ -177,7 +201,9 @@ def test_every_required_field_is_required(name: str) -> None:
         (("created_at",), "yesterday", "/created_at"),
     ],
 )
-def test_each_fault_is_named_by_its_place(path: tuple[str | int, ...], value: Any, said: str) -> None:
+def test_each_fault_is_named_by_its_place(
+    path: tuple[str | int, ...], value: Any, said: str
+) -> None:
     """Every fault names its location."""
     with pytest.raises(InvalidSkillError, match=said):
         SkillDescriptor.from_dict(changed(*path, to=value))
@@ -221,7 +247,10 @@ def test_a_schema_becomes_inputs_and_comes_back() -> None:
     """JSON Schema -> inputs -> JSON Schema loses nothing where inputs can say it."""
     schema = {
         "type": "object",
-        "properties": {"n": {"type": "integer", "minimum": 1, "default": 3}, "any": {"description": "whatever"}},
+        "properties": {
+            "n": {"type": "integer", "minimum": 1, "default": 3},
+            "any": {"description": "whatever"},
+        },
         "required": ["n"],
         "additionalProperties": False,
     }
@@ -235,9 +264,17 @@ def test_a_schema_becomes_inputs_and_comes_back() -> None:
 @pytest.mark.parametrize(
     "schema",
     [
-        {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"type": "string"}}},
+        {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/x"}},
+            "$defs": {"x": {"type": "string"}},
+        },
         {"type": "object", "properties": {"a": {"type": "string"}}},
-        {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}], "additionalProperties": False},
+        {
+            "type": "object",
+            "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+            "additionalProperties": False,
+        },
         True,
     ],
 )
@@ -252,20 +289,32 @@ def test_a_schema_that_inputs_cannot_say_is_reported_apart(schema: Any) -> None:
     ("template", "execution_id", "url"),
     [
         ("https://a.example/s/{execution_id}", "exec-1", "https://a.example/s/exec-1"),
-        ("https://a.example/s/{execution_id}/x", "exec-1", "https://a.example/s/exec-1/x"),
+        (
+            "https://a.example/s/{execution_id}/x",
+            "exec-1",
+            "https://a.example/s/exec-1/x",
+        ),
         ("https://a.example/s/", "exec-1", "https://a.example/s/exec-1"),
-        ("https://a.example/s", "../admin?x#y", "https://a.example/s/..%2Fadmin%3Fx%23y"),
+        (
+            "https://a.example/s",
+            "../admin?x#y",
+            "https://a.example/s/..%2Fadmin%3Fx%23y",
+        ),
         ("https://a.example/s", "..", "https://a.example/s/%2E%2E"),
         ("https://a.example/s", "é", "https://a.example/s/%C3%A9"),
     ],
 )
-def test_an_execution_id_never_leaves_its_segment(template: str, execution_id: str, url: str) -> None:
+def test_an_execution_id_never_leaves_its_segment(
+    template: str, execution_id: str, url: str
+) -> None:
     """With ``{execution_id}`` it is a template (4.4), without it is appended (6.2), and a hostile id is escaped."""
     assert fill_url(template, execution_id) == url
 
 
 def test_a_parameter_that_admits_null_keeps_its_null_default() -> None:
     """``default: null`` is a default where null is a value."""
-    parameter = ParameterDefinition("x", "any", default=None, schema={"type": ["string", "null"]})
+    parameter = ParameterDefinition(
+        "x", "any", default=None, schema={"type": ["string", "null"]}
+    )
 
     assert parameter.to_schema() == {"type": ["string", "null"], "default": None}

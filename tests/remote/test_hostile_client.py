@@ -11,7 +11,13 @@ import pytest
 from anyio.abc import SocketStream
 
 from skillruntime.server.rate_limits import Limits
-from tests.server.serving import KEY, Served, invocation, read, serve_over_socket_from_memory
+from tests.server.serving import (
+    KEY,
+    Served,
+    invocation,
+    read,
+    serve_over_socket_from_memory,
+)
 
 pytestmark = pytest.mark.anyio
 LIMITS = Limits(body_bytes=10_000, body_seconds=0.2)
@@ -43,7 +49,10 @@ def post(length: int | str, more: str = "") -> bytes:
 
 async def test_a_slow_body_is_given_up() -> None:
     """A byte now and then holds nothing for long: 408, and the connection is closed."""
-    async with serve_over_socket_from_memory(limits=LIMITS) as served, await connect(served) as stream:
+    async with (
+        serve_over_socket_from_memory(limits=LIMITS) as served,
+        await connect(served) as stream,
+    ):
         await stream.send(post(1000) + b"{")
         said = await until_closed(stream)
         health = await served.ask("GET", "/health")
@@ -55,7 +64,10 @@ async def test_a_slow_body_is_given_up() -> None:
 @pytest.mark.parametrize("declared", [20_000, 10**30])
 async def test_an_oversize_body_is_refused_by_its_length(declared: int) -> None:
     """413 before a byte of it is read."""
-    async with serve_over_socket_from_memory(limits=LIMITS) as served, await connect(served) as stream:
+    async with (
+        serve_over_socket_from_memory(limits=LIMITS) as served,
+        await connect(served) as stream,
+    ):
         await stream.send(post(declared))
         said = await until_closed(stream)
 
@@ -64,7 +76,10 @@ async def test_an_oversize_body_is_refused_by_its_length(declared: int) -> None:
 
 async def test_an_oversize_body_without_a_length_is_refused_while_it_comes() -> None:
     """Chunked bodies are counted."""
-    async with serve_over_socket_from_memory(limits=LIMITS) as served, await connect(served) as stream:
+    async with (
+        serve_over_socket_from_memory(limits=LIMITS) as served,
+        await connect(served) as stream,
+    ):
         head = post(0).replace(b"content-length: 0", b"transfer-encoding: chunked")
         await stream.send(head + b"2ee0\r\n" + b" " * 12_000 + b"\r\n")
         said = await until_closed(stream)
@@ -104,7 +119,9 @@ async def test_a_client_that_hangs_up_in_its_body_begins_nothing() -> None:
         async with await connect(served) as stream:
             await stream.send(post(1000) + b'{"caller"')
             raw = stream.extra(anyio.abc.SocketAttribute.raw_socket)
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+            raw.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00"
+            )
         health = await served.ask("GET", "/health")
 
     assert health.status == 200
@@ -164,8 +181,12 @@ async def test_many_silent_connections_do_not_block_other_callers() -> None:
 
 async def test_guessing_keys_is_slow_and_teaches_nothing() -> None:
     """Every guess is answered alike, and soon not at all."""
-    async with serve_over_socket_from_memory(limits=Limits(failed_logins_per_minute=5)) as served:
-        answers = [await served.invoke("locked", key=f"guess-{number}") for number in range(8)]
+    async with serve_over_socket_from_memory(
+        limits=Limits(failed_logins_per_minute=5)
+    ) as served:
+        answers = [
+            await served.invoke("locked", key=f"guess-{number}") for number in range(8)
+        ]
 
     assert [answer.status for answer in answers] == [401] * 5 + [429] * 3
     assert len({answer.body for answer in answers[:5]}) == 1
@@ -173,7 +194,9 @@ async def test_guessing_keys_is_slow_and_teaches_nothing() -> None:
 
 async def test_a_caller_cannot_fill_the_server() -> None:
     """So many unfinished executions a caller, and no more."""
-    async with serve_over_socket_from_memory(limits=Limits(unfinished_per_caller=3), capacity=1) as served:
+    async with serve_over_socket_from_memory(
+        limits=Limits(unfinished_per_caller=3), capacity=1
+    ) as served:
         answers = [(await served.invoke("slow", key=KEY)).status for _ in range(5)]
         other = await served.invoke("slow", key="key-of-bob")
         served.skills.gate.set()

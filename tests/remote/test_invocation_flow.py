@@ -31,7 +31,10 @@ def failure_of(plan: Plan, *answers: WireResponse | UnreachableError) -> RemoteE
 
 def test_the_protocols_steps() -> None:
     """Section 6.2: POST, status, status, result; the last is an object with nothing but ``output``."""
-    walk = Walk(invoke(plan()), [ACCEPTED, RUNNING, answer(shown("completed")), answer({"output": OUTPUT})])
+    walk = Walk(
+        invoke(plan()),
+        [ACCEPTED, RUNNING, answer(shown("completed")), answer({"output": OUTPUT})],
+    )
 
     assert walk.lines == [
         "POST /invoke",
@@ -66,7 +69,12 @@ def test_a_server_may_answer_at_once() -> None:
 
 def test_a_result_that_is_not_there_yet_is_polled_on() -> None:
     """GET result before the end is the current document: the client continues polling."""
-    answers = [ACCEPTED, answer(shown("completed")), answer(shown("running")), COMPLETED]
+    answers = [
+        ACCEPTED,
+        answer(shown("completed")),
+        answer(shown("running")),
+        COMPLETED,
+    ]
 
     walk = Walk(invoke(plan()), answers)
 
@@ -75,9 +83,16 @@ def test_a_result_that_is_not_there_yet_is_polled_on() -> None:
 
 def test_a_completed_execution_without_output_gives_null() -> None:
     """``output`` is optional in 6.4: none from either address is null, not an endless poll."""
-    walk = Walk(invoke(plan()), [ACCEPTED, answer(shown("completed")), answer(shown("completed"))])
+    walk = Walk(
+        invoke(plan()),
+        [ACCEPTED, answer(shown("completed")), answer(shown("completed"))],
+    )
 
-    assert walk.result is not None and walk.result.output is None and walk.result.has_output
+    assert (
+        walk.result is not None
+        and walk.result.output is None
+        and walk.result.has_output
+    )
 
 
 def test_a_lost_202_is_sent_again_with_the_same_key() -> None:
@@ -85,7 +100,10 @@ def test_a_lost_202_is_sent_again_with_the_same_key() -> None:
     walk = Walk(invoke(plan(idempotency_key=True)), [LOST, ACCEPTED, COMPLETED])
 
     assert walk.lines[:2] == ["POST /invoke", "POST /invoke"]
-    assert [request.headers["idempotency-key"] for request in walk.sent[:2]] == ["key-1", "key-1"]
+    assert [request.headers["idempotency-key"] for request in walk.sent[:2]] == [
+        "key-1",
+        "key-1",
+    ]
     assert walk.sent[0].body == walk.sent[1].body
 
 
@@ -96,12 +114,18 @@ def test_a_lost_202_is_asked_for_again_while_the_server_is_away() -> None:
     walk = Walk(invoke(plan(idempotency_key=True)), [*away, ACCEPTED, COMPLETED])
 
     assert walk.lines[:14] == ["POST /invoke"] * 14
-    assert {request.headers["idempotency-key"] for request in walk.sent[:14]} == {"key-1"}
+    assert {request.headers["idempotency-key"] for request in walk.sent[:14]} == {
+        "key-1"
+    }
 
 
-def test_a_lost_202_that_is_given_up_names_its_key_and_suggests_no_second_order() -> None:
+def test_a_lost_202_that_is_given_up_names_its_key_and_suggests_no_second_order() -> (
+    None
+):
     """The request may have been accepted: what is known is reported, with the key that finds the execution."""
-    error = failure_of(plan(idempotency_key=True, patience=60.0), LOST, *[REFUSED_CONNECTION] * 20)
+    error = failure_of(
+        plan(idempotency_key=True, patience=60.0), LOST, *[REFUSED_CONNECTION] * 20
+    )
 
     assert error.may_have_run and not error.recoverable
     assert error.document.details == {"idempotency_key": "key-1"}
@@ -111,11 +135,17 @@ def test_a_lost_202_that_is_given_up_names_its_key_and_suggests_no_second_order(
     "unreadable",
     [
         WireResponse(202, {}, b'{"exec'),
-        UnreachableError("The response is longer than 10,485,760 bytes", was_sent=True, is_refused=True),
+        UnreachableError(
+            "The response is longer than 10,485,760 bytes",
+            was_sent=True,
+            is_refused=True,
+        ),
     ],
     ids=["half", "too_long"],
 )
-def test_an_answer_that_cannot_be_read_may_be_that_of_a_run(unreadable: WireResponse | UnreachableError) -> None:
+def test_an_answer_that_cannot_be_read_may_be_that_of_a_run(
+    unreadable: WireResponse | UnreachableError,
+) -> None:
     """The request was sent: a second order is not suggested, and the key that finds the first is named."""
     error = failure_of(plan(idempotency_key=True), unreadable)
     harmless = failure_of(plan(repeatable=True), unreadable)
@@ -127,7 +157,10 @@ def test_an_answer_that_cannot_be_read_may_be_that_of_a_run(unreadable: WireResp
 
 def test_an_address_that_is_refused_was_not_asked() -> None:
     """Nothing was sent to an address inside, so nothing ran."""
-    error = failure_of(plan(idempotency_key=True), UnreachableError("inside", was_sent=False, is_refused=True))
+    error = failure_of(
+        plan(idempotency_key=True),
+        UnreachableError("inside", was_sent=False, is_refused=True),
+    )
 
     assert not error.may_have_run
     assert error.document.details is None
@@ -160,7 +193,9 @@ def test_without_keys_a_skill_that_may_run_twice_is_sent_again() -> None:
 
 def test_a_refused_connection_is_always_tried_again() -> None:
     """What never left cannot have run; the pauses double (6.6: initial x 2^n)."""
-    walk = Walk(invoke(plan()), [REFUSED_CONNECTION, REFUSED_CONNECTION, ACCEPTED, COMPLETED])
+    walk = Walk(
+        invoke(plan()), [REFUSED_CONNECTION, REFUSED_CONNECTION, ACCEPTED, COMPLETED]
+    )
 
     assert walk.pauses[:2] == [1.0, 2.0]
 
@@ -175,7 +210,10 @@ def test_a_refused_connection_ends_after_the_attempts_of_the_descriptor() -> Non
 
 def test_jitter_keeps_the_pause_between_half_and_whole() -> None:
     """Many clients do not come back at the same moment."""
-    walk = Walk(invoke(replace(plan(), jitter=lambda: 0.0)), [REFUSED_CONNECTION, ACCEPTED, COMPLETED])
+    walk = Walk(
+        invoke(replace(plan(), jitter=lambda: 0.0)),
+        [REFUSED_CONNECTION, ACCEPTED, COMPLETED],
+    )
 
     assert walk.pauses[0] == 0.5
 
@@ -183,7 +221,11 @@ def test_jitter_keeps_the_pause_between_half_and_whole() -> None:
 @pytest.mark.parametrize("status", [408, 429, 503])
 def test_a_server_that_is_too_busy_is_asked_again_when_it_says(status: int) -> None:
     """``Retry-After`` counts where it is longer than our own pause; nothing has run."""
-    busy = answer({"error": {"code": "RATE_LIMIT_EXCEEDED", "message": "slow down"}}, status, retry_after="7")
+    busy = answer(
+        {"error": {"code": "RATE_LIMIT_EXCEEDED", "message": "slow down"}},
+        status,
+        retry_after="7",
+    )
 
     walk = Walk(invoke(plan()), [busy, ACCEPTED, COMPLETED])
 
@@ -192,7 +234,11 @@ def test_a_server_that_is_too_busy_is_asked_again_when_it_says(status: int) -> N
 
 def test_a_suggested_delay_in_the_envelope_counts_too() -> None:
     """Section 9's ``retry.suggested_delay_ms``."""
-    error = {"code": "RATE_LIMIT_EXCEEDED", "message": "slow down", "retry": {"suggested_delay_ms": 5000}}
+    error = {
+        "code": "RATE_LIMIT_EXCEEDED",
+        "message": "slow down",
+        "retry": {"suggested_delay_ms": 5000},
+    }
 
     walk = Walk(invoke(plan()), [answer({"error": error}, 429), ACCEPTED, COMPLETED])
 
@@ -200,7 +246,9 @@ def test_a_suggested_delay_in_the_envelope_counts_too() -> None:
 
 
 @pytest.mark.parametrize("wish", ["301", "99999999"])
-def test_a_server_that_asks_for_more_than_our_patience_is_reported_of_at_once(wish: str) -> None:
+def test_a_server_that_asks_for_more_than_our_patience_is_reported_of_at_once(
+    wish: str,
+) -> None:
     """It is never asked sooner than it wishes, so the caller learns when to try again instead of waiting for it."""
     error = failure_of(plan(patience=300), answer({}, 503, retry_after=wish))
 
@@ -210,12 +258,16 @@ def test_a_server_that_asks_for_more_than_our_patience_is_reported_of_at_once(wi
 
 def test_a_longer_wish_than_our_own_backoff_is_kept() -> None:
     """RFC 9110, 10.2.3: not before it is over."""
-    walk = Walk(invoke(plan()), [answer({}, 503, retry_after="120"), ACCEPTED, COMPLETED])
+    walk = Walk(
+        invoke(plan()), [answer({}, 503, retry_after="120"), ACCEPTED, COMPLETED]
+    )
 
     assert walk.pauses[0] == 120.0
 
 
-@pytest.mark.parametrize("wish", ["", "soon", "-5", "nan", "Sat, 01 Jan 2000 00:00:05 GMT"])
+@pytest.mark.parametrize(
+    "wish", ["", "soon", "-5", "nan", "Sat, 01 Jan 2000 00:00:05 GMT"]
+)
 def test_a_wish_that_cannot_be_read_is_none(wish: str) -> None:
     """The client's own backoff is used."""
     busy = answer({}, 503, retry_after=wish)
@@ -225,26 +277,41 @@ def test_a_wish_that_cannot_be_read_is_none(wish: str) -> None:
     assert walk.pauses[0] == 1.0
 
 
-@pytest.mark.parametrize("headers", [{"retry_after": "0"}, {"preference_applied": "wait=20"}])
-def test_a_server_that_says_now_each_time_is_not_flooded(headers: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "headers", [{"retry_after": "0"}, {"preference_applied": "wait=20"}]
+)
+def test_a_server_that_says_now_each_time_is_not_flooded(
+    headers: dict[str, str],
+) -> None:
     """There is a pause between two polls, for any ``Retry-After``."""
-    walk = Walk(invoke(plan()), [ACCEPTED, answer(shown("running"), **headers), RUNNING, COMPLETED])
+    walk = Walk(
+        invoke(plan()),
+        [ACCEPTED, answer(shown("running"), **headers), RUNNING, COMPLETED],
+    )
 
     assert walk.pauses[1] == 0.1
 
 
 def test_a_server_cannot_have_us_try_for_ever() -> None:
     """A timeout that suggests a million attempts is tried ten times."""
-    error = {"code": "EXECUTION_TIMEOUT", "message": "late", "retry": {"suggested_delay_ms": 0, "max_attempts": 10**6}}
+    error = {
+        "code": "EXECUTION_TIMEOUT",
+        "message": "late",
+        "retry": {"suggested_delay_ms": 0, "max_attempts": 10**6},
+    }
 
-    walk = Walk(invoke(plan(repeatable=True)), [answer(shown("timeout", error=error))] * 12)
+    walk = Walk(
+        invoke(plan(repeatable=True)), [answer(shown("timeout", error=error))] * 12
+    )
 
     assert len(walk.sent) == 10
 
 
 def test_a_bare_500_may_have_run() -> None:
     """What failed behind a page of HTML is unknown, so the error does not suggest trying again."""
-    error = failure_of(plan(), WireResponse(500, {"content-type": "text/html"}, b"<html>"))
+    error = failure_of(
+        plan(), WireResponse(500, {"content-type": "text/html"}, b"<html>")
+    )
 
     assert error.may_have_run and not error.recoverable
 
@@ -284,7 +351,9 @@ def test_the_servers_interval_is_kept() -> None:
 
 def test_the_202_itself_says_when_to_come_back() -> None:
     """RFC 9110, 10.2.3: a plain server's only way to say it."""
-    walk = Walk(invoke(plan()), [answer(shown("accepted"), 202, retry_after="4"), COMPLETED])
+    walk = Walk(
+        invoke(plan()), [answer(shown("accepted"), 202, retry_after="4"), COMPLETED]
+    )
 
     assert walk.pauses == [4.0]
 
@@ -305,16 +374,27 @@ def test_a_timeout_is_tried_again_as_the_server_suggests() -> None:
     }
     timed_out = answer(shown("timeout", error=error))
 
-    walk = Walk(invoke(plan(repeatable=True, idempotency_key=True)), [ACCEPTED, timed_out, ACCEPTED, COMPLETED])
+    walk = Walk(
+        invoke(plan(repeatable=True, idempotency_key=True)),
+        [ACCEPTED, timed_out, ACCEPTED, COMPLETED],
+    )
 
     assert walk.pauses[1] == 5.0
-    keys = [request.headers["idempotency-key"] for request in walk.sent if request.method == "POST"]
+    keys = [
+        request.headers["idempotency-key"]
+        for request in walk.sent
+        if request.method == "POST"
+    ]
     assert keys == ["key-1", "key-1-1"]
 
 
 def test_a_timeout_of_what_must_not_run_twice_is_the_answer() -> None:
     """It may have taken effect: the caller decides."""
-    error = {"code": "EXECUTION_TIMEOUT", "message": "late", "retry": {"suggested_delay_ms": 10, "max_attempts": 3}}
+    error = {
+        "code": "EXECUTION_TIMEOUT",
+        "message": "late",
+        "retry": {"suggested_delay_ms": 10, "max_attempts": 3},
+    }
 
     walk = Walk(invoke(plan()), [ACCEPTED, answer(shown("timeout", error=error))])
 
@@ -324,7 +404,10 @@ def test_a_timeout_of_what_must_not_run_twice_is_the_answer() -> None:
 def test_another_major_of_the_protocol_is_refused_before_any_post() -> None:
     """Section 8: compatible if and only if the same MAJOR, checked before any POST."""
     other = plan()
-    other_caller = replace(other.descriptor, protocol=ProtocolVersion("2.0.0", "https://example.com/changelog"))
+    other_caller = replace(
+        other.descriptor,
+        protocol=ProtocolVersion("2.0.0", "https://example.com/changelog"),
+    )
 
     error = failure_of(replace(other, descriptor=other_caller))
 
@@ -340,18 +423,24 @@ def test_where_to_upgrade_is_reported_also_without_a_changelog() -> None:
     """Section 8's ``upgrade_url``: else the documentation, else the provider."""
     other = plan()
     documented = replace(
-        other.descriptor, protocol=ProtocolVersion("2.0.0"), documentation_url="https://docs.example.com/translate"
+        other.descriptor,
+        protocol=ProtocolVersion("2.0.0"),
+        documentation_url="https://docs.example.com/translate",
     )
 
     error = failure_of(replace(other, descriptor=documented))
 
-    assert (error.document.details or {})["upgrade_url"] == "https://docs.example.com/translate"
+    assert (error.document.details or {})[
+        "upgrade_url"
+    ] == "https://docs.example.com/translate"
 
 
 def test_a_newer_minor_of_the_protocol_is_spoken_to() -> None:
     """Section 8: a MINOR is compatible."""
     other = plan()
-    newer = replace(other, descriptor=replace(other.descriptor, protocol=ProtocolVersion("1.9.0")))
+    newer = replace(
+        other, descriptor=replace(other.descriptor, protocol=ProtocolVersion("1.9.0"))
+    )
 
     assert Walk(invoke(newer), [COMPLETED]).result is not None
 
@@ -362,7 +451,10 @@ def test_a_401_keeps_its_code_and_details() -> None:
         "error": {
             "code": "AUTH_REQUIRED",
             "message": "Authentication is required to invoke this skill",
-            "details": {"required_auth_type": "oauth2", "authorization_url": "https://example.com/oauth/authorize"},
+            "details": {
+                "required_auth_type": "oauth2",
+                "authorization_url": "https://example.com/oauth/authorize",
+            },
         }
     }
 
@@ -373,7 +465,12 @@ def test_a_401_keeps_its_code_and_details() -> None:
 
 
 NONSENSE: list[tuple[WireResponse, str]] = [
-    (WireResponse(200, {"content-type": "text/html"}, b"<html><body>It works!</body></html>"), "text/html.*not JSON"),
+    (
+        WireResponse(
+            200, {"content-type": "text/html"}, b"<html><body>It works!</body></html>"
+        ),
+        "text/html.*not JSON",
+    ),
     (WireResponse(200, {}, b""), "not JSON"),
     (WireResponse(200, {}, b'{"execution_id": "e", "status"'), "not JSON"),
     (WireResponse(200, {}, b"\xff\xfe"), "not JSON"),
@@ -388,7 +485,10 @@ NONSENSE: list[tuple[WireResponse, str]] = [
     (answer({"execution_id": "e"}), "/status"),
     (answer({"execution_id": "e", "status": "running", "skill_id": "other"}), "other"),
     (answer({"detail": "Not Found"}, 404), "404.*no protocol error"),
-    (WireResponse(302, {"location": "http://169.254.169.254/"}, b""), "302.*another origin"),
+    (
+        WireResponse(302, {"location": "http://169.254.169.254/"}, b""),
+        "302.*another origin",
+    ),
     (WireResponse(304, {"etag": '"1"'}, b""), "304.*no protocol error"),
 ]
 
@@ -410,7 +510,9 @@ def test_nonsense_is_named(response: WireResponse, said: str) -> None:
         ({**shown("running"), "execution_id": "exec-other"}, "different execution"),
     ],
 )
-def test_a_server_that_contradicts_itself_is_named(later: dict[str, Any], said: str) -> None:
+def test_a_server_that_contradicts_itself_is_named(
+    later: dict[str, Any], said: str
+) -> None:
     """The client checks the same transition table that the server obeys."""
     with pytest.raises(RemoteError, match=said):
         Walk(invoke(plan()), [ACCEPTED, RUNNING, answer(later)])
@@ -426,7 +528,15 @@ def test_an_execution_is_resumed_by_its_id() -> None:
 
 def test_an_execution_that_is_gone_is_reported() -> None:
     """410 and 404 while polling are answers, not failures to answer."""
-    gone = answer({"error": {"code": "EXECUTION_EXPIRED", "message": "The result was kept until yesterday"}}, 410)
+    gone = answer(
+        {
+            "error": {
+                "code": "EXECUTION_EXPIRED",
+                "message": "The result was kept until yesterday",
+            }
+        },
+        410,
+    )
 
     error = failure_of(plan(), ACCEPTED, gone)
 

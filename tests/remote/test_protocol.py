@@ -19,10 +19,19 @@ from skillruntime.remote.protocol import (
     can_follow,
     can_reach,
 )
-from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode, to_skill_error
+from skillruntime.remote.wire_errors import (
+    ErrorDocument,
+    RetryHint,
+    WireCode,
+    to_skill_error,
+)
 
 REQUEST: dict[str, Any] = {
-    "caller": {"id": "ifay-instance-001", "type": "ifay", "credentials": {"api_key": "sk-xxxxx"}},
+    "caller": {
+        "id": "ifay-instance-001",
+        "type": "ifay",
+        "credentials": {"api_key": "sk-xxxxx"},
+    },
     "skill_id": "com.example.translate-v1",
     "inputs": {"text": "Hello, world!", "target_language": "zh-CN"},
     "context": {"trace_id": "trace-abc-123", "priority": "normal", "timeout_ms": 30000},
@@ -52,11 +61,21 @@ TIMED_OUT: dict[str, Any] = {
         "message": "Skill execution exceeded the configured timeout of 30000ms",
         "retry": {"suggested_delay_ms": 5000, "max_attempts": 3},
     },
-    "timestamps": {"created_at": "2025-03-20T14:30:00Z", "updated_at": "2025-03-20T14:30:30Z"},
+    "timestamps": {
+        "created_at": "2025-03-20T14:30:00Z",
+        "updated_at": "2025-03-20T14:30:30Z",
+    },
 }
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=10), inner, max_size=4)
+    ),
     max_leaves=10,
 )
 
@@ -73,10 +92,15 @@ def test_the_protocols_request_is_read_field_by_field() -> None:
     assert request.context.trace_id == "trace-abc-123"
     assert request.context.timeout_ms == 30000
     assert "sk-xxxxx" not in repr(request)
-    assert request.to_dict() == {**REQUEST, "context": {"trace_id": "trace-abc-123", "timeout_ms": 30000}}
+    assert request.to_dict() == {
+        **REQUEST,
+        "context": {"trace_id": "trace-abc-123", "timeout_ms": 30000},
+    }
 
 
-@pytest.mark.parametrize("document", [COMPLETED, TIMED_OUT], ids=["completed", "timeout"])
+@pytest.mark.parametrize(
+    "document", [COMPLETED, TIMED_OUT], ids=["completed", "timeout"]
+)
 def test_the_protocols_executions_round_trip(document: dict[str, Any]) -> None:
     """Section 6.4's completed document and section 6.6's timeout."""
     assert Execution.from_dict(document).to_dict() == document
@@ -113,9 +137,14 @@ def test_an_output_of_null_is_an_output() -> None:
         (("context", "trace_id"), 7, "/context/trace_id"),
     ],
 )
-def test_each_field_of_the_request_is_checked(path: tuple[str, ...], value: Any, field: str) -> None:
+def test_each_field_of_the_request_is_checked(
+    path: tuple[str, ...], value: Any, field: str
+) -> None:
     """Section 6.3's table: which are required, of what type, among what values."""
-    document: dict[str, Any] = {key: dict(item) if isinstance(item, dict) else item for key, item in REQUEST.items()}
+    document: dict[str, Any] = {
+        key: dict(item) if isinstance(item, dict) else item
+        for key, item in REQUEST.items()
+    }
     place = document
     for key in path[:-1]:
         place = place[key]
@@ -139,9 +168,21 @@ def test_all_violations_are_reported_at_once() -> None:
     assert document.code == "VALIDATION_ERROR"
     assert document.details is not None
     assert document.details["violations"] == [
-        {"field": "/caller/id", "expected": "a string of 1 to 500 characters without NUL", "actual": "nothing"},
-        {"field": "/caller/type", "expected": "ifay, service or user", "actual": '"robot"'},
-        {"field": "/skill_id", "expected": "a string of 1 to 500 characters without NUL", "actual": "nothing"},
+        {
+            "field": "/caller/id",
+            "expected": "a string of 1 to 500 characters without NUL",
+            "actual": "nothing",
+        },
+        {
+            "field": "/caller/type",
+            "expected": "ifay, service or user",
+            "actual": '"robot"',
+        },
+        {
+            "field": "/skill_id",
+            "expected": "a string of 1 to 500 characters without NUL",
+            "actual": "nothing",
+        },
         {"field": "/inputs", "expected": "an object", "actual": "5"},
     ]
 
@@ -158,7 +199,13 @@ def test_no_request_breaks_the_reader(document: Any) -> None:
 @given(json_values, st.sampled_from([status.value for status in ExecutionStatus]))
 def test_no_execution_breaks_the_reader(value: Any, status: str) -> None:
     """With an id and a status, anything else is read as far as it can be."""
-    document = {"execution_id": "e", "status": status, "error": value, "progress": value, "timestamps": {"a": value}}
+    document = {
+        "execution_id": "e",
+        "status": status,
+        "error": value,
+        "progress": value,
+        "timestamps": {"a": value},
+    }
 
     try:
         assert Execution.from_dict(document).status == status
@@ -184,7 +231,9 @@ def test_the_table_has_every_status_and_final_ones_have_no_successor() -> None:
         ("cancelled", "running", False, False),
     ],
 )
-def test_what_may_follow_and_what_may_be_seen_next(before: str, after: str, follows: bool, reaches: bool) -> None:
+def test_what_may_follow_and_what_may_be_seen_next(
+    before: str, after: str, follows: bool, reaches: bool
+) -> None:
     """A server goes step by step; a client that polls may miss steps, and never sees one undone."""
     assert can_follow(ExecutionStatus(before), ExecutionStatus(after)) is follows
     assert can_reach(ExecutionStatus(before), ExecutionStatus(after)) is reaches
@@ -202,7 +251,9 @@ def test_plain_peers_see_a_cancelled_execution_as_failed() -> None:
 
 
 @pytest.mark.parametrize("code", list(WireCode))
-def test_every_code_has_an_http_status_and_a_meaning_for_a_model(code: WireCode) -> None:
+def test_every_code_has_an_http_status_and_a_meaning_for_a_model(
+    code: WireCode,
+) -> None:
     """The one table of codes is whole."""
     document = ErrorDocument(code, "so it is")
 
@@ -230,9 +281,15 @@ def test_the_codes_of_section_9_have_its_http_statuses(code: str, status: int) -
 
 def test_a_model_is_reported_no_more_than_it_can_read() -> None:
     """A peer's details may have any length; what is left out is said."""
-    error = to_skill_error(ErrorDocument("QUOTA_OF_MARS", "Used up", {"left": 0, "log": "x" * 100_000}))
+    error = to_skill_error(
+        ErrorDocument("QUOTA_OF_MARS", "Used up", {"left": 0, "log": "x" * 100_000})
+    )
 
-    assert error.details == {"left": 0, "log": "(100,002 characters left out)", "code": "QUOTA_OF_MARS"}
+    assert error.details == {
+        "left": 0,
+        "log": "(100,002 characters left out)",
+        "code": "QUOTA_OF_MARS",
+    }
 
 
 def test_a_peers_words_steer_no_terminal() -> None:
@@ -240,7 +297,11 @@ def test_a_peers_words_steer_no_terminal() -> None:
     error = ErrorDocument.from_dict({"code": "X\x1b[31m", "message": "a\x1b[2Jb\nc"})
 
     execution = Execution.from_dict(
-        {"execution_id": "e", "status": "running", "progress": {"done": 1, "message": "half\x1b[2J"}}
+        {
+            "execution_id": "e",
+            "status": "running",
+            "progress": {"done": 1, "message": "half\x1b[2J"},
+        }
     )
 
     assert error == ErrorDocument("X\ufffd[31m", "a\ufffd[2Jb\nc")
@@ -249,7 +310,9 @@ def test_a_peers_words_steer_no_terminal() -> None:
 
 def test_a_code_that_no_caller_knows_is_kept_in_the_details() -> None:
     """A skill's own code reaches the model, next to one that it can understand."""
-    error = to_skill_error(ErrorDocument("QUOTA_OF_MARS", "Used up", {"left": 0}, RetryHint(1000)))
+    error = to_skill_error(
+        ErrorDocument("QUOTA_OF_MARS", "Used up", {"left": 0}, RetryHint(1000))
+    )
 
     assert error.code.value == "TOOL_EXECUTION_FAILED"
     assert error.details == {"left": 0, "code": "QUOTA_OF_MARS"}

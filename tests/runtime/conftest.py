@@ -12,7 +12,11 @@ import pytest
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.discovery import discover
 
-SCHEMA = {"type": "object", "additionalProperties": False, "properties": {"text": {"type": "string"}}}
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {"text": {"type": "string"}},
+}
 
 
 @pytest.fixture
@@ -32,7 +36,12 @@ def write_skill(tmp_path: Path) -> Callable[..., SkillCatalog]:
         (directory / "scripts").mkdir(parents=True, exist_ok=True)
         text = f"---\nname: {name}\ndescription: A sample. Use when testing.\n---\n{body}\n"
         (directory / "SKILL.md").write_text(text, encoding="utf-8")
-        document = {"version": "1.2.0", "input": SCHEMA, "run": {"script": script}, **contract}
+        document = {
+            "version": "1.2.0",
+            "input": SCHEMA,
+            "run": {"script": script},
+            **contract,
+        }
         (directory / "contract.json").write_text(json.dumps(document), encoding="utf-8")
         if source is not None:
             (directory / script).write_text(source, encoding="utf-8")

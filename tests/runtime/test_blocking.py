@@ -47,7 +47,9 @@ def test_it_runs_in_a_worker_thread_of_a_loop() -> None:
 
     async def main() -> str:
         context = contextvars.copy_context()
-        return await anyio.to_thread.run_sync(partial(context.run, run_to_end, read, "?"))
+        return await anyio.to_thread.run_sync(
+            partial(context.run, run_to_end, read, "?")
+        )
 
     assert anyio.run(main) == "unset?"
 

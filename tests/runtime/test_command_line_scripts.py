@@ -39,17 +39,25 @@ print(json.dumps(found) if args.mode == "data" else "plain text")
 @pytest.fixture
 def runtime(tmp_path: Path) -> SkillRuntime:
     """A runtime with one skill whose contract was drafted from its script."""
-    directory = write_skill_files(tmp_path / "skills", "counter", "Counts", {"scripts/count.py": SCRIPT})
+    directory = write_skill_files(
+        tmp_path / "skills", "counter", "Counts", {"scripts/count.py": SCRIPT}
+    )
     skill = discover(tmp_path / "skills").activate("counter")
     for path, document in draft_contracts(
         list(derive_scripts(skill.resources(), skill.read_resource_bytes).values()), {}
     ).items():
         (directory / path).write_text(json.dumps(document))
-    return SkillRuntime(discover(tmp_path / "skills", trusted=True), workspace=tmp_path / "work")
+    return SkillRuntime(
+        discover(tmp_path / "skills", trusted=True), workspace=tmp_path / "work"
+    )
 
 
 CALLS: list[tuple[dict[str, Any], str, Any]] = [
-    ({"path": "-a.txt", "times": "4"}, "success", {"name": "-a.txt", "absolute": True, "times": 4}),
+    (
+        {"path": "-a.txt", "times": "4"},
+        "success",
+        {"name": "-a.txt", "absolute": True, "times": 4},
+    ),
     ({"path": "a; rm -rf /", "mode": "text"}, "success", {"stdout": "plain text"}),
     ({"path": "a", "times": 3}, "failed", ("INVALID_INPUT", "/times")),
     ({"path": "a", "mode": "other"}, "failed", ("INVALID_INPUT", "/mode")),
@@ -79,14 +87,29 @@ def test_an_ordinary_script_is_called_like_any_other_skill(
 def test_an_approval_says_how_far_the_contract_is_reliable(tmp_path: Path) -> None:
     """Of a contract that was read from the script, as it was read; a written contract has none."""
     asked: list[Approval] = []
-    scripts = {"derived": {"scripts/count.py": SCRIPT}, "prose": {"scripts/run.sh": "echo $1\n"}}
+    scripts = {
+        "derived": {"scripts/count.py": SCRIPT},
+        "prose": {"scripts/run.sh": "echo $1\n"},
+    }
     for name, files in scripts.items():
         write_skill_files(tmp_path / "skills", name, "Counts", files)
     contract = json.dumps({"run": {"script": "scripts/count.py"}})
-    write_skill_files(tmp_path / "skills", "written", "Counts", {"contract.json": contract, "scripts/count.py": SCRIPT})
-    runtime = SkillRuntime(discover(tmp_path / "skills"), approve=lambda request: asked.append(request) is not None)
+    write_skill_files(
+        tmp_path / "skills",
+        "written",
+        "Counts",
+        {"contract.json": contract, "scripts/count.py": SCRIPT},
+    )
+    runtime = SkillRuntime(
+        discover(tmp_path / "skills"),
+        approve=lambda request: asked.append(request) is not None,
+    )
 
-    for name, arguments in (("derived/count", {"path": "a"}), ("prose/run", {"argument_1": "a"}), ("written", {})):
+    for name, arguments in (
+        ("derived/count", {"path": "a"}),
+        ("prose/run", {"argument_1": "a"}),
+        ("written", {}),
+    ):
         assert runtime.call_sync(name, arguments).errors[0].code == "ACCESS_DENIED"
 
     assert [request.confidence for request in asked] == ["high", "low", None]
@@ -103,7 +126,11 @@ def test_an_approval_names_files_as_the_caller_does(tmp_path: Path) -> None:
     files = {"contract.json": json.dumps(contract), "scripts/count.py": SCRIPT}
     write_skill_files(tmp_path / "skills", "counter", "Counts", files)
     catalog = discover(tmp_path / "skills")
-    runtime = SkillRuntime(catalog, approve=lambda request: asked.append(request) is not None, workspace=tmp_path)
+    runtime = SkillRuntime(
+        catalog,
+        approve=lambda request: asked.append(request) is not None,
+        workspace=tmp_path,
+    )
 
     runtime.call_sync("counter", {"table": "people.csv"})
 

@@ -46,7 +46,10 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
     directory = tmp_path / "full"
     directory.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(directory)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode != 0:
+    if (
+        os.geteuid() != 0
+        or subprocess.run(command, capture_output=True).returncode != 0
+    ):
         pytest.skip("a small file system cannot be mounted here")
     try:
         with (directory / "filler").open("wb", buffering=0) as file:
@@ -67,18 +70,24 @@ def test_a_full_disk_fails_the_call_and_leaves_nothing(
     catalog = write_skill("x" * 100_000, trusted=False)
     monkeypatch.setattr("tempfile.tempdir", str(full_disk))
 
-    response = approved(catalog, workspace=full_disk.parent / "workspace").call_sync("sample", {})
+    response = approved(catalog, workspace=full_disk.parent / "workspace").call_sync(
+        "sample", {}
+    )
 
     assert response.errors is not None
     assert "No space left on device" in response.errors[0].message
     assert list(full_disk.glob("*/files/*")) == []
 
 
-def test_a_script_that_finds_the_disk_full_fails_as_any_other(write_skill: WriteSkill, full_disk: Path) -> None:
+def test_a_script_that_finds_the_disk_full_fails_as_any_other(
+    write_skill: WriteSkill, full_disk: Path
+) -> None:
     """Its workspace is full: the script's own error is quoted."""
     catalog = write_skill("open('new', 'w').write('x' * 100_000)", trusted=False)
 
-    response = approved(catalog, workspace=full_disk, shared_workspace=True).call_sync("sample", {})
+    response = approved(catalog, workspace=full_disk, shared_workspace=True).call_sync(
+        "sample", {}
+    )
 
     assert response.errors is not None
     assert "No space left on device" in response.errors[0].message
@@ -91,14 +100,18 @@ def test_without_a_temporary_directory_the_call_fails_in_an_envelope(
     catalog = write_skill(SHOW, trusted=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
 
-    response = approved(catalog, workspace=tmp_path / "workspace").call_sync("sample", {})
+    response = approved(catalog, workspace=tmp_path / "workspace").call_sync(
+        "sample", {}
+    )
 
     assert response.errors is not None
     assert response.errors[0].code is ErrorCode.TOOL_NOT_AVAILABLE
     assert "No such file or directory" in response.errors[0].message
 
 
-def test_a_clock_that_jumps_changes_no_deadline(write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_jumps_changes_no_deadline(
+    write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Deadlines and durations are measured by the monotonic clock."""
     runtime = approved(write_skill(SHOW, trusted=False))
     times = iter([1e9, 2e9, 0.0] * 1000)
@@ -111,17 +124,30 @@ def test_a_clock_that_jumps_changes_no_deadline(write_skill: WriteSkill, monkeyp
     assert 0 <= response.metadata["duration_ms"] < 60_000
 
 
-@pytest.mark.parametrize(("scripts", "functions"), [(12, 1_000), pytest.param(60, 10_000, marks=pytest.mark.slow)])
-def test_many_calls_at_once_all_end_and_leave_nothing(write_skill: WriteSkill, scripts: int, functions: int) -> None:
+@pytest.mark.parametrize(
+    ("scripts", "functions"),
+    [(12, 1_000), pytest.param(60, 10_000, marks=pytest.mark.slow)],
+)
+def test_many_calls_at_once_all_end_and_leave_nothing(
+    write_skill: WriteSkill, scripts: int, functions: int
+) -> None:
     """Scripts and functions, called together: each gets its own answer, no descriptor and no file stays."""
-    runtime = approved(write_skill("import json, sys; print(json.load(sys.stdin)['text'])", trusted=False))
-    runtime.implements("count", contract={"input": {"properties": {"n": {"type": "integer"}}}})(_count)
+    runtime = approved(
+        write_skill(
+            "import json, sys; print(json.load(sys.stdin)['text'])", trusted=False
+        )
+    )
+    runtime.implements(
+        "count", contract={"input": {"properties": {"n": {"type": "integer"}}}}
+    )(_count)
     answers: dict[int, SkillResponse] = {}
     counts: dict[int, SkillResponse] = {}
 
     async def script(number: int, limit: anyio.CapacityLimiter) -> None:
         async with limit:
-            answers[number] = await runtime.call("sample", {"text": str(number)}, timeout=300)
+            answers[number] = await runtime.call(
+                "sample", {"text": str(number)}, timeout=300
+            )
 
     async def count(number: int) -> None:
         counts[number] = await runtime.call("count", {"n": number})
@@ -180,7 +206,9 @@ class Cancelled:
         failure: BaseException | None = None
         while True:
             try:
-                asked = waiting.send(answer) if failure is None else waiting.throw(failure)
+                asked = (
+                    waiting.send(answer) if failure is None else waiting.throw(failure)
+                )
             except StopIteration as ended:
                 return ended.value
             self.waits()
@@ -193,7 +221,11 @@ class Cancelled:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_cancellation_at_every_await_leaves_nothing(
-    write_skill: WriteSkill, backend: str, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_skill: WriteSkill,
+    backend: str,
+    level: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Cancelled at the first, second, ... wait until none is left: no copy, no process and no descriptor stays."""
     pytest.importorskip(backend)
@@ -202,7 +234,9 @@ def test_a_cancellation_at_every_await_leaves_nothing(
     # The lock lives as long as any process of the command.
     script = "import fcntl; held = open('held', 'w'); fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB); print('true')"
     catalog = write_skill(script, trusted=False)
-    runtime = approved(catalog, workspace=tmp_path / "workspace", sandbox=level, shared_workspace=True)
+    runtime = approved(
+        catalog, workspace=tmp_path / "workspace", sandbox=level, shared_workspace=True
+    )
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
 
     async def main() -> tuple[int, int, int]:
@@ -211,7 +245,14 @@ def test_a_cancellation_at_every_await_leaves_nothing(
         for moment in range(1, 200):
             answers: list[SkillResponse] = []
             with anyio.CancelScope() as scope:
-                answers.append(await Cancelled(runtime.call("sample", {}, timeout=300), scope, moment, monkeypatch))
+                answers.append(
+                    await Cancelled(
+                        runtime.call("sample", {}, timeout=300),
+                        scope,
+                        moment,
+                        monkeypatch,
+                    )
+                )
             assert list(temporary.glob("*/files/*")) == []
             with (tmp_path / "workspace" / "held").open("a") as held:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -240,7 +281,9 @@ def test_a_host_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
         "    readable=interpreter_paths(sys.executable), writable=(workspace,))\n"
         "async def main():\n    sandbox = await open_sandbox('auto')\n    await sandbox.run(command)\nanyio.run(main)\n"
     )
-    host = subprocess.Popen([sys.executable, "-c", source], cwd=Path(__file__).parents[2])
+    host = subprocess.Popen(
+        [sys.executable, "-c", source], cwd=Path(__file__).parents[2]
+    )
     deadline = time.monotonic() + 300
     while not (workspace / "ready").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -254,7 +297,9 @@ def test_a_host_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                assert time.monotonic() < deadline, "a process of the command is still running"
+                assert time.monotonic() < deadline, (
+                    "a process of the command is still running"
+                )
                 time.sleep(0.01)
 
 
@@ -284,6 +329,8 @@ async def test_a_launcher_that_is_killed_is_replaced(tmp_path: Path) -> None:
             try:
                 results.append(await sandbox.run(command))
             except OSError:
-                await anyio.sleep(0.01)  # a supervisor that waited already may take one more command down with it
+                await anyio.sleep(
+                    0.01
+                )  # a supervisor that waited already may take one more command down with it
 
     assert results[0].stdout == b"1\n"

@@ -16,7 +16,14 @@ from typing import Annotated, Any, Literal, TypedDict
 import anyio
 import pytest
 from langchain_core.tools import tool
-from pydantic import AfterValidator, BaseModel, Field, PositiveInt, SecretStr, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    PositiveInt,
+    SecretStr,
+    field_validator,
+)
 
 from skillruntime.catalog.discovery import discover
 from skillruntime.contract.contract import Contract
@@ -86,12 +93,21 @@ def plan(
         trip: What to plan.
     """
     assert isinstance(trip, Trip) and isinstance(trip.day, date)
-    assert all(isinstance(stop, Distance) and isinstance(stop.unit, Unit) for stop in trip.stops)
+    assert all(
+        isinstance(stop, Distance) and isinstance(stop.unit, Unit)
+        for stop in trip.stops
+    )
     assert options is None or options == {"deep": True}
-    return Plan(total=Distance(sum(stop.value for stop in trip.stops[:limit])), day=trip.day)
+    return Plan(
+        total=Distance(sum(stop.value for stop in trip.stops[:limit])), day=trip.day
+    )
 
 
-TRIP = {"start": "Rome", "day": "2026-01-02", "stops": [{"value": 3}, {"value": 4, "unit": "mi"}]}
+TRIP = {
+    "start": "Rome",
+    "day": "2026-01-02",
+    "stops": [{"value": 3}, {"value": 4, "unit": "mi"}],
+}
 
 
 def test_signature_annotations_and_docstring_make_the_contract() -> None:
@@ -109,28 +125,49 @@ def test_signature_annotations_and_docstring_make_the_contract() -> None:
         "description": "The most stops",
         "default": 5,
     }
-    assert properties["mode"] == {"enum": ["fast", "slow"], "type": "string", "default": "fast"}
+    assert properties["mode"] == {
+        "enum": ["fast", "slow"],
+        "type": "string",
+        "default": "fast",
+    }
     assert document["input"]["required"] == ["trip"]
-    assert document["output"]["properties"]["day"] == {"format": "date", "type": "string"}
+    assert document["output"]["properties"]["day"] == {
+        "format": "date",
+        "type": "string",
+    }
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_models_dataclasses_and_typed_dicts_arrive_and_return_as_such(is_async: bool) -> None:
+def test_models_dataclasses_and_typed_dicts_arrive_and_return_as_such(
+    is_async: bool,
+) -> None:
     """The function sees its own types; a caller in Python gets the model, a model reads JSON."""
     runtime = SkillRuntime(functions=[plan])
     arguments = {"trip": TRIP, "limit": "2", "options": {"deep": True}}
 
-    response = anyio.run(lambda: runtime.call(plan, arguments)) if is_async else runtime.call_sync(plan, arguments)
+    response = (
+        anyio.run(lambda: runtime.call(plan, arguments))
+        if is_async
+        else runtime.call_sync(plan, arguments)
+    )
 
     assert response.data == Plan(total=Distance(7.0), day=date(2026, 1, 2))
-    assert response.to_dict()["data"] == {"total": {"value": 7.0, "unit": "km"}, "day": "2026-01-02"}
-    assert json.loads(response.to_json())["data"] == {"total": {"value": 7.0, "unit": "km"}, "day": "2026-01-02"}
+    assert response.to_dict()["data"] == {
+        "total": {"value": 7.0, "unit": "km"},
+        "day": "2026-01-02",
+    }
+    assert json.loads(response.to_json())["data"] == {
+        "total": {"value": 7.0, "unit": "km"},
+        "day": "2026-01-02",
+    }
     assert response.errors == []
 
 
 def test_a_validator_of_a_model_refuses_with_its_place() -> None:
     """What JSON Schema cannot say is still an error that a model can act on."""
-    response = SkillRuntime(functions=[plan]).call_sync("plan", {"trip": {**TRIP, "start": "Nowhere"}})
+    response = SkillRuntime(functions=[plan]).call_sync(
+        "plan", {"trip": {**TRIP, "start": "Nowhere"}}
+    )
 
     (error,) = response.errors
     assert error.code is ErrorCode.INVALID_INPUT
@@ -140,7 +177,9 @@ def test_a_validator_of_a_model_refuses_with_its_place() -> None:
 
 def test_a_misspelt_key_inside_a_model_is_refused() -> None:
     """pydantic would ignore it."""
-    response = SkillRuntime(functions=[plan]).call_sync("plan", {"trip": {**TRIP, "strat": "Rome"}})
+    response = SkillRuntime(functions=[plan]).call_sync(
+        "plan", {"trip": {**TRIP, "strat": "Rome"}}
+    )
 
     assert "'strat' is not a known property" in response.errors[0].message
 
@@ -153,9 +192,15 @@ def test_a_single_model_takes_all_arguments() -> None:
         """Describe a trip."""
         return f"{trip.start} on {trip.day:%d %B}"
 
-    response = SkillRuntime(functions=[describe]).call_sync("describe", {"start": "Rome", "day": "2026-01-02"})
+    response = SkillRuntime(functions=[describe]).call_sync(
+        "describe", {"start": "Rome", "day": "2026-01-02"}
+    )
 
-    assert list(describe.contract.to_dict()["input"]["properties"]) == ["start", "day", "stops"]
+    assert list(describe.contract.to_dict()["input"]["properties"]) == [
+        "start",
+        "day",
+        "stops",
+    ]
     assert response.data == "Rome on 02 January"
 
 
@@ -167,8 +212,13 @@ def test_the_context_is_not_an_argument() -> None:
         """Summarise a text."""
         return f"{text} {context} {call.name}"
 
-    assert list(summarize.contract.to_dict()["input"]["properties"]) == ["text", "context"]
-    response = SkillRuntime(functions=[summarize]).call_sync("summarize", {"text": "a", "context": "b"})
+    assert list(summarize.contract.to_dict()["input"]["properties"]) == [
+        "text",
+        "context",
+    ]
+    response = SkillRuntime(functions=[summarize]).call_sync(
+        "summarize", {"text": "a", "context": "b"}
+    )
     assert response.data == "a b summarize"
 
 
@@ -183,9 +233,14 @@ def test_fields_as_defaults_positional_parameters_and_more_keywords() -> None:
     runtime = SkillRuntime(functions=[add])
 
     assert runtime.call_sync("sum-all", {"first": 1}).data == 3
-    assert runtime.call_sync("sum-all", {"first": 1, "second": 5, "third": 4}).data == 10
+    assert (
+        runtime.call_sync("sum-all", {"first": 1, "second": 5, "third": 4}).data == 10
+    )
     assert runtime.call_sync("sum-all", {"first": 1, "second": -1}).status == "failed"
-    assert (add.contract.version, add.contract.annotations) == ("1.2.0", {"read_only": True})
+    assert (add.contract.version, add.contract.annotations) == (
+        "1.2.0",
+        {"read_only": True},
+    )
 
 
 def test_the_function_can_still_be_called() -> None:
@@ -202,17 +257,16 @@ def test_the_function_can_still_be_called() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [
-        lambda arguments: arguments["start"],
-        lambda start, day, stops=None: start,
-    ],
+    [lambda arguments: arguments["start"], lambda start, day, stops=None: start],
 )
 def test_a_model_is_a_contract(function: Callable[..., Any]) -> None:
     """``contract=Model``: the function takes the mapping, or the fields."""
     runtime = SkillRuntime()
     runtime.implements("trip", contract=Trip)(function)
 
-    assert runtime.call_sync("trip", {"Start": "Rome", "day": "2026-01-02"}).data == "Rome"
+    assert (
+        runtime.call_sync("trip", {"Start": "Rome", "day": "2026-01-02"}).data == "Rome"
+    )
 
 
 def test_a_model_as_contract_arrives_as_the_model() -> None:
@@ -231,8 +285,15 @@ def test_a_model_as_contract_arrives_as_the_model() -> None:
 def test_a_typed_function_runs_a_skill_of_the_catalog(tmp_path: Path) -> None:
     """With the SKILL.md's contract, or with its own where the author wrote none."""
     write_skill_files(tmp_path, "plain", "Plain", {})
-    contract = {"input": {"properties": {"n": {"type": "integer", "default": 2}}, "additionalProperties": False}}
-    write_skill_files(tmp_path, "declared", "Declared", {"contract.json": json.dumps(contract)})
+    contract = {
+        "input": {
+            "properties": {"n": {"type": "integer", "default": 2}},
+            "additionalProperties": False,
+        }
+    }
+    write_skill_files(
+        tmp_path, "declared", "Declared", {"contract.json": json.dumps(contract)}
+    )
     runtime = SkillRuntime(discover(tmp_path))
 
     @runtime.implements("declared")
@@ -258,16 +319,36 @@ def undocumented(value: int) -> int:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "no name": (lambda: SkillRuntime().implements(undocumented), TypeError, "implements takes the skill's name first"),  # type: ignore[arg-type]  # the mistake
-    "no annotations": (lambda: SkillRuntime().implements("x")(lambda arguments: 1), InvalidSkillError, "no contract"),
+    "no name": (
+        lambda: SkillRuntime().implements(undocumented),
+        TypeError,
+        "implements takes the skill's name first",
+    ),  # type: ignore[arg-type]  # the mistake
+    "no annotations": (
+        lambda: SkillRuntime().implements("x")(lambda arguments: 1),
+        InvalidSkillError,
+        "no contract",
+    ),
     "other parameters": (
         lambda: SkillRuntime().implements("x", contract=Trip)(lambda start, when: 1),
         InvalidSkillError,
         "it takes no 'day', which the contract accepts",
     ),
-    "not a contract": (lambda: SkillRuntime().implements("x", contract="Trip"), TypeError, "contract= takes"),  # type: ignore[arg-type]  # the mistake
-    "unknown class": (lambda: skill(takes_unknown), InvalidSkillError, "Unknown cannot be made from JSON"),
-    "no description": (lambda: skill(undocumented), InvalidSkillError, "has no description"),
+    "not a contract": (
+        lambda: SkillRuntime().implements("x", contract="Trip"),
+        TypeError,
+        "contract= takes",
+    ),  # type: ignore[arg-type]  # the mistake
+    "unknown class": (
+        lambda: skill(takes_unknown),
+        InvalidSkillError,
+        "Unknown cannot be made from JSON",
+    ),
+    "no description": (
+        lambda: skill(undocumented),
+        InvalidSkillError,
+        "has no description",
+    ),
     "a class": (lambda: SkillRuntime(functions=[Trip]), TypeError, "takes a function"),
     "a method": (lambda: skill(Contract.accept), TypeError, "not a method"),
 }
@@ -328,7 +409,9 @@ def test_a_naive_datetime_is_a_valid_result() -> None:
         """Return the time of opening."""
         return datetime.datetime(2026, 1, 2, 3, 4)
 
-    assert SkillRuntime(functions=[opening]).call_sync("opening", {}).data == datetime.datetime(2026, 1, 2, 3, 4)
+    assert SkillRuntime(functions=[opening]).call_sync(
+        "opening", {}
+    ).data == datetime.datetime(2026, 1, 2, 3, 4)
 
 
 def test_a_call_needs_no_arguments() -> None:
@@ -373,8 +456,14 @@ def test_a_function_that_the_runtime_was_not_given_is_named() -> None:
         (error,) = response.errors
         assert error.code is ErrorCode.SKILL_NOT_FOUND
         assert error.message == "The function 'digest' was not given to this runtime"
-        assert error.suggested_action == "Give it when the runtime is made: SkillRuntime(functions=[digest])"
-    assert runtime.call_sync("digest", {"topic": "AI"}).errors[0].suggested_action == "Did you mean 'digests'?"
+        assert (
+            error.suggested_action
+            == "Give it when the runtime is made: SkillRuntime(functions=[digest])"
+        )
+    assert (
+        runtime.call_sync("digest", {"topic": "AI"}).errors[0].suggested_action
+        == "Did you mean 'digests'?"
+    )
 
 
 def test_an_unknown_option_of_a_call_is_refused() -> None:
@@ -388,10 +477,17 @@ def test_an_unknown_option_of_a_call_is_refused() -> None:
     runtime = SkillRuntime(functions=[digest])
 
     for called in (digest, "digest"):
-        with pytest.raises(TypeError, match=r"a call has no option 'topic'.*call.'digest', {'topic': ...}"):
+        with pytest.raises(
+            TypeError,
+            match=r"a call has no option 'topic'.*call.'digest', {'topic': ...}",
+        ):
             runtime.call_sync(called, topic="AI")  # type: ignore[call-overload]  # as a newcomer writes it
-    with pytest.raises(TypeError, match="the options are session, version, timeout, finish_reason, "):
-        anyio.run(partial(runtime.call, "digest", {"topic": "AI"}, finish_raeson="length"))
+    with pytest.raises(
+        TypeError, match="the options are session, version, timeout, finish_reason, "
+    ):
+        anyio.run(
+            partial(runtime.call, "digest", {"topic": "AI"}, finish_raeson="length")
+        )
 
 
 def test_a_tool_in_place_of_the_function_is_explained() -> None:
@@ -404,7 +500,9 @@ def test_a_tool_in_place_of_the_function_is_explained() -> None:
     made = tool(digest)
 
     for make in (skill, lambda one: SkillRuntime(functions=[one])):
-        with pytest.raises(TypeError, match="leave out @tool, or protect the tool with enforce"):
+        with pytest.raises(
+            TypeError, match="leave out @tool, or protect the tool with enforce"
+        ):
             make(made)
 
 
@@ -412,7 +510,10 @@ def test_a_plain_function_in_place_of_a_name_is_explained() -> None:
     """A call takes names: the function may be another one than the one that was given."""
     (error,) = SkillRuntime().call_sync(len, {}).errors  # type: ignore[call-overload]
 
-    assert error.message == "A call takes a skill's name, or what @skill made, not the function 'len' itself"
+    assert (
+        error.message
+        == "A call takes a skill's name, or what @skill made, not the function 'len' itself"
+    )
 
 
 def non_empty(text: str) -> str:
@@ -450,9 +551,13 @@ SECRET = SecretStr("hidden")
         (Decimal, Decimal("NaN")),
         (Path, Path("/etc/hosts")),
     ],
-    ids=lambda value: type(value).__name__,  # pytest cannot write a number of 5,000 digits
+    ids=lambda value: (
+        type(value).__name__
+    ),  # pytest cannot write a number of 5,000 digits
 )
-def test_a_default_that_no_caller_may_send_is_left_to_the_function(annotation: Any, default: Any) -> None:
+def test_a_default_that_no_caller_may_send_is_left_to_the_function(
+    annotation: Any, default: Any
+) -> None:
     """Python and pydantic check no default: the function gets its own, and the schema does not state it."""
     received = []
 
@@ -484,7 +589,9 @@ def test_a_default_that_no_caller_may_send_is_left_to_the_function(annotation: A
         (int, Field(3, ge=1), 3, 3),
     ],
 )
-def test_a_default_that_a_caller_may_send_is_stated(annotation: Any, default: Any, stated: Any, received: Any) -> None:
+def test_a_default_that_a_caller_may_send_is_stated(
+    annotation: Any, default: Any, stated: Any, received: Any
+) -> None:
     """A model reads in the schema what it gets where it leaves the argument out."""
     got = []
 
@@ -519,7 +626,9 @@ def test_a_default_factory_is_called_for_each_call() -> None:
     runtime = SkillRuntime(functions=[collect])
 
     assert [runtime.call_sync(collect, {}).data for _ in range(2)] == [["x", "3"]] * 2
-    assert runtime.call_sync(collect, {"tags": ["a"], "more": ["b"], "limit": "4"}).data == ["a", "x", "b", "4"]
+    assert runtime.call_sync(
+        collect, {"tags": ["a"], "more": ["b"], "limit": "4"}
+    ).data == ["a", "x", "b", "4"]
     assert "required" not in collect.contract.input.document  # type: ignore[operator]  # a mapping
 
 
@@ -531,7 +640,10 @@ def test_a_default_of_a_positional_only_parameter_is_filled_in() -> None:
         """Connect."""
         return f"{key.get_secret_value()} {port}"
 
-    assert SkillRuntime(functions=[connect]).call_sync(connect, {"port": 2}).data == "hidden 2"
+    assert (
+        SkillRuntime(functions=[connect]).call_sync(connect, {"port": 2}).data
+        == "hidden 2"
+    )
 
 
 def test_a_default_of_a_field_of_a_model_is_the_models_own() -> None:
@@ -547,9 +659,7 @@ def test_a_default_of_a_field_of_a_model_is_the_models_own() -> None:
 
     def shown(settings: Settings) -> str:
         kept = settings.marker is NOT_GIVEN
-        return (
-            f"{settings.key.get_secret_value()} {settings.ratio} {settings.log} {kept} {settings.size} {settings.limit}"
-        )
+        return f"{settings.key.get_secret_value()} {settings.ratio} {settings.log} {kept} {settings.size} {settings.limit}"
 
     @skill
     def whole(settings: Settings) -> str:
@@ -564,4 +674,7 @@ def test_a_default_of_a_field_of_a_model_is_the_models_own() -> None:
     runtime = SkillRuntime(functions=[whole, nested])
 
     assert runtime.call_sync(whole, {}).data == "hidden nan /var/log/x True 0 5"
-    assert runtime.call_sync(nested, {"settings": {}}).data == "hidden nan /var/log/x True 0 5"
+    assert (
+        runtime.call_sync(nested, {"settings": {}}).data
+        == "hidden nan /var/log/x True 0 5"
+    )

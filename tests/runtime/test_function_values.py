@@ -68,12 +68,18 @@ def test_a_strict_model_takes_the_forms_that_json_has() -> None:
     def show(model: Strict, times: int = 1) -> str:
         return f"{model.when.year} {model.key.int} {sorted(each.name for each in model.colours)}"
 
-    sent = {"when": "2026-01-31T10:00:00Z", "key": str(uuid.UUID(int=7)), "colours": ["red"]}
+    sent = {
+        "when": "2026-01-31T10:00:00Z",
+        "key": str(uuid.UUID(int=7)),
+        "colours": ["red"],
+    }
     assert called(show, {"model": sent}).data == "2026 7 ['RED']"
 
 
 @pytest.mark.parametrize("sent", ["PT1.5S", "P1Y2DT3M", "-P1D", "PT0.000001S"])
-def test_every_form_that_a_timedelta_has_in_json_is_a_valid_argument_and_result(sent: str) -> None:
+def test_every_form_that_a_timedelta_has_in_json_is_a_valid_argument_and_result(
+    sent: str,
+) -> None:
     """The format ``duration`` has no fractions (RFC 3339, appendix A), and pydantic writes microseconds."""
 
     def same(delay: datetime.timedelta) -> datetime.timedelta:
@@ -82,7 +88,9 @@ def test_every_form_that_a_timedelta_has_in_json_is_a_valid_argument_and_result(
     response = called(same, {"delay": sent})
 
     assert messages(response) == []
-    assert response.data - datetime.timedelta(microseconds=1) == TypeAdapter(datetime.timedelta).validate_python(sent)
+    assert response.data - datetime.timedelta(microseconds=1) == TypeAdapter(
+        datetime.timedelta
+    ).validate_python(sent)
 
 
 def test_an_address_with_letters_beyond_ascii_is_valid_for_a_url() -> None:
@@ -91,7 +99,10 @@ def test_an_address_with_letters_beyond_ascii_is_valid_for_a_url() -> None:
     def show(page: HttpUrl) -> str:
         return str(page)
 
-    assert called(show, {"page": "https://example.org/wiki/Köln"}).data == "https://example.org/wiki/K%C3%B6ln"
+    assert (
+        called(show, {"page": "https://example.org/wiki/Köln"}).data
+        == "https://example.org/wiki/K%C3%B6ln"
+    )
     assert called(show, {"page": "example.org"}).errors[0].suggested_action == (
         'Send a value like "https://example.com/page"'
     )
@@ -104,8 +115,13 @@ def test_the_pattern_of_a_duration_is_called_by_its_name() -> None:
         return delay.total_seconds()
 
     assert called(wait, {"delay": "PT1H"}).data == 3600.0
-    assert called(wait, {"delay": " PT1H"}).errors[0].suggested_action == 'Send a value like "PT1H30M"'
-    assert messages(called(wait, {"delay": "soon"})) == ['/delay: "soon" is not a valid duration']
+    assert (
+        called(wait, {"delay": " PT1H"}).errors[0].suggested_action
+        == 'Send a value like "PT1H30M"'
+    )
+    assert messages(called(wait, {"delay": "soon"})) == [
+        '/delay: "soon" is not a valid duration'
+    ]
 
 
 def test_a_format_that_the_host_states_for_a_text_is_enforced() -> None:
@@ -114,7 +130,9 @@ def test_a_format_that_the_host_states_for_a_text_is_enforced() -> None:
     def show(page: Annotated[str, Field(json_schema_extra={"format": "uri"})]) -> str:
         return page
 
-    assert messages(called(show, {"page": "https://a b"})) == ['/page: "https://a b" is not a valid uri']
+    assert messages(called(show, {"page": "https://a b"})) == [
+        '/page: "https://a b" is not a valid uri'
+    ]
 
 
 def test_a_number_that_a_float_cannot_hold_is_refused() -> None:
@@ -163,7 +181,10 @@ def test_the_place_of_a_refused_value_is_one_in_the_arguments() -> None:
 
     response = called(show, {"pet": {"lives": 2}})
 
-    assert messages(response) == ["2 is not odd - at /pet/lives", "2 is not odd - at /pet/lives"]
+    assert messages(response) == [
+        "2 is not odd - at /pet/lives",
+        "2 is not odd - at /pet/lives",
+    ]
 
 
 VALUES = [
@@ -177,7 +198,9 @@ VALUES = [
 
 @pytest.mark.parametrize(("value", "written"), VALUES)
 @pytest.mark.parametrize("takes_mapping", [True, False])
-def test_a_result_without_a_schema_is_written_as_json(value: Any, written: Any, takes_mapping: bool) -> None:
+def test_a_result_without_a_schema_is_written_as_json(
+    value: Any, written: Any, takes_mapping: bool
+) -> None:
     """``to_dict`` and ``to_json`` hold JSON values, however deep in the result the others are."""
     runtime = SkillRuntime()
     runtime.implements("give", contract={"input": {"type": "object"}})(
@@ -201,7 +224,9 @@ def test_a_result_without_a_schema_is_written_as_json(value: Any, written: Any, 
     ],
 )
 @pytest.mark.parametrize("takes_mapping", [True, False])
-def test_a_result_that_json_cannot_hold_is_the_skills_fault(value: Any, fault: str, takes_mapping: bool) -> None:
+def test_a_result_that_json_cannot_hold_is_the_skills_fault(
+    value: Any, fault: str, takes_mapping: bool
+) -> None:
     """No model reads NaN, half a character, or a generator that was read before."""
     runtime = SkillRuntime()
     runtime.implements("give", contract={"input": {"type": "object"}})(
@@ -227,7 +252,9 @@ def test_a_function_may_change_what_it_gets(takes_mapping: bool) -> None:
         return typed(arguments.pop("items"), arguments["options"])
 
     runtime = SkillRuntime()
-    runtime.implements("change", contract=Contract.from_function(typed))(mapping if takes_mapping else typed)
+    runtime.implements("change", contract=Contract.from_function(typed))(
+        mapping if takes_mapping else typed
+    )
     sent = {"items": [[1]], "options": {"a": {}}}
 
     assert runtime.call_sync("change", sent).data == 1

@@ -25,7 +25,10 @@ from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 from skillruntime.runtime.workspace import Workspace
 
-pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's"),
+]
 
 WriteSkill = Callable[..., SkillCatalog]
 
@@ -68,10 +71,14 @@ class Places:
     def catalog(self, first: str, *tried: Path) -> SkillCatalog:
         """Return two untrusted skills: `first` runs this source, `second` tries to reach *tried*."""
         self._write_skill(first + "\nprint('true')", name="first", trusted=False)
-        source = TRY.format(paths=[str(path) for path in (*tried, self.outside, self.outside / "out")])
+        source = TRY.format(
+            paths=[str(path) for path in (*tried, self.outside, self.outside / "out")]
+        )
         return self._write_skill(source, name="second", trusted=False)
 
-    def runtime(self, catalog: SkillCatalog, level: str, **options: Any) -> SkillRuntime:
+    def runtime(
+        self, catalog: SkillCatalog, level: str, **options: Any
+    ) -> SkillRuntime:
         return SkillRuntime(
             catalog,
             approve=lambda request: True,
@@ -80,7 +87,11 @@ class Places:
         )
 
     def is_untouched(self) -> bool:
-        return sorted(path.name for path in self.outside.rglob("*")) == ["out", "secret", "secret"]
+        return sorted(path.name for path in self.outside.rglob("*")) == [
+            "out",
+            "secret",
+            "secret",
+        ]
 
 
 @pytest.fixture
@@ -90,8 +101,9 @@ def places(tmp_path: Path, write_skill: WriteSkill) -> Places:
 
 def exchange(path: Path, target: Path) -> str:
     """Return what a script does to put a link to *target* in the place of *path*."""
-    return f"import os\nif os.path.lexists({str(path)!r}): os.rename({str(path)!r}, {str(path)!r} + '-old')\n" + (
-        f"os.symlink({str(target)!r}, {str(path)!r})"
+    return (
+        f"import os\nif os.path.lexists({str(path)!r}): os.rename({str(path)!r}, {str(path)!r} + '-old')\n"
+        + (f"os.symlink({str(target)!r}, {str(path)!r})")
     )
 
 
@@ -126,7 +138,10 @@ def test_a_granted_path_that_a_script_exchanged_is_not_followed(
     runtime = places.runtime(
         catalog,
         level,
-        grants={"first": Grants(write=(str(places.shared),)), "second": Grants(write=(str(granted),))},
+        grants={
+            "first": Grants(write=(str(places.shared),)),
+            "second": Grants(write=(str(granted),)),
+        },
     )
 
     first = runtime.call_sync("first", {})
@@ -138,11 +153,15 @@ def test_a_granted_path_that_a_script_exchanged_is_not_followed(
     assert places.is_untouched()
 
 
-def test_a_grant_of_one_call_follows_no_link_of_the_workspace(places: Places, level: str) -> None:
+def test_a_grant_of_one_call_follows_no_link_of_the_workspace(
+    places: Places, level: str
+) -> None:
     """A host that grants the same path for each call does not grant what a script put there meanwhile."""
     granted = places.workspace / "out"
     granted.mkdir()
-    runtime = places.runtime(places.catalog(exchange(granted, places.outside), granted), level)
+    runtime = places.runtime(
+        places.catalog(exchange(granted, places.outside), granted), level
+    )
     runtime.call_sync("first", {})
 
     second = runtime.call_sync("second", {}, grants=Grants(write=(str(granted),)))
@@ -151,7 +170,9 @@ def test_a_grant_of_one_call_follows_no_link_of_the_workspace(places: Places, le
     assert places.is_untouched()
 
 
-def test_a_workspace_inside_a_granted_directory_is_not_exchanged(places: Places, level: str) -> None:
+def test_a_workspace_inside_a_granted_directory_is_not_exchanged(
+    places: Places, level: str
+) -> None:
     """What the link leads to is not written, read, listed or copied out."""
     workspace = places.shared / "workspace"
     workspace.mkdir()
@@ -180,20 +201,31 @@ def test_a_link_that_the_host_grants_is_refused(places: Places, level: str) -> N
     (places.base / "data").mkdir()
     link = places.base / "link"
     link.symlink_to("data")
-    runtime = places.runtime(places.catalog("", link), level, grants={"second": Grants(write=(str(link),))})
+    runtime = places.runtime(
+        places.catalog("", link), level, grants={"second": Grants(write=(str(link),))}
+    )
 
     second = runtime.call_sync("second", {})
 
     assert second.errors is not None
     assert second.errors[0].code is ErrorCode.ACCESS_DENIED
-    assert f"{str(link)!r} is now reached through a symbolic link" in second.errors[0].message
+    assert (
+        f"{str(link)!r} is now reached through a symbolic link"
+        in second.errors[0].message
+    )
 
 
-def test_a_granted_directory_that_the_host_makes_again_is_granted(places: Places, level: str) -> None:
+def test_a_granted_directory_that_the_host_makes_again_is_granted(
+    places: Places, level: str
+) -> None:
     """A grant is for a place: the host may remove what is there and make another directory."""
     granted = places.base / "data"
     granted.mkdir()
-    runtime = places.runtime(places.catalog("", granted), level, grants={"second": Grants(write=(str(granted),))})
+    runtime = places.runtime(
+        places.catalog("", granted),
+        level,
+        grants={"second": Grants(write=(str(granted),))},
+    )
     granted.rename(places.base / "old")
     granted.mkdir()
 
@@ -206,7 +238,11 @@ def test_a_granted_directory_that_the_host_makes_again_is_granted(places: Places
 def test_a_granted_path_that_is_not_there_is_named(places: Places, level: str) -> None:
     """The person reads which grant it is, and not that the script cannot be executed."""
     granted = places.base / "later"
-    runtime = places.runtime(places.catalog("", granted), level, grants={"second": Grants(write=(str(granted),))})
+    runtime = places.runtime(
+        places.catalog("", granted),
+        level,
+        grants={"second": Grants(write=(str(granted),))},
+    )
 
     refused = runtime.call_sync("second", {})
     granted.mkdir()
@@ -223,7 +259,9 @@ def test_a_granted_file_can_be_written(places: Places, level: str) -> None:
     granted = places.base / "notes.txt"
     granted.write_text("a")
     source = f"open({str(granted)!r}, 'a').write('b')\nopen({str(places.base / 'beside')!r}, 'w')"
-    runtime = places.runtime(places.catalog(source), level, grants={"first": Grants(write=(str(granted),))})
+    runtime = places.runtime(
+        places.catalog(source), level, grants={"first": Grants(write=(str(granted),))}
+    )
 
     runtime.call_sync("first", {})
 
@@ -240,7 +278,14 @@ def exchanging(path: Path, link: Path) -> Iterator[None]:
     def exchange() -> None:
         while not ends.is_set():
             # renameat2(2) with RENAME_EXCHANGE: at no moment is there nothing.
-            libc.syscall(316 if os.uname().machine == "x86_64" else 276, -100, bytes(path), -100, bytes(link), 2)
+            libc.syscall(
+                316 if os.uname().machine == "x86_64" else 276,
+                -100,
+                bytes(path),
+                -100,
+                bytes(link),
+                2,
+            )
 
     thread = threading.Thread(target=exchange)
     thread.start()
@@ -264,7 +309,13 @@ async def test_a_granted_path_is_not_exchanged_while_a_command_starts(
     link.symlink_to(places.outside)
     sandbox = await open_sandbox(level)
     command = SandboxCommand(
-        (sys.executable, "-I", "-S", "-c", TRY.format(paths=[str(granted), str(places.outside)])),
+        (
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            TRY.format(paths=[str(granted), str(places.outside)]),
+        ),
         places.workspace,
         readable=interpreter_paths(sys.executable),
         writable=(places.workspace, granted),
@@ -280,15 +331,22 @@ async def test_a_granted_path_is_not_exchanged_while_a_command_starts(
                     finished.append(error)
 
     assert len(finished) == 20
-    assert not any(isinstance(each, Finished) and b"canary" in each.stdout for each in finished)
+    assert not any(
+        isinstance(each, Finished) and b"canary" in each.stdout for each in finished
+    )
     assert places.is_untouched()
 
 
 @pytest.mark.anyio
-async def test_granted_paths_leave_no_descriptor_open(places: Places, level: str) -> None:
+async def test_granted_paths_leave_no_descriptor_open(
+    places: Places, level: str
+) -> None:
     """A host may serve for months: what a call opened is closed when it ends, also where it was refused."""
     catalog = places.catalog("")
-    there, missing = Grants(write=(str(places.shared),)), Grants(write=(str(places.base / "missing"),))
+    there, missing = (
+        Grants(write=(str(places.shared),)),
+        Grants(write=(str(places.base / "missing"),)),
+    )
     runtime = places.runtime(catalog, level)
     for grants in (there, missing):
         await runtime.call("second", {}, grants=grants)
@@ -301,7 +359,9 @@ async def test_granted_paths_leave_no_descriptor_open(places: Places, level: str
 
 
 @pytest.mark.anyio
-async def test_a_command_has_no_descriptor_of_a_granted_path(places: Places, level: str) -> None:
+async def test_a_command_has_no_descriptor_of_a_granted_path(
+    places: Places, level: str
+) -> None:
     """One would lead to everything above it, past the namespace and past Landlock."""
     source = (
         "import fcntl\nfound = []\nfor number in range(3, 1000):\n    try:\n"
@@ -320,8 +380,12 @@ async def test_a_command_has_no_descriptor_of_a_granted_path(places: Places, lev
 
 
 @pytest.mark.anyio
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a directory below /opt")
-async def test_a_directory_of_the_system_can_be_granted(places: Places, level: str) -> None:
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can make a directory below /opt"
+)
+async def test_a_directory_of_the_system_can_be_granted(
+    places: Places, level: str
+) -> None:
     """Below /opt other files are readable to every command: a granted directory there is writable too."""
     with TemporaryDirectory(dir="/opt") as made:
         sandbox = await open_sandbox(level)

@@ -10,7 +10,9 @@ import pytest
 pytestmark = pytest.mark.processes
 
 
-def test_the_import_of_the_runtime_leaves_the_machinery_of_calls_to_the_first_call() -> None:
+def test_the_import_of_the_runtime_leaves_the_machinery_of_calls_to_the_first_call() -> (
+    None
+):
     """Contracts, the event loop, the counting of tokens: more than half of what a runtime needs."""
     names = (
         "anyio",
@@ -20,6 +22,8 @@ def test_the_import_of_the_runtime_leaves_the_machinery_of_calls_to_the_first_ca
     )
     code = f"import sys; from skillruntime import SkillRuntime; print([n for n in {names!r} if n in sys.modules])"
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
 
     assert done.stdout == "[]\n"

@@ -12,8 +12,14 @@ from skillruntime import SkillRuntime, ToolExecutionError
 @pytest.mark.parametrize(
     ("message", "step"),
     [
-        ("no sheet 'May' in path", "Change 'path', or tell the user what the message says"),
-        ("Is a directory: 'a.xlsx'", "Change 'path', or tell the user what the message says"),
+        (
+            "no sheet 'May' in path",
+            "Change 'path', or tell the user what the message says",
+        ),
+        (
+            "Is a directory: 'a.xlsx'",
+            "Change 'path', or tell the user what the message says",
+        ),
         ("the printer is out of paper", "Tell the user what the message says"),
         ("True, page 1 of 21 was printed", "Tell the user what the message says"),
     ],
@@ -21,7 +27,10 @@ from skillruntime import SkillRuntime, ToolExecutionError
 def test_the_argument_that_a_failure_names_is_named(message: str, step: str) -> None:
     """So that a model changes that one, and nothing where none is named."""
     runtime = SkillRuntime()
-    schema = {"type": "object", "properties": {"path": {}, "copies": {}, "is_draft": {}}}
+    schema = {
+        "type": "object",
+        "properties": {"path": {}, "copies": {}, "is_draft": {}},
+    }
 
     @runtime.implements("print", contract={"input": schema})
     def fail(arguments: dict[str, Any]) -> None:

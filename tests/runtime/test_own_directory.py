@@ -23,23 +23,41 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.sandbox.protocol import Limits
 from skillruntime.runtime.workspace import Workspace
 
-pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's"),
+]
 
 INPUT = {"type": "object", "properties": {"file": {"type": "string", "format": "path"}}}
 
 
-def write(root: Path, name: str, source: str, schema: dict[str, Any] | None = None) -> None:
+def write(
+    root: Path, name: str, source: str, schema: dict[str, Any] | None = None
+) -> None:
     """Write the skill *name*, whose script is *source*."""
     (root / name / "scripts").mkdir(parents=True)
-    (root / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: A sample.\n---\nDo it.\n")
+    (root / name / "SKILL.md").write_text(
+        f"---\nname: {name}\ndescription: A sample.\n---\nDo it.\n"
+    )
     (root / name / "scripts" / "run.py").write_text(source)
-    contract = {"version": "1.0.0", "input": schema or INPUT, "run": {"script": "scripts/run.py"}}
+    contract = {
+        "version": "1.0.0",
+        "input": schema or INPUT,
+        "run": {"script": "scripts/run.py"},
+    }
     (root / name / "contract.json").write_text(json.dumps(contract))
 
 
-def runtime_of(root: Path, level: str, *, trusted: bool = False, **options: Any) -> SkillRuntime:
+def runtime_of(
+    root: Path, level: str, *, trusted: bool = False, **options: Any
+) -> SkillRuntime:
     """Return a runtime over the skills below *root*, whose scripts the host approves."""
-    return SkillRuntime(discover(root, trusted=trusted), approve=lambda request: True, sandbox=level, **options)
+    return SkillRuntime(
+        discover(root, trusted=trusted),
+        approve=lambda request: True,
+        sandbox=level,
+        **options,
+    )
 
 
 def files_of(response: SkillResponse) -> list[str]:
@@ -53,41 +71,62 @@ def test_a_file_is_readable_whose_name_is_a_plain_text(tmp_path: Path) -> None:
     (workspace / "folder").mkdir(parents=True)
     for name in ("a.txt", "b.txt", "texts", "folder/inside.txt"):
         (workspace / name).write_text(name)
-    schema = {"type": "object", "properties": {"texts": {"type": "array", "items": {"type": "string"}}}}
+    schema = {
+        "type": "object",
+        "properties": {"texts": {"type": "array", "items": {"type": "string"}}},
+    }
     source = "import json, os\nprint(json.dumps(sorted(name for _, _, names in os.walk('.') for name in names)))"
     write(tmp_path / "skills", "reader", source, schema)
 
     runtime = runtime_of(tmp_path / "skills", "auto", workspace=workspace)
-    response = runtime.call_sync("reader", {"texts": ["a.txt", "folder", "b.txt", "x" * 5000, "..", "no.txt"]})
+    response = runtime.call_sync(
+        "reader", {"texts": ["a.txt", "folder", "b.txt", "x" * 5000, "..", "no.txt"]}
+    )
 
     assert response.data == ["a.txt", "b.txt"]
 
 
-TEXT = {"type": "object", "properties": {"file": {"type": "string"}, "column": {"type": "string"}}}
-OPENING = "import json, sys\nprint(json.dumps(open(json.load(sys.stdin)['file']).read()))"
+TEXT = {
+    "type": "object",
+    "properties": {"file": {"type": "string"}, "column": {"type": "string"}},
+}
+OPENING = (
+    "import json, sys\nprint(json.dumps(open(json.load(sys.stdin)['file']).read()))"
+)
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_an_absolute_path_in_the_workspace_names_the_file_too(tmp_path: Path, trusted: bool) -> None:
+def test_an_absolute_path_in_the_workspace_names_the_file_too(
+    tmp_path: Path, trusted: bool
+) -> None:
     """People write the path that they see, and the parameter is a plain text."""
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "orders.csv").write_text("price")
     write(tmp_path / "skills", "reader", OPENING, TEXT)
-    runtime = runtime_of(tmp_path / "skills", "auto", trusted=trusted, workspace=workspace)
+    runtime = runtime_of(
+        tmp_path / "skills", "auto", trusted=trusted, workspace=workspace
+    )
 
-    assert runtime.call_sync("reader", {"file": str(workspace / "orders.csv")}).data == "price"
+    assert (
+        runtime.call_sync("reader", {"file": str(workspace / "orders.csv")}).data
+        == "price"
+    )
 
 
 @pytest.mark.parametrize("trusted", [True, False])
 @pytest.mark.parametrize("sent", ["order.csv", "/nowhere/order.csv", "../order.csv"])
-def test_a_plain_text_that_names_no_file_is_explained(tmp_path: Path, trusted: bool, sent: str) -> None:
+def test_a_plain_text_that_names_no_file_is_explained(
+    tmp_path: Path, trusted: bool, sent: str
+) -> None:
     """The script says which file is missing; the answer says where it was looked for, and what is there."""
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "orders.csv").touch()
     write(tmp_path / "skills", "reader", OPENING, TEXT)
-    runtime = runtime_of(tmp_path / "skills", "auto", trusted=trusted, workspace=workspace)
+    runtime = runtime_of(
+        tmp_path / "skills", "auto", trusted=trusted, workspace=workspace
+    )
 
     (error,) = runtime.call_sync("reader", {"column": "json", "file": sent}).errors
 
@@ -100,12 +139,20 @@ def test_a_plain_text_that_names_no_file_is_explained(tmp_path: Path, trusted: b
 def test_without_a_workspace_a_missing_file_says_how_to_set_one(tmp_path: Path) -> None:
     write(tmp_path / "skills", "reader", OPENING, TEXT)
 
-    (error,) = runtime_of(tmp_path / "skills", "auto").call_sync("reader", {"file": "orders.csv"}).errors
+    (error,) = (
+        runtime_of(tmp_path / "skills", "auto")
+        .call_sync("reader", {"file": "orders.csv"})
+        .errors
+    )
 
-    assert "the host sets the directory of the files with workspace=" in str(error.suggested_action)
+    assert "the host sets the directory of the files with workspace=" in str(
+        error.suggested_action
+    )
 
 
-def test_another_file_that_a_script_misses_is_not_taken_for_an_argument(tmp_path: Path) -> None:
+def test_another_file_that_a_script_misses_is_not_taken_for_an_argument(
+    tmp_path: Path,
+) -> None:
     """Nor a file that is there."""
     workspace = tmp_path / "workspace"
     workspace.mkdir()
@@ -113,12 +160,16 @@ def test_another_file_that_a_script_misses_is_not_taken_for_an_argument(tmp_path
     write(tmp_path / "skills", "reader", "open('/nowhere/rules-of-price.json')", TEXT)
     runtime = runtime_of(tmp_path / "skills", "auto", workspace=workspace)
 
-    (error,) = runtime.call_sync("reader", {"file": "orders.csv", "column": "price"}).errors
+    (error,) = runtime.call_sync(
+        "reader", {"file": "orders.csv", "column": "price"}
+    ).errors
 
     assert "the workspace" not in str(error.suggested_action)
 
 
-def test_a_file_that_the_call_names_is_readable_and_no_other(tmp_path: Path, level: str) -> None:
+def test_a_file_that_the_call_names_is_readable_and_no_other(
+    tmp_path: Path, level: str
+) -> None:
     """The script gets a copy at the same relative place; the rest of the workspace is not there."""
     workspace = tmp_path / "workspace"
     (workspace / "data").mkdir(parents=True)
@@ -137,7 +188,9 @@ def test_a_file_that_the_call_names_is_readable_and_no_other(tmp_path: Path, lev
     assert response.data == ["named", "data/named.txt", ["data"]]
 
 
-def test_new_files_arrive_in_a_directory_of_the_skill_and_replace_nothing(tmp_path: Path, level: str) -> None:
+def test_new_files_arrive_in_a_directory_of_the_skill_and_replace_nothing(
+    tmp_path: Path, level: str
+) -> None:
     """Neither a dotfile nor a link arrives; a file that the host changed meanwhile keeps its content."""
     workspace = tmp_path / "workspace"
     workspace.mkdir()
@@ -151,15 +204,30 @@ def test_new_files_arrive_in_a_directory_of_the_skill_and_replace_nothing(tmp_pa
     runtime = runtime_of(tmp_path / "skills", level, workspace=workspace)
 
     first = runtime.call_sync("maker", {})
-    (workspace / "skill-files" / "maker" / "report.md").write_text("changed by the host")
+    (workspace / "skill-files" / "maker" / "report.md").write_text(
+        "changed by the host"
+    )
     second = runtime.call_sync("maker", {})
 
-    assert files_of(first) == ["skill-files/maker/report.md", "skill-files/maker/sub/made.txt"]
-    assert files_of(second) == ["skill-files/maker/report-2.md", "skill-files/maker/sub/made.txt"]
+    assert files_of(first) == [
+        "skill-files/maker/report.md",
+        "skill-files/maker/sub/made.txt",
+    ]
+    assert files_of(second) == [
+        "skill-files/maker/report-2.md",
+        "skill-files/maker/sub/made.txt",
+    ]
     assert (workspace / "report.md").read_text() == "the host's"
-    assert (workspace / "skill-files" / "maker" / "report.md").read_text() == "changed by the host"
-    assert sorted(path.name for path in workspace.iterdir()) == ["report.md", "skill-files"]
-    assert [path.name for path in (workspace / "skill-files" / "maker" / "sub").iterdir()] == ["made.txt"]
+    assert (
+        workspace / "skill-files" / "maker" / "report.md"
+    ).read_text() == "changed by the host"
+    assert sorted(path.name for path in workspace.iterdir()) == [
+        "report.md",
+        "skill-files",
+    ]
+    assert [
+        path.name for path in (workspace / "skill-files" / "maker" / "sub").iterdir()
+    ] == ["made.txt"]
 
 
 def test_a_skill_finds_its_own_files_again(tmp_path: Path, level: str) -> None:
@@ -181,7 +249,9 @@ def test_a_skill_finds_its_own_files_again(tmp_path: Path, level: str) -> None:
 
 def test_two_untrusted_skills_do_not_see_each_other(tmp_path: Path, level: str) -> None:
     """Each has a directory of its own; what one made is given to the other only by name."""
-    write(tmp_path / "skills", "maker", "open('made.txt', 'w').write('made')\nprint('{}')")
+    write(
+        tmp_path / "skills", "maker", "open('made.txt', 'w').write('made')\nprint('{}')"
+    )
     source = (
         "import json, os, sys\nfile = json.load(sys.stdin).get('file')\n"
         "print(json.dumps([os.listdir('.'), file and open(file).read()]))"
@@ -197,14 +267,20 @@ def test_two_untrusted_skills_do_not_see_each_other(tmp_path: Path, level: str) 
     assert named.data == [["skill-files"], "made"]
 
 
-def test_a_link_that_a_script_left_is_not_followed_when_a_file_is_copied_in(tmp_path: Path, level: str) -> None:
+def test_a_link_that_a_script_left_is_not_followed_when_a_file_is_copied_in(
+    tmp_path: Path, level: str
+) -> None:
     """The host writes the copy: through a link it would write anywhere."""
     workspace, outside = tmp_path / "workspace", tmp_path / "outside"
     (workspace / "data").mkdir(parents=True)
     (workspace / "data" / "file").write_text("new")
     outside.mkdir()
     (outside / "file").write_text("old")
-    write(tmp_path / "skills", "linker", f"import os\nos.symlink({str(outside)!r}, 'data')\nprint('{{}}')")
+    write(
+        tmp_path / "skills",
+        "linker",
+        f"import os\nos.symlink({str(outside)!r}, 'data')\nprint('{{}}')",
+    )
     runtime = runtime_of(tmp_path / "skills", level, workspace=workspace)
     runtime.call_sync("linker", {})
 
@@ -226,21 +302,32 @@ STATUS = "import json, subprocess\nprint(json.dumps(subprocess.run(['git', 'stat
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 @pytest.mark.parametrize("shared", [False, True], ids=["apart", "shared"])
-def test_a_git_configuration_of_an_untrusted_script_never_runs(tmp_path: Path, level: str, shared: bool) -> None:
+def test_a_git_configuration_of_an_untrusted_script_never_runs(
+    tmp_path: Path, level: str, shared: bool
+) -> None:
     """A trusted skill runs `git status` in the workspace afterwards, as it does in any directory."""
     workspace, place = tmp_path / "workspace", tmp_path / "ran"
     workspace.mkdir()
     write(tmp_path / "untrusted", "planter", PLANT.replace("/PLACE", str(place)))
     write(tmp_path / "trusted", "status", STATUS)
-    catalog = discover(tmp_path / "untrusted", Root(str(tmp_path / "trusted"), trusted=True))
+    catalog = discover(
+        tmp_path / "untrusted", Root(str(tmp_path / "trusted"), trusted=True)
+    )
     runtime = SkillRuntime(
-        catalog, approve=lambda request: True, sandbox=level, workspace=workspace, shared_workspace=shared
+        catalog,
+        approve=lambda request: True,
+        sandbox=level,
+        workspace=workspace,
+        shared_workspace=shared,
     )
 
     planted = runtime.call_sync("planter", {})
     answer = runtime.call_sync("status", {})
 
-    assert (planted.status, answer.status) == ("success", "success"), (planted.errors, answer.errors)
+    assert (planted.status, answer.status) == ("success", "success"), (
+        planted.errors,
+        answer.errors,
+    )
     assert not place.exists()
     assert (answer.metadata or {})["sandbox"] == (level if shared else "none")
 
@@ -248,7 +335,11 @@ def test_a_git_configuration_of_an_untrusted_script_never_runs(tmp_path: Path, l
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_the_configuration_would_run_where_it_is_found(tmp_path: Path) -> None:
     """The control of the test above: git in the script's own directory runs it."""
-    subprocess.run([sys.executable, "-c", PLANT.replace("/PLACE", str(tmp_path / "ran"))], cwd=tmp_path, check=True)
+    subprocess.run(
+        [sys.executable, "-c", PLANT.replace("/PLACE", str(tmp_path / "ran"))],
+        cwd=tmp_path,
+        check=True,
+    )
 
     subprocess.run(["git", "status"], cwd=tmp_path, capture_output=True)
 
@@ -259,8 +350,12 @@ def test_a_shared_workspace_is_that_of_the_host(tmp_path: Path, level: str) -> N
     """Where the host says so, an untrusted script works in it as a trusted one does."""
     workspace = tmp_path / "workspace"
     workspace.mkdir()
-    write(tmp_path / "skills", "maker", "open('made.txt', 'w').write('made')\nprint('{}')")
-    runtime = runtime_of(tmp_path / "skills", level, workspace=workspace, shared_workspace=True)
+    write(
+        tmp_path / "skills", "maker", "open('made.txt', 'w').write('made')\nprint('{}')"
+    )
+    runtime = runtime_of(
+        tmp_path / "skills", level, workspace=workspace, shared_workspace=True
+    )
 
     response = runtime.call_sync("maker", {})
 
@@ -279,10 +374,14 @@ def test_a_shared_workspace_is_that_of_the_host(tmp_path: Path, level: str) -> N
     ],
     ids=["files", "removed and still open", "too deep"],
 )
-def test_a_script_that_fills_the_disk_is_stopped(tmp_path: Path, level: str, source: str) -> None:
+def test_a_script_that_fills_the_disk_is_stopped(
+    tmp_path: Path, level: str, source: str
+) -> None:
     """At the limit for its files, which the host may set; what it removed and still has open counts."""
     write(tmp_path / "skills", "filler", f"{source}\nimport time\ntime.sleep(600)")
-    runtime = runtime_of(tmp_path / "skills", level, script_limits=Limits(workspace=32 * 2**20))
+    runtime = runtime_of(
+        tmp_path / "skills", level, script_limits=Limits(workspace=32 * 2**20)
+    )
 
     response = runtime.call_sync("filler", {}, timeout=300)
 
@@ -291,13 +390,20 @@ def test_a_script_that_fills_the_disk_is_stopped(tmp_path: Path, level: str, sou
     assert "files grew by more than 33,554,432 bytes" in response.errors[0].message
 
 
-def test_a_file_that_is_too_large_is_refused_before_the_script_runs(tmp_path: Path, level: str) -> None:
+def test_a_file_that_is_too_large_is_refused_before_the_script_runs(
+    tmp_path: Path, level: str
+) -> None:
     """It would be copied."""
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "large").write_bytes(bytes(2000))
     write(tmp_path / "skills", "reader", "print('{}')")
-    runtime = runtime_of(tmp_path / "skills", level, workspace=workspace, script_limits=Limits(workspace=1000))
+    runtime = runtime_of(
+        tmp_path / "skills",
+        level,
+        workspace=workspace,
+        script_limits=Limits(workspace=1000),
+    )
 
     response = runtime.call_sync("reader", {"file": "large"})
 
@@ -307,25 +413,33 @@ def test_a_file_that_is_too_large_is_refused_before_the_script_runs(tmp_path: Pa
 
 def test_an_unknown_sandbox_is_refused_when_the_runtime_is_made() -> None:
     """Not when the first untrusted script is called."""
-    with pytest.raises(ValueError, match="'bubblewrap' or 'landlock', or a Sandbox; got 'docker'"):
+    with pytest.raises(
+        ValueError, match="'bubblewrap' or 'landlock', or a Sandbox; got 'docker'"
+    ):
         SkillRuntime(sandbox="docker")
 
 
 def test_a_secret_in_the_name_of_a_file_is_masked(
-    write_skill: Callable[..., SkillCatalog], level: str, monkeypatch: pytest.MonkeyPatch
+    write_skill: Callable[..., SkillCatalog],
+    level: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As it is in the result."""
     monkeypatch.setenv("TOKEN", "secret-4711")
     source = "import os\nopen('x-' + os.environ['TOKEN'], 'w').close()\nprint('{}')"
     catalog = write_skill(source, trusted=False, requires={"environment": ["TOKEN"]})
 
-    runtime = SkillRuntime(catalog, approve=lambda request: Grants(environment=("TOKEN",)), sandbox=level)
+    runtime = SkillRuntime(
+        catalog, approve=lambda request: Grants(environment=("TOKEN",)), sandbox=level
+    )
     response = runtime.call_sync("sample", {})
 
     assert files_of(response) == ["skill-files/sample/x-***"]
 
 
-def test_skills_whose_names_are_alike_have_directories_of_their_own(tmp_path: Path) -> None:
+def test_skills_whose_names_are_alike_have_directories_of_their_own(
+    tmp_path: Path,
+) -> None:
     """What a name becomes as a directory is not the same for two names."""
     workspace = Workspace(tmp_path)
     names = ["pdf-tools", "pdf.tools", "pdf tools", "a" * 70 + "x", "a" * 70 + "y"]
@@ -338,27 +452,46 @@ def test_skills_whose_names_are_alike_have_directories_of_their_own(tmp_path: Pa
     workspace.close()
 
 
-def test_what_an_untrusted_script_wrote_into_is_seen_from_above_and_below(tmp_path: Path) -> None:
+def test_what_an_untrusted_script_wrote_into_is_seen_from_above_and_below(
+    tmp_path: Path,
+) -> None:
     """A shared directory, one inside it, and one around it: no script runs unconfined in any."""
     (tmp_path / "shared" / "inner").mkdir(parents=True)
     (tmp_path / "other").mkdir()
 
     Workspace(tmp_path / "shared").note_untrusted()
 
-    seen = {name: Workspace(tmp_path / name).has_untrusted_files for name in ("shared", "shared/inner", "other", ".")}
+    seen = {
+        name: Workspace(tmp_path / name).has_untrusted_files
+        for name in ("shared", "shared/inner", "other", ".")
+    }
     assert seen == {"shared": True, "shared/inner": True, "other": False, ".": True}
 
 
-def test_a_path_that_is_too_long_is_the_scripts_to_judge(tmp_path: Path, level: str) -> None:
+def test_a_path_that_is_too_long_is_the_scripts_to_judge(
+    tmp_path: Path, level: str
+) -> None:
     """The host does not fail on it."""
-    write(tmp_path / "skills", "opener", "import json, sys\nprint(len(json.load(sys.stdin)['file']) > 4000)")
+    write(
+        tmp_path / "skills",
+        "opener",
+        "import json, sys\nprint(len(json.load(sys.stdin)['file']) > 4000)",
+    )
 
-    response = runtime_of(tmp_path / "skills", level).call_sync("opener", {"file": "a" * 5_000})
+    response = runtime_of(tmp_path / "skills", level).call_sync(
+        "opener", {"file": "a" * 5_000}
+    )
 
-    assert response.errors[0].code is not ErrorCode.INTERNAL_ERROR if response.errors else response.ok
+    assert (
+        response.errors[0].code is not ErrorCode.INTERNAL_ERROR
+        if response.errors
+        else response.ok
+    )
 
 
-def test_a_reported_failure_shows_no_directory_of_the_host(tmp_path: Path, level: str) -> None:
+def test_a_reported_failure_shows_no_directory_of_the_host(
+    tmp_path: Path, level: str
+) -> None:
     """Neither its message nor what it suggests."""
     source = (
         "import json, os, sys\nsaid = f'{os.getcwd()}, {os.path.abspath(__file__)}'\n"
@@ -370,4 +503,6 @@ def test_a_reported_failure_shows_no_directory_of_the_host(tmp_path: Path, level
 
     (error,) = runtime_of(tmp_path / "skills", level).call_sync("reporter", {}).errors
 
-    assert (error.message, error.suggested_action) == ("workspace, reporter/scripts/run.py",) * 2
+    assert (error.message, error.suggested_action) == (
+        "workspace, reporter/scripts/run.py",
+    ) * 2

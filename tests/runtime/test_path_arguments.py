@@ -28,12 +28,39 @@ def test_a_schema_without_paths_is_known_at_once() -> None:
     ("schema", "arguments", "expected"),
     [
         ({"properties": {"a": PATH}}, {"a": "x", "b": "y"}, {"a": "{}/x", "b": "y"}),
-        ({"properties": {"a": {"items": PATH}}}, {"a": ["x", "y"]}, {"a": ["{}/x", "{}/y"]}),
-        ({"properties": {"a": {"prefixItems": [PATH], "items": {}}}}, {"a": ["x", "y"]}, {"a": ["{}/x", "y"]}),
-        ({"properties": {"a": {"$ref": "#/$defs/p"}}, "$defs": {"p": PATH}}, {"a": "x"}, {"a": "{}/x"}),
-        ({"properties": {"a": {"anyOf": [PATH, {"type": "null"}]}}}, {"a": "x"}, {"a": "{}/x"}),
-        ({"properties": {"a": {"anyOf": [PATH, {"type": "null"}]}}}, {"a": None}, {"a": None}),
-        ({"$ref": "#/definitions/In", "definitions": {"In": {"properties": {"a": PATH}}}}, {"a": "x"}, {"a": "{}/x"}),
+        (
+            {"properties": {"a": {"items": PATH}}},
+            {"a": ["x", "y"]},
+            {"a": ["{}/x", "{}/y"]},
+        ),
+        (
+            {"properties": {"a": {"prefixItems": [PATH], "items": {}}}},
+            {"a": ["x", "y"]},
+            {"a": ["{}/x", "y"]},
+        ),
+        (
+            {"properties": {"a": {"$ref": "#/$defs/p"}}, "$defs": {"p": PATH}},
+            {"a": "x"},
+            {"a": "{}/x"},
+        ),
+        (
+            {"properties": {"a": {"anyOf": [PATH, {"type": "null"}]}}},
+            {"a": "x"},
+            {"a": "{}/x"},
+        ),
+        (
+            {"properties": {"a": {"anyOf": [PATH, {"type": "null"}]}}},
+            {"a": None},
+            {"a": None},
+        ),
+        (
+            {
+                "$ref": "#/definitions/In",
+                "definitions": {"In": {"properties": {"a": PATH}}},
+            },
+            {"a": "x"},
+            {"a": "{}/x"},
+        ),
         ({"if": {}, "then": {"properties": {"a": PATH}}}, {"a": "x"}, {"a": "{}/x"}),
         ({"additionalProperties": PATH}, {"z": "x"}, {"z": "{}/x"}),
         (
@@ -46,22 +73,52 @@ def test_a_schema_without_paths_is_known_at_once() -> None:
             {"t": "x", "q": "y"},
             {"t": "x", "q": "{}/y"},
         ),
-        ({"dependentSchemas": {"a": {"properties": {"a": PATH}}}}, {"a": "x"}, {"a": "{}/x"}),
-        ({"properties": {"t": {}}, "unevaluatedProperties": PATH}, {"t": "x", "z": "y"}, {"t": "x", "z": "{}/y"}),
-        ({"properties": {"a": {"contains": PATH}}}, {"a": ["x"]}, {"a": ["{}/x"]}),
-        ({"properties": {"a": {"unevaluatedItems": PATH}}}, {"a": ["x"]}, {"a": ["{}/x"]}),
-        ({"properties": {"a": {"$ref": "#p"}}, "$defs": {"p": {"$anchor": "p", **PATH}}}, {"a": "x"}, {"a": "{}/x"}),
         (
-            {"properties": {"a": {"$dynamicRef": "#p"}}, "$defs": {"p": {"$dynamicAnchor": "p", **PATH}}},
+            {"dependentSchemas": {"a": {"properties": {"a": PATH}}}},
             {"a": "x"},
             {"a": "{}/x"},
         ),
-        ({"properties": {"a": {"$ref": "#"}, "f": PATH}}, {"a": {"a": {"f": "x"}}}, {"a": {"a": {"f": "{}/x"}}}),
+        (
+            {"properties": {"t": {}}, "unevaluatedProperties": PATH},
+            {"t": "x", "z": "y"},
+            {"t": "x", "z": "{}/y"},
+        ),
+        ({"properties": {"a": {"contains": PATH}}}, {"a": ["x"]}, {"a": ["{}/x"]}),
+        (
+            {"properties": {"a": {"unevaluatedItems": PATH}}},
+            {"a": ["x"]},
+            {"a": ["{}/x"]},
+        ),
+        (
+            {
+                "properties": {"a": {"$ref": "#p"}},
+                "$defs": {"p": {"$anchor": "p", **PATH}},
+            },
+            {"a": "x"},
+            {"a": "{}/x"},
+        ),
+        (
+            {
+                "properties": {"a": {"$dynamicRef": "#p"}},
+                "$defs": {"p": {"$dynamicAnchor": "p", **PATH}},
+            },
+            {"a": "x"},
+            {"a": "{}/x"},
+        ),
+        (
+            {"properties": {"a": {"$ref": "#"}, "f": PATH}},
+            {"a": {"a": {"f": "x"}}},
+            {"a": {"a": {"f": "{}/x"}}},
+        ),
     ],
 )
-def test_paths_are_found_wherever_a_schema_says_so(tmp_path, schema, arguments, expected) -> None:
+def test_paths_are_found_wherever_a_schema_says_so(
+    tmp_path, schema, arguments, expected
+) -> None:
     """Through properties, items, references and every branch; a value that is not a path stays."""
-    resolved = with_resolved_paths(arguments, Schema(schema), WatchedWorkspace(Workspace(tmp_path)))
+    resolved = with_resolved_paths(
+        arguments, Schema(schema), WatchedWorkspace(Workspace(tmp_path))
+    )
 
     assert resolved == _filled(expected, str(tmp_path))
 
@@ -82,12 +139,21 @@ def test_arguments_are_copied_not_changed(tmp_path: Path) -> None:
     sent = {"a": ["x"], "b": {"c": 1}}
 
     resolved = with_resolved_paths(
-        sent, Schema({"properties": {"a": {"items": PATH}}}), WatchedWorkspace(Workspace(tmp_path))
+        sent,
+        Schema({"properties": {"a": {"items": PATH}}}),
+        WatchedWorkspace(Workspace(tmp_path)),
     )
 
     assert sent == {"a": ["x"], "b": {"c": 1}}
     assert resolved["b"] is sent["b"]
-    assert with_resolved_paths(sent, Schema({"properties": {"d": PATH}}), WatchedWorkspace(Workspace(tmp_path))) is sent
+    assert (
+        with_resolved_paths(
+            sent,
+            Schema({"properties": {"d": PATH}}),
+            WatchedWorkspace(Workspace(tmp_path)),
+        )
+        is sent
+    )
 
 
 def test_every_path_that_leads_outside_is_named(tmp_path: Path) -> None:
@@ -96,10 +162,15 @@ def test_every_path_that_leads_outside_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(SkillInputError) as caught:
         with_resolved_paths(
-            {"a": "../x", "b/c": ["ok", "/etc/passwd"]}, Schema(schema), WatchedWorkspace(Workspace(tmp_path))
+            {"a": "../x", "b/c": ["ok", "/etc/passwd"]},
+            Schema(schema),
+            WatchedWorkspace(Workspace(tmp_path)),
         )
 
-    assert [error.details["path"] for error in caught.value.to_errors()] == ["/a", "/b~1c/1"]
+    assert [error.details["path"] for error in caught.value.to_errors()] == [
+        "/a",
+        "/b~1c/1",
+    ]
     assert "relative to the workspace" in caught.value.to_errors()[0].suggested_action
 
 
@@ -125,7 +196,9 @@ def _filled(value, directory: str):
         {"properties": {"files": {"propertyNames": PATH}}},
     ],
 )
-def test_a_name_that_is_a_path_stays_inside(tmp_path: Path, schema: dict[str, Any]) -> None:
+def test_a_name_that_is_a_path_stays_inside(
+    tmp_path: Path, schema: dict[str, Any]
+) -> None:
     """`propertyNames` with the format: a key out of the workspace is refused, another stays as it was sent."""
     workspace = WatchedWorkspace(Workspace(tmp_path))
     made = Schema(schema)
@@ -140,7 +213,9 @@ def test_a_name_that_is_a_path_stays_inside(tmp_path: Path, schema: dict[str, An
             with_resolved_paths(arguments(key), made, workspace)
 
 
-def test_the_error_of_a_file_that_is_not_there_says_where_it_was_looked_for(tmp_path: Path) -> None:
+def test_the_error_of_a_file_that_is_not_there_says_where_it_was_looked_for(
+    tmp_path: Path,
+) -> None:
     """The directory and what is in it; only where the host set none, how the host sets it."""
 
     def size(path: Annotated[str, Field(json_schema_extra={"format": "path"})]) -> int:
@@ -174,4 +249,7 @@ def test_a_session_works_in_the_workspace_of_its_runtime(tmp_path: Path) -> None
     runtime = SkillRuntime(workspace=tmp_path / "own")
 
     assert runtime.session().workspace.directory == (tmp_path / "own").resolve()
-    assert runtime.session(workspace=tmp_path / "other").workspace.directory == (tmp_path / "other").resolve()
+    assert (
+        runtime.session(workspace=tmp_path / "other").workspace.directory
+        == (tmp_path / "other").resolve()
+    )

@@ -26,7 +26,11 @@ if "stay" in sys.argv:
 
 
 async def run(
-    directory: Path, source: str, *arguments: str, stdin: bytes = b"", stdout_limit: int = 1_000_000
+    directory: Path,
+    source: str,
+    *arguments: str,
+    stdin: bytes = b"",
+    stdout_limit: int = 1_000_000,
 ) -> Finished:
     """Run Python *source* in *directory*."""
     command = SandboxCommand(
@@ -52,7 +56,9 @@ async def wait_until_gone(pid: int) -> None:
     with anyio.fail_after(300):
         while True:
             try:
-                state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+                state = (
+                    Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+                )
             except (FileNotFoundError, ProcessLookupError):
                 return
             if state == "Z":
@@ -66,7 +72,11 @@ async def test_a_process_is_given_stdin_and_its_output_is_kept(tmp_path: Path) -
 
     finished = await run(tmp_path, source, stdin=b"hello")
 
-    assert (finished.exit_code, finished.stdout.strip(), finished.stderr) == (3, b"HELLO", b"log")
+    assert (finished.exit_code, finished.stdout.strip(), finished.stderr) == (
+        3,
+        b"HELLO",
+        b"log",
+    )
     assert not finished.flooded
 
 
@@ -111,7 +121,9 @@ async def test_a_cancelled_process_takes_its_children_along(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX")
-async def test_what_a_finished_process_leaves_running_is_killed_and_not_waited_for(tmp_path: Path) -> None:
+async def test_what_a_finished_process_leaves_running_is_killed_and_not_waited_for(
+    tmp_path: Path,
+) -> None:
     """A child left behind holds stdout open; the answer does not wait for it."""
     with anyio.fail_after(300):
         finished = await run(tmp_path, START_GRANDCHILD)

@@ -7,7 +7,6 @@ from skillruntime.runtime.readiness import missing_packages
 
 def test_a_version_that_does_not_fit_is_missing_too() -> None:
     """An installed package of the wrong version does not satisfy a requirement."""
-    assert missing_packages(("packaging>=99999", "Packaging", "not a requirement!")) == [
-        "packaging>=99999",
-        "not a requirement!",
-    ]
+    assert missing_packages(
+        ("packaging>=99999", "Packaging", "not a requirement!")
+    ) == ["packaging>=99999", "not a requirement!"]

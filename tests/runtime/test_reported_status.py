@@ -8,8 +8,13 @@ from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.error_responses import data_of, read_reported
 
 
-@pytest.mark.parametrize("output", [None, [], "failed", {"state": 1}, {"status": "running"}, {"errors": [{}]}])
-def test_a_result_without_a_status_of_the_contract_document_is_a_success(output) -> None:
+@pytest.mark.parametrize(
+    "output",
+    [None, [], "failed", {"state": 1}, {"status": "running"}, {"errors": [{}]}],
+)
+def test_a_result_without_a_status_of_the_contract_document_is_a_success(
+    output,
+) -> None:
     """31.2 names three statuses; anything else is data."""
     assert read_reported(output) == ("success", [])
 
@@ -31,11 +36,22 @@ def test_status_and_errors_are_copied() -> None:
 
     assert read_reported(output) == (
         "partial_success",
-        [SkillError(ErrorCode.FETCH_FAILED, "bbc is down", True, {"feed": "bbc"}, "Try later")],
+        [
+            SkillError(
+                ErrorCode.FETCH_FAILED,
+                "bbc is down",
+                True,
+                {"feed": "bbc"},
+                "Try later",
+            )
+        ],
     )
 
 
-@pytest.mark.parametrize("item", ["just words", 5, None, {}, {"code": [], "message": 3, "recoverable": "yes"}])
+@pytest.mark.parametrize(
+    "item",
+    ["just words", 5, None, {}, {"code": [], "message": 3, "recoverable": "yes"}],
+)
 def test_errors_of_any_shape_become_errors(item) -> None:
     """A malformed failure report is still reported."""
     status, errors = read_reported({"status": "failed", "errors": [item]})
@@ -50,17 +66,28 @@ def test_a_failure_without_a_reason_gets_one() -> None:
     """A failed envelope never comes without an error."""
     status, errors = read_reported({"status": "failed"})
 
-    assert (status, [error.code for error in errors or []]) == ("failed", [ErrorCode.TOOL_EXECUTION_FAILED])
+    assert (status, [error.code for error in errors or []]) == (
+        "failed",
+        [ErrorCode.TOOL_EXECUTION_FAILED],
+    )
 
 
 def test_the_errors_of_a_skill_are_short_and_few() -> None:
     """They are shown to a model whatever its limits: a script cannot fill the conversation with them."""
-    item = {"code": "QUOTA", "message": "m" * 100_000, "suggested_action": "a" * 100_000, "details": {"d": "x" * 9_000}}
+    item = {
+        "code": "QUOTA",
+        "message": "m" * 100_000,
+        "suggested_action": "a" * 100_000,
+        "details": {"d": "x" * 9_000},
+    }
 
     _, errors = read_reported({"status": "failed", "errors": [item] * 1_000})
 
     assert len(errors) == 20
-    assert (len(errors[0].message), len(errors[0].suggested_action or "")) == (1_000, 500)
+    assert (len(errors[0].message), len(errors[0].suggested_action or "")) == (
+        1_000,
+        500,
+    )
     assert errors[0].details == {"cut": True}
 
 
@@ -80,6 +107,10 @@ def test_the_data_of_a_failure_is_what_remains_and_short(output, data) -> None:
 @pytest.mark.parametrize("status", ["success", "partial_success"])
 def test_the_data_of_a_success_keeps_what_output_may_require(status) -> None:
     """The contract document's own example requires `status` in the output."""
-    output = {"status": status, "errors": [{"code": "FETCH_FAILED", "message": "bbc is down"}], "topics": 2}
+    output = {
+        "status": status,
+        "errors": [{"code": "FETCH_FAILED", "message": "bbc is down"}],
+        "topics": 2,
+    }
 
     assert data_of(output, status) == output

@@ -34,11 +34,15 @@ ANYTHING = Contract.from_dict({"version": "1.0.0"}, name="any")
 def implemented(function: Callable[..., Any], **contract: Any) -> SkillRuntime:
     """A runtime in which ``it`` is *function*."""
     runtime = SkillRuntime()
-    runtime.implements("it", contract=Contract.from_dict({"version": "1.0.0", **contract}, name="it"))(function)
+    runtime.implements(
+        "it", contract=Contract.from_dict({"version": "1.0.0", **contract}, name="it")
+    )(function)
     return runtime
 
 
-def call_both_ways(runtime: SkillRuntime, arguments: Any = None, **options: Any) -> Iterator[SkillResponse]:
+def call_both_ways(
+    runtime: SkillRuntime, arguments: Any = None, **options: Any
+) -> Iterator[SkillResponse]:
     """Call ``it`` from blocking code, then from async code."""
     given = {} if arguments is None else arguments
     yield runtime.call_sync("it", given, **options)
@@ -80,12 +84,18 @@ def test_old_arguments_are_migrated_and_say_so() -> None:
     runtime = implemented(
         lambda arguments: arguments["topics"],
         version="2.0.0",
-        input={"required": ["topics"], "properties": {"topics": {"type": "array", "items": {"type": "string"}}}},
+        input={
+            "required": ["topics"],
+            "properties": {"topics": {"type": "array", "items": {"type": "string"}}},
+        },
         migrations=[
             {
                 "from": ">=1.0.0,<2.0.0",
                 "to": "2.0.0",
-                "accepts": {"required": ["topics"], "properties": {"topics": {"type": "string"}}},
+                "accepts": {
+                    "required": ["topics"],
+                    "properties": {"topics": {"type": "string"}},
+                },
                 "steps": [{"wrap": "/topics"}],
             }
         ],
@@ -99,14 +109,20 @@ def test_old_arguments_are_migrated_and_say_so() -> None:
         assert error_of(response).code is ErrorCode.UNSUPPORTED_VERSION
 
 
-@pytest.mark.parametrize("arguments", [{"a": "x"}, "", "{", [], None, 5, {"a": {"b": 1}}, b"\xff", float("nan")])
+@pytest.mark.parametrize(
+    "arguments",
+    [{"a": "x"}, "", "{", [], None, 5, {"a": {"b": 1}}, b"\xff", float("nan")],
+)
 def test_nothing_is_run_on_refusal(arguments: Any) -> None:
     """Whatever is wrong with the arguments, the function is not called, and there is an envelope."""
     ran: list[Any] = []
     schema = {"required": ["a"], "properties": {"a": {"type": "integer"}}}
     runtime = implemented(ran.append, input=schema)
 
-    responses = [runtime.call_sync("it", arguments), anyio.run(runtime.call, "it", arguments)]
+    responses = [
+        runtime.call_sync("it", arguments),
+        anyio.run(runtime.call, "it", arguments),
+    ]
 
     assert ran == []
     for response in responses:
@@ -116,7 +132,9 @@ def test_nothing_is_run_on_refusal(arguments: Any) -> None:
         json.loads(response.to_json())
 
 
-@pytest.mark.parametrize("name", ["nothing", "", None, 5, "sample/none", "../sample", "sampel"])
+@pytest.mark.parametrize(
+    "name", ["nothing", "", None, 5, "sample/none", "../sample", "sampel"]
+)
 def test_an_unknown_name_is_not_found(write_skill: WriteSkill, name: Any) -> None:
     """Any name a model makes up; the answer suggests a close one."""
     response = SkillRuntime(write_skill("")).call_sync(name, {})
@@ -137,7 +155,11 @@ def test_a_contract_that_nothing_runs_is_not_available(write_skill: WriteSkill) 
 
 def test_a_broken_contract_is_the_skills_fault(write_skill: WriteSkill) -> None:
     """INVALID_SKILL, and never a traceback."""
-    error = error_of(SkillRuntime(write_skill("", input={"type": "no-such-type"})).call_sync("sample", {}))
+    error = error_of(
+        SkillRuntime(write_skill("", input={"type": "no-such-type"})).call_sync(
+            "sample", {}
+        )
+    )
 
     assert error.code is ErrorCode.INVALID_SKILL
 
@@ -151,9 +173,13 @@ def test_a_broken_contract_is_the_skills_fault(write_skill: WriteSkill) -> None:
         (f">={skillruntime.__version__}", None),
     ],
 )
-def test_a_skill_for_another_runtime_is_refused(write_skill: WriteSkill, required: str, code: ErrorCode | None) -> None:
+def test_a_skill_for_another_runtime_is_refused(
+    write_skill: WriteSkill, required: str, code: ErrorCode | None
+) -> None:
     """`requires.runtime` (31.5): the error names both versions."""
-    response = SkillRuntime(write_skill("print(1)", requires={"runtime": required})).call_sync("sample", {})
+    response = SkillRuntime(
+        write_skill("print(1)", requires={"runtime": required})
+    ).call_sync("sample", {})
 
     if code is None:
         assert response.status == "success"
@@ -164,11 +190,15 @@ def test_a_skill_for_another_runtime_is_refused(write_skill: WriteSkill, require
 # Trust and approval
 
 
-def test_an_untrusted_script_is_not_run(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_an_untrusted_script_is_not_run(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
     """Without the host's hook: ACCESS_DENIED with the remedy, and nothing has run."""
     catalog = write_skill("open('ran', 'w')", trusted=False)
 
-    error = error_of(SkillRuntime(catalog, workspace=tmp_path / "w").call_sync("sample", {}))
+    error = error_of(
+        SkillRuntime(catalog, workspace=tmp_path / "w").call_sync("sample", {})
+    )
 
     assert (error.code, error.recoverable) == (ErrorCode.ACCESS_DENIED, False)
     assert "approve=" in (error.suggested_action or "")
@@ -178,9 +208,12 @@ def test_an_untrusted_script_is_not_run(write_skill: WriteSkill, tmp_path: Path)
 @pytest.mark.processes
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(
-    ("answer", "status"), [(True, "success"), (False, "failed"), ("yes", "failed"), (None, "failed")]
+    ("answer", "status"),
+    [(True, "success"), (False, "failed"), ("yes", "failed"), (None, "failed")],
 )
-def test_the_host_approves_or_does_not(write_skill: WriteSkill, answer: Any, status: str, is_async: bool) -> None:
+def test_the_host_approves_or_does_not(
+    write_skill: WriteSkill, answer: Any, status: str, is_async: bool
+) -> None:
     """It sees what would run with what; only True is a yes."""
     asked: list[Approval] = []
 
@@ -192,19 +225,30 @@ def test_the_host_approves_or_does_not(write_skill: WriteSkill, answer: Any, sta
         await anyio.lowlevel.checkpoint()
         return approve(request)
 
-    runtime = SkillRuntime(write_skill("print(1)", trusted=False), approve=approve_later if is_async else approve)
+    runtime = SkillRuntime(
+        write_skill("print(1)", trusted=False),
+        approve=approve_later if is_async else approve,
+    )
 
-    for response in (runtime.call_sync("sample", {"text": 1}), anyio.run(runtime.call, "sample", {"text": 1})):
+    for response in (
+        runtime.call_sync("sample", {"text": 1}),
+        anyio.run(runtime.call, "sample", {"text": 1}),
+    ):
         assert response.status == status
     assert [(request.name, request.script, request.arguments) for request in asked] == [
         ("sample", "scripts/run.py", {"text": "1"})
     ] * 2
 
 
-def test_the_arguments_are_refused_before_anyone_is_asked(write_skill: WriteSkill) -> None:
+def test_the_arguments_are_refused_before_anyone_is_asked(
+    write_skill: WriteSkill,
+) -> None:
     """A person is not bothered with a call that cannot run."""
     asked: list[Approval] = []
-    runtime = SkillRuntime(write_skill("", trusted=False), approve=lambda request: asked.append(request) or True)
+    runtime = SkillRuntime(
+        write_skill("", trusted=False),
+        approve=lambda request: asked.append(request) or True,
+    )
 
     assert runtime.call_sync("sample", {"wrong": 1}).status == "failed"
     assert asked == []
@@ -235,7 +279,9 @@ def test_a_function_receives_its_context_if_it_asks(tmp_path: Path) -> None:
         seen.append(context)
 
     for function in (by_name, by_annotation, in_async):
-        for response in call_both_ways(implemented(function), caller="ada", config={"user": 1}, timeout=300):
+        for response in call_both_ways(
+            implemented(function), caller="ada", config={"user": 1}, timeout=300
+        ):
             assert response.status == "success"
 
     assert len(seen) == 6
@@ -259,7 +305,9 @@ def test_a_context_knows_its_deadline_and_its_workspace(tmp_path: Path) -> None:
 
     assert 0 < response.data <= 50
     assert response.metadata is not None
-    assert response.metadata["files"] == [{"path": "notes.txt", "media_type": "text/plain", "bytes": 4}]
+    assert response.metadata["files"] == [
+        {"path": "notes.txt", "media_type": "text/plain", "bytes": 4}
+    ]
 
 
 def test_a_plain_function_runs_in_the_callers_thread_or_in_a_worker() -> None:
@@ -289,13 +337,25 @@ def test_an_async_function_can_be_called_from_a_running_loop_too() -> None:
     ("raised", "code", "recoverable"),
     [
         (InvalidSkillError("x"), ErrorCode.INVALID_SKILL, False),
-        (ToolExecutionError("x", recoverable=True), ErrorCode.TOOL_EXECUTION_FAILED, True),
+        (
+            ToolExecutionError("x", recoverable=True),
+            ErrorCode.TOOL_EXECUTION_FAILED,
+            True,
+        ),
         (AccessDeniedError("x"), ErrorCode.ACCESS_DENIED, False),
         (TimeoutError("x"), ErrorCode.TOOL_TIMEOUT, True),
-        (ExceptionGroup("g", [ExceptionGroup("h", [TimeoutError()])]), ErrorCode.TOOL_TIMEOUT, True),
+        (
+            ExceptionGroup("g", [ExceptionGroup("h", [TimeoutError()])]),
+            ErrorCode.TOOL_TIMEOUT,
+            True,
+        ),
         (SystemExit(3), ErrorCode.TOOL_EXECUTION_FAILED, False),
         (ValueError("secret"), ErrorCode.INTERNAL_ERROR, False),
-        (ExceptionGroup("secret", [ValueError(), KeyError()]), ErrorCode.INTERNAL_ERROR, False),
+        (
+            ExceptionGroup("secret", [ValueError(), KeyError()]),
+            ErrorCode.INTERNAL_ERROR,
+            False,
+        ),
         (RecursionError("secret"), ErrorCode.INTERNAL_ERROR, False),
         (SkillRuntimeError("x"), ErrorCode.INTERNAL_ERROR, False),
     ],
@@ -319,7 +379,9 @@ def test_what_a_function_raises_becomes_the_right_code(
         assert "secret" not in response.to_json()
 
 
-def test_a_bug_goes_to_the_log_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_goes_to_the_log_with_its_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """What the model must not read, the host must."""
 
     def fail(arguments: dict[str, Any]) -> None:
@@ -334,11 +396,17 @@ def test_a_bug_goes_to_the_log_with_its_traceback(caplog: pytest.LogCaptureFixtu
 def test_a_function_may_answer_with_an_envelope() -> None:
     """Its status, errors and metadata are kept; its data is checked."""
     error = SkillError(ErrorCode.FETCH_FAILED, "one is down", True)
-    answer = SkillResponse("partial_success", data={"n": 1}, errors=[error], metadata={"source": "cache"})
+    answer = SkillResponse(
+        "partial_success", data={"n": 1}, errors=[error], metadata={"source": "cache"}
+    )
 
     response = implemented(lambda arguments: answer).call_sync("it", {})
 
-    assert (response.status, response.data, response.errors) == ("partial_success", {"n": 1}, [error])
+    assert (response.status, response.data, response.errors) == (
+        "partial_success",
+        {"n": 1},
+        [error],
+    )
     assert response.metadata is not None
     assert response.metadata["source"] == "cache"
     assert response.metadata["skill"] == "it"
@@ -346,7 +414,9 @@ def test_a_function_may_answer_with_an_envelope() -> None:
 
 def test_an_output_is_checked_as_it_was_returned() -> None:
     """A function breaks its promise like any other skill."""
-    runtime = implemented(lambda arguments: {"n": "1"}, output={"properties": {"n": {"type": "integer"}}})
+    runtime = implemented(
+        lambda arguments: {"n": "1"}, output={"properties": {"n": {"type": "integer"}}}
+    )
 
     for response in call_both_ways(runtime):
         assert error_of(response).code is ErrorCode.INVALID_OUTPUT
@@ -373,9 +443,12 @@ def test_an_async_function_is_stopped_at_its_deadline() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "recoverable"), [({}, False), ({"idempotent": True}, True), ({"read_only": True}, True)]
+    ("annotations", "recoverable"),
+    [({}, False), ({"idempotent": True}, True), ({"read_only": True}, True)],
 )
-def test_a_thread_past_its_deadline_may_still_be_running(annotations: dict[str, Any], recoverable: bool) -> None:
+def test_a_thread_past_its_deadline_may_still_be_running(
+    annotations: dict[str, Any], recoverable: bool
+) -> None:
     """Python cannot stop it: sending the call again is safe only where the skill says so."""
     release = threading.Event()
 
@@ -447,9 +520,15 @@ def test_what_the_host_lets_through_is_raised() -> None:
     for is_async in (False, True):
         with pytest.raises(InterruptError):
             runtime = implemented(interrupt)
-            options: dict[str, Any] = {"let_through": lambda error: isinstance(error, InterruptError)}
+            options: dict[str, Any] = {
+                "let_through": lambda error: isinstance(error, InterruptError)
+            }
             if is_async:
-                anyio.run(lambda runtime=runtime, options=options: runtime.call("it", {}, **options))
+                anyio.run(
+                    lambda runtime=runtime, options=options: runtime.call(
+                        "it", {}, **options
+                    )
+                )
             else:
                 runtime.call_sync("it", {}, **options)
 
@@ -461,7 +540,9 @@ def test_a_runner_may_come_from_another_package(write_skill: WriteSkill) -> None
         return "from far away"
 
     catalog = write_skill("raise SystemExit")
-    runtime = SkillRuntime(catalog, runners=[lambda skill, contract: None, lambda skill, contract: remote])
+    runtime = SkillRuntime(
+        catalog, runners=[lambda skill, contract: None, lambda skill, contract: remote]
+    )
 
     assert runtime.call_sync("sample", {}).data == "from far away"
 
@@ -481,15 +562,25 @@ def test_the_policy_is_the_contracts_unless_the_host_says() -> None:
     """A strict host repairs nothing."""
     runtime = SkillRuntime(policy="strict")
     schema = {"properties": {"n": {"type": "integer"}}}
-    runtime.implements("it", contract=Contract.from_dict({"input": schema}))(lambda arguments: arguments)
+    runtime.implements("it", contract=Contract.from_dict({"input": schema}))(
+        lambda arguments: arguments
+    )
 
     assert runtime.call_sync("it", {"n": "5"}).status == "failed"
 
 
 @pytest.mark.parametrize(
-    "function", [lambda: 1, lambda topics, count: 1, lambda *, topics: 1, lambda arguments, context, more: 1]
+    "function",
+    [
+        lambda: 1,
+        lambda topics, count: 1,
+        lambda *, topics: 1,
+        lambda arguments, context, more: 1,
+    ],
 )
-def test_a_function_that_cannot_be_called_is_refused_at_once(function: Callable[..., Any]) -> None:
+def test_a_function_that_cannot_be_called_is_refused_at_once(
+    function: Callable[..., Any],
+) -> None:
     """A host learns of it when it registers the function, not at the first call."""
     text = {"required": ["text"], "properties": {"text": {"type": "string"}}}
 

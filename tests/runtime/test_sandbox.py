@@ -48,7 +48,9 @@ def workspace(tmp_path: Path) -> Path:
     return made
 
 
-async def run(level: str, workspace: Path, source: str, *, seconds: float = 300, **options: Any) -> Finished:
+async def run(
+    level: str, workspace: Path, source: str, *, seconds: float = 300, **options: Any
+) -> Finished:
     """Run Python *source* at *level*."""
     sandbox = await open_sandbox(level)
     command = SandboxCommand(
@@ -64,7 +66,9 @@ async def run(level: str, workspace: Path, source: str, *, seconds: float = 300,
         return await sandbox.run(command)
 
 
-async def result_of(level: str, workspace: Path, expression: str, **options: Any) -> Any:
+async def result_of(
+    level: str, workspace: Path, expression: str, **options: Any
+) -> Any:
     """Return what the Python *expression* gives at *level*, or the name of the exception that it raises."""
     source = (
         "import json, os, socket, sys\n"
@@ -111,19 +115,23 @@ async def open_or_none(level: str) -> Any:
 
 async def test_output_exit_code_and_workspace(level: str, workspace: Path) -> None:
     """stdin goes in; stdout, stderr and the exit code come out; a new file belongs to the host's user."""
-    source = (
-        "import sys; print(sys.stdin.read().upper()); sys.stderr.write('log'); open('out', 'w').write('x'); exit(3)"
-    )
+    source = "import sys; print(sys.stdin.read().upper()); sys.stderr.write('log'); open('out', 'w').write('x'); exit(3)"
 
     finished = await run(level, workspace, source, stdin=b"hello")
 
-    assert (finished.exit_code, finished.stdout, finished.stderr) == (3, b"HELLO\n", b"log")
+    assert (finished.exit_code, finished.stdout, finished.stderr) == (
+        3,
+        b"HELLO\n",
+        b"log",
+    )
     assert finished.stopped
     status = (workspace / "out").stat()
     assert (status.st_uid, status.st_size) == (os.geteuid(), 1)
 
 
-async def test_a_file_of_the_host_in_the_workspace_can_be_changed(level: str, workspace: Path) -> None:
+async def test_a_file_of_the_host_in_the_workspace_can_be_changed(
+    level: str, workspace: Path
+) -> None:
     """Also where the host is root and the script is not."""
     (workspace / "notes").write_text("a")
     (workspace / "notes").chmod(0o600)
@@ -147,25 +155,43 @@ async def test_directories_of_its_own(level: str, workspace: Path) -> None:
     assert not any(Path(place, "made-here").exists() for place in places)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a closed file below /usr")
-async def test_a_closed_file_of_root_below_usr_stays_closed(level: str, workspace: Path) -> None:
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can make a closed file below /usr"
+)
+async def test_a_closed_file_of_root_below_usr_stays_closed(
+    level: str, workspace: Path
+) -> None:
     """/usr is readable to every command, and the host could read this file."""
     with tempfile.NamedTemporaryFile(dir="/usr/local/share") as closed:
-        assert await result_of(level, workspace, f"open({closed.name!r}).read()") == "PermissionError"
+        assert (
+            await result_of(level, workspace, f"open({closed.name!r}).read()")
+            == "PermissionError"
+        )
 
 
-async def test_the_names_of_the_kernels_keys_stay_closed(level: str, workspace: Path) -> None:
+async def test_the_names_of_the_kernels_keys_stay_closed(
+    level: str, workspace: Path
+) -> None:
     """The kernel shows those of the same user in every namespace."""
     for path in ("/proc/keys", "/proc/key-users"):
-        assert await result_of(level, workspace, f"open({path!r}).read()") == "PermissionError"
+        assert (
+            await result_of(level, workspace, f"open({path!r}).read()")
+            == "PermissionError"
+        )
 
 
-async def test_the_environment_is_what_was_given(level: str, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_environment_is_what_was_given(
+    level: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A secret of the host is absent, also from the environment of the first process; a granted one is present."""
     monkeypatch.setenv("HOST_SECRET", "canary-1")
 
-    seen = await result_of(level, workspace, "sorted(os.environ)", environment={"GRANTED": "canary-2"})
-    first = await result_of(level, workspace, "'canary-1' in open('/proc/1/environ').read()")
+    seen = await result_of(
+        level, workspace, "sorted(os.environ)", environment={"GRANTED": "canary-2"}
+    )
+    first = await result_of(
+        level, workspace, "'canary-1' in open('/proc/1/environ').read()"
+    )
 
     assert "GRANTED" in seen
     assert "HOST_SECRET" not in seen
@@ -182,7 +208,9 @@ async def test_a_granted_secret_is_in_no_argv(level: str, workspace: Path) -> No
     outcome: list[Finished] = []
 
     async def main() -> None:
-        outcome.append(await run(level, workspace, source, environment={"KEY": "canary-key-17"}))
+        outcome.append(
+            await run(level, workspace, source, environment={"KEY": "canary-key-17"})
+        )
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(main)
@@ -212,13 +240,19 @@ def _read(path: Path) -> bytes:
     ],
     ids=["daemon", "new session", "holder of the pipe"],
 )
-async def test_what_a_script_leaves_running_ends_with_the_call(level: str, workspace: Path, source: str) -> None:
+async def test_what_a_script_leaves_running_ends_with_the_call(
+    level: str, workspace: Path, source: str
+) -> None:
     """A daemon, a child in a new session, a child that keeps stdout open: gone when the call returns."""
     hold = (
         "import fcntl, time; f = open('held', 'w'); fcntl.flock(f, fcntl.LOCK_EX); "
         "open('ready', 'w').close(); time.sleep(600)"
     )
-    program = source.replace("{hold}", hold).replace("{child!r}", repr(hold)).replace("READY", "")
+    program = (
+        source.replace("{hold}", hold)
+        .replace("{child!r}", repr(hold))
+        .replace("READY", "")
+    )
     program += "\nimport os, time\nwhile not os.path.exists('ready'): time.sleep(0.005)\nprint('done')"
 
     finished = await run(level, workspace, program)
@@ -255,12 +289,17 @@ async def test_a_fork_bomb_ends_at_the_deadline(level: str, workspace: Path) -> 
     ("source", "expected"),
     [
         ("bytearray(1_500_000_000)", b"MemoryError"),
-        ("import os\nf = open('big', 'wb')\nf.truncate(2 * 1024**3)", b"File too large"),
+        (
+            "import os\nf = open('big', 'wb')\nf.truncate(2 * 1024**3)",
+            b"File too large",
+        ),
         ("files = [open('/dev/null') for _ in range(5000)]", b"Too many open files"),
     ],
     ids=["memory", "file size", "open files"],
 )
-async def test_limits(level: str, workspace: Path, source: str, expected: bytes) -> None:
+async def test_limits(
+    level: str, workspace: Path, source: str, expected: bytes
+) -> None:
     """1.5 GB of memory, a file of 2 GiB, 5,000 open files."""
     finished = await run(level, workspace, source)
 
@@ -273,18 +312,29 @@ async def test_a_flood_on_stdout_is_cut(level: str, workspace: Path) -> None:
 
     finished = await run(level, workspace, source, limits=Limits(stdout=100_000))
 
-    assert (finished.flooded, len(finished.stdout), finished.stopped) == (True, 100_000, True)
+    assert (finished.flooded, len(finished.stdout), finished.stopped) == (
+        True,
+        100_000,
+        True,
+    )
 
 
-async def test_links_out_of_the_workspace_lead_to_nothing(level: str, workspace: Path, tmp_path: Path) -> None:
+async def test_links_out_of_the_workspace_lead_to_nothing(
+    level: str, workspace: Path, tmp_path: Path
+) -> None:
     """A link that was there before the call is followed inside the sandbox, where its target is not."""
     (tmp_path / "secret").write_text("canary")
     (workspace / "link").symlink_to(tmp_path / "secret")
 
-    assert await result_of(level, workspace, "open('link').read()") in ("FileNotFoundError", "PermissionError")
+    assert await result_of(level, workspace, "open('link').read()") in (
+        "FileNotFoundError",
+        "PermissionError",
+    )
 
 
-async def test_no_file_outlives_the_call_with_the_set_user_id_bit(level: str, workspace: Path) -> None:
+async def test_no_file_outlives_the_call_with_the_set_user_id_bit(
+    level: str, workspace: Path
+) -> None:
     """It would run as the owner of the workspace, which may be root."""
     source = "import os\nopen('x', 'w').close()\ntry: os.chmod('x', 0o4755)\nexcept OSError: pass"
 
@@ -302,11 +352,16 @@ async def test_no_file_outlives_the_call_with_the_set_user_id_bit(level: str, wo
     ],
     ids=["numpy", "duckdb", "matplotlib"],
 )
-async def test_common_libraries_run(level: str, workspace: Path, expression: str) -> None:
+async def test_common_libraries_run(
+    level: str, workspace: Path, expression: str
+) -> None:
     """They start threads, look at the processors and write caches."""
     pytest.importorskip(expression.split("'")[1].partition(".")[0])
 
-    assert await result_of(level, workspace, expression, environment={"MPLBACKEND": "Agg"}) == 3.0
+    assert (
+        await result_of(level, workspace, expression, environment={"MPLBACKEND": "Agg"})
+        == 3.0
+    )
 
 
 async def test_node_runs(level: str, workspace: Path) -> None:
@@ -318,13 +373,17 @@ async def test_node_runs(level: str, workspace: Path) -> None:
     readable = interpreter_paths(node)
 
     finished = await sandbox.run(
-        SandboxCommand((node, "-e", source), workspace, b"four", {}, (), readable, (workspace,))
+        SandboxCommand(
+            (node, "-e", source), workspace, b"four", {}, (), readable, (workspace,)
+        )
     )
 
     assert finished.stdout == b"4\n", finished.stderr
 
 
-async def test_network_is_granted_only_when_asked_for(level: str, workspace: Path) -> None:
+async def test_network_is_granted_only_when_asked_for(
+    level: str, workspace: Path
+) -> None:
     """With `network` a connection to the machine itself works; without it, none does."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         connect = f"socket.create_connection(('127.0.0.1', {listener.getsockname()[1]}), 5).close()"
@@ -335,15 +394,21 @@ async def test_network_is_granted_only_when_asked_for(level: str, workspace: Pat
     assert granted is None
 
 
-async def test_a_sandbox_whose_command_is_missing_says_so(level: str, workspace: Path) -> None:
+async def test_a_sandbox_whose_command_is_missing_says_so(
+    level: str, workspace: Path
+) -> None:
     """Landlock raises what the system says; bubblewrap names the command on stderr."""
     sandbox = await open_sandbox(level)
 
     if level == "landlock":
         with pytest.raises(FileNotFoundError):
-            await sandbox.run(SandboxCommand(("/no/such/command",), workspace, writable=(workspace,)))
+            await sandbox.run(
+                SandboxCommand(("/no/such/command",), workspace, writable=(workspace,))
+            )
     else:
-        finished = await sandbox.run(SandboxCommand(("/no/such/command",), workspace, writable=(workspace,)))
+        finished = await sandbox.run(
+            SandboxCommand(("/no/such/command",), workspace, writable=(workspace,))
+        )
         assert b"/no/such/command" in finished.stderr
 
 
@@ -364,14 +429,18 @@ SHOW = "import json, os; print(json.dumps({'home': os.environ.get('HOME', ''), '
 
 def call(catalog: SkillCatalog, **options: Any) -> SkillResponse:
     """Call the sample skill, approved by the host."""
-    return SkillRuntime(catalog, approve=lambda request: True, **options).call_sync("sample", {})
+    return SkillRuntime(catalog, approve=lambda request: True, **options).call_sync(
+        "sample", {}
+    )
 
 
 def test_an_untrusted_script_runs_in_the_sandbox_and_the_envelope_says_so(
     write_skill: WriteSkill, level: str, workspace: Path
 ) -> None:
     """`metadata.sandbox` is the level."""
-    response = call(write_skill(SHOW, trusted=False), sandbox=level, workspace=workspace)
+    response = call(
+        write_skill(SHOW, trusted=False), sandbox=level, workspace=workspace
+    )
 
     assert response.status == "success", response.errors
     assert response.metadata is not None
@@ -384,7 +453,9 @@ def test_a_trusted_script_runs_as_a_plain_process_unless_the_host_asks(
 ) -> None:
     """Trust is said by the host for a directory; so is running trusted skills in the sandbox."""
     plain = call(write_skill(SHOW), workspace=workspace)
-    confined = call(write_skill(SHOW), workspace=workspace, sandbox=level, sandbox_trusted=True)
+    confined = call(
+        write_skill(SHOW), workspace=workspace, sandbox=level, sandbox_trusted=True
+    )
 
     assert plain.metadata is not None
     assert confined.metadata is not None
@@ -403,7 +474,10 @@ def test_without_a_sandbox_an_untrusted_script_is_refused_although_it_was_approv
     assert response.errors is not None
     (error,) = response.errors
     assert error.code is ErrorCode.ACCESS_DENIED
-    assert "bubblewrap: bwrap is not installed; landlock: the kernel has no Landlock" in error.message
+    assert (
+        "bubblewrap: bwrap is not installed; landlock: the kernel has no Landlock"
+        in error.message
+    )
     assert "apt install bubblewrap" in (error.suggested_action or "")
     assert list(workspace.iterdir()) == []
 
@@ -416,13 +490,15 @@ def test_a_sandbox_that_confines_nothing_is_refused(write_skill: WriteSkill) -> 
     assert response.errors[0].code is ErrorCode.ACCESS_DENIED
 
 
-def test_the_deadline_reports_what_was_seen(write_skill: WriteSkill, level: str) -> None:
+def test_the_deadline_reports_what_was_seen(
+    write_skill: WriteSkill, level: str
+) -> None:
     """`stopped` is true because every process was seen to be gone, a daemon included."""
     source = "import os, time\nif os.fork() == 0: os.setsid()\ntime.sleep(600)"
 
-    response = SkillRuntime(write_skill(source, trusted=False), approve=lambda request: True, sandbox=level).call_sync(
-        "sample", {}, timeout=0.5
-    )
+    response = SkillRuntime(
+        write_skill(source, trusted=False), approve=lambda request: True, sandbox=level
+    ).call_sync("sample", {}, timeout=0.5)
 
     assert response.errors is not None
     assert response.errors[0].details == {"timeout_seconds": 0.5, "stopped": True}
@@ -441,7 +517,8 @@ def test_the_deadline_reports_what_was_seen(write_skill: WriteSkill, level: str)
             id="removed files of a thread that is left",
         ),
         pytest.param(
-            "for n in range(40): open(f'f{n}', 'wb').write(bytes(1024 * 1024))", id="written at once, then the end"
+            "for n in range(40): open(f'f{n}', 'wb').write(bytes(1024 * 1024))",
+            id="written at once, then the end",
         ),
         pytest.param(
             "import time\nos.mkdir('d', 0o300)\n"
@@ -450,9 +527,13 @@ def test_the_deadline_reports_what_was_seen(write_skill: WriteSkill, level: str)
         ),
     ],
 )
-async def test_files_are_counted_wherever_they_are_hidden(level: str, workspace: Path, source: str) -> None:
+async def test_files_are_counted_wherever_they_are_hidden(
+    level: str, workspace: Path, source: str
+) -> None:
     """The command is stopped, or has failed by the time that it ended."""
-    finished = await run(level, workspace, f"import os\n{source}", limits=Limits(workspace=8 * 1024**2))
+    finished = await run(
+        level, workspace, f"import os\n{source}", limits=Limits(workspace=8 * 1024**2)
+    )
 
     assert finished.full
 
@@ -478,7 +559,9 @@ async def test_files_are_counted_wherever_they_are_hidden(level: str, workspace:
         *("growing down", "read-only again", "tables"),
     ],
 )
-async def test_memory_that_the_kernel_does_not_count_is_limited(level: str, workspace: Path, source: str) -> None:
+async def test_memory_that_the_kernel_does_not_count_is_limited(
+    level: str, workspace: Path, source: str
+) -> None:
     """200 MiB where a process may have 128."""
     start = """
 import ctypes, mmap, os, _thread, time
@@ -493,7 +576,12 @@ def fill(memory):
     time.sleep(60)
 """
 
-    finished = await run(level, workspace, f"{start}{source}\ntime.sleep(60)", limits=Limits(memory=128 << 20))
+    finished = await run(
+        level,
+        workspace,
+        f"{start}{source}\ntime.sleep(60)",
+        limits=Limits(memory=128 << 20),
+    )
 
     assert finished.full
     assert finished.stopped
@@ -527,12 +615,19 @@ while True:
 
 def test_a_directory_that_becomes_a_link_is_measured(workspace: Path) -> None:
     """In the middle of a look: an error there would end the supervisor, and leave the script's daemons running."""
-    source = EXCHANGING.replace("MOVE", {"x86_64": "316", "aarch64": "276"}[platform.machine()])
-    with subprocess.Popen([sys.executable, "-c", source], cwd=workspace, stdout=subprocess.PIPE) as exchanging:
+    source = EXCHANGING.replace(
+        "MOVE", {"x86_64": "316", "aarch64": "276"}[platform.machine()]
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", source], cwd=workspace, stdout=subprocess.PIPE
+    ) as exchanging:
         try:
             assert exchanging.stdout is not None
             assert exchanging.stdout.readline() == b"begun\n"
 
-            assert all(used_bytes(os.open(workspace, os.O_RDONLY)) < float("inf") for _ in range(1000))
+            assert all(
+                used_bytes(os.open(workspace, os.O_RDONLY)) < float("inf")
+                for _ in range(1000)
+            )
         finally:
             exchanging.kill()

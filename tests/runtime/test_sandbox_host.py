@@ -84,7 +84,10 @@ async def run(level: str, workspace: Path, source: str, **environment: str) -> F
 @pytest.mark.parametrize(
     "source",
     [
-        pytest.param("os.closerange(3, 1000)\nassert run() == b'1\\n'", id="closed every descriptor"),
+        pytest.param(
+            "os.closerange(3, 1000)\nassert run() == b'1\\n'",
+            id="closed every descriptor",
+        ),
         pytest.param(
             "os.closerange(3, 1000)\npairs = [socket.socketpair() for _ in range(20)]\nassert run() == b'1\\n'\n"
             "for one, other in pairs:\n    one.send(b'x')\n    assert other.recv(9) == b'x'",
@@ -110,7 +113,9 @@ def test_a_host_may_lose_its_launcher(tmp_path: Path, level: str, source: str) -
         assert process.wait() == 0
 
 
-def test_nothing_is_left_when_the_host_ends_and_its_child_goes_on(tmp_path: Path, level: str) -> None:
+def test_nothing_is_left_when_the_host_ends_and_its_child_goes_on(
+    tmp_path: Path, level: str
+) -> None:
     """The launcher, and the supervisors that wait for the next command, end with the host that they serve."""
     source = (
         "print(launcher_process._process.pid, flush=True)\nsys.stdin.readline()\n"
@@ -120,7 +125,9 @@ def test_nothing_is_left_when_the_host_ends_and_its_child_goes_on(tmp_path: Path
         assert process.stdin is not None
         assert process.stdout is not None
         number = int(process.stdout.readline())
-        children = Path(f"/proc/{number}/task/{number}/children").read_text("ascii").split()
+        children = (
+            Path(f"/proc/{number}/task/{number}/children").read_text("ascii").split()
+        )
         watched = [os.pidfd_open(number)]
         for each in children:
             with suppress(ProcessLookupError):  # it has ended since
@@ -136,7 +143,9 @@ def test_nothing_is_left_when_the_host_ends_and_its_child_goes_on(tmp_path: Path
     assert all(ended)
 
 
-async def test_commands_at_once_see_nothing_of_each_other(tmp_path: Path, level: str) -> None:
+async def test_commands_at_once_see_nothing_of_each_other(
+    tmp_path: Path, level: str
+) -> None:
     """Each has its own variables and workspace; it finds no file, process or variable of another one."""
     source = (
         "import os, pathlib, sys\nown = os.environ['SECRET']\npathlib.Path('mine').write_text(own)\n"
@@ -150,7 +159,9 @@ async def test_commands_at_once_see_nothing_of_each_other(tmp_path: Path, level:
     said: dict[str, set[str]] = {}
 
     async def command(number: int) -> None:
-        finished = await run(level, tmp_path / f"w{number}", source, SECRET=f"secret-{number}")
+        finished = await run(
+            level, tmp_path / f"w{number}", source, SECRET=f"secret-{number}"
+        )
         said[f"secret-{number}"] = set(finished.stdout.decode().split())
 
     for _ in range(2):  # the second time as users of the first commands
@@ -158,10 +169,14 @@ async def test_commands_at_once_see_nothing_of_each_other(tmp_path: Path, level:
             for number in range(12):
                 tasks.start_soon(command, number)
 
-        assert said == {f"secret-{number}": {f"secret-{number}"} for number in range(12)}
+        assert said == {
+            f"secret-{number}": {f"secret-{number}"} for number in range(12)
+        }
 
 
-async def test_many_commands_wait_for_each_other(tmp_path: Path, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_commands_wait_for_each_other(
+    tmp_path: Path, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The kernel lets only so many descriptors of a user be on their way: a command waits, and does not fail."""
     await run(level, tmp_path, "")
     send: Callable[[Sequence[int]], None] = launcher_process.send
@@ -182,8 +197,12 @@ async def test_many_commands_wait_for_each_other(tmp_path: Path, level: str, mon
     assert len(set(seen)) == 1  # nothing is kept open meanwhile
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only the commands of root have users of their own")
-async def test_the_user_of_a_command_that_was_not_seen_to_end_is_not_used_again(tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="only the commands of root have users of their own"
+)
+async def test_the_user_of_a_command_that_was_not_seen_to_end_is_not_used_again(
+    tmp_path: Path,
+) -> None:
     """A process of it that is left could signal and trace the next command of the same user."""
     if (await sandbox_report())["landlock"] is not None:
         pytest.skip("no Landlock")
@@ -203,12 +222,17 @@ async def test_the_user_of_a_command_that_was_not_seen_to_end_is_not_used_again(
             await anyio.sleep(0.01)
         user, supervisor = (tmp_path / "ready").read_text("ascii").split()
         os.kill(int(supervisor), signal.SIGKILL)
-    users = [(await run("landlock", tmp_path, show)).stdout.decode().strip() for _ in range(6)]
+    users = [
+        (await run("landlock", tmp_path, show)).stdout.decode().strip()
+        for _ in range(6)
+    ]
 
     assert user not in users
 
 
-async def test_every_file_that_a_script_made_belongs_to_the_host(tmp_path: Path, level: str) -> None:
+async def test_every_file_that_a_script_made_belongs_to_the_host(
+    tmp_path: Path, level: str
+) -> None:
     """In new directories, in those that were there, and moved between them; what was there keeps its owner."""
     old = tmp_path / "old" / "inner"
     old.mkdir(parents=True)
@@ -225,4 +249,11 @@ async def test_every_file_that_a_script_made_belongs_to_the_host(tmp_path: Path,
 
     assert finished.exit_code == 0, finished.stderr
     assert {path.lstat().st_uid for path in tmp_path.rglob("*")} == {os.geteuid()}
-    assert {path.name for path in tmp_path.rglob("*")} >= {"a", "b", "c", "link", "moved", "kept"}
+    assert {path.name for path in tmp_path.rglob("*")} >= {
+        "a",
+        "b",
+        "c",
+        "link",
+        "moved",
+        "kept",
+    }

@@ -13,7 +13,10 @@ from skillruntime.runtime.sandbox.levels import open_sandbox
 from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's"),
+]
 
 ASYNCIO = """
 import asyncio, multiprocessing, subprocess, tempfile, sqlite3, threading, shutil, tarfile
@@ -84,7 +87,9 @@ async def run(level: str, workspace: Path, program: str, *words: str) -> Finishe
 
 
 @pytest.mark.processes
-async def test_python_with_an_event_loop_children_and_archives_runs(level: str, tmp_path: Path) -> None:
+async def test_python_with_an_event_loop_children_and_archives_runs(
+    level: str, tmp_path: Path
+) -> None:
     """`asyncio.run` makes a pair of sockets; `multiprocessing` and `sqlite3` lock files."""
     finished = await run(level, tmp_path, sys.executable, "-I", "-c", ASYNCIO)
 
@@ -95,11 +100,17 @@ async def test_python_with_an_event_loop_children_and_archives_runs(level: str, 
 
 
 @pytest.mark.processes
-async def test_node_with_a_child_process_and_a_worker_runs(level: str, tmp_path: Path) -> None:
+async def test_node_with_a_child_process_and_a_worker_runs(
+    level: str, tmp_path: Path
+) -> None:
     """Its pipes to children are pairs of stream sockets."""
     finished = await run(level, tmp_path, "node", "-e", NODE)
 
-    assert sorted(finished.stdout.decode().splitlines()) == ["from a child", "from a worker", "through a pipe"]
+    assert sorted(finished.stdout.decode().splitlines()) == [
+        "from a child",
+        "from a worker",
+        "through a pipe",
+    ]
     assert (finished.exit_code, finished.stderr) == (0, b"")
 
 
@@ -121,12 +132,27 @@ async def test_git_runs(level: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-async def test_shells_and_common_command_line_tools_run(level: str, tmp_path: Path) -> None:
+async def test_shells_and_common_command_line_tools_run(
+    level: str, tmp_path: Path
+) -> None:
     """Pipes, jobs, signals, here-documents, process substitution, archives."""
     finished = await run(level, tmp_path, "bash", "-c", TOOLS)
 
     assert (finished.exit_code, finished.stderr) == (0, b"")
-    expected = ["one 2 ", "3", "3", "8", "1", "8", "1970", "1+2+3", "trapped", "2 here", "substituted", ""]
+    expected = [
+        "one 2 ",
+        "3",
+        "3",
+        "8",
+        "1",
+        "8",
+        "1970",
+        "1+2+3",
+        "trapped",
+        "2 here",
+        "substituted",
+        "",
+    ]
     assert finished.stdout.decode().split("\n") == expected
 
 
@@ -134,10 +160,21 @@ async def test_shells_and_common_command_line_tools_run(level: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("program", "words", "expected"),
     [
-        ("perl", ("-e", 'print `echo hi`; open(my $f, "<", "/dev/null"); print fork() ? "" : "x"; wait'), b"hi\nx"),
+        (
+            "perl",
+            (
+                "-e",
+                'print `echo hi`; open(my $f, "<", "/dev/null"); print fork() ? "" : "x"; wait',
+            ),
+            b"hi\nx",
+        ),
         ("ruby", ("-e", "puts `echo hi`; Thread.new { puts 1 }.join"), b"hi\n1\n"),
         ("jq", ("-n", "-c", "{a: 1}"), b'{"a":1}\n'),
-        ("sqlite3", ("made.db", "create table t(a); insert into t values (1); select * from t"), b"1\n"),
+        (
+            "sqlite3",
+            ("made.db", "create table t(a); insert into t values (1); select * from t"),
+            b"1\n",
+        ),
         ("openssl", ("version",), None),
         ("make", ("-v",), None),
         ("gcc", ("--version",), None),
@@ -153,7 +190,11 @@ async def test_shells_and_common_command_line_tools_run(level: str, tmp_path: Pa
     ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_a_program_that_scripts_call_runs(
-    level: str, tmp_path: Path, program: str, words: tuple[str, ...], expected: bytes | None
+    level: str,
+    tmp_path: Path,
+    program: str,
+    words: tuple[str, ...],
+    expected: bytes | None,
 ) -> None:
     """Where it is installed."""
     finished = await run(level, tmp_path, program, *words)

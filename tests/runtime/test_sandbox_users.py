@@ -10,7 +10,10 @@ import pytest
 
 from tests.runtime.as_user import as_user, need_namespaces
 
-pytestmark = [pytest.mark.processes, pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's"),
+]
 
 REPORT = """
 import anyio, json
@@ -21,7 +24,9 @@ print(json.dumps(anyio.run(sandbox_report)))
 
 def report(tmp_path: Path, *prefix: str) -> dict[str, str | None]:
     """Return what a new process finds out about the levels, run by *prefix* as a user without privileges."""
-    found: dict[str, str | None] = json.loads(as_user(tmp_path, ["-c", REPORT], *prefix))
+    found: dict[str, str | None] = json.loads(
+        as_user(tmp_path, ["-c", REPORT], *prefix)
+    )
     return found
 
 

@@ -42,9 +42,14 @@ def write_wheel(directory: Path, version: str = "1.0", value: int = 42) -> None:
     """Write a wheel of one module."""
     directory.mkdir(exist_ok=True)
     information = f"tinydep-{version}.dist-info"
-    with zipfile.ZipFile(directory / f"tinydep-{version}-py3-none-any.whl", "w") as wheel:
+    with zipfile.ZipFile(
+        directory / f"tinydep-{version}-py3-none-any.whl", "w"
+    ) as wheel:
         wheel.writestr("tinydep.py", f"VALUE = {value}\n")
-        wheel.writestr(f"{information}/METADATA", f"Metadata-Version: 2.1\nName: tinydep\nVersion: {version}\n")
+        wheel.writestr(
+            f"{information}/METADATA",
+            f"Metadata-Version: 2.1\nName: tinydep\nVersion: {version}\n",
+        )
         tag = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         wheel.writestr(f"{information}/WHEEL", tag)
         wheel.writestr(f"{information}/RECORD", "")
@@ -52,7 +57,16 @@ def write_wheel(directory: Path, version: str = "1.0", value: int = 42) -> None:
 
 def lock(uv: str, script: Path, wheels: Path) -> None:
     """Lock the script against the directory of wheels, as an author does."""
-    command = [uv, "lock", "--quiet", "--script", script, "--no-index", "--find-links", wheels]
+    command = [
+        uv,
+        "lock",
+        "--quiet",
+        "--script",
+        script,
+        "--no-index",
+        "--find-links",
+        wheels,
+    ]
     subprocess.run([*command, "--python", sys.executable], check=True, cwd=wheels)
 
 
@@ -65,21 +79,30 @@ def locked(write_skill: WriteSkill, tmp_path: Path, uv: str) -> SkillCatalog:
     return catalog
 
 
-def test_a_script_without_a_lock_names_the_command_that_makes_one(write_skill: WriteSkill) -> None:
+def test_a_script_without_a_lock_names_the_command_that_makes_one(
+    write_skill: WriteSkill,
+) -> None:
     """It is not ready, and says so before the call and in it."""
     runtime = SkillRuntime(write_skill(SOURCE))
 
     (missing,) = runtime.missing("sample")
     response = runtime.call_sync("sample", {})
 
-    assert missing.message == "it needs tinydep>=1, which is not installed, and has no lock"
+    assert (
+        missing.message
+        == "it needs tinydep>=1, which is not installed, and has no lock"
+    )
     assert "uv lock --script scripts/run.py" in missing.action
     assert response.errors is not None
-    assert "uv lock --script scripts/run.py" in (response.errors[0].suggested_action or "")
+    assert "uv lock --script scripts/run.py" in (
+        response.errors[0].suggested_action or ""
+    )
 
 
 @pytest.mark.usefixtures("some_sandbox")
-def test_a_prepared_script_runs_in_the_sandbox_with_its_packages(locked: SkillCatalog, uv: str) -> None:
+def test_a_prepared_script_runs_in_the_sandbox_with_its_packages(
+    locked: SkillCatalog, uv: str
+) -> None:
     """Offline, with the interpreter of its environment, which it cannot change."""
     runtime = SkillRuntime(locked, approve=lambda request: True)
     before = [each.message for each in runtime.missing("sample")]
@@ -89,7 +112,9 @@ def test_a_prepared_script_runs_in_the_sandbox_with_its_packages(locked: SkillCa
 
     assert before == ["it needs tinydep>=1, and its environment is not prepared"]
     assert runtime.missing("sample") == ()
-    assert response.data == {"value": 42, "prefix": str(python.parents[1])}, response.errors
+    assert response.data == {"value": 42, "prefix": str(python.parents[1])}, (
+        response.errors
+    )
     assert response.metadata is not None
     assert response.metadata["sandbox"] != "none"
 
@@ -102,14 +127,18 @@ def test_the_environment_is_read_only_for_the_script(
     script = tmp_path / "skills" / "sample" / "scripts" / "run.py"
     script.write_text(SOURCE + "open(tinydep.__file__, 'a').write('VALUE = 1')\n")
 
-    response = SkillRuntime(locked, approve=lambda request: True, sandbox=level).call_sync("sample", {})
+    response = SkillRuntime(
+        locked, approve=lambda request: True, sandbox=level
+    ).call_sync("sample", {})
 
     assert response.status == "failed"
     (module,) = python.parents[1].rglob("tinydep.py")
     assert module.read_text() == "VALUE = 42\n"
 
 
-def test_a_trusted_script_uses_its_environment_too(locked: SkillCatalog, write_skill: WriteSkill, uv: str) -> None:
+def test_a_trusted_script_uses_its_environment_too(
+    locked: SkillCatalog, write_skill: WriteSkill, uv: str
+) -> None:
     """As a plain process."""
     catalog = write_skill(SOURCE, trusted=True)
     prepare_script(catalog.activate("sample"), "scripts/run.py", uv=uv)
@@ -117,7 +146,9 @@ def test_a_trusted_script_uses_its_environment_too(locked: SkillCatalog, write_s
     assert SkillRuntime(catalog).call_sync("sample", {}).data["value"] == 42
 
 
-def test_another_lock_is_another_environment(locked: SkillCatalog, uv: str, tmp_path: Path) -> None:
+def test_another_lock_is_another_environment(
+    locked: SkillCatalog, uv: str, tmp_path: Path
+) -> None:
     """What was prepared for one edition of the lock is not used for the next."""
     skill = locked.activate("sample")
     script = tmp_path / "skills" / "sample" / "scripts" / "run.py"
@@ -131,7 +162,9 @@ def test_another_lock_is_another_environment(locked: SkillCatalog, uv: str, tmp_
 
     assert between is None
     assert first != second
-    assert prepare_script(skill, "scripts/run.py", uv="no-such-uv") == second  # nothing to build
+    assert (
+        prepare_script(skill, "scripts/run.py", uv="no-such-uv") == second
+    )  # nothing to build
 
 
 def test_a_stale_lock_is_refused(locked: SkillCatalog, uv: str, tmp_path: Path) -> None:
@@ -161,15 +194,21 @@ def test_a_lock_that_would_build_something_is_refused(
     start = text.index("source = ")
     path.write_text(text[:start] + f"source = {source}\n")
 
-    with pytest.raises(InvalidSkillError, match="somewhere other than an index of wheels"):
+    with pytest.raises(
+        InvalidSkillError, match="somewhere other than an index of wheels"
+    ):
         prepare_script(locked.activate("sample"), "scripts/run.py", uv=uv)
 
 
-def test_a_failed_build_leaves_nothing_and_says_why(locked: SkillCatalog, uv: str, tmp_path: Path) -> None:
+def test_a_failed_build_leaves_nothing_and_says_why(
+    locked: SkillCatalog, uv: str, tmp_path: Path
+) -> None:
     """The wheel is gone from the index."""
     shutil.rmtree(tmp_path / "wheels")
 
-    with pytest.raises(ToolNotAvailableError, match="uv could not build the environment"):
+    with pytest.raises(
+        ToolNotAvailableError, match="uv could not build the environment"
+    ):
         prepare_script(locked.activate("sample"), "scripts/run.py", uv=uv)
 
     assert list((tmp_path / "cache" / "skillruntime" / "environments").iterdir()) == []

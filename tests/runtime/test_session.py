@@ -15,7 +15,9 @@ from skillruntime.runtime.runtime import SkillRuntime
 WriteSkill = Callable[..., SkillCatalog]
 
 
-def test_an_activation_gives_instructions_files_and_tools(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_an_activation_gives_instructions_files_and_tools(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
     """What a model needs, and in this order; a script that is called is not listed to be read."""
     session = SkillRuntime(write_skill("print(1)", description="Runs it")).session()
     (tmp_path / "skills" / "sample" / "rules.md").write_text("12345678")
@@ -29,7 +31,9 @@ def test_an_activation_gives_instructions_files_and_tools(write_skill: WriteSkil
     assert list(session.active) == ["sample"]
 
 
-def test_a_second_activation_is_one_line_unless_the_text_has_changed(write_skill: WriteSkill) -> None:
+def test_a_second_activation_is_one_line_unless_the_text_has_changed(
+    write_skill: WriteSkill,
+) -> None:
     """The instructions are already in the conversation."""
     session = SkillRuntime(write_skill("")).session()
     session.activate("sample")
@@ -65,7 +69,12 @@ def test_a_repeated_refusal_says_so(write_skill: WriteSkill) -> None:
     def says_so(response):
         return "has been refused 2 times" in response.errors[0].suggested_action
 
-    assert [says_so(response) for response in (first, second, other, elsewhere)] == [False, True, False, False]
+    assert [says_so(response) for response in (first, second, other, elsewhere)] == [
+        False,
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.processes

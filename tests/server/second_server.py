@@ -21,7 +21,9 @@ async def main(order: dict[str, Any]) -> None:
     """Serve until the end."""
     limits = Limits(**order["limits"]) if "limits" in order else None
     place = Path(order["directory"])
-    async with serve_engine(order["url"], place, limits, order["options"], order["base"]) as served:
+    async with serve_engine(
+        order["url"], place, limits, order["options"], order["base"]
+    ) as served:
         sys.stdout.write(served.base.rpartition(":")[2] + "\n")
         sys.stdout.flush()
         await anyio.sleep_forever()

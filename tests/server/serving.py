@@ -19,7 +19,13 @@ import pytest
 from skillruntime.contract.contract import Contract
 from skillruntime.remote.client import RemoteClient
 from skillruntime.remote.credentials import ApiKey, NoCredentials
-from skillruntime.remote.descriptor import AccessPolicy, AuthConfig, AuthType, CapabilityType, RetryPolicy
+from skillruntime.remote.descriptor import (
+    AccessPolicy,
+    AuthConfig,
+    AuthType,
+    CapabilityType,
+    RetryPolicy,
+)
 from skillruntime.remote.http_message import Transport, WireRequest, WireResponse
 from skillruntime.remote.http_transport import HttpTransport
 from skillruntime.remote.protocol import Progress
@@ -36,7 +42,12 @@ from skillruntime.server.service import SkillService
 from tests.server.processes import read_port
 
 BASE = "http://127.0.0.1:8400"
-KEY, OTHER_KEY, OPERATOR_KEY, NARROW_KEY = "key-of-ann", "key-of-bob", "key-of-the-operator", "key-of-ned"
+KEY, OTHER_KEY, OPERATOR_KEY, NARROW_KEY = (
+    "key-of-ann",
+    "key-of-bob",
+    "key-of-the-operator",
+    "key-of-ned",
+)
 KEYS = {
     hash_key(KEY): Principal("ann"),
     hash_key(OTHER_KEY): Principal("bob"),
@@ -97,7 +108,11 @@ class Skills:
     @classmethod
     def shared(cls, directory: Path) -> Skills:
         """Return the skills of several processes."""
-        return cls(FileLines(directory / "ran"), FileEvent(directory / "gate"), FileEvent(directory / "started"))
+        return cls(
+            FileLines(directory / "ran"),
+            FileEvent(directory / "gate"),
+            FileEvent(directory / "started"),
+        )
 
     def runtime(self, base: str = BASE) -> tuple[SkillRuntime, list[PublishedSkill]]:
         """Return the runtime and what is served of it."""
@@ -118,7 +133,13 @@ class Skills:
                     "description": f"The skill {name}",
                     "input": {
                         "type": "object",
-                        "properties": {"text": {"type": "string", "minLength": 1, "maxLength": 1000}},
+                        "properties": {
+                            "text": {
+                                "type": "string",
+                                "minLength": 1,
+                                "maxLength": 1000,
+                            }
+                        },
                         "required": ["text"],
                         "additionalProperties": False,
                     },
@@ -128,11 +149,29 @@ class Skills:
             )
             runtime.implements(name, contract=contract)(function)
             auth = API_KEY if access is not AccessPolicy.PUBLIC else AuthConfig()
-            descriptor = describe(name, contract, base_url=base, access=access, auth=auth, poll_interval_ms=5)
+            descriptor = describe(
+                name,
+                contract,
+                base_url=base,
+                access=access,
+                auth=auth,
+                poll_interval_ms=5,
+            )
             endpoint = replace(descriptor.endpoint, retry=RetryPolicy(3, 5))
-            served.append(PublishedSkill(replace(descriptor, capability_type=kind, endpoint=endpoint), name, contract))
+            served.append(
+                PublishedSkill(
+                    replace(descriptor, capability_type=kind, endpoint=endpoint),
+                    name,
+                    contract,
+                )
+            )
 
-        serve("echo", self.echo, annotations={"idempotent": True}, output={"required": ["said"]})
+        serve(
+            "echo",
+            self.echo,
+            annotations={"idempotent": True},
+            output={"required": ["said"]},
+        )
         serve("slow", self.slow)
         serve("brief", self.slow, run={"timeout_seconds": 0.05})
         serve("fails", self.fails)
@@ -140,7 +179,9 @@ class Skills:
         serve("liar", lambda arguments: {"wrong": 1}, output={"required": ["said"]})
         serve("locked", self.echo, access=AccessPolicy.RESTRICTED)
         serve("hidden", self.echo, access=AccessPolicy.PRIVATE)
-        serve("chore", self.echo, kind=CapabilityType.TASK, output={"required": ["done"]})
+        serve(
+            "chore", self.echo, kind=CapabilityType.TASK, output={"required": ["done"]}
+        )
         return runtime, served
 
     async def echo(self, arguments: dict[str, Any]) -> Any:
@@ -178,14 +219,24 @@ class Served:
     bases: Iterator[str] = field(default_factory=lambda: itertools.cycle([BASE]))
     """The addresses of all servers, each in its turn."""
 
-    def client(self, name: str, *, key: str | None = None, **options: Any) -> RemoteClient:
+    def client(
+        self, name: str, *, key: str | None = None, **options: Any
+    ) -> RemoteClient:
         """Return a client of one skill."""
         credentials = ApiKey(key) if key else NoCredentials
         descriptor = self.service.skills[name].descriptor
-        return RemoteClient(descriptor, credentials, self.transport, jitter=lambda: 0.0, **options)
+        return RemoteClient(
+            descriptor, credentials, self.transport, jitter=lambda: 0.0, **options
+        )
 
     async def ask(
-        self, method: str, path: str, document: Any = None, *, key: str | None = None, **headers: str
+        self,
+        method: str,
+        path: str,
+        document: Any = None,
+        *,
+        key: str | None = None,
+        **headers: str,
     ) -> WireResponse:
         """Send one request. The answer comes without its ``date``: two are compared whatever the clock says."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -193,19 +244,38 @@ class Served:
             named["x-api-key"] = key
         body = b""
         if document is not None:
-            body = document if isinstance(document, bytes) else json.dumps(document).encode()
+            body = (
+                document
+                if isinstance(document, bytes)
+                else json.dumps(document).encode()
+            )
             named.setdefault("content-type", "application/json")
-        answer = await self.transport(WireRequest(method, self.base + path, named, body, "203.0.113.9"))
-        return replace(answer, headers={name: value for name, value in answer.headers.items() if name != "date"})
+        answer = await self.transport(
+            WireRequest(method, self.base + path, named, body, "203.0.113.9")
+        )
+        return replace(
+            answer,
+            headers={
+                name: value for name, value in answer.headers.items() if name != "date"
+            },
+        )
 
-    async def invoke(self, name: str, text: Any = "hi", *, key: str | None = None, **headers: str) -> WireResponse:
+    async def invoke(
+        self, name: str, text: Any = "hi", *, key: str | None = None, **headers: str
+    ) -> WireResponse:
         """Send one invocation."""
-        return await self.ask("POST", f"/skills/{name}/invoke", invocation(name, text), key=key, **headers)
+        return await self.ask(
+            "POST", f"/skills/{name}/invoke", invocation(name, text), key=key, **headers
+        )
 
 
 def invocation(name: str, text: Any = "hi", **context: Any) -> dict[str, Any]:
     """Return an invocation's document."""
-    document: dict[str, Any] = {"caller": {"id": "t", "type": "service"}, "skill_id": name, "inputs": {"text": text}}
+    document: dict[str, Any] = {
+        "caller": {"id": "t", "type": "service"},
+        "skill_id": name,
+        "inputs": {"text": text},
+    }
     return {**document, "context": context} if context else document
 
 
@@ -215,18 +285,30 @@ def read(response: WireResponse) -> Any:
 
 
 @asynccontextmanager
-async def serve_in_memory(*, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
+async def serve_in_memory(
+    *, limits: Limits | None = None, **options: Any
+) -> AsyncIterator[Served]:
     """Serve the test skills in memory: the service itself is the client's transport."""
     skills = Skills()
     runtime, served = skills.runtime()
     metrics = Metrics()
-    async with memory_executions(SkillWork(runtime, served), metrics=metrics, **options) as executions:
-        service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits, metrics=metrics)
+    async with memory_executions(
+        SkillWork(runtime, served), metrics=metrics, **options
+    ) as executions:
+        service = SkillService(
+            served,
+            executions,
+            authenticate=KeyRing(KEYS),
+            limits=limits,
+            metrics=metrics,
+        )
         yield Served(service, skills, service.handle)
 
 
 @asynccontextmanager
-async def serve_over_socket(*, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
+async def serve_over_socket(
+    *, limits: Limits | None = None, **options: Any
+) -> AsyncIterator[Served]:
     """Serve the test skills over a loopback socket, through Starlette and uvicorn, with executions in a database."""
     pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
     from skillruntime.server.open_executions import durable_executions
@@ -234,7 +316,9 @@ async def serve_over_socket(*, limits: Limits | None = None, **options: Any) -> 
     with TemporaryDirectory() as directory:
 
         def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
-            return durable_executions(work, Path(directory) / "executions.db", **options)
+            return durable_executions(
+                work, Path(directory) / "executions.db", **options
+            )
 
         async with _serve_over_socket(keep, limits) as served:
             yield served
@@ -266,7 +350,9 @@ def wait_for_database(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in ("_SUBMIT", "_ASK"):
         monkeypatch.setattr(f"skillruntime.server.engine_executions.{limit}", 300.0)
     for limit in ("seconds", "seconds_to_connect"):
-        monkeypatch.setattr(f"skillruntime.server.postgres_connections.PromptConnection.{limit}", 300)
+        monkeypatch.setattr(
+            f"skillruntime.server.postgres_connections.PromptConnection.{limit}", 300
+        )
 
 
 class EngineServing:
@@ -280,7 +366,9 @@ class EngineServing:
         self._number = number
 
     @asynccontextmanager
-    async def __call__(self, *, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
+    async def __call__(
+        self, *, limits: Limits | None = None, **options: Any
+    ) -> AsyncIterator[Served]:
         """Serve; *options* are those of the executions."""
         with TemporaryDirectory() as directory:
             async with self._serve(directory, limits, options) as served:
@@ -288,7 +376,9 @@ class EngineServing:
             served.skills.ran = [*served.skills.ran]  # before the directory goes
 
     @asynccontextmanager
-    async def _serve(self, directory: str, limits: Limits | None, options: dict[str, Any]) -> AsyncIterator[Served]:
+    async def _serve(
+        self, directory: str, limits: Limits | None, options: dict[str, Any]
+    ) -> AsyncIterator[Served]:
         async with serve_engine(self._url, Path(directory), limits, options) as served:
             if self._number == 1:
                 yield served
@@ -301,10 +391,19 @@ class EngineServing:
             }
             if limits is not None:
                 order["limits"] = asdict(limits)
-            program = [sys.executable, "-m", "tests.server.second_server", json.dumps(order)]
-            process = subprocess.Popen(program, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE)
+            program = [
+                sys.executable,
+                "-m",
+                "tests.server.second_server",
+                json.dumps(order),
+            ]
+            process = subprocess.Popen(
+                program, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE
+            )
             try:
-                port = await anyio.to_thread.run_sync(read_port, process, abandon_on_cancel=True)
+                port = await anyio.to_thread.run_sync(
+                    read_port, process, abandon_on_cancel=True
+                )
                 yield _alternating(served, [served.base, f"http://127.0.0.1:{port}"])
             finally:
                 process.kill()
@@ -316,14 +415,20 @@ def _alternating(served: Served, bases: list[str]) -> Served:
     ask, turns = served.transport, itertools.cycle(bases)
 
     async def alternate(request: WireRequest) -> WireResponse:
-        return await ask(replace(request, url=request.url.replace(served.base, next(turns), 1)))
+        return await ask(
+            replace(request, url=request.url.replace(served.base, next(turns), 1))
+        )
 
     return replace(served, transport=alternate, bases=itertools.cycle(bases))
 
 
 @asynccontextmanager
 async def serve_engine(
-    url: str, directory: Path, limits: Limits | None, options: dict[str, Any], base: str | None = None
+    url: str,
+    directory: Path,
+    limits: Limits | None,
+    options: dict[str, Any],
+    base: str | None = None,
 ) -> AsyncIterator[Served]:
     """Serve on the engine; whatever several servers share is in *directory*."""
     from skillruntime.server.open_executions import durable_executions
@@ -331,7 +436,9 @@ async def serve_engine(
     def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
         return durable_executions(work, url, poll=0.05, lease=300.0, **options)
 
-    async with _serve_over_socket(keep, limits, skills=Skills.shared(directory), secret=b"shared", base=base) as served:
+    async with _serve_over_socket(
+        keep, limits, skills=Skills.shared(directory), secret=b"shared", base=base
+    ) as served:
         yield served
 
 
@@ -359,7 +466,11 @@ async def _serve_over_socket(
     ready = anyio.Event()
     async with keep(SkillWork(runtime, served)) as executions:
         service = SkillService(
-            served, executions, authenticate=authenticate or KeyRing(KEYS), limits=limits, secret=secret
+            served,
+            executions,
+            authenticate=authenticate or KeyRing(KEYS),
+            limits=limits,
+            secret=secret,
         )
         server = Server(
             create_app(service, hosts=hosts),

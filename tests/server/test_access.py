@@ -12,18 +12,33 @@ import anyio
 import pytest
 
 from skillruntime.errors import InvalidSkillError
-from skillruntime.remote.credentials import AuthorizationCode, ClientCredentials, CustomCredentials
+from skillruntime.remote.credentials import (
+    AuthorizationCode,
+    ClientCredentials,
+    CustomCredentials,
+)
 from skillruntime.remote.descriptor import AuthConfig, AuthType, OAuth2Config
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.wire_errors import RemoteError
-from skillruntime.server.access import BadCredentialsError, KeyRing, Principal, any_of, hash_key, new_key
+from skillruntime.server.access import (
+    BadCredentialsError,
+    KeyRing,
+    Principal,
+    any_of,
+    hash_key,
+    new_key,
+)
 from skillruntime.server.http_responses import RefusedError
 from skillruntime.server.rate_limits import RateLimiter
 
 joserfc = pytest.importorskip("joserfc", reason="tokens need the extra 'oauth'")
 pytestmark = pytest.mark.anyio
 ISSUER, AUDIENCE = "https://issuer.example", "skills"
-CONFIG = OAuth2Config("https://issuer.example/token", "https://issuer.example/authorize", {"skill:invoke": "Invoke"})
+CONFIG = OAuth2Config(
+    "https://issuer.example/token",
+    "https://issuer.example/authorize",
+    {"skill:invoke": "Invoke"},
+)
 OAUTH = AuthConfig(AuthType.OAUTH2, oauth2=CONFIG)
 
 
@@ -35,10 +50,23 @@ def bearer(token: str) -> WireRequest:
 def test_a_key_file_holds_hashes_alone() -> None:
     """What lies on the disk opens nothing."""
     key = new_key()
-    text = json.dumps({"keys": [{"id": "ann", "sha256": hash_key(key), "skills": ["echo"], "operator": True}]})
+    text = json.dumps(
+        {
+            "keys": [
+                {
+                    "id": "ann",
+                    "sha256": hash_key(key),
+                    "skills": ["echo"],
+                    "operator": True,
+                }
+            ]
+        }
+    )
 
     ring = KeyRing.from_text(text)
-    principal = anyio.run(ring, WireRequest("GET", "http://x/", {"x-api-key": key}), None)
+    principal = anyio.run(
+        ring, WireRequest("GET", "http://x/", {"x-api-key": key}), None
+    )
 
     assert key not in text
     assert principal == Principal("ann", frozenset({"echo"}), True)
@@ -73,13 +101,25 @@ class Issuer:
     async def fetch(self) -> dict[str, Any]:
         """Return the JWKS."""
         self.asked += 1
-        return {"keys": [{**key.as_dict(private=False), "kid": kid} for kid, key in self.keys.items()]}
+        return {
+            "keys": [
+                {**key.as_dict(private=False), "kid": kid}
+                for kid, key in self.keys.items()
+            ]
+        }
 
     def token(self, *, kid: str = "k1", **claims: Any) -> str:
         """Return a token that is good but for what *claims* change; a claim of None is left out."""
         from joserfc import jwt
 
-        said = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "exp": 2000, "scope": "skill:invoke", **claims}
+        said = {
+            "iss": ISSUER,
+            "aud": AUDIENCE,
+            "sub": "ann",
+            "exp": 2000,
+            "scope": "skill:invoke",
+            **claims,
+        }
         kept = {name: value for name, value in said.items() if value is not None}
         return jwt.encode({"alg": "ES256", "kid": kid}, kept, self.keys[kid])
 
@@ -88,7 +128,9 @@ def jwt_callers(issuer: Issuer, now: list[float]) -> Any:
     """Return the authenticator for *issuer*, by a clock that the test moves."""
     from skillruntime.server.jwt_callers import JwtCallers
 
-    return JwtCallers(ISSUER, AUDIENCE, issuer.fetch, scope="skill:invoke", clock=lambda: now[0])
+    return JwtCallers(
+        ISSUER, AUDIENCE, issuer.fetch, scope="skill:invoke", clock=lambda: now[0]
+    )
 
 
 async def test_a_token_of_the_issuer_is_a_caller() -> None:
@@ -113,17 +155,26 @@ async def test_a_token_of_the_issuer_is_a_caller() -> None:
         ({"scope": ["skill:invoke", 1]}, {"skill:invoke"}),
     ],
 )
-async def test_scopes_are_read_in_the_forms_that_issuers_write(claims: dict[str, Any], scopes: set[str]) -> None:
+async def test_scopes_are_read_in_the_forms_that_issuers_write(
+    claims: dict[str, Any], scopes: set[str]
+) -> None:
     """RFC 8693 has a string in `scope`; Duende IdentityServer writes a list there, Entra and Okta write `scp`."""
     issuer = Issuer()
 
-    principal = await jwt_callers(issuer, [1000.0])(bearer(issuer.token(**claims)), None)
+    principal = await jwt_callers(issuer, [1000.0])(
+        bearer(issuer.token(**claims)), None
+    )
 
     assert principal is not None and principal.scopes == frozenset(scopes)
 
 
 @pytest.mark.parametrize(
-    "claims", [{"scope": {"skill:invoke": 1}}, {"scope": ["a skill:invoke"]}, {"scp": "skill:read", "scope": None}]
+    "claims",
+    [
+        {"scope": {"skill:invoke": 1}},
+        {"scope": ["a skill:invoke"]},
+        {"scp": "skill:read", "scope": None},
+    ],
 )
 async def test_scopes_in_another_form_grant_nothing(claims: dict[str, Any]) -> None:
     """Also where only `scp` names scopes: a token that may read alone must not invoke."""
@@ -135,7 +186,14 @@ async def test_scopes_in_another_form_grant_nothing(claims: dict[str, Any]) -> N
 
 @pytest.mark.parametrize(
     "claims",
-    [{"exp": 900}, {"exp": None}, {"iss": "https://other"}, {"aud": "other"}, {"sub": None}, {"scope": "skill:read"}],
+    [
+        {"exp": 900},
+        {"exp": None},
+        {"iss": "https://other"},
+        {"aud": "other"},
+        {"sub": None},
+        {"scope": "skill:read"},
+    ],
     ids=lambda claims: next(iter(claims)),
 )
 async def test_a_token_that_is_not_for_us_is_refused(claims: dict[str, Any]) -> None:
@@ -152,8 +210,14 @@ async def test_forged_tokens_are_refused() -> None:
     callers = jwt_callers(issuer, [1000.0])
     head, body, _ = issuer.token().split(".")
     unsigned = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
-    critical = base64.urlsafe_b64encode(b'{"alg":"ES256","kid":"k1","crit":1}').decode().rstrip("=")
-    symmetric = base64.urlsafe_b64encode(b'{"alg":"HS256","kid":"k1"}').decode().rstrip("=")
+    critical = (
+        base64.urlsafe_b64encode(b'{"alg":"ES256","kid":"k1","crit":1}')
+        .decode()
+        .rstrip("=")
+    )
+    symmetric = (
+        base64.urlsafe_b64encode(b'{"alg":"HS256","kid":"k1"}').decode().rstrip("=")
+    )
 
     forged = [
         forger.token(),
@@ -169,7 +233,9 @@ async def test_forged_tokens_are_refused() -> None:
             await callers(bearer(token), None)
 
 
-async def test_new_keys_of_the_issuer_are_found_but_not_asked_for_by_every_other_caller() -> None:
+async def test_new_keys_of_the_issuer_are_found_but_not_asked_for_by_every_other_caller() -> (
+    None
+):
     """An unknown key id is looked up at most once a minute."""
     issuer, now = Issuer(), [1000.0]
     callers = jwt_callers(issuer, now)
@@ -229,7 +295,9 @@ async def test_an_issuers_keys_are_read_from_a_file(tmp_path: Path) -> None:
 async def test_the_first_authenticator_that_knows_the_caller_counts() -> None:
     """Keys and tokens side by side; what all refuse is refused."""
     issuer = Issuer()
-    both = any_of([KeyRing({hash_key("k"): Principal("ann")}), jwt_callers(issuer, [1000.0])])
+    both = any_of(
+        [KeyRing({hash_key("k"): Principal("ann")}), jwt_callers(issuer, [1000.0])]
+    )
 
     assert (await both(bearer("k"), None)) == Principal("ann")
     assert (await both(bearer(issuer.token()), None)) is not None
@@ -249,7 +317,9 @@ class TokenEndpoint:
         self.asked: list[tuple[WireRequest, dict[str, str]]] = []
 
     async def __call__(self, request: WireRequest) -> WireResponse:
-        form = {name: values[0] for name, values in parse_qs(request.body.decode()).items()}
+        form = {
+            name: values[0] for name, values in parse_qs(request.body.decode()).items()
+        }
         self.asked.append((request, form))
         await anyio.lowlevel.checkpoint()
         answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
@@ -258,7 +328,9 @@ class TokenEndpoint:
 
 async def test_many_calls_fetch_one_token() -> None:
     """However many wait for it; and the client's secret goes as RFC 6749, 2.3.1 says."""
-    endpoint = TokenEndpoint({"access_token": "t1", "token_type": "Bearer", "expires_in": 3600})
+    endpoint = TokenEndpoint(
+        {"access_token": "t1", "token_type": "Bearer", "expires_in": 3600}
+    )
     credentials = ClientCredentials("me:you", "s e", transport=endpoint)
     shown: list[Any] = []
 
@@ -269,7 +341,10 @@ async def test_many_calls_fetch_one_token() -> None:
     request, form = endpoint.asked[0]
     assert len(endpoint.asked) == 1
     assert form == {"grant_type": "client_credentials", "scope": "skill:invoke"}
-    assert base64.b64decode(request.headers["authorization"].removeprefix("Basic ")) == b"me%3Ayou:s+e"
+    assert (
+        base64.b64decode(request.headers["authorization"].removeprefix("Basic "))
+        == b"me%3Ayou:s+e"
+    )
     assert {each.headers["authorization"] for each in shown} == {"Bearer t1"}
     assert "t1" not in repr(shown[0]) and "s e" not in repr(credentials)
 
@@ -282,11 +357,18 @@ async def test_a_token_is_renewed_before_it_expires_and_when_it_was_refused() ->
     """With the client's secret again: RFC 6749, 4.4.3, knows no refresh token for programs."""
     now = [1000.0]
     endpoint = TokenEndpoint(
-        {"access_token": "t1", "token_type": "bearer", "expires_in": 100, "refresh_token": "r1"},
+        {
+            "access_token": "t1",
+            "token_type": "bearer",
+            "expires_in": 100,
+            "refresh_token": "r1",
+        },
         {"access_token": "t2", "token_type": "bearer", "expires_in": 100},
         {"access_token": "t3", "token_type": "bearer", "expires_in": 100},
     )
-    credentials = ClientCredentials("me", "secret", transport=endpoint, clock=lambda: now[0])
+    credentials = ClientCredentials(
+        "me", "secret", transport=endpoint, clock=lambda: now[0]
+    )
 
     first = await credentials(OAUTH, False)
     again = await credentials(OAUTH, False)
@@ -296,13 +378,19 @@ async def test_a_token_is_renewed_before_it_expires_and_when_it_was_refused() ->
 
     shown = [each.headers["authorization"] for each in (first, again, renewed, refused)]
     assert shown == ["Bearer t1", "Bearer t1", "Bearer t2", "Bearer t3"]
-    assert [form["grant_type"] for _, form in endpoint.asked] == ["client_credentials"] * 3
+    assert [form["grant_type"] for _, form in endpoint.asked] == [
+        "client_credentials"
+    ] * 3
 
 
 @pytest.mark.parametrize(
     ("answer", "status", "said"),
     [
-        ({"error": "invalid_client", "error_description": "your secret s3cr3t"}, 401, "invalid_client"),
+        (
+            {"error": "invalid_client", "error_description": "your secret s3cr3t"},
+            401,
+            "invalid_client",
+        ),
         ({"token_type": "bearer"}, 200, "no bearer token"),
         ({"access_token": "x", "token_type": "mac"}, 200, "no bearer token"),
         ({"access_token": ""}, 200, "no bearer token"),
@@ -311,9 +399,13 @@ async def test_a_token_is_renewed_before_it_expires_and_when_it_was_refused() ->
         ([], 200, "without JSON"),
     ],
 )
-async def test_a_refused_token_is_an_error_without_secrets(answer: Any, status: int, said: str) -> None:
+async def test_a_refused_token_is_an_error_without_secrets(
+    answer: Any, status: int, said: str
+) -> None:
     """Its code is reported; other text of the endpoint may quote a secret and is not."""
-    credentials = ClientCredentials("me", "s3cr3t", transport=TokenEndpoint(answer, status=status))
+    credentials = ClientCredentials(
+        "me", "s3cr3t", transport=TokenEndpoint(answer, status=status)
+    )
 
     with pytest.raises(RemoteError, match=said) as raised:
         await credentials(OAUTH, False)
@@ -328,15 +420,24 @@ async def test_a_person_authorises_with_pkce() -> None:
     flow = AuthorizationCode.begin(CONFIG, "cli", "http://127.0.0.1:9999/callback")
     asked = parse_qs(urlsplit(flow.address).query)
 
-    token = await flow.finish(f"http://127.0.0.1:9999/callback?code=c0de&state={flow.state}", transport=endpoint)
+    token = await flow.finish(
+        f"http://127.0.0.1:9999/callback?code=c0de&state={flow.state}",
+        transport=endpoint,
+    )
     with pytest.raises(RemoteError, match="a different state"):
-        await flow.finish("http://127.0.0.1:9999/callback?code=c0de&state=other", transport=endpoint)
+        await flow.finish(
+            "http://127.0.0.1:9999/callback?code=c0de&state=other", transport=endpoint
+        )
     with pytest.raises(RemoteError, match="access_denied"):
-        await flow.finish(f"http://x/?error=access_denied&state={flow.state}", transport=endpoint)
+        await flow.finish(
+            f"http://x/?error=access_denied&state={flow.state}", transport=endpoint
+        )
 
     _, form = endpoint.asked[0]
     assert token.access == "t"
-    assert asked["code_challenge_method"] == ["S256"] and asked["scope"] == ["skill:invoke"]
+    assert asked["code_challenge_method"] == ["S256"] and asked["scope"] == [
+        "skill:invoke"
+    ]
     assert form["code_verifier"] == flow.verifier and form["client_id"] == "cli"
 
 

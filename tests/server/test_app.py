@@ -32,13 +32,18 @@ def test_a_bound_port_is_refused_until_the_server_listens() -> None:
         listening.close()
 
 
-async def exchange(served: Served, *lines: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
+async def exchange(
+    served: Served, *lines: str, body: bytes = b""
+) -> tuple[int, dict[str, str], bytes]:
     """Send a request written out, and return the one answer that comes before the connection is closed."""
     host, port = served.base.removeprefix("http://").split(":")
     said = b""
     with anyio.fail_after(300):
         async with await anyio.connect_tcp(host, int(port)) as stream:
-            await stream.send("\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1") + body)
+            await stream.send(
+                "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1")
+                + body
+            )
             try:
                 while True:
                     said += await stream.receive()
@@ -46,7 +51,10 @@ async def exchange(served: Served, *lines: str, body: bytes = b"") -> tuple[int,
                 pass
     head, _, content = said.partition(b"\r\n\r\n")
     first, *rest = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in rest)}
+    headers = {
+        name.lower(): value
+        for name, _, value in (line.partition(": ") for line in rest)
+    }
     return int(first.split()[1]), headers, content
 
 
@@ -55,10 +63,20 @@ async def post(served: Served, *lines: str) -> tuple[int, dict[str, str], bytes]
     body = json.dumps(invocation("echo")).encode()
     length = f"Content-Length: {len(body)}"
     path = "POST /skills/echo/invoke HTTP/1.1"
-    return await exchange(served, path, "Host: x", "Content-Type: application/json", length, *lines, body=body)
+    return await exchange(
+        served,
+        path,
+        "Host: x",
+        "Content-Type: application/json",
+        length,
+        *lines,
+        body=body,
+    )
 
 
-@pytest.mark.parametrize("path", ["/skills/echo", "/.well-known/skill-sharing", "/health", "/nothing", "/ui"])
+@pytest.mark.parametrize(
+    "path", ["/skills/echo", "/.well-known/skill-sharing", "/health", "/nothing", "/ui"]
+)
 async def test_head_has_the_content_length_of_get(served: Served, path: str) -> None:
     """RFC 9110, 9.3.2 and 8.6: the same headers, and no content."""
     got = await exchange(served, f"GET {path} HTTP/1.1", "Host: x")
@@ -71,16 +89,27 @@ async def test_head_has_the_content_length_of_get(served: Served, path: str) -> 
 
 @pytest.mark.parametrize("method", ["POST", "OPTIONS", "DELETE", "PROPFIND"])
 @pytest.mark.parametrize("path", ["/skills/echo", "/executions/exec-none/result"])
-async def test_every_other_method_is_405_with_what_is_allowed(served: Served, method: str, path: str) -> None:
+async def test_every_other_method_is_405_with_what_is_allowed(
+    served: Served, method: str, path: str
+) -> None:
     """RFC 9110, 15.5.6: ``Allow`` says what this address takes; the envelope is the protocol's."""
-    status, headers, content = await exchange(served, f"{method} {path} HTTP/1.1", "Host: x")
+    status, headers, content = await exchange(
+        served, f"{method} {path} HTTP/1.1", "Host: x"
+    )
 
     assert (status, headers["allow"]) == (405, "GET, HEAD")
     assert json.loads(content)["error"]["code"] == "METHOD_NOT_ALLOWED"
 
 
 @pytest.mark.parametrize(
-    "path", ["/executions%2Fx%2Fresult", "/executions%2Fx/result", "//", "/executions//result", "*"]
+    "path",
+    [
+        "/executions%2Fx%2Fresult",
+        "/executions%2Fx/result",
+        "//",
+        "/executions//result",
+        "*",
+    ],
 )
 async def test_an_odd_path_is_nothing_here(served: Served, path: str) -> None:
     """Never a 500, and always the envelope."""
@@ -91,7 +120,9 @@ async def test_an_odd_path_is_nothing_here(served: Served, path: str) -> None:
 
 async def test_the_absolute_form_is_taken(served: Served) -> None:
     """RFC 9112, 3.2.2: a server must accept it."""
-    status, _, content = await exchange(served, f"GET {served.base}/health HTTP/1.1", "Host: x")
+    status, _, content = await exchange(
+        served, f"GET {served.base}/health HTTP/1.1", "Host: x"
+    )
 
     assert (status, content) == (200, b'{"status":"ok"}')
 
@@ -99,16 +130,25 @@ async def test_the_absolute_form_is_taken(served: Served) -> None:
 @pytest.mark.parametrize("host", ["[::1", "[", "x/skills/hidden", "a b", "a?b"])
 async def test_a_host_that_is_none_is_refused(served: Served, host: str) -> None:
     """RFC 9112, 3.2: 400; it never changes which address is meant."""
-    status, _, content = await exchange(served, "GET /skills/echo HTTP/1.1", f"Host: {host}")
+    status, _, content = await exchange(
+        served, "GET /skills/echo HTTP/1.1", f"Host: {host}"
+    )
 
     assert status == 400
     assert b"VALIDATION_ERROR" in content
 
 
-async def test_a_length_beside_chunks_is_refused_and_the_connection_closed(served: Served) -> None:
+async def test_a_length_beside_chunks_is_refused_and_the_connection_closed(
+    served: Served,
+) -> None:
     """RFC 9112, 6.1: what follows could be a request that somebody smuggles."""
     smuggled = b"0\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n"
-    lines = ("Host: x", "Content-Type: application/json", "Content-Length: 6", "Transfer-Encoding: chunked")
+    lines = (
+        "Host: x",
+        "Content-Type: application/json",
+        "Content-Length: 6",
+        "Transfer-Encoding: chunked",
+    )
     host, port = served.base.removeprefix("http://").split(":")
     said = b""
     with anyio.fail_after(300):

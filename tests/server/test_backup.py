@@ -21,7 +21,17 @@ pytestmark = [pytest.mark.processes, pytest.mark.anyio]
 
 def ticket(name: str) -> Ticket:
     """Return a ticket of the caller ann, whose skill may run twice."""
-    return Ticket(f"exec-{name}", "ann", "skill", "skill@1", "skill", {}, "f", 600.0, repeatable=True)
+    return Ticket(
+        f"exec-{name}",
+        "ann",
+        "skill",
+        "skill@1",
+        "skill",
+        {},
+        "f",
+        600.0,
+        repeatable=True,
+    )
 
 
 async def complete(one: Ticket, report: Report) -> Outcome:
@@ -38,7 +48,9 @@ async def wait(one: Ticket, report: Report) -> Outcome:
 
 async def check_restored(database: str) -> None:
     """What had ended is there; what ran is continued."""
-    async with durable_executions(complete, database, lease=1.0, poll=0.02) as executions:
+    async with durable_executions(
+        complete, database, lease=1.0, poll=0.02
+    ) as executions:
         done = await executions.get("exec-done")
         with anyio.fail_after(300):
             last = [each async for each in executions.watch("exec-running")][-1]
@@ -47,7 +59,9 @@ async def check_restored(database: str) -> None:
     assert last.output == {"ran": "exec-running"}
 
 
-async def test_a_sqlite_file_is_backed_up_while_its_server_works(tmp_path: Path) -> None:
+async def test_a_sqlite_file_is_backed_up_while_its_server_works(
+    tmp_path: Path,
+) -> None:
     """With SQLite's own backup, for a copy of the file alone misses what its write-ahead log holds."""
     source, copy = tmp_path / "e.db", tmp_path / "copy.db"
     program = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).backup(sqlite3.connect(sys.argv[2]))"
@@ -62,7 +76,9 @@ async def test_a_sqlite_file_is_backed_up_while_its_server_works(tmp_path: Path)
 
 
 @pytest.mark.slow
-async def test_a_postgresql_database_is_backed_up_while_its_servers_work(postgres: Postgres, url: str) -> None:
+async def test_a_postgresql_database_is_backed_up_while_its_servers_work(
+    postgres: Postgres, url: str
+) -> None:
     """With pg_dump, which reads one moment of all tables."""
     if not (postgres.programs / "pg_dump").exists():
         pytest.skip("this PostgreSQL has no pg_dump")
@@ -71,7 +87,9 @@ async def test_a_postgresql_database_is_backed_up_while_its_servers_work(postgre
     def move() -> None:
         options = {"check": True, "capture_output": True}
         dumped = subprocess.run([postgres.programs / "pg_dump", source], **options)  # type: ignore[call-overload]
-        subprocess.run([postgres.programs / "psql", "-q", copy], input=dumped.stdout, **options)  # type: ignore[call-overload]
+        subprocess.run(
+            [postgres.programs / "psql", "-q", copy], input=dumped.stdout, **options
+        )  # type: ignore[call-overload]
 
     async with durable_executions(wait, source, lease=1.0, poll=0.02) as executions:
         for name in ("done", "running"):

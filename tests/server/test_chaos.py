@@ -14,7 +14,9 @@ from tests.server.postgres import find_programs
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="signals, tmpfs and faketime of Linux"),
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="signals, tmpfs and faketime of Linux"
+    ),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 _ATTACKS = [
@@ -35,7 +37,9 @@ _ATTACKS = [
 
 
 @pytest.mark.parametrize(("name", "sqlite", "executions", "times"), _ATTACKS)
-def test_no_promise_is_broken(name: str, sqlite: bool, executions: int, times: int) -> None:
+def test_no_promise_is_broken(
+    name: str, sqlite: bool, executions: int, times: int
+) -> None:
     """The model of the benchmark reads what was accepted, the effects outside the database, and every end, twice."""
     if not sqlite and not find_programs():
         pytest.skip("needs PostgreSQL")
@@ -47,6 +51,8 @@ def test_no_promise_is_broken(name: str, sqlite: bool, executions: int, times: i
     from benchmarks.chaos import attack
 
     async def run() -> int:
-        return await attack(name, executions=executions, times=times, servers=2, sqlite=sqlite)
+        return await attack(
+            name, executions=executions, times=times, servers=2, sqlite=sqlite
+        )
 
     assert anyio.run(run) == 0

@@ -41,7 +41,11 @@ pytestmark = pytest.mark.anyio
 
 
 async def look(
-    served: Served, method: str, path: str, form: dict[str, str] | None = None, **headers: str
+    served: Served,
+    method: str,
+    path: str,
+    form: dict[str, str] | None = None,
+    **headers: str,
 ) -> WireResponse:
     """Ask for a page."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -59,7 +63,10 @@ async def test_the_skills_are_listed_to_who_may_see_them() -> None:
         cookie = entered.headers["set-cookie"].partition(";")[0]
         known = await look(served, "GET", "/ui", cookie=cookie)
 
-    assert b"/ui/skills/echo" in other_caller.body and b"/ui/skills/hidden" not in other_caller.body
+    assert (
+        b"/ui/skills/echo" in other_caller.body
+        and b"/ui/skills/hidden" not in other_caller.body
+    )
     assert b"/ui/skills/hidden" in known.body
     assert "HttpOnly; SameSite=Strict" in entered.headers["set-cookie"]
     assert "default-src 'none'" in known.headers["content-security-policy"]
@@ -70,7 +77,10 @@ async def test_a_contract_is_a_form_and_an_execution_is_followed() -> None:
     async with serve_in_memory() as served:
         form = await look(served, "GET", "/ui/skills/echo")
         sent = await look(served, "POST", "/ui/skills/echo", {"text": "<b>Hello</b>"})
-        while b"Output" not in (shown := await look(served, "GET", sent.headers["location"])).body:
+        while (
+            b"Output"
+            not in (shown := await look(served, "GET", sent.headers["location"])).body
+        ):
             await anyio.sleep(0.01)
 
     assert b'<textarea name="text"' in form.body
@@ -101,7 +111,9 @@ async def test_a_running_execution_can_be_cancelled() -> None:
     assert b"EXECUTION_CANCELLED" in after.body
 
 
-@pytest.mark.parametrize("headers", [{"sec_fetch_site": "cross-site"}, {"origin": "https://evil.example"}])
+@pytest.mark.parametrize(
+    "headers", [{"sec_fetch_site": "cross-site"}, {"origin": "https://evil.example"}]
+)
 async def test_a_form_of_another_place_does_nothing(headers: dict[str, str]) -> None:
     """Cross-site request forgery."""
     async with serve_in_memory() as served:
@@ -114,7 +126,12 @@ async def test_a_form_of_another_place_does_nothing(headers: dict[str, str]) -> 
 async def test_what_is_not_there() -> None:
     """An unknown skill, execution or page; a private skill is one of them."""
     async with serve_in_memory() as served:
-        paths = ["/ui/skills/nothing", "/ui/skills/hidden", "/ui/executions/exec-none", "/ui/no/such/page"]
+        paths = [
+            "/ui/skills/nothing",
+            "/ui/skills/hidden",
+            "/ui/executions/exec-none",
+            "/ui/no/such/page",
+        ]
         pages = [await look(served, "GET", path) for path in paths]
 
     assert [page.status for page in pages] == [404] * 4
@@ -125,33 +142,55 @@ async def test_a_wrong_key_is_reported_and_not_kept() -> None:
     """The page says who is signed in; a key that was revoked later is reported too."""
     async with serve_in_memory() as served:
         wrong = await look(served, "POST", "/ui/key", {"key": "wrong"})
-        known = await look(served, "GET", "/ui", cookie=f"skillruntime-key={OPERATOR_KEY}")
+        known = await look(
+            served, "GET", "/ui", cookie=f"skillruntime-key={OPERATOR_KEY}"
+        )
         revoked = await look(served, "GET", "/ui", cookie="skillruntime-key=revoked")
         out = await look(served, "POST", "/ui/key", {})
 
     assert wrong.status == 401 and "set-cookie" not in wrong.headers
-    assert b"This key is not valid" in wrong.body and b"This key is not valid" in revoked.body
+    assert (
+        b"This key is not valid" in wrong.body
+        and b"This key is not valid" in revoked.body
+    )
     assert b"Signed in as <strong>op</strong> (operator)" in known.body
     assert out.headers["set-cookie"].endswith("Max-Age=0")
 
 
-async def test_ones_own_executions_are_listed_with_skill_state_duration_and_arguments() -> None:
+async def test_ones_own_executions_are_listed_with_skill_state_duration_and_arguments() -> (
+    None
+):
     """Another caller's are not; an operator sees everyone's on request."""
     mine, operator = f"skillruntime-key={KEY}", f"skillruntime-key={OPERATOR_KEY}"
     async with serve_in_memory() as served:
-        begun = read(await served.invoke("echo", "<i>hello</i>", key=KEY, prefer="wait=30"))
+        begun = read(
+            await served.invoke("echo", "<i>hello</i>", key=KEY, prefer="wait=30")
+        )
         listed = await look(served, "GET", "/ui/executions", cookie=mine)
         of_operator = await look(served, "GET", "/ui/executions", cookie=operator)
         of_all = await look(served, "GET", "/ui/executions?all=1", cookie=operator)
-        not_mine = await look(served, "GET", "/ui/executions?all=1", cookie=f"skillruntime-key={OTHER_KEY}")
+        not_mine = await look(
+            served,
+            "GET",
+            "/ui/executions?all=1",
+            cookie=f"skillruntime-key={OTHER_KEY}",
+        )
         anonymous = await look(served, "GET", "/ui/executions")
         bad_page = await look(served, "GET", "/ui/executions?cursor=x", cookie=mine)
 
     shown = listed.body.decode()
-    assert f"/ui/executions/{begun['execution_id']}" in shown and ">completed</span>" in shown
+    assert (
+        f"/ui/executions/{begun['execution_id']}" in shown
+        and ">completed</span>" in shown
+    )
     assert "&lt;i&gt;hello&lt;/i&gt;" in shown and re.search(r"UTC · \d+\.\d s", shown)
-    assert b"There are none yet" in of_operator.body and b"There are none yet" in not_mine.body
-    assert begun["execution_id"].encode() in of_all.body and b"ann \xc2\xb7" in of_all.body
+    assert (
+        b"There are none yet" in of_operator.body
+        and b"There are none yet" in not_mine.body
+    )
+    assert (
+        begun["execution_id"].encode() in of_all.body and b"ann \xc2\xb7" in of_all.body
+    )
     assert (anonymous.status, bad_page.status) == (401, 400)
 
 
@@ -165,7 +204,10 @@ async def test_what_was_cancelled_is_not_shown_as_failed() -> None:
         shown = await look(served, "GET", page, cookie=cookie)
         listed = await look(served, "GET", "/ui/executions", cookie=cookie)
 
-    assert b'class="status cancelled">cancelled<' in shown.body and b'class="card problem"' not in shown.body
+    assert (
+        b'class="status cancelled">cancelled<' in shown.body
+        and b'class="card problem"' not in shown.body
+    )
     assert b'class="status cancelled">cancelled<' in listed.body
 
 
@@ -177,17 +219,42 @@ async def test_an_operator_completes_a_task_on_its_page() -> None:
         page = f"/ui/executions/{begun['execution_id']}"
         to_owner = await look(served, "GET", page, cookie=f"skillruntime-key={KEY}")
         to_operator = await look(served, "GET", page, cookie=operator)
-        to_other = await look(served, "GET", page, cookie=f"skillruntime-key={OTHER_KEY}")
-        not_json = await look(served, "POST", f"{page}/complete", {"output": "{half"}, cookie=operator)
-        too_deep = await look(served, "POST", f"{page}/complete", {"output": "[" * 100_000}, cookie=operator)
-        not_promised = await look(served, "POST", f"{page}/complete", {"output": "{}"}, cookie=operator)
-        done = await look(served, "POST", f"{page}/complete", {"output": '{"done": 1}'}, cookie=operator)
+        to_other = await look(
+            served, "GET", page, cookie=f"skillruntime-key={OTHER_KEY}"
+        )
+        not_json = await look(
+            served, "POST", f"{page}/complete", {"output": "{half"}, cookie=operator
+        )
+        too_deep = await look(
+            served,
+            "POST",
+            f"{page}/complete",
+            {"output": "[" * 100_000},
+            cookie=operator,
+        )
+        not_promised = await look(
+            served, "POST", f"{page}/complete", {"output": "{}"}, cookie=operator
+        )
+        done = await look(
+            served,
+            "POST",
+            f"{page}/complete",
+            {"output": '{"done": 1}'},
+            cookie=operator,
+        )
         shown = await look(served, "GET", page, cookie=operator)
 
     assert b"Complete the task" not in to_owner.body
-    assert b"&quot;text&quot;: &quot;hi&quot;" in to_operator.body and b"&quot;hi&quot;" not in to_other.body
+    assert (
+        b"&quot;text&quot;: &quot;hi&quot;" in to_operator.body
+        and b"&quot;hi&quot;" not in to_other.body
+    )
     assert too_deep.status == 400 and b"is not JSON" in too_deep.body
-    assert not_json.status == 400 and b"is not JSON" in not_json.body and b"{half" in not_json.body
+    assert (
+        not_json.status == 400
+        and b"is not JSON" in not_json.body
+        and b"{half" in not_json.body
+    )
     assert not_promised.status == 400 and b"VALIDATION_ERROR" in not_promised.body
     assert done.status == 303 and b">completed</span>" in shown.body
 
@@ -208,13 +275,19 @@ def test_a_person_uses_it_in_a_real_browser(tmp_path: Path) -> None:
     """Sign in, fill in a form, see an end without reloading, complete a task; long values wrap at 390 pixels."""
     with served_elsewhere() as served, browser(tmp_path) as page:
         page.go(f"{served.base}/ui")
-        page.run("document.querySelector('input[name=key]').value = 'wrong'; document.forms[0].submit()")
+        page.run(
+            "document.querySelector('input[name=key]').value = 'wrong'; document.forms[0].submit()"
+        )
         page.until("document.body.innerText.includes('This key is not valid')")
-        page.run(f"document.querySelector('input[name=key]').value = '{OPERATOR_KEY}'; document.forms[0].submit()")
+        page.run(
+            f"document.querySelector('input[name=key]').value = '{OPERATOR_KEY}'; document.forms[0].submit()"
+        )
         page.until("document.body.innerText.includes('Signed in as op')")
 
         page.go(f"{served.base}/ui/skills/slow")
-        page.run(f"document.querySelector('[name=text]').value = '{'x' * 900}'; document.forms[1].submit()")
+        page.run(
+            f"document.querySelector('[name=text]').value = '{'x' * 900}'; document.forms[1].submit()"
+        )
         page.until("document.querySelector('main').innerText.includes('half way')")
         page.run("window.isTheSamePage = true")
         served.open_gate()
@@ -223,9 +296,13 @@ def test_a_person_uses_it_in_a_real_browser(tmp_path: Path) -> None:
         widths = [page.run("document.documentElement.scrollWidth")]
 
         page.go(f"{served.base}/ui/skills/chore")
-        page.run("document.querySelector('[name=text]').value = 'tidy'; document.forms[1].submit()")
+        page.run(
+            "document.querySelector('[name=text]').value = 'tidy'; document.forms[1].submit()"
+        )
         page.until("document.querySelector('[name=output]') !== null")
-        page.run("document.querySelector('[name=output]').value = '{\"done\": true}'; document.forms[1].submit()")
+        page.run(
+            "document.querySelector('[name=output]').value = '{\"done\": true}'; document.forms[1].submit()"
+        )
         page.until("document.querySelector('.status')?.innerText === 'completed'")
         page.go(f"{served.base}/ui/executions")
         listed = page.run("document.querySelector('main').innerText")
@@ -247,10 +324,16 @@ def test_a_task_is_completed_by_keyboard_alone(tmp_path: Path) -> None:
         page.press("Enter")
         page.until("document.body.innerText.includes('(operator)')")
         for name, text in (("chore", "tidy"), ("echo", "later")):
-            body = {"caller": {"id": "t", "type": "user"}, "skill_id": name, "inputs": {"text": text}}
+            body = {
+                "caller": {"id": "t", "type": "user"},
+                "skill_id": name,
+                "inputs": {"text": text},
+            }
             headers = {"x-api-key": OPERATOR_KEY}
             url = f"{served.base}/skills/{name}/invoke"
-            httpx2.post(url, json=body, headers=headers, trust_env=False).raise_for_status()
+            httpx2.post(
+                url, json=body, headers=headers, trust_env=False
+            ).raise_for_status()
         page.go(f"{served.base}/ui/executions")
         first = page.run("document.querySelector('main h2 a').innerText")
         problems = page.check_accessibility()
@@ -266,7 +349,9 @@ def test_a_task_is_completed_by_keyboard_alone(tmp_path: Path) -> None:
         page.type(" true}")
         page.press("Tab")
         page.until_drawn_again(2)
-        kept += page.run("[document.activeElement.innerText, document.querySelector('[name=output]').value]")
+        kept += page.run(
+            "[document.activeElement.innerText, document.querySelector('[name=output]').value]"
+        )
         page.press("Enter")
         page.until("document.querySelector('.status')?.innerText === 'completed'")
         page.until("document.querySelector('[name=output]') === null")
@@ -322,15 +407,26 @@ class Page:
         self.complaints: list[str] = []
         for method in ("Runtime.enable", "Log.enable", "Page.enable"):
             self.call(method)
-        self.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=390,
+            height=800,
+            deviceScaleFactor=1,
+            mobile=True,
+        )
 
     def call(self, method: str, **parameters: Any) -> Any:
         """Call a method, and return its result."""
         self._number += 1
-        self._connection.send(json.dumps({"id": self._number, "method": method, "params": parameters}))
+        self._connection.send(
+            json.dumps({"id": self._number, "method": method, "params": parameters})
+        )
         while True:
             message = json.loads(self._connection.recv(timeout=300))
-            if message.get("method") == "Log.entryAdded" and message["params"]["entry"]["source"] == "security":
+            if (
+                message.get("method") == "Log.entryAdded"
+                and message["params"]["entry"]["source"] == "security"
+            ):
                 self.complaints.append(message["params"]["entry"]["text"])
             if message.get("id") == self._number:
                 return message.get("result", {})
@@ -342,7 +438,11 @@ class Page:
 
     def run(self, script: str) -> Any:
         """Return what a script gives."""
-        return self.call("Runtime.evaluate", expression=script, returnByValue=True).get("result", {}).get("value")
+        return (
+            self.call("Runtime.evaluate", expression=script, returnByValue=True)
+            .get("result", {})
+            .get("value")
+        )
 
     def press(self, *keys: str) -> None:
         """Press keys, one after the other."""
@@ -351,7 +451,14 @@ class Page:
             text = {"text": "\r"} if key == "Enter" else {}
             for kind in ("keyDown", "keyUp"):
                 more = text if kind == "keyDown" else {}
-                self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **more)
+                self.call(
+                    "Input.dispatchKeyEvent",
+                    type=kind,
+                    key=key,
+                    code=key,
+                    windowsVirtualKeyCode=code,
+                    **more,
+                )
 
     def type(self, text: str) -> None:
         """Type a text where the focus is."""
@@ -372,19 +479,28 @@ class Page:
 
     def check_accessibility(self) -> list[str]:
         """Return what axe finds; nothing without axe, which `npm install axe-core` puts into node_modules."""
-        place = Path(os.environ.get("SKILLRUNTIME_AXE", Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"))
+        place = Path(
+            os.environ.get(
+                "SKILLRUNTIME_AXE",
+                Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js",
+            )
+        )
         if not place.exists():
             return []
         self.run(place.read_text("utf-8") + ";0")
         script = "axe.run().then(found => found.violations.map(each => each.id + ': ' + each.nodes[0].html))"
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         return list(answer["result"]["value"])
 
     def until(self, condition: str) -> None:
         """Wait until a script gives true."""
         deadline = time.monotonic() + 300
         while self.run(condition) is not True:
-            assert time.monotonic() < deadline, f"{condition}: {self.run('document.body.innerText')}"
+            assert time.monotonic() < deadline, (
+                f"{condition}: {self.run('document.body.innerText')}"
+            )
             time.sleep(0.05)
 
 
@@ -402,15 +518,23 @@ def browser(directory: Path) -> Iterator[Page]:
         f"--user-data-dir={directory}",
         "--remote-debugging-port=0",
     ]
-    process = subprocess.Popen([program, *options, "about:blank"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [program, *options, "about:blank"],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
     try:
         port_file, deadline = directory / "DevToolsActivePort", time.monotonic() + 300
         while not port_file.exists() or not port_file.read_text().strip():
             assert time.monotonic() < deadline, "Chromium did not start"
             time.sleep(0.05)
         port = port_file.read_text().splitlines()[0]
-        targets = httpx2.get(f"http://127.0.0.1:{port}/json/list", trust_env=False).json()
-        [address] = [each["webSocketDebuggerUrl"] for each in targets if each["type"] == "page"]
+        targets = httpx2.get(
+            f"http://127.0.0.1:{port}/json/list", trust_env=False
+        ).json()
+        [address] = [
+            each["webSocketDebuggerUrl"] for each in targets if each["type"] == "page"
+        ]
         with client.connect(address, max_size=None, proxy=None) as connection:
             yield Page(connection)
     finally:
@@ -430,7 +554,9 @@ async def test_a_page_is_drawn_without_the_database() -> None:
     """It says what is wrong, and looks again by itself."""
     async with serve_in_memory() as served:
         served.service.executions = Away()  # type: ignore[assignment]
-        page = await look(served, "GET", "/ui/executions", cookie=f"skillruntime-key={KEY}")
+        page = await look(
+            served, "GET", "/ui/executions", cookie=f"skillruntime-key={KEY}"
+        )
 
     assert page.status == 503
     assert b"database does not answer" in page.body and b"data-live" in page.body

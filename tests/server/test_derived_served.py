@@ -45,7 +45,10 @@ def skills(tmp_path: Path) -> Path:
 
 def served(runtime: SkillRuntime) -> dict[str, SkillDescriptor]:
     """Return what a server would publish, by name."""
-    return {each.name: each.descriptor for each in serve_catalog(runtime, base_url="http://localhost:8400")}
+    return {
+        each.name: each.descriptor
+        for each in serve_catalog(runtime, base_url="http://localhost:8400")
+    }
 
 
 def test_a_derived_tool_has_a_descriptor_with_its_schema(skills: Path) -> None:
@@ -58,8 +61,14 @@ def test_a_derived_tool_has_a_descriptor_with_its_schema(skills: Path) -> None:
     paint = found["carpentry/paint"]
     assert (paint.id, paint.description) == ("carpentry.paint", "Paint a plank")
     assert paint.capability_type is not CapabilityType.KNOWLEDGE
-    assert [(each.name, each.required) for each in paint.inputs] == [("colour", True), ("coats", False)]
-    assert accepted(paint.to_contract(), {"colour": "red", "coats": "3"}) == {"colour": "red", "coats": 3}
+    assert [(each.name, each.required) for each in paint.inputs] == [
+        ("colour", True),
+        ("coats", False),
+    ]
+    assert accepted(paint.to_contract(), {"colour": "red", "coats": "3"}) == {
+        "colour": "red",
+        "coats": 3,
+    }
     for name, descriptor in found.items():
         read = SkillDescriptor.from_dict(descriptor.to_dict()).to_contract(name)
         assert accepted(read, {"colour": "red", "coats": "3"}) == accepted(
@@ -88,10 +97,14 @@ def test_without_deriving_there_is_the_skill_and_no_tool(skills: Path) -> None:
     assert found["carpentry"].capability_type is CapabilityType.KNOWLEDGE
     assert runtime.callable_names() == []
     with pytest.raises(SkillNotFoundError):
-        serve_catalog(runtime, base_url="http://localhost:8400", names=["carpentry/cut"])
+        serve_catalog(
+            runtime, base_url="http://localhost:8400", names=["carpentry/cut"]
+        )
 
 
-def test_a_derived_tool_of_an_untrusted_skill_is_refused_without_a_host_that_approves(skills: Path) -> None:
+def test_a_derived_tool_of_an_untrusted_skill_is_refused_without_a_host_that_approves(
+    skills: Path,
+) -> None:
     """A contract derived from a script does not make the script trusted."""
     runtime = SkillRuntime(discover(skills))
 
@@ -104,7 +117,9 @@ def test_a_derived_tool_of_an_untrusted_skill_is_refused_without_a_host_that_app
 
 @pytest.mark.processes
 @pytest.mark.parametrize("allowed", [True, False])
-def test_the_host_is_asked_about_a_derived_tool_with_its_arguments(skills: Path, tmp_path: Path, allowed: bool) -> None:
+def test_the_host_is_asked_about_a_derived_tool_with_its_arguments(
+    skills: Path, tmp_path: Path, allowed: bool
+) -> None:
     """The hook sees the script and its repaired arguments; its answer decides."""
     asked: list[Approval] = []
 
@@ -112,7 +127,9 @@ def test_the_host_is_asked_about_a_derived_tool_with_its_arguments(skills: Path,
         asked.append(request)
         return allowed
 
-    runtime = SkillRuntime(discover(skills), approve=approve, workspace=tmp_path / "work")
+    runtime = SkillRuntime(
+        discover(skills), approve=approve, workspace=tmp_path / "work"
+    )
 
     response = runtime.call_sync("carpentry/paint", {"colour": "red", "coats": "3"})
 
@@ -124,7 +141,9 @@ def test_the_host_is_asked_about_a_derived_tool_with_its_arguments(skills: Path,
 
 
 @pytest.mark.processes
-def test_a_derived_tool_of_a_trusted_skill_runs_unasked(skills: Path, tmp_path: Path) -> None:
+def test_a_derived_tool_of_a_trusted_skill_runs_unasked(
+    skills: Path, tmp_path: Path
+) -> None:
     """As every script of a trusted skill does."""
     runtime = SkillRuntime(discover(skills, trusted=True), workspace=tmp_path / "work")
 

@@ -22,7 +22,9 @@ pytestmark = pytest.mark.anyio
 def ticket(name: str, *, is_task: bool = False) -> Ticket:
     """Return a ticket of the caller ann, with a webhook."""
     fields = {"is_task": is_task, "webhook": "https://ann.example/"}
-    return Ticket(f"exec-{name}", "ann", "skill", "skill@1", "skill", {}, "f", 300.0, **fields)  # type: ignore[arg-type]
+    return Ticket(
+        f"exec-{name}", "ann", "skill", "skill@1", "skill", {}, "f", 300.0, **fields
+    )  # type: ignore[arg-type]
 
 
 async def stay(one: Ticket, report: Report) -> Outcome:
@@ -52,7 +54,9 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_what_is_cancelled_while_it_waits_is_announced(path: str) -> None:
     """Once, also where it is cancelled again."""
     receiver = Receiver()
-    async with durable_executions(stay, path, poll=0.02, capacity=1, notify=receiver) as executions:
+    async with durable_executions(
+        stay, path, poll=0.02, capacity=1, notify=receiver
+    ) as executions:
         await executions.submit(ticket("runs"))
         await until(lambda: executions.running == 1)
         await executions.submit(ticket("waits"))
@@ -70,7 +74,9 @@ async def test_what_waited_too_long_is_announced(path: str) -> None:
     async with durable_executions(
         stay, path, poll=0.02, capacity=1, notify=receiver, max_wait=2.0, task_wait=0.1
     ) as executions:
-        await executions.submit(ticket("runs"))  # in the only place, or it has waited too long itself
+        await executions.submit(
+            ticket("runs")
+        )  # in the only place, or it has waited too long itself
         await executions.submit(ticket("waits"))
         await executions.submit(ticket("task", is_task=True))
         await until(lambda: {"exec-waits", "exec-task"} <= {*receiver.received})
@@ -78,7 +84,9 @@ async def test_what_waited_too_long_is_announced(path: str) -> None:
     assert {*receiver.received.values()} == {"timeout"}
 
 
-async def test_what_was_cut_off_with_its_server_is_announced_by_the_next_one(path: str) -> None:
+async def test_what_was_cut_off_with_its_server_is_announced_by_the_next_one(
+    path: str,
+) -> None:
     """The server that ends it sends the message, and not the one after it."""
     async with durable_executions(stay, path, lease=0.6, poll=0.02) as executions:
         await executions.submit(ticket("runs"))

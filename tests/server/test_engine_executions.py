@@ -13,12 +13,16 @@ from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.server.executions import Terms
 from tests.server.test_execution_laws import counting, ended, opened, ticket, until
 
-engine_instance = pytest.importorskip("skillruntime.server.engine_instance", reason="needs the extra 'dbos'")
+engine_instance = pytest.importorskip(
+    "skillruntime.server.engine_instance", reason="needs the extra 'dbos'"
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
 
 
-async def test_a_server_with_a_free_place_begins_what_it_accepts(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_with_a_free_place_begins_what_it_accepts(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No look at a queue is needed for it, nor for the next one."""
     monkeypatch.setattr(engine_instance, "POLL", 3600.0)
     monkeypatch.setattr(engine_instance.Queues, "look", lambda *_: None)
@@ -34,7 +38,9 @@ async def test_a_server_with_a_free_place_begins_what_it_accepts(url: str, monke
     assert ran == ["exec-a", "exec-b"]
 
 
-async def test_what_was_taken_is_run_though_the_answer_was_lost(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_taken_is_run_though_the_answer_was_lost(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The database committed that this server takes it, and its answer never came."""
     monkeypatch.setattr("skillruntime.server.engine_executions._SWEEP", 0.05)
     monkeypatch.setattr("skillruntime.server.engine_executions._MISSED", 0.5)
@@ -62,13 +68,17 @@ def take(url: str) -> None:
         )
 
 
-async def test_what_waits_in_a_queue_of_another_server_is_run(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waits_in_a_queue_of_another_server_is_run(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It has another limit, and is gone: the queue is found a moment later."""
     monkeypatch.setattr("skillruntime.server.engine_executions._SWEEP", 0.05)
     ran: list[str] = []
 
     async with opened(counting(ran), url) as executions:
-        await anyio.to_thread.run_sync(partial(enqueue_elsewhere, url, executions.now()))
+        await anyio.to_thread.run_sync(
+            partial(enqueue_elsewhere, url, executions.now())
+        )
         last = await ended(executions, "exec-a")
 
     assert last.status is ExecutionStatus.COMPLETED
@@ -82,7 +92,13 @@ def enqueue_elsewhere(url: str, now: float) -> None:
 
     engine = create_engine(url, "another", size=1, prompt=False)
     client = engine_instance.new_client(engine)
-    options = engine_instance.Queues(Terms(per_skill={"skill": 1}), 1).options(ticket("a"))
+    options = engine_instance.Queues(Terms(per_skill={"skill": 1}), 1).options(
+        ticket("a")
+    )
     client.register_queue(options["queue_name"], global_concurrency=1)
-    client.enqueue({"workflow_name": RUN, "workflow_id": "exec-a", **options}, ticket("a").to_dict(), now)
+    client.enqueue(
+        {"workflow_name": RUN, "workflow_id": "exec-a", **options},
+        ticket("a").to_dict(),
+        now,
+    )
     engine.dispose()

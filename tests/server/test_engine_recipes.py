@@ -28,7 +28,11 @@ from skillruntime.server.published_skill import SkillWork
 from tests.server.serving import Served, Skills, serve_over_socket_from_memory
 
 PAGE = Path(__file__).parents[2] / "docs" / "server.md"
-SECTION = PAGE.read_text("utf-8").partition("## Inside your own workflow engine\n")[2].partition("\n## ")[0]
+SECTION = (
+    PAGE.read_text("utf-8")
+    .partition("## Inside your own workflow engine\n")[2]
+    .partition("\n## ")[0]
+)
 SHARED, *RECIPES = re.split(r"^### ", SECTION, flags=re.MULTILINE)
 
 
@@ -55,7 +59,9 @@ def served_elsewhere() -> Iterator[Served]:
 
 
 @contextmanager
-def recipe(name: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def recipe(
+    name: str, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
     """Give what the recipe of this engine defines, and what ran; its first call fails after the skill has run."""
     [section] = [each for each in RECIPES if each.startswith(name)]
     with served_elsewhere() as served:
@@ -65,7 +71,9 @@ def recipe(name: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         names: dict[str, Any] = {"__name__": "recipe"}
         names["GUARD"] = AddressGuard(allow_all=True)
         # The test's server is on this machine, where the client connects only if it is allowed to.
-        shared = _code(SHARED).replace(".read_text())))", ".read_text())), guard=GUARD)")
+        shared = _code(SHARED).replace(
+            ".read_text())))", ".read_text())), guard=GUARD)"
+        )
         exec(compile(shared, str(PAGE), "exec"), names)  # noqa: S102 - it is what the test is for
         attempts: list[dict[str, Any]] = []
         plain = names["invoke"]
@@ -88,14 +96,17 @@ def _code(section: str) -> str:
 def check(run: Any, result: dict[str, Any]) -> None:
     """The second attempt received the execution of the first."""
     assert result["output"] == {"said": "hi"}
-    assert [each["execution_id"] for each in run.attempts] == [result["execution_id"]] * 2
+    assert [each["execution_id"] for each in run.attempts] == [
+        result["execution_id"]
+    ] * 2
     assert run.ran == ["hi"]
     assert json.loads(json.dumps(result)) == result
 
 
 # DBOS writes timestamps with unixepoch('subsec') where Python is 3.12 or newer.
 needs_sqlite = pytest.mark.skipif(
-    sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < (3, 42), reason="DBOS needs SQLite 3.42 here"
+    sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < (3, 42),
+    reason="DBOS needs SQLite 3.42 here",
 )
 
 
@@ -105,7 +116,13 @@ def test_dbos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that is retried by DBOS."""
     dbos = pytest.importorskip("dbos", reason="needs dbos")
     database = f"sqlite:///{tmp_path / 'dbos.sqlite'}"
-    dbos.DBOS(config={"name": "recipe", "system_database_url": database, "run_admin_server": False})
+    dbos.DBOS(
+        config={
+            "name": "recipe",
+            "system_database_url": database,
+            "run_admin_server": False,
+        }
+    )
     with recipe("DBOS", tmp_path, monkeypatch) as run:
         dbos.DBOS.launch()
         try:
@@ -139,11 +156,23 @@ def test_dbos_beside_the_server_in_one_process(tmp_path: Path) -> None:
             return answer
 
     database = f"sqlite:///{tmp_path / 'dbos.sqlite'}"
-    dbos.DBOS(config={"name": "host", "system_database_url": database, "run_admin_server": False})
+    dbos.DBOS(
+        config={
+            "name": "host",
+            "system_database_url": database,
+            "run_admin_server": False,
+        }
+    )
     exec(compile(_code(section), str(PAGE), "exec"), names)  # noqa: S102
     names["BlockingPortal"] = Portal
     try:
-        anyio.run(names["serve_beside_dbos"], runtime, published, tmp_path / "executions.db", done)
+        anyio.run(
+            names["serve_beside_dbos"],
+            runtime,
+            published,
+            tmp_path / "executions.db",
+            done,
+        )
     finally:
         dbos.DBOS.destroy()
 
@@ -151,7 +180,9 @@ def test_dbos_beside_the_server_in_one_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-def test_a_host_with_an_instance_of_its_own_cannot_serve_on_postgresql(url: str, tmp_path: Path) -> None:
+def test_a_host_with_an_instance_of_its_own_cannot_serve_on_postgresql(
+    url: str, tmp_path: Path
+) -> None:
     """DBOS allows one instance in a process: the host's is not shared, and the error says what to do."""
     dbos = pytest.importorskip("dbos", reason="needs dbos")
 
@@ -159,7 +190,12 @@ def test_a_host_with_an_instance_of_its_own_cannot_serve_on_postgresql(url: str,
         async with durable_executions(SkillWork(*Skills().runtime()), url):
             raise AssertionError("it must not start")
 
-    dbos.DBOS(config={"name": "host", "system_database_url": f"sqlite:///{tmp_path / 'dbos.sqlite'}"})
+    dbos.DBOS(
+        config={
+            "name": "host",
+            "system_database_url": f"sqlite:///{tmp_path / 'dbos.sqlite'}",
+        }
+    )
     try:
         with pytest.raises(SkillRuntimeError, match="has a DBOS instance of its own"):
             anyio.run(serve)
@@ -184,7 +220,10 @@ def test_temporal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_prefect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A task that is retried by Prefect."""
     utilities = pytest.importorskip("prefect.testing.utilities", reason="needs prefect")
-    with utilities.prefect_test_harness(server_startup_timeout=180), recipe("Prefect", tmp_path, monkeypatch) as run:
+    with (
+        utilities.prefect_test_harness(server_startup_timeout=180),
+        recipe("Prefect", tmp_path, monkeypatch) as run,
+    ):
         check(run, anyio.run(run.order, {"text": "hi"}))
 
 

@@ -15,7 +15,12 @@ import anyio
 import pytest
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus
-from skillruntime.server.execution_errors import KeyReusedError, NotATaskError, NotHeldError, TooManyError
+from skillruntime.server.execution_errors import (
+    KeyReusedError,
+    NotATaskError,
+    NotHeldError,
+    TooManyError,
+)
 from skillruntime.server.executions import Executions, Report, Work
 from skillruntime.server.open_executions import durable_executions, read_secret
 from skillruntime.server.outcomes import Outcome, as_released
@@ -28,18 +33,27 @@ LEASE = 0.6  # seconds: how soon one server takes up what another left in Postgr
 DONE = Outcome(ExecutionStatus.COMPLETED, {"done": True}, True)
 
 
-def opened(work: Work, path: str, **options: Any) -> AbstractAsyncContextManager[Executions]:
+def opened(
+    work: Work, path: str, **options: Any
+) -> AbstractAsyncContextManager[Executions]:
     """Return executions with a short lease."""
     return durable_executions(work, path, lease=LEASE, poll=0.02, **options)
 
 
 def ticket(name: str, **more: Any) -> Ticket:
     """Return a ticket of the caller ann."""
-    fields: dict[str, Any] = {"fingerprint": "f", "timeout": 300.0, "arguments": {}, **more}
+    fields: dict[str, Any] = {
+        "fingerprint": "f",
+        "timeout": 300.0,
+        "arguments": {},
+        **more,
+    }
     return Ticket(f"exec-{name}", "ann", "skill", "skill@1", "skill", **fields)
 
 
-def counting(ran: list[str], then: Callable[[], Awaitable[object]] | None = None) -> Work:
+def counting(
+    ran: list[str], then: Callable[[], Awaitable[object]] | None = None
+) -> Work:
     """Return a work function that records what runs, and then awaits *then*."""
 
     async def work(one: Ticket, report: Report) -> Outcome:
@@ -74,7 +88,9 @@ async def until(condition: Callable[[], bool]) -> None:
 async def left_running(path: str, *tickets: Ticket, **options: Any) -> list[str]:
     """Begin these, and leave while they run; return what ran."""
     ran: list[str] = []
-    async with opened(counting(ran, anyio.sleep_forever), path, capacity=len(tickets), **options) as executions:
+    async with opened(
+        counting(ran, anyio.sleep_forever), path, capacity=len(tickets), **options
+    ) as executions:
         for each in tickets:
             await executions.submit(each)
         await until(lambda: len(ran) == len(tickets))
@@ -116,7 +132,10 @@ async def test_what_may_run_twice_is_run_again(path: str) -> None:
         first = await executions.get("exec-a")
         last = await ended(executions, "exec-a")
 
-    assert first is not None and first[1].status in (ExecutionStatus.RUNNING, ExecutionStatus.COMPLETED)
+    assert first is not None and first[1].status in (
+        ExecutionStatus.RUNNING,
+        ExecutionStatus.COMPLETED,
+    )
     assert last.status is ExecutionStatus.COMPLETED
     assert ran == ["exec-a"]
 
@@ -138,7 +157,9 @@ async def test_what_must_not_run_twice_ends_failed_and_recoverable(path: str) ->
 async def test_what_never_began_is_run_after_the_restart(path: str) -> None:
     """It only waited for a place, so it may run even if it is not repeatable."""
     ran: list[str] = []
-    async with opened(counting(ran, anyio.sleep_forever), path, capacity=1) as executions:
+    async with opened(
+        counting(ran, anyio.sleep_forever), path, capacity=1
+    ) as executions:
         await executions.submit(ticket("a"))
         await until(lambda: bool(ran))
         await executions.submit(ticket("b"))
@@ -215,12 +236,16 @@ async def test_many_requests_with_one_key_at_once_are_one_execution(path: str) -
     assert ran == ["exec-a"]
 
 
-async def test_what_may_run_twice_is_started_without_limit_until_it_is_held(path: str) -> None:
+async def test_what_may_run_twice_is_started_without_limit_until_it_is_held(
+    path: str,
+) -> None:
     """A run during which server after server died is held with its own code; an operator may release it."""
     await left_running(path, ticket("a", repeatable=True), most_losses=3)
     ran: list[str] = []
     for number in (1, 2):
-        async with opened(counting(ran, anyio.sleep_forever), path, most_losses=3) as executions:
+        async with opened(
+            counting(ran, anyio.sleep_forever), path, most_losses=3
+        ) as executions:
             await until(lambda number=number: len(ran) == number)
     again: list[str] = []
     async with opened(counting(again), path, most_losses=3) as executions:
@@ -244,15 +269,26 @@ async def test_what_may_run_twice_is_started_without_limit_until_it_is_held(path
 async def test_restarts_fail_neither_a_task_nor_what_never_began(path: str) -> None:
     """Twelve restarts: both are as they were accepted."""
     ran: list[str] = []
-    only_one = {"per_skill": {"skill": 1}}  # the first one's place is not free while its server may live
-    async with opened(counting(ran, anyio.sleep_forever), path, **only_one) as executions:
+    only_one = {
+        "per_skill": {"skill": 1}
+    }  # the first one's place is not free while its server may live
+    async with opened(
+        counting(ran, anyio.sleep_forever), path, **only_one
+    ) as executions:
         await executions.submit(ticket("task", is_task=True))
         await executions.submit(ticket("first", repeatable=True))
         await executions.submit(ticket("second"))
     for _ in range(12):
-        async with opened(counting(ran, anyio.sleep_forever), path, **only_one) as executions:
-            states = [await executions.get(name) for name in ("exec-task", "exec-second")]
-            assert [found and found[1].status.value for found in states] == ["accepted", "accepted"]
+        async with opened(
+            counting(ran, anyio.sleep_forever), path, **only_one
+        ) as executions:
+            states = [
+                await executions.get(name) for name in ("exec-task", "exec-second")
+            ]
+            assert [found and found[1].status.value for found in states] == [
+                "accepted",
+                "accepted",
+            ]
     async with opened(counting(ran), path) as executions:
         second = await ended(executions, "exec-second")
         done = await executions.complete("exec-task", DONE)
@@ -261,13 +297,19 @@ async def test_restarts_fail_neither_a_task_nor_what_never_began(path: str) -> N
     assert done.status is ExecutionStatus.COMPLETED
 
 
-async def test_a_drained_server_hands_over_what_may_run_twice_and_ends_the_rest(path: str) -> None:
+async def test_a_drained_server_hands_over_what_may_run_twice_and_ends_the_rest(
+    path: str,
+) -> None:
     """What ends in time completes; a handed-over run loses nothing, and the rest is interrupted, which is true."""
     release, begun = anyio.Event(), list[str]()
 
     async def work(one: Ticket, report: Report) -> Outcome:
         begun.append(one.execution_id)
-        await (release.wait() if one.execution_id == "exec-short" else anyio.sleep_forever())
+        await (
+            release.wait()
+            if one.execution_id == "exec-short"
+            else anyio.sleep_forever()
+        )
         return DONE
 
     async with opened(work, path) as executions:
@@ -280,19 +322,28 @@ async def test_a_drained_server_hands_over_what_may_run_twice_and_ends_the_rest(
             await ended(executions, "exec-short")
             tasks.cancel_scope.cancel()
         await executions.drain(0.0)  # as after a second signal
-        short, once = await executions.get("exec-short"), await executions.get("exec-once")
+        short, once = (
+            await executions.get("exec-short"),
+            await executions.get("exec-once"),
+        )
         twice = await executions.get("exec-twice")
     ran: list[str] = []
     async with opened(counting(ran), path) as executions:
         last = await ended(executions, "exec-twice")
 
     assert short is not None and short[1].status is ExecutionStatus.COMPLETED
-    assert once is not None and once[1].error is not None and once[1].error.code == "EXECUTION_INTERRUPTED"
+    assert (
+        once is not None
+        and once[1].error is not None
+        and once[1].error.code == "EXECUTION_INTERRUPTED"
+    )
     assert twice is not None and twice[1].status is ExecutionStatus.RUNNING
     assert last.status is ExecutionStatus.COMPLETED and ran == ["exec-twice"]
 
 
-async def test_a_caller_with_too_many_unfinished_executions_is_refused(path: str) -> None:
+async def test_a_caller_with_too_many_unfinished_executions_is_refused(
+    path: str,
+) -> None:
     """Counted in the database, and so over all servers; the same key again is not a new execution."""
     async with opened(counting([], anyio.sleep_forever), path) as executions:
         await executions.submit(ticket("a"), most_unfinished=1)
@@ -314,20 +365,30 @@ async def test_a_list_shows_the_newest_first_without_outputs(path: str) -> None:
         second = await executions.list("ann", limit=3, cursor=first.next_cursor)
         nothing = await executions.list("bob")
 
-    assert [each.execution_id for each in first.executions] == ["exec-4", "exec-3", "exec-2"]
+    assert [each.execution_id for each in first.executions] == [
+        "exec-4",
+        "exec-3",
+        "exec-2",
+    ]
     assert [each.execution_id for each in second.executions] == ["exec-1", "exec-0"]
     assert not any(each.has_output for each in first.executions)
     assert nothing.executions == () and second.next_cursor is None
 
 
-async def test_limits_for_a_skill_and_for_a_caller_make_the_rest_wait(path: str) -> None:
+async def test_limits_for_a_skill_and_for_a_caller_make_the_rest_wait(
+    path: str,
+) -> None:
     """One at a time of this skill; another skill is not affected."""
     gate, ran = anyio.Event(), list[str]()
-    async with opened(counting(ran, gate.wait), path, per_skill={"skill": 1}, per_caller=2) as executions:
+    async with opened(
+        counting(ran, gate.wait), path, per_skill={"skill": 1}, per_caller=2
+    ) as executions:
         for name in ("a", "b"):
             await executions.submit(ticket(name))
         await until(lambda: bool(ran))
-        await executions.submit(Ticket("exec-other", "ann", "other", "other@1", "other", {}, "f", 300.0))
+        await executions.submit(
+            Ticket("exec-other", "ann", "other", "other@1", "other", {}, "f", 300.0)
+        )
         await until(lambda: len(ran) == 2)
         waiting = await executions.get("exec-b")
         gate.set()
@@ -337,23 +398,33 @@ async def test_limits_for_a_skill_and_for_a_caller_make_the_rest_wait(path: str)
     assert waiting is not None and waiting[1].status is ExecutionStatus.ACCEPTED
 
 
-async def test_many_that_wait_of_one_caller_do_not_hide_those_of_others(path: str) -> None:
+async def test_many_that_wait_of_one_caller_do_not_hide_those_of_others(
+    path: str,
+) -> None:
     """More of them than the server has places: another caller's own place is used all the same."""
     gate, ran = anyio.Event(), list[str]()
-    async with opened(counting(ran, gate.wait), path, capacity=4, per_caller=1) as executions:
+    async with opened(
+        counting(ran, gate.wait), path, capacity=4, per_caller=1
+    ) as executions:
         await executions.submit(ticket("first"))
         await until(lambda: bool(ran))
         async with anyio.create_task_group() as tasks:
             for number in range(100):
                 tasks.start_soon(executions.submit, ticket(f"w{number}"))
-        await executions.submit(Ticket("exec-bob", "bob", "skill", "skill@1", "bob", {}, "f", 300.0))
+        await executions.submit(
+            Ticket("exec-bob", "bob", "skill", "skill@1", "bob", {}, "f", 300.0)
+        )
         await until(lambda: len(ran) == 2)
 
     assert ran == ["exec-first", "exec-bob"]
 
 
-@pytest.mark.parametrize("limits", [{}, {"per_caller": 50}, {"per_skill": {"skill": 50}}], ids=str)
-async def test_a_server_runs_no_more_than_its_capacity(path: str, limits: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "limits", [{}, {"per_caller": 50}, {"per_skill": {"skill": 50}}], ids=str
+)
+async def test_a_server_runs_no_more_than_its_capacity(
+    path: str, limits: dict[str, Any]
+) -> None:
     """Also where the limits of a caller or a skill leave more places than the server has."""
     gate, running, most, ran = anyio.Event(), 0, 0, list[str]()
 
@@ -375,7 +446,9 @@ async def test_a_server_runs_no_more_than_its_capacity(path: str, limits: dict[s
     assert most == 3
 
 
-async def test_a_list_hides_nothing_when_rows_of_its_first_page_are_deleted(path: str) -> None:
+async def test_a_list_hides_nothing_when_rows_of_its_first_page_are_deleted(
+    path: str,
+) -> None:
     """The oldest ended last, and so are kept longest: the second page begins where the first one ended."""
     gate, old = anyio.Event(), [ticket(f"old{number}") for number in range(4)]
 
@@ -398,8 +471,14 @@ async def test_a_list_hides_nothing_when_rows_of_its_first_page_are_deleted(path
         gate.set()
 
     assert deleted == 3
-    assert [each.execution_id for each in first.executions] == ["exec-new2", "exec-new1", "exec-new0"]
-    assert [each.execution_id for each in second.executions] == [f"exec-old{number}" for number in (3, 2, 1, 0)]
+    assert [each.execution_id for each in first.executions] == [
+        "exec-new2",
+        "exec-new1",
+        "exec-new0",
+    ]
+    assert [each.execution_id for each in second.executions] == [
+        f"exec-old{number}" for number in (3, 2, 1, 0)
+    ]
 
 
 async def test_a_lower_priority_is_overtaken_for_a_minute_at_most(path: str) -> None:
@@ -421,7 +500,10 @@ async def test_a_second_server_on_one_file_is_refused_or_waits(tmp_path: Path) -
     """One SQLite file is for one server: two would run live work twice."""
     path = tmp_path / "e.db"
     waiting = SqliteDatabase(path, wait=True)
-    async with anyio.create_task_group() as tasks, durable_executions(counting([]), path):
+    async with (
+        anyio.create_task_group() as tasks,
+        durable_executions(counting([]), path),
+    ):
         with pytest.raises(DatabaseInUseError, match="--wait"):
             await durable_executions(counting([]), path).__aenter__()
         tasks.start_soon(anyio.to_thread.run_sync, waiting.open)
@@ -445,7 +527,10 @@ def test_a_commit_is_on_the_disk(tmp_path: Path) -> None:
     path = tmp_path / "inner" / "e.db"
     database = SqliteDatabase(path)
     database.open()
-    settings = [database.read(lambda execute, name=name: execute(f"PRAGMA {name}"))[0][0] for name in PRAGMAS]
+    settings = [
+        database.read(lambda execute, name=name: execute(f"PRAGMA {name}"))[0][0]
+        for name in PRAGMAS
+    ]
     database.close()
 
     assert settings == ["wal", 2]

@@ -13,8 +13,18 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
 from skillruntime.remote.client import RemoteClient, fetch_descriptor
-from skillruntime.remote.credentials import ApiKey, NoCredentials, from_environment, variable_for
-from skillruntime.remote.descriptor import AuthConfig, AuthType, RetryPolicy, SkillDescriptor
+from skillruntime.remote.credentials import (
+    ApiKey,
+    NoCredentials,
+    from_environment,
+    variable_for,
+)
+from skillruntime.remote.descriptor import (
+    AuthConfig,
+    AuthType,
+    RetryPolicy,
+    SkillDescriptor,
+)
 from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
 from skillruntime.remote.http_transport import HttpTransport
 from skillruntime.remote.ssrf_guard import AddressGuard, is_inside
@@ -43,7 +53,12 @@ class Mean:
                 request += await stream.receive()
             head, _, body = request.partition(b"\r\n\r\n")
             length = next(
-                (int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")), 0
+                (
+                    int(line[15:])
+                    for line in head.split(b"\r\n")
+                    if line.lower().startswith(b"content-length")
+                ),
+                0,
             )
             while len(body) < length:
                 body += await stream.receive()
@@ -51,7 +66,9 @@ class Mean:
             self.received.append(head + b"\r\n\r\n" + body)
             await self.script[turn](stream, head)
 
-    def descriptor(self, *, auth: AuthConfig | None = None, **extensions: Any) -> SkillDescriptor:
+    def descriptor(
+        self, *, auth: AuthConfig | None = None, **extensions: Any
+    ) -> SkillDescriptor:
         """Return a descriptor that names this server."""
         base = plain_descriptor(**extensions)
         endpoint = replace(
@@ -68,11 +85,15 @@ class Mean:
         auth = AuthConfig(AuthType.API_KEY) if key else None
         credentials = ApiKey(key) if key else NoCredentials
         described = self.descriptor(auth=auth, poll_interval_ms=5, **extensions)
-        return RemoteClient(described, credentials, guard=OPEN, jitter=lambda: 0.0, patience=60.0)
+        return RemoteClient(
+            described, credentials, guard=OPEN, jitter=lambda: 0.0, patience=60.0
+        )
 
 
 @asynccontextmanager
-async def mean(*script: Callable[[SocketStream, bytes], Awaitable[None]]) -> AsyncIterator[Mean]:
+async def mean(
+    *script: Callable[[SocketStream, bytes], Awaitable[None]],
+) -> AsyncIterator[Mean]:
     """Run a mean server on a loopback port."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     server = Mean(list(script), listener.extra(SocketAttribute.local_port))
@@ -82,16 +103,27 @@ async def mean(*script: Callable[[SocketStream, bytes], Awaitable[None]]) -> Asy
         tasks.cancel_scope.cancel()
 
 
-def say(document: Any, status: int = 200, **headers: str) -> Callable[[SocketStream, bytes], Awaitable[None]]:
+def say(
+    document: Any, status: int = 200, **headers: str
+) -> Callable[[SocketStream, bytes], Awaitable[None]]:
     """Answer with JSON."""
-    return say_bytes(json.dumps(document).encode(), status, content_type="application/json", **headers)
+    return say_bytes(
+        json.dumps(document).encode(),
+        status,
+        content_type="application/json",
+        **headers,
+    )
 
 
-def say_bytes(body: bytes, status: int = 200, **headers: str) -> Callable[[SocketStream, bytes], Awaitable[None]]:
+def say_bytes(
+    body: bytes, status: int = 200, **headers: str
+) -> Callable[[SocketStream, bytes], Awaitable[None]]:
     """Answer with these bytes."""
 
     async def act(stream: SocketStream, head: bytes) -> None:
-        named = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+        named = "".join(
+            f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()
+        )
         text = f"HTTP/1.1 {status} So\r\ncontent-length: {len(body)}\r\nconnection: close\r\n{named}\r\n"
         await stream.send(text.encode() + body)
 
@@ -156,7 +188,9 @@ DONE = say(shown("completed", output={"translated_text": "hallo"}))
 async def test_with_a_key_a_lost_202_is_sent_again(fault: Any) -> None:
     """Drops, resets and gateways' errors: the same key and body, and in the end one answer."""
     async with mean(fault, fault, ACCEPTED, fault, DONE) as server:
-        execution = await server.client(idempotency_key=True).invoke({"text": "hi"}, key="once")
+        execution = await server.client(idempotency_key=True).invoke(
+            {"text": "hi"}, key="once"
+        )
 
     posts = [request for request in server.received if request.startswith(b"POST")]
     assert execution.output == {"translated_text": "hallo"}
@@ -197,12 +231,20 @@ async def test_polling_goes_on_through_faults(fault: Any) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (say_bytes(b"<html>Sign in</html>", 200, content_type="text/html"), "text/html.*not JSON"),
+        (
+            say_bytes(b"<html>Sign in</html>", 200, content_type="text/html"),
+            "text/html.*not JSON",
+        ),
         (say_bytes(b"", 200), "not JSON"),
         (say_bytes(b"\x80\x81", 200), "not JSON"),
         (say({"status": "running"}, 200), "/execution_id"),
         (say({"execution_id": "x", "status": "sleeping"}, 200), "sleeping"),
-        (say_bytes(b"Moved", 302, location="http://169.254.169.254/latest/meta-data"), "redirect"),
+        (
+            say_bytes(
+                b"Moved", 302, location="http://169.254.169.254/latest/meta-data"
+            ),
+            "redirect",
+        ),
         (say_bytes(b"Moved", 307, location="http://localhost:1/elsewhere"), "redirect"),
     ],
 )
@@ -226,12 +268,16 @@ async def test_the_key_goes_to_its_own_origin_alone() -> None:
         server.script[:] = [ACCEPTED]
         client = server.client(key=KEY)
         endpoint = replace(client.descriptor.endpoint, status_url=away)
-        elsewhere = replace(client, descriptor=replace(client.descriptor, endpoint=endpoint))
+        elsewhere = replace(
+            client, descriptor=replace(client.descriptor, endpoint=endpoint)
+        )
         with pytest.raises(RemoteError):
             await elsewhere.invoke({"text": "hi"})
 
     assert all(KEY.encode() in request for request in server.received)
-    assert thief.received and all(KEY.encode() not in request for request in thief.received)
+    assert thief.received and all(
+        KEY.encode() not in request for request in thief.received
+    )
 
 
 async def test_a_redirect_within_the_origin_is_followed() -> None:
@@ -241,10 +287,15 @@ async def test_a_redirect_within_the_origin_is_followed() -> None:
 
     assert execution.output == {"translated_text": "hallo"}
     assert server.received[1].startswith(b"POST /moved")
-    assert server.received[0].partition(b"\r\n\r\n")[2] == server.received[1].partition(b"\r\n\r\n")[2]
+    assert (
+        server.received[0].partition(b"\r\n\r\n")[2]
+        == server.received[1].partition(b"\r\n\r\n")[2]
+    )
 
 
-@pytest.mark.parametrize("location", ["http://[::1/", "http://h:99999/", "//[", "/" + "a" * 70_000])
+@pytest.mark.parametrize(
+    "location", ["http://[::1/", "http://h:99999/", "//[", "/" + "a" * 70_000]
+)
 async def test_a_redirect_to_an_invalid_url_is_reported(location: str) -> None:
     """The error is the library's own, not an exception of the URL parser."""
     async with mean(say({}, 307, location=location)) as server:
@@ -254,7 +305,10 @@ async def test_a_redirect_to_an_invalid_url_is_reported(location: str) -> None:
 
 async def test_cookies_are_not_kept() -> None:
     """One address may be that of many names, and what a server wants remembered is in the protocol's documents."""
-    async with mean(say(shown("accepted"), 202, set_cookie="a=1; Path=/"), say(shown("completed", output=1))) as server:
+    async with mean(
+        say(shown("accepted"), 202, set_cookie="a=1; Path=/"),
+        say(shown("completed", output=1)),
+    ) as server:
         await server.client().invoke({"text": "hi"})
 
     assert not any(b"cookie" in request.lower() for request in server.received)
@@ -271,7 +325,10 @@ async def test_redirects_in_a_circle_end() -> None:
 
 async def test_an_endless_answer_is_cut_off() -> None:
     """A cap on size, for answers without a length too."""
-    async with mean(endless) as server, HttpTransport(OPEN, max_response=1_000_000) as transport:
+    async with (
+        mean(endless) as server,
+        HttpTransport(OPEN, max_response=1_000_000) as transport,
+    ):
         with pytest.raises(UnreachableError, match="longer than"):
             await transport(WireRequest("GET", f"http://127.0.0.1:{server.port}/"))
 
@@ -280,7 +337,10 @@ async def test_an_endless_answer_is_cut_off() -> None:
 async def test_an_answer_that_does_not_come_is_given_up(fault: Any) -> None:
     """A cap on time for the whole exchange: a byte now and then does not prolong it."""
     async with mean(fault) as server, HttpTransport(OPEN, timeout=0.15) as transport:
-        with anyio.fail_after(300), pytest.raises(UnreachableError, match=r"did not arrive within 0\.15 s"):
+        with (
+            anyio.fail_after(300),
+            pytest.raises(UnreachableError, match=r"did not arrive within 0\.15 s"),
+        ):
             await transport(WireRequest("GET", f"http://127.0.0.1:{server.port}/"))
 
 
@@ -291,8 +351,15 @@ async def test_a_server_that_sends_its_answers_byte_by_byte_holds_no_call_for_lo
     """The call has no timeout, and the time of each answer counts: at the POST, and at the polls of what was begun."""
     script = [say(shown("running"), 202), slow] if begins else [slow]
     async with mean(*script) as server, HttpTransport(OPEN, timeout=0.25) as transport:
-        patient = replace(server.client(idempotency_key=True), transport=transport, patience=1.0)
-        with anyio.fail_after(300), pytest.raises(RemoteError, match=r"did not arrive within 0\.25 s") as raised:
+        patient = replace(
+            server.client(idempotency_key=True), transport=transport, patience=1.0
+        )
+        with (
+            anyio.fail_after(300),
+            pytest.raises(
+                RemoteError, match=r"did not arrive within 0\.25 s"
+            ) as raised,
+        ):
             await patient.invoke({"text": "hi"})
 
     assert raised.value.may_have_run
@@ -301,19 +368,27 @@ async def test_a_server_that_sends_its_answers_byte_by_byte_holds_no_call_for_lo
 
 async def test_what_a_server_says_of_time_does_not_bind_us() -> None:
     """The caller's deadline ends it, for any value of ``Retry-After``."""
-    async with mean(say(shown("accepted"), 202), say(shown("running"), 200, retry_after="3600")) as server:
+    async with mean(
+        say(shown("accepted"), 202), say(shown("running"), 200, retry_after="3600")
+    ) as server:
         with anyio.move_on_after(0.2) as scope:
             await server.client().invoke({"text": "hi"})
 
     assert scope.cancelled_caught
 
 
-async def test_a_server_that_never_ends_is_given_up_after_the_timeout_that_was_asked_of_it() -> None:
+async def test_a_server_that_never_ends_is_given_up_after_the_timeout_that_was_asked_of_it() -> (
+    None
+):
     """With the execution's id, by which it can be followed again; it may have run."""
 
-    async def transport(request: WireRequest) -> WireResponse:  # without a socket the POST cannot outlast the timeout
+    async def transport(
+        request: WireRequest,
+    ) -> WireResponse:  # without a socket the POST cannot outlast the timeout
         document = shown("accepted" if request.method == "POST" else "running")
-        return WireResponse(200, {"content-type": "application/json"}, json.dumps(document).encode())
+        return WireResponse(
+            200, {"content-type": "application/json"}, json.dumps(document).encode()
+        )
 
     async with mean() as server:
         impatient = replace(server.client(), transport=transport, grace=0.05)
@@ -330,9 +405,33 @@ async def test_a_server_that_never_ends_is_given_up_after_the_timeout_that_was_a
 @pytest.mark.parametrize(
     "address",
     [
-        *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1"),
-        *("224.0.0.1", "255.255.255.255", "192.0.2.1", "198.18.0.1", "::1", "::", "fe80::1", "fe80::1%eth0"),
-        *("fc00::1", "ff02::1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "::ffff:169.254.169.254"),
+        *(
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "100.64.0.1",
+        ),
+        *(
+            "224.0.0.1",
+            "255.255.255.255",
+            "192.0.2.1",
+            "198.18.0.1",
+            "::1",
+            "::",
+            "fe80::1",
+            "fe80::1%eth0",
+        ),
+        *(
+            "fc00::1",
+            "ff02::1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "::ffff:169.254.169.254",
+        ),
     ],
 )
 def test_inside_addresses_are_known_in_every_dress(address: str) -> None:
@@ -340,7 +439,9 @@ def test_inside_addresses_are_known_in_every_dress(address: str) -> None:
     assert is_inside(address)
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "::ffff:8.8.8.8"])
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "::ffff:8.8.8.8"]
+)
 def test_outside_addresses_are_let_through(address: str) -> None:
     """The internet."""
     assert not is_inside(address)
@@ -349,8 +450,19 @@ def test_outside_addresses_are_let_through(address: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        *("http://127.0.0.1/", "http://localhost/", "http://[::1]/", "http://2130706433/", "http://0x7f.1/"),
-        *("http://169.254.169.254/latest/meta-data", "file:///etc/passwd", "gopher://a.example/", "http:///x"),
+        *(
+            "http://127.0.0.1/",
+            "http://localhost/",
+            "http://[::1]/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+        ),
+        *(
+            "http://169.254.169.254/latest/meta-data",
+            "file:///etc/passwd",
+            "gopher://a.example/",
+            "http:///x",
+        ),
     ],
 )
 async def test_nothing_is_sent_inward(url: str) -> None:
@@ -402,8 +514,12 @@ async def test_allowed_hosts_are_allowed_by_name_and_port() -> None:
 
 def test_a_key_is_found_by_the_host_it_is_for() -> None:
     """A dash and a dot are distinct: api-example.com never gets the key of api.example.com."""
-    assert variable_for("https://api.example.com/x") != variable_for("https://api-example.com/x")
-    assert variable_for("https://api.example.com/x") != variable_for("https://api.example.com:8443/x")
+    assert variable_for("https://api.example.com/x") != variable_for(
+        "https://api-example.com/x"
+    )
+    assert variable_for("https://api.example.com/x") != variable_for(
+        "https://api.example.com:8443/x"
+    )
 
 
 async def test_a_missing_key_says_what_to_set() -> None:
@@ -425,7 +541,9 @@ async def test_a_descriptor_is_fetched_or_said_why_not() -> None:
     """By URL, under the same guard and caps."""
     described = plain_descriptor()
     async with mean(say(described.to_dict())) as server:
-        fetched = await fetch_descriptor(f"http://127.0.0.1:{server.port}/d", guard=OPEN)
+        fetched = await fetch_descriptor(
+            f"http://127.0.0.1:{server.port}/d", guard=OPEN
+        )
     async with mean(say({}, 404)) as server:
         with pytest.raises(RemoteError, match="answered 404"):
             await fetch_descriptor(f"http://127.0.0.1:{server.port}/d", guard=OPEN)
@@ -436,14 +554,20 @@ async def test_a_descriptor_is_fetched_or_said_why_not() -> None:
 @pytest.mark.parametrize(
     ("status", "document", "code"),
     [
-        (401, {"error": {"code": "AUTH_REQUIRED", "message": "Who are you?"}}, "AUTH_REQUIRED"),
+        (
+            401,
+            {"error": {"code": "AUTH_REQUIRED", "message": "Who are you?"}},
+            "AUTH_REQUIRED",
+        ),
         (403, {}, "PERMISSION_DENIED"),
         (410, {}, "SKILL_NOT_FOUND"),
         (302, {}, "ENDPOINT_UNREACHABLE"),
         (503, {}, "ENDPOINT_UNREACHABLE"),
     ],
 )
-async def test_why_a_descriptor_cannot_be_fetched_is_reported(status: int, document: Any, code: str) -> None:
+async def test_why_a_descriptor_cannot_be_fetched_is_reported(
+    status: int, document: Any, code: str
+) -> None:
     """A server that is away is not a skill that does not exist."""
     async with mean(say(document, status)) as server:
         with pytest.raises(RemoteError) as raised:
@@ -455,6 +579,8 @@ async def test_why_a_descriptor_cannot_be_fetched_is_reported(status: int, docum
 async def test_a_private_descriptor_is_fetched_with_a_key() -> None:
     """Section 7: private is visible to authenticated callers alone."""
     async with mean(say(plain_descriptor().to_dict())) as server:
-        await fetch_descriptor(f"http://127.0.0.1:{server.port}/d", credentials=ApiKey(KEY), guard=OPEN)
+        await fetch_descriptor(
+            f"http://127.0.0.1:{server.port}/d", credentials=ApiKey(KEY), guard=OPEN
+        )
 
     assert f"x-api-key: {KEY}".encode() in server.received[0]

@@ -25,10 +25,18 @@ def write_skill(root: Path, **changes: Any) -> None:
 
     folder = root / "echo"
     folder.mkdir()
-    (folder / "SKILL.md").write_text("---\nname: echo\ndescription: Says it\n---\nCall it.\n")
+    (folder / "SKILL.md").write_text(
+        "---\nname: echo\ndescription: Says it\n---\nCall it.\n"
+    )
     (folder / "contract.json").write_text(json.dumps(CONTRACT))
-    published = describe("echo", Contract.from_dict(CONTRACT, name="echo"), base_url="http://localhost:8400")
-    (folder / "descriptor.json").write_text(json.dumps({**published.to_dict(), **changes}))
+    published = describe(
+        "echo",
+        Contract.from_dict(CONTRACT, name="echo"),
+        base_url="http://localhost:8400",
+    )
+    (folder / "descriptor.json").write_text(
+        json.dumps({**published.to_dict(), **changes})
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,7 +75,9 @@ def test_a_token_is_asked_for_where_a_skill_is_not_for_everyone(
     headers = {"accept": "application/json, text/event-stream"}
     with TestClient(apps[0], base_url="http://localhost:8400") as client:
         without = client.post("/mcp", json=PING, headers=headers)
-        with_it = client.post("/mcp", json=PING, headers={**headers, "authorization": token.strip()})
+        with_it = client.post(
+            "/mcp", json=PING, headers={**headers, "authorization": token.strip()}
+        )
 
     assert bool(token) is asks
     assert (without.status_code == 401) is asks

@@ -19,7 +19,9 @@ from skillruntime.server.rate_limits import Limits
 from tests.remote.test_descriptor import TRANSLATOR
 from tests.server.serving import KEY, serve_over_socket_from_memory
 
-schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is a development dependency")
+schemathesis = pytest.importorskip(
+    "schemathesis", reason="schemathesis is a development dependency"
+)
 
 
 @contextmanager
@@ -29,7 +31,9 @@ def served_elsewhere() -> Iterator[str]:
     ready, done = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        async with serve_over_socket_from_memory(limits=Limits(wait_seconds=0.05, requests_per_minute=1e6)) as served:
+        async with serve_over_socket_from_memory(
+            limits=Limits(wait_seconds=0.05, requests_per_minute=1e6)
+        ) as served:
             served.skills.gate.set()
             address.append(served.base)
             ready.set()
@@ -86,10 +90,14 @@ def test_the_document_is_openapi_and_has_one_path_for_each_skill() -> None:
 
     assert document["openapi"] == "3.1.0"
     post = document["paths"]["/skills/com.example.translate-v1/invoke"]["post"]
-    inputs = post["requestBody"]["content"]["application/json"]["schema"]["properties"]["inputs"]
+    inputs = post["requestBody"]["content"]["application/json"]["schema"]["properties"][
+        "inputs"
+    ]
     assert Schema(inputs).is_valid({"text": "hi", "target_language": "de"})
     assert not Schema(inputs).is_valid({"text": "hi"})
-    assert descriptor.access is AccessPolicy.RESTRICTED and post["security"] == [{"api_key": []}]
+    assert descriptor.access is AccessPolicy.RESTRICTED and post["security"] == [
+        {"api_key": []}
+    ]
 
 
 def test_an_id_is_escaped_in_its_path_and_any_text_is_a_callers_id() -> None:
@@ -99,23 +107,37 @@ def test_an_id_is_escaped_in_its_path_and_any_text_is_a_callers_id() -> None:
     document = build_openapi([descriptor], descriptor.provider)
 
     path = "/skills/urn%3Ax%2F%7B%E6%8A%80%7D"
-    assert [each for each in document["paths"] if each.startswith("/skills/")] == [path, f"{path}/invoke"]
-    request = document["paths"][f"{path}/invoke"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert [each for each in document["paths"] if each.startswith("/skills/")] == [
+        path,
+        f"{path}/invoke",
+    ]
+    request = document["paths"][f"{path}/invoke"]["post"]["requestBody"]["content"][
+        "application/json"
+    ]["schema"]
     assert request["properties"]["caller"] == {"$ref": "#/components/schemas/Caller"}
     caller = Schema(document["components"]["schemas"]["Caller"])
-    assert [caller.is_valid({"id": each, "type": "user"}) for each in ("技 能", "", "a\0", "x" * 501)] == [True] + [
-        False
-    ] * 3
+    assert [
+        caller.is_valid({"id": each, "type": "user"})
+        for each in ("技 能", "", "a\0", "x" * 501)
+    ] == [True] + [False] * 3
 
 
 def test_webhooks_are_in_the_document_where_the_server_sends_them() -> None:
     """The address of their secret, and the field of an invocation."""
     plain = SkillDescriptor.from_dict(TRANSLATOR)
-    notified = SkillDescriptor.from_dict({**TRANSLATOR, "extensions": {"webhooks": True}})
+    notified = SkillDescriptor.from_dict(
+        {**TRANSLATOR, "extensions": {"webhooks": True}}
+    )
 
     without = build_openapi([plain], plain.provider)
     with_them = build_openapi([notified], notified.provider)
 
-    assert ["/webhook-secret" in each["paths"] for each in (without, with_them)] == [False, True]
-    contexts = [each["components"]["schemas"]["Context"]["properties"] for each in (without, with_them)]
+    assert ["/webhook-secret" in each["paths"] for each in (without, with_them)] == [
+        False,
+        True,
+    ]
+    contexts = [
+        each["components"]["schemas"]["Context"]["properties"]
+        for each in (without, with_them)
+    ]
     assert ["webhook" in each for each in contexts] == [False, True]

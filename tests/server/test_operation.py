@@ -22,14 +22,23 @@ from skillruntime.server.execution_errors import DatabaseAwayError
 from skillruntime.server.host import Hosting, host_skills
 from skillruntime.server.key_store import add_key
 from skillruntime.server.published_skill import PublishedSkill, describe
-from tests.server.serving import KEY, OPERATOR_KEY, serve_in_memory, serve_over_socket_from_memory
+from tests.server.serving import (
+    KEY,
+    OPERATOR_KEY,
+    serve_in_memory,
+    serve_over_socket_from_memory,
+)
 
 pytestmark = pytest.mark.anyio
 
 
 def test_every_option_is_a_variable() -> None:
     """So that a password in the URL of a database stands in no command line."""
-    names = {max(each.opts, key=len): each.envvar for each in command.params if isinstance(each, click.Option)}
+    names = {
+        max(each.opts, key=len): each.envvar
+        for each in command.params
+        if isinstance(each, click.Option)
+    }
 
     assert names["--database"] == "SKILLRUNTIME_DATABASE"
     assert names["--connections-per-address"] == "SKILLRUNTIME_CONNECTIONS_PER_ADDRESS"
@@ -43,7 +52,10 @@ def test_a_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     result = CliRunner().invoke(command, [])
 
     assert result.exit_code == 2
-    assert "'skills.db' is not a URL such as postgresql://user@host/skills" in result.stderr
+    assert (
+        "'skills.db' is not a URL such as postgresql://user@host/skills"
+        in result.stderr
+    )
 
 
 def test_mcp_refuses_what_it_does_not_keep() -> None:
@@ -60,7 +72,11 @@ def test_help_begins_with_the_ten_options_that_everyone_needs() -> None:
     first = text.partition("Options:\n")[2].partition("\n\n")[0]
 
     assert sum(line.startswith("  -") for line in first.splitlines()) == 10
-    assert [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")] == [
+    assert [
+        line
+        for line in text.splitlines()
+        if line.endswith(":") and not line.startswith(" ")
+    ] == [
         "Options:",
         "Files:",
         "Callers:",
@@ -70,20 +86,32 @@ def test_help_begins_with_the_ten_options_that_everyone_needs() -> None:
         "MCP:",
         "Others:",
     ]
-    assert all(max(each.opts, key=len) in text for each in command.params if isinstance(each, click.Option))
+    assert all(
+        max(each.opts, key=len) in text
+        for each in command.params
+        if isinstance(each, click.Option)
+    )
 
 
 def skill(directory: Path, name: str, descriptor_version: str) -> None:
     """Write a skill whose contract has version 1.0.0, and whose descriptor has another one or not."""
     place = directory / name
     place.mkdir(parents=True)
-    (place / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Says it\n---\nSay it.\n", "utf-8")
-    contract = {"version": "1.0.0", "input": {"type": "object", "properties": {}}, "run": {"script": "scripts/say.py"}}
+    (place / "SKILL.md").write_text(
+        f"---\nname: {name}\ndescription: Says it\n---\nSay it.\n", "utf-8"
+    )
+    contract = {
+        "version": "1.0.0",
+        "input": {"type": "object", "properties": {}},
+        "run": {"script": "scripts/say.py"},
+    }
     (place / "contract.json").write_text(json.dumps(contract), "utf-8")
     (place / "scripts").mkdir()
     (place / "scripts" / "say.py").write_text("print('{}')\n", "utf-8")
     document = {**contract, "description": "Says it", "version": descriptor_version}
-    descriptor = describe(name, Contract.from_dict(document, name=name), base_url="https://example.com")
+    descriptor = describe(
+        name, Contract.from_dict(document, name=name), base_url="https://example.com"
+    )
     (place / "descriptor.json").write_text(json.dumps(descriptor.to_dict()), "utf-8")
 
 
@@ -95,7 +123,9 @@ async def served(directory: Path, **options: Any) -> list[str]:
         ids.extend(each.id for each in published)
         signal.raise_signal(signal.SIGTERM)
 
-    hosting = Hosting(**{"port": 0, "data": None, "public": True, "drain_seconds": 0.0, **options})
+    hosting = Hosting(
+        **{"port": 0, "data": None, "public": True, "drain_seconds": 0.0, **options}
+    )
     await host_skills(SkillRuntime(discover(directory)), hosting, on_ready=ready)
     return ids
 
@@ -116,19 +146,30 @@ async def test_a_skill_whose_descriptor_differs_does_not_stop_the_others(
         "old: The descriptor.json and the contract of old differ in version; it is not served",
         "older: The descriptor.json and the contract of older differ in version; it is not served",
     ]
-    assert "of old differ" in str(refused.value) and "of older differ" in str(refused.value)
+    assert "of old differ" in str(refused.value) and "of older differ" in str(
+        refused.value
+    )
 
 
-async def test_a_server_beyond_this_machine_needs_keys_or_is_public(tmp_path: Path) -> None:
+async def test_a_server_beyond_this_machine_needs_keys_or_is_public(
+    tmp_path: Path,
+) -> None:
     """Everyone who reaches it could call the skills; a key, or a decision, is needed."""
     skill(tmp_path / "skills", "good", "1.0.0")
     data = tmp_path / "data"
 
-    with pytest.raises(SkillRuntimeError, match="make one with --new-key, or serve everyone with --public"):
+    with pytest.raises(
+        SkillRuntimeError,
+        match="make one with --new-key, or serve everyone with --public",
+    ):
         await served(tmp_path / "skills", host="0.0.0.0", data=data, public=False)
-    for_everyone = await served(tmp_path / "skills", host="0.0.0.0", data=data, public=True)
+    for_everyone = await served(
+        tmp_path / "skills", host="0.0.0.0", data=data, public=True
+    )
     add_key(data / "keys.json", "ann")
-    with_key = await served(tmp_path / "skills", host="0.0.0.0", data=data, public=False)
+    with_key = await served(
+        tmp_path / "skills", host="0.0.0.0", data=data, public=False
+    )
 
     assert for_everyone == with_key == ["good"]
 
@@ -141,15 +182,24 @@ async def test_metrics_tell_how_executions_end() -> None:
         text = (await served.ask("GET", "/metrics", key=OPERATOR_KEY)).body.decode()
 
     lines = text.splitlines()
-    assert 'skillruntime_executions_ended_total{code="",skill="echo",status="completed"} 1.0' in lines
-    assert [each for each in lines if each.startswith("skillruntime_executions_ended_total") and "fails" in each]
+    assert (
+        'skillruntime_executions_ended_total{code="",skill="echo",status="completed"} 1.0'
+        in lines
+    )
+    assert [
+        each
+        for each in lines
+        if each.startswith("skillruntime_executions_ended_total") and "fails" in each
+    ]
     assert 'skillruntime_execution_seconds_count{skill="echo"} 1.0' in lines
     assert "skillruntime_queue_seconds_count 2.0" in lines
     assert "skillruntime_webhook_failures_total 0.0" in lines
     assert "skillruntime_database_up 1.0" in lines
 
 
-async def test_a_server_without_its_database_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_without_its_database_is_not_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its metrics say so, and /health answers still: to start it again would not help."""
 
     async def away(*values: Any) -> Any:
@@ -158,17 +208,27 @@ async def test_a_server_without_its_database_is_not_ready(monkeypatch: pytest.Mo
     async with serve_in_memory() as served:
         for name in ("get", "counts"):
             monkeypatch.setattr(served.service.executions, name, away)
-        ready, health = await served.ask("GET", "/ready"), await served.ask("GET", "/health")
+        ready, health = (
+            await served.ask("GET", "/ready"),
+            await served.ask("GET", "/health"),
+        )
         metrics = await served.ask("GET", "/metrics", key=KEY)
 
     assert (ready.status, health.status, metrics.status) == (503, 200, 200)
     assert "skillruntime_database_up 0.0" in metrics.body.decode()
 
 
-@pytest.mark.parametrize(("proxies", "statuses"), [((), [True, True, False]), (("127.0.0.0/8",), [True, True, True])])
-async def test_one_address_has_a_part_of_the_connections(proxies: tuple[str, ...], statuses: list[bool]) -> None:
+@pytest.mark.parametrize(
+    ("proxies", "statuses"),
+    [((), [True, True, False]), (("127.0.0.0/8",), [True, True, True])],
+)
+async def test_one_address_has_a_part_of_the_connections(
+    proxies: tuple[str, ...], statuses: list[bool]
+) -> None:
     """The third of two is refused with 429; behind a trusted proxy are many callers."""
-    async with serve_over_socket_from_memory(trusted_proxies=proxies, connections_per_address=2) as served:
+    async with serve_over_socket_from_memory(
+        trusted_proxies=proxies, connections_per_address=2
+    ) as served:
         port = int(served.base.rpartition(":")[2])
         answered = await anyio.to_thread.run_sync(ask_at_once, port, 3)
 

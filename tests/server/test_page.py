@@ -40,14 +40,22 @@ print(json.dumps({"said": arguments["text"]}))
 TEXT = {"type": "string"}
 CONTRACT = {
     "version": "1.0.0",
-    "input": {"type": "object", "properties": {"file": TEXT, "text": TEXT}, "required": ["file", "text"]},
+    "input": {
+        "type": "object",
+        "properties": {"file": TEXT, "text": TEXT},
+        "required": ["file", "text"],
+    },
     "run": {"script": "scripts/note.py"},
 }
 
 
 def commands_of_the_page() -> list[list[str]]:
     """Return the commands under the heading of several servers."""
-    section = PAGE.read_text("utf-8").partition("## Several servers: PostgreSQL")[2].partition("\n## ")[0]
+    section = (
+        PAGE.read_text("utf-8")
+        .partition("## Several servers: PostgreSQL")[2]
+        .partition("\n## ")[0]
+    )
     block = re.search(r"```console\n(.*?)```", section, re.DOTALL)
     assert block is not None
     return [shlex.split(line.removeprefix("$ ")) for line in block[1].splitlines()]
@@ -62,10 +70,16 @@ def create_database(postgres: Postgres, psql: list[str]) -> None:
 
 
 @contextmanager
-def serving(command: list[str], environment: dict[str, str], directory: Path) -> Iterator[subprocess.Popen[str]]:
+def serving(
+    command: list[str], environment: dict[str, str], directory: Path
+) -> Iterator[subprocess.Popen[str]]:
     """Run a command of the page that serves, at a port that is free; end it with the test in any case."""
     port = command.index("--port") + 1
-    arguments = [*command[1:port], "0", *(each for each in command[port + 1 :] if each != "&")]
+    arguments = [
+        *command[1:port],
+        "0",
+        *(each for each in command[port + 1 :] if each != "&"),
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "skillruntime", *arguments],
         env={**os.environ, **environment},
@@ -106,11 +120,15 @@ def write_skill(directory: Path) -> None:
     scripts = directory / "skills" / "note" / "scripts"
     scripts.mkdir(parents=True)
     (scripts / "note.py").write_text(SCRIPT)
-    (scripts.parent / "SKILL.md").write_text("---\nname: note\ndescription: Notes a text\n---\nCall it.\n")
+    (scripts.parent / "SKILL.md").write_text(
+        "---\nname: note\ndescription: Notes a text\n---\nCall it.\n"
+    )
     (scripts.parent / "contract.json").write_text(json.dumps(CONTRACT))
 
 
-async def test_two_servers_of_the_page_lose_nothing_when_one_is_killed(postgres: Postgres, tmp_path: Path) -> None:
+async def test_two_servers_of_the_page_lose_nothing_when_one_is_killed(
+    postgres: Postgres, tmp_path: Path
+) -> None:
     """The role that the page makes may make the tables, both servers start at once, and every call ends."""
     _, psql, export, first, second = commands_of_the_page()
     create_database(postgres, psql)
@@ -121,14 +139,21 @@ async def test_two_servers_of_the_page_lose_nothing_when_one_is_killed(postgres:
     notes = tmp_path / "notes"
     accepted: dict[str, str] = {}
 
-    with serving(first, environment, tmp_path) as one, serving(second, environment, tmp_path) as two:
-        addresses = [await anyio.to_thread.run_sync(address_of, each) for each in (one, two)]
+    with (
+        serving(first, environment, tmp_path) as one,
+        serving(second, environment, tmp_path) as two,
+    ):
+        addresses = [
+            await anyio.to_thread.run_sync(address_of, each) for each in (one, two)
+        ]
         async with httpx2.AsyncClient(timeout=300, trust_env=False) as client:
 
             async def ask(method: str, path: str, **options: Any) -> dict[str, Any]:
                 while True:
                     try:
-                        response = await client.request(method, random.choice(addresses) + path, **options)
+                        response = await client.request(
+                            method, random.choice(addresses) + path, **options
+                        )
                     except httpx2.TransportError:
                         await anyio.sleep(0.05)
                         continue
@@ -138,13 +163,26 @@ async def test_two_servers_of_the_page_lose_nothing_when_one_is_killed(postgres:
 
             async def submit(text: str) -> None:
                 inputs = {"file": str(notes), "text": text}
-                document = {"caller": {"id": "t", "type": "service"}, "skill_id": "note", "inputs": inputs}
-                shown = await ask("POST", "/skills/note/invoke", json=document, headers={"idempotency-key": text})
+                document = {
+                    "caller": {"id": "t", "type": "service"},
+                    "skill_id": "note",
+                    "inputs": inputs,
+                }
+                shown = await ask(
+                    "POST",
+                    "/skills/note/invoke",
+                    json=document,
+                    headers={"idempotency-key": text},
+                )
                 accepted[text] = shown["execution_id"]
 
             async def end_of(execution_id: str) -> dict[str, Any]:
                 while True:
-                    shown = await ask("GET", f"/executions/{execution_id}", headers={"prefer": "wait=5"})
+                    shown = await ask(
+                        "GET",
+                        f"/executions/{execution_id}",
+                        headers={"prefer": "wait=5"},
+                    )
                     if shown["status"] not in ("accepted", "running"):
                         return shown
 
@@ -157,14 +195,23 @@ async def test_two_servers_of_the_page_lose_nothing_when_one_is_killed(postgres:
                     one.send_signal(signal.SIGKILL)
                     del addresses[0]
                     await anyio.to_thread.run_sync(one.wait)
-                    running = await anyio.to_thread.run_sync(running_by_server, postgres, database)
-                ends = {text: await end_of(execution_id) for text, execution_id in accepted.items()}
+                    running = await anyio.to_thread.run_sync(
+                        running_by_server, postgres, database
+                    )
+                ends = {
+                    text: await end_of(execution_id)
+                    for text, execution_id in accepted.items()
+                }
 
     written = Counter(notes.read_text().split())
     completed = {text for text, shown in ends.items() if shown["status"] == "completed"}
     assert len(ends) == CALLS
-    assert {ends[text]["error"]["code"] for text in ends.keys() - completed} <= {"EXECUTION_INTERRUPTED"}
+    assert {ends[text]["error"]["code"] for text in ends.keys() - completed} <= {
+        "EXECUTION_INTERRUPTED"
+    }
     interrupted = {accepted[text] for text in ends.keys() - completed}
-    assert any(interrupted <= ids for ids in [set[str](), *running]), "only what the killed server ran was cut off"
+    assert any(interrupted <= ids for ids in [set[str](), *running]), (
+        "only what the killed server ran was cut off"
+    )
     assert all(written[text] == 1 for text in completed)
     assert max(written.values()) == 1

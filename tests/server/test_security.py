@@ -24,7 +24,15 @@ from skillruntime.server.published_skill import SkillWork, serve_catalog
 from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
 from tests.remote.invoking import descriptor
-from tests.server.serving import KEY, Served, Skills, invocation, read, serve_in_memory, serve_over_socket_from_memory
+from tests.server.serving import (
+    KEY,
+    Served,
+    Skills,
+    invocation,
+    read,
+    serve_in_memory,
+    serve_over_socket_from_memory,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +44,10 @@ def test_a_look_alike_host_has_neither_the_key_nor_the_origin_of_another() -> No
     assert origin_of("https://API.test:443/y") == origin_of("https://api.test/x")
 
 
-@pytest.mark.parametrize("address", ["192.0.0.9", "192.0.0.170", "192.88.99.1", "240.0.0.1", "64:ff9b:1::1", "fec0::1"])
+@pytest.mark.parametrize(
+    "address",
+    ["192.0.0.9", "192.0.0.170", "192.88.99.1", "240.0.0.1", "64:ff9b:1::1", "fec0::1"],
+)
 def test_all_special_ranges_are_inside(address: str) -> None:
     """Python's ``is_global`` lets single addresses of these ranges through."""
     assert is_inside(address)
@@ -62,7 +73,9 @@ async def test_a_token_that_may_read_cannot_invoke() -> None:
         uncancelled = await served.ask("DELETE", path, key="reader")
         listed = await served.ask("GET", "/executions", key="reader")
 
-    statuses = [each.status for each in (refused, accepted, seen, unseen, uncancelled, listed)]
+    statuses = [
+        each.status for each in (refused, accepted, seen, unseen, uncancelled, listed)
+    ]
     assert statuses == [403, 200, 200, 403, 403, 200]
     assert "insufficient_scope" in refused.headers["www-authenticate"]
     assert read(refused)["error"]["code"] == "PERMISSION_DENIED"
@@ -78,31 +91,51 @@ async def test_a_key_in_the_body_is_a_key_and_must_agree_with_the_header() -> No
 
     async with serve_in_memory() as served:
         path = "/skills/locked/invoke"
-        by_body = await served.ask("POST", path, document(KEY), prefer="wait=30", idempotency_key="one")
-        by_header = await served.ask("POST", path, invocation("locked"), key=KEY, idempotency_key="one")
+        by_body = await served.ask(
+            "POST", path, document(KEY), prefer="wait=30", idempotency_key="one"
+        )
+        by_header = await served.ask(
+            "POST", path, invocation("locked"), key=KEY, idempotency_key="one"
+        )
         wrong = await served.ask("POST", path, document("wrong"))
         both = await served.ask("POST", path, document("wrong"), key=KEY)
         found = await served.service.executions.get(read(by_body)["execution_id"])
 
-    assert [each.status for each in (by_body, by_header, wrong, both)] == [200, 200, 401, 401]
+    assert [each.status for each in (by_body, by_header, wrong, both)] == [
+        200,
+        200,
+        401,
+        401,
+    ]
     assert read(by_body)["execution_id"] == read(by_header)["execution_id"]
     assert found is not None and KEY not in json.dumps(found[0].to_dict())
 
 
-async def test_who_waits_with_a_revoked_key_does_not_receive_the_result(tmp_path: Path) -> None:
+async def test_who_waits_with_a_revoked_key_does_not_receive_the_result(
+    tmp_path: Path,
+) -> None:
     """Neither of the long polls that were open when the key was revoked."""
     path = tmp_path / "keys.json"
     key = add_key(path, "ann")
     answers: dict[str, WireResponse] = {}
-    async with serve_over_socket_from_memory(authenticate=KeyFile(path)) as served, anyio.create_task_group() as tasks:
-        address = f"/executions/{read(await served.invoke('slow', key=key))['execution_id']}"
+    async with (
+        serve_over_socket_from_memory(authenticate=KeyFile(path)) as served,
+        anyio.create_task_group() as tasks,
+    ):
+        address = (
+            f"/executions/{read(await served.invoke('slow', key=key))['execution_id']}"
+        )
         await served.skills.started.wait()
 
         async def wait() -> None:
-            answers["poll"] = await served.ask("GET", address, key=key, prefer="wait=30")
+            answers["poll"] = await served.ask(
+                "GET", address, key=key, prefer="wait=30"
+            )
 
         async def begin_and_wait() -> None:
-            answers["invoke"] = await served.invoke("slow", "two", key=key, prefer="wait=30")
+            answers["invoke"] = await served.invoke(
+                "slow", "two", key=key, prefer="wait=30"
+            )
 
         tasks.start_soon(wait)
         tasks.start_soon(begin_and_wait)
@@ -113,7 +146,10 @@ async def test_who_waits_with_a_revoked_key_does_not_receive_the_result(tmp_path
         served.skills.gate.set()
 
     assert (answers["poll"].status, b"said" in answers["poll"].body) == (401, False)
-    assert (answers["invoke"].status, read(answers["invoke"])["status"]) == (202, "accepted")
+    assert (answers["invoke"].status, read(answers["invoke"])["status"]) == (
+        202,
+        "accepted",
+    )
 
 
 async def test_a_key_is_revoked_without_a_restart(tmp_path: Path) -> None:
@@ -150,7 +186,9 @@ async def test_an_output_beyond_the_limit_fails_the_execution() -> None:
     """Outputs are bounded: the event loop writes and reads them."""
     skills = Skills()
     runtime, published = skills.runtime()
-    async with memory_executions(SkillWork(runtime, published, output_bytes=20)) as executions:
+    async with memory_executions(
+        SkillWork(runtime, published, output_bytes=20)
+    ) as executions:
         service = SkillService(published, executions, authenticate=KeyRing({}))
         served = Served(service, skills, service.handle)
         short = await served.invoke("echo", "x", prefer="wait=30")
@@ -162,7 +200,9 @@ async def test_an_output_beyond_the_limit_fails_the_execution() -> None:
     assert "20" in read(long)["error"]["message"]
 
 
-async def test_no_tokens_are_counted_on_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_tokens_are_counted_on_a_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A megabyte takes more than a second to count, and no model reads it there."""
 
     def fail(*arguments: Any, **options: Any) -> None:
@@ -179,9 +219,19 @@ async def test_a_bare_client_checks_the_output() -> None:
     """A server that breaks its descriptor's promise is not believed."""
 
     async def transport(request: WireRequest) -> WireResponse:
-        stamps = {"created_at": "2025-03-20T14:30:00Z", "updated_at": "2025-03-20T14:30:00Z"}
-        document = {"execution_id": "e", "status": "completed", "skill_id": described.id, "output": {"wrong": 1}}
-        return WireResponse(200, {}, json.dumps({**document, "timestamps": stamps}).encode())
+        stamps = {
+            "created_at": "2025-03-20T14:30:00Z",
+            "updated_at": "2025-03-20T14:30:00Z",
+        }
+        document = {
+            "execution_id": "e",
+            "status": "completed",
+            "skill_id": described.id,
+            "output": {"wrong": 1},
+        }
+        return WireResponse(
+            200, {}, json.dumps({**document, "timestamps": stamps}).encode()
+        )
 
     described = descriptor()
     written = described.to_dict()
@@ -197,7 +247,9 @@ async def test_the_trace_id_comes_back() -> None:
         document = invocation("slow", trace_id="trace-1")
         first = await served.ask("POST", "/skills/slow/invoke", document)
         served.skills.gate.set()
-        last = await served.ask("GET", f"/executions/{read(first)['execution_id']}", prefer="wait=30")
+        last = await served.ask(
+            "GET", f"/executions/{read(first)['execution_id']}", prefer="wait=30"
+        )
 
     assert read(first)["metadata"]["trace_id"] == "trace-1"
     assert read(last)["metadata"]["trace_id"] == "trace-1"
@@ -231,15 +283,24 @@ async def test_a_413_reaches_a_client_that_sends_its_whole_body() -> None:
 async def test_what_is_not_http_is_refused_with_the_envelope() -> None:
     """Every refusal is the envelope, those of the HTTP parser too."""
     async with serve_over_socket_from_memory() as served:
-        answer = await talk(int(served.base.rpartition(":")[2]), b"\x00\x01 nonsense\r\n\r\n")
+        answer = await talk(
+            int(served.base.rpartition(":")[2]), b"\x00\x01 nonsense\r\n\r\n"
+        )
 
     assert answer.startswith(b"HTTP/1.1 400 ")
-    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "VALIDATION_ERROR"
+    assert (
+        json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"]
+        == "VALIDATION_ERROR"
+    )
 
 
-async def test_a_head_that_does_not_arrive_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_head_that_does_not_arrive_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A connection that sends half a head, or nothing, holds its place for a limited time."""
-    monkeypatch.setattr("skillruntime.server.http_protocol.BoundedProtocol.head_seconds", 0.2)
+    monkeypatch.setattr(
+        "skillruntime.server.http_protocol.BoundedProtocol.head_seconds", 0.2
+    )
     async with serve_over_socket_from_memory() as served:
         port = int(served.base.rpartition(":")[2])
         half = await talk(port, b"GET /health HTTP/1.1\r\nhost:")
@@ -259,29 +320,53 @@ async def test_a_foreign_host_name_is_refused() -> None:
         app = create_app(served.service, hosts=frozenset({"localhost"}))
         client = TestClient(app, base_url="http://localhost:8400")
         own = await anyio.to_thread.run_sync(lambda: client.get("/health"))
-        foreign = await anyio.to_thread.run_sync(lambda: client.get("/health", headers={"host": "evil.test"}))
+        foreign = await anyio.to_thread.run_sync(
+            lambda: client.get("/health", headers={"host": "evil.test"})
+        )
 
     assert own.status_code == 200
     assert foreign.status_code == 400
     assert foreign.json()["error"]["details"]["violations"][0]["field"] == "Host"
 
 
-def publish_echo(folder: Path, contract: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def publish_echo(
+    folder: Path, contract: dict[str, Any], **changes: Any
+) -> dict[str, Any]:
     """Return what is published of a skill whose contract.json has a descriptor.json beside it."""
     from skillruntime import SkillRuntime, discover
 
     skill = folder / "echo"
     skill.mkdir()
-    (skill / "SKILL.md").write_text("---\nname: echo\ndescription: Says it\n---\nCall it.\n")
-    schema = {"type": "object", "properties": {"text": {"type": "string"}}, "additionalProperties": False}
-    (skill / "contract.json").write_text(json.dumps({"version": "1.0.0", "input": schema, **contract}))
-    written = {**descriptor().to_dict(), "inputs": [{"name": "text", "type": "string"}], "output": {}}
-    (skill / "descriptor.json").write_text(json.dumps({**written, "version": "1.0.0", **changes}))
-    [published] = serve_catalog(SkillRuntime(discover(folder)), base_url="http://localhost:8400")
+    (skill / "SKILL.md").write_text(
+        "---\nname: echo\ndescription: Says it\n---\nCall it.\n"
+    )
+    schema = {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "additionalProperties": False,
+    }
+    (skill / "contract.json").write_text(
+        json.dumps({"version": "1.0.0", "input": schema, **contract})
+    )
+    written = {
+        **descriptor().to_dict(),
+        "inputs": [{"name": "text", "type": "string"}],
+        "output": {},
+    }
+    (skill / "descriptor.json").write_text(
+        json.dumps({**written, "version": "1.0.0", **changes})
+    )
+    [published] = serve_catalog(
+        SkillRuntime(discover(folder)), base_url="http://localhost:8400"
+    )
     return published.descriptor.to_dict()
 
 
-SAID = {"type": "object", "properties": {"said": {"type": "string"}}, "required": ["said"]}
+SAID = {
+    "type": "object",
+    "properties": {"said": {"type": "string"}},
+    "required": ["said"],
+}
 
 
 @pytest.mark.parametrize(
@@ -294,9 +379,21 @@ SAID = {"type": "object", "properties": {"said": {"type": "string"}}, "required"
         ),
         ({}, {"version": "2.0.0"}, "version"),
         ({}, {"output": {"schema": SAID}}, "differ in output"),
-        ({"output": SAID}, {"output": {"schema": {"type": "array"}}}, "differ in output"),
-        ({"output": {"type": "object"}}, {"output": {"schema": SAID}}, "differ in output"),
-        ({}, {"protocol": {"version": "2.0.0"}}, "version 2.0.0 of the protocol; this server speaks 1.0.0"),
+        (
+            {"output": SAID},
+            {"output": {"schema": {"type": "array"}}},
+            "differ in output",
+        ),
+        (
+            {"output": {"type": "object"}},
+            {"output": {"schema": SAID}},
+            "differ in output",
+        ),
+        (
+            {},
+            {"protocol": {"version": "2.0.0"}},
+            "version 2.0.0 of the protocol; this server speaks 1.0.0",
+        ),
     ],
 )
 def test_a_descriptor_that_differs_from_the_contract_is_refused(
@@ -307,15 +404,28 @@ def test_a_descriptor_that_differs_from_the_contract_is_refused(
         publish_echo(tmp_path, contract, **changes)
 
 
-def test_what_a_descriptor_leaves_out_is_published_as_it_is_enforced(tmp_path: Path) -> None:
+def test_what_a_descriptor_leaves_out_is_published_as_it_is_enforced(
+    tmp_path: Path,
+) -> None:
     """The contract's output and shorter timeout, and the protocol's version that the server speaks."""
     said = {**SAID, "description": "Words only"}
     endpoint = {"url": "https://x.test/invoke", "timeout_ms": 90_000}
-    changes = {"endpoint": endpoint, "protocol": {"version": "1.7.0"}, "output": {"schema": {"type": "object"}}}
-    published = publish_echo(tmp_path, {"output": said, "run": {"script": "r.py", "timeout_seconds": 5}}, **changes)
+    changes = {
+        "endpoint": endpoint,
+        "protocol": {"version": "1.7.0"},
+        "output": {"schema": {"type": "object"}},
+    }
+    published = publish_echo(
+        tmp_path,
+        {"output": said, "run": {"script": "r.py", "timeout_seconds": 5}},
+        **changes,
+    )
 
     assert published["output"] == {"content_type": "application/json", "schema": said}
-    assert (published["endpoint"]["timeout_ms"], published["protocol"]["version"]) == (5000, "1.0.0")
+    assert (published["endpoint"]["timeout_ms"], published["protocol"]["version"]) == (
+        5000,
+        "1.0.0",
+    )
 
 
 @pytest.mark.parametrize("name", ["技能-1", "urn:x:y", "a b", "a/b", "%2F", ".", ".."])
@@ -331,12 +441,19 @@ async def test_an_id_may_be_any_string(name: str) -> None:
     echo = next(each for each in published if each.id == "echo")
     url = f"http://127.0.0.1:8400/skills/{escape_segment(name)}/invoke"
     named = replace(
-        echo, descriptor=replace(echo.descriptor, id=name, endpoint=replace(echo.descriptor.endpoint, url=url))
+        echo,
+        descriptor=replace(
+            echo.descriptor,
+            id=name,
+            endpoint=replace(echo.descriptor.endpoint, url=url),
+        ),
     )
     assert SkillDescriptor.from_dict(named.descriptor.to_dict()).id == name
     async with memory_executions(SkillWork(runtime, [named])) as executions:
         service = SkillService([named], executions)
-        execution = await RemoteClient(named.descriptor, NoCredentials, service.handle).invoke({"text": "hi"})
+        execution = await RemoteClient(
+            named.descriptor, NoCredentials, service.handle
+        ).invoke({"text": "hi"})
 
     assert execution.skill_id == name
     assert execution.output == {"said": "hi"}
@@ -354,4 +471,7 @@ def test_a_content_type_may_carry_parameters() -> None:
     written = descriptor().to_dict()
     written["endpoint"]["content_type"] = "application/json; charset=utf-8"
 
-    assert type(descriptor()).from_dict(written).endpoint.content_type == "application/json; charset=utf-8"
+    assert (
+        type(descriptor()).from_dict(written).endpoint.content_type
+        == "application/json; charset=utf-8"
+    )

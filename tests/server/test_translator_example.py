@@ -18,8 +18,16 @@ def test_the_agent_never_notices_that_the_server_was_killed() -> None:
     """Served by one process, called by a LangChain agent in another, killed in the middle, started again."""
     pytest.importorskip("langchain", reason="the agent needs the extra 'agents'")
 
-    played = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, timeout=900, check=False)
+    played = subprocess.run(
+        [sys.executable, str(EXAMPLE)],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
 
     assert played.returncode == 0, played.stdout + played.stderr
-    assert "the agent received: success, Hallo, Welt! Ich haben ein Katze" in played.stdout
+    assert (
+        "the agent received: success, Hallo, Welt! Ich haben ein Katze" in played.stdout
+    )
     assert "('exec-" in played.stdout and "'completed')]" in played.stdout

@@ -39,7 +39,9 @@ class Pair:
     processes: list[subprocess.Popen[bytes]]
     http: httpx2.AsyncClient
 
-    async def ask(self, which: int, method: str, path: str, **options: Any) -> httpx2.Response:
+    async def ask(
+        self, which: int, method: str, path: str, **options: Any
+    ) -> httpx2.Response:
         """Ask one server until it answers."""
         with anyio.fail_after(300):
             return await self.servers[which].answer(self.http, method, path, **options)
@@ -49,8 +51,12 @@ class Pair:
         path, headers = f"/skills/{name}/invoke", {"idempotency-key": text}
         with anyio.fail_after(300):
             while True:
-                response = await self.ask(which, "POST", path, json=invocation(name, text), headers=headers)
-                if response.status_code != 503:  # the database does not answer, or not within a second
+                response = await self.ask(
+                    which, "POST", path, json=invocation(name, text), headers=headers
+                )
+                if (
+                    response.status_code != 503
+                ):  # the database does not answer, or not within a second
                     return str(response.json()["execution_id"])
                 await anyio.sleep(0.1)
 
@@ -65,7 +71,9 @@ class Pair:
         with anyio.fail_after(300):
             while True:
                 path = f"/executions/{execution_id}"
-                shown = (await self.ask(which, "GET", path, headers={"prefer": "wait=5"})).json()
+                shown = (
+                    await self.ask(which, "GET", path, headers={"prefer": "wait=5"})
+                ).json()
                 if "error" in shown and "status" not in shown:  # the database is away
                     await anyio.sleep(0.1)
                 elif shown["status"] not in ("accepted", "running"):
@@ -82,9 +90,17 @@ async def pair(
 ) -> AsyncIterator[Pair]:
     """Start the servers. Of two that both live, none is taken for dead, however busy the machine is."""
     lease = 300.0 if number > 1 else lease
-    servers = [KillableServer(directory, drain=drain, url=url, lease=lease) for _ in range(number)]
-    async with AsyncExitStack() as stack, httpx2.AsyncClient(timeout=300, trust_env=False) as http:
-        processes = [await stack.enter_async_context(server.started()) for server in servers]
+    servers = [
+        KillableServer(directory, drain=drain, url=url, lease=lease)
+        for _ in range(number)
+    ]
+    async with (
+        AsyncExitStack() as stack,
+        httpx2.AsyncClient(timeout=300, trust_env=False) as http,
+    ):
+        processes = [
+            await stack.enter_async_context(server.started()) for server in servers
+        ]
         yield Pair(directory, url, servers, processes, http)
 
 
@@ -96,7 +112,9 @@ def code_of(document: dict[str, Any]) -> str:
 @pytest.mark.slow
 def test_servers_that_start_at_once_share_a_new_database(url: str) -> None:
     """Of several that create the same table at once, PostgreSQL lets one fail even with IF NOT EXISTS."""
-    leases = [DeadServers(url, f"server-{each}", 60, _nothing_is_dead) for each in range(8)]
+    leases = [
+        DeadServers(url, f"server-{each}", 60, _nothing_is_dead) for each in range(8)
+    ]
     together = threading.Barrier(len(leases))
 
     def start(lease: DeadServers) -> None:
@@ -107,7 +125,9 @@ def test_servers_that_start_at_once_share_a_new_database(url: str) -> None:
         with ThreadPoolExecutor(len(leases)) as threads:
             list(threads.map(start, leases))
         with psycopg.connect(url) as connection:
-            written = connection.execute("SELECT count(*) FROM skillruntime.servers").fetchall()
+            written = connection.execute(
+                "SELECT count(*) FROM skillruntime.servers"
+            ).fetchall()
     finally:
         for lease in leases:
             lease.stop(forgets=True)
@@ -120,7 +140,9 @@ def _nothing_is_dead(name: str) -> None:
 
 
 @pytest.mark.slow
-async def test_one_key_sent_to_two_servers_at_once_is_one_execution(url: str, tmp_path: Path) -> None:
+async def test_one_key_sent_to_two_servers_at_once_is_one_execution(
+    url: str, tmp_path: Path
+) -> None:
     """The database decides, not a lock of one process."""
     async with pair(tmp_path, url, number=2) as both:
         found: set[str] = set()
@@ -134,7 +156,9 @@ async def test_one_key_sent_to_two_servers_at_once_is_one_execution(url: str, tm
         [execution_id] = found
         ends = [await both.end(which, execution_id) for which in (0, 1)]
         path, other = "/skills/once/invoke", invocation("once", "once-2")
-        reused = await both.ask(1, "POST", path, json=other, headers={"idempotency-key": "once-1"})
+        reused = await both.ask(
+            1, "POST", path, json=other, headers={"idempotency-key": "once-1"}
+        )
 
     assert ends[0] == ends[1] and ends[0]["output"] == {"said": "once-1"}
     assert ran(tmp_path) == ["once-1"]
@@ -152,7 +176,11 @@ async def test_what_one_server_runs_another_cancels(url: str, tmp_path: Path) ->
         for which in (1, 0):  # the one that runs it hears of it a moment later
             await both.end(which, execution_id)
         seen = [
-            (await both.ask(which, method, f"/executions/{execution_id}", headers=headers)).json()
+            (
+                await both.ask(
+                    which, method, f"/executions/{execution_id}", headers=headers
+                )
+            ).json()
             for which in (0, 1)
             for method in ("GET", "DELETE")
         ]
@@ -184,33 +212,62 @@ async def test_two_servers_answer_alike(url: str, tmp_path: Path) -> None:
             ("POST", "/skills/once/invoke", {"json": {"skill_id": "once"}}),
             ("POST", "/skills/none/invoke", {"json": invocation("none")}),
         ]
-        answers = [[await both.ask(which, method, at, **more) for which in (0, 1)] for method, at, more in asked]
+        answers = [
+            [await both.ask(which, method, at, **more) for which in (0, 1)]
+            for method, at, more in asked
+        ]
 
     assert [[each.status_code for each in pairs] for pairs in answers] == [
-        *([200, 200], [200, 200], [200, 200], [304, 304], [412, 412], [200, 200], [405, 405], [401, 401]),
+        *(
+            [200, 200],
+            [200, 200],
+            [200, 200],
+            [304, 304],
+            [412, 412],
+            [200, 200],
+            [405, 405],
+            [401, 401],
+        ),
         *([404, 404], [401, 401], [400, 400], [404, 404]),
     ]
-    assert [first.content == second.content for first, second in answers] == [True] * len(answers)
-    assert [first.headers.get("etag") == second.headers.get("etag") for first, second in answers] == [True] * len(
-        answers
-    )
+    assert [first.content == second.content for first, second in answers] == [
+        True
+    ] * len(answers)
+    assert [
+        first.headers.get("etag") == second.headers.get("etag")
+        for first, second in answers
+    ] == [True] * len(answers)
 
 
 @pytest.mark.slow
-async def test_the_work_of_a_killed_server_is_taken_up(url: str, tmp_path: Path) -> None:
+async def test_the_work_of_a_killed_server_is_taken_up(
+    url: str, tmp_path: Path
+) -> None:
     """What may run twice runs again, what must not ends interrupted, and what has not begun is run."""
     async with pair(tmp_path, url) as one:
-        texts = [f"once-{each}" for each in (9, 19, 29, 39)] + [f"twice-{each}" for each in (9, 19, 29, 39)]
-        ids = {text: await one.submit(0, text.partition("-")[0], text) for text in texts}
+        texts = [f"once-{each}" for each in (9, 19, 29, 39)] + [
+            f"twice-{each}" for each in (9, 19, 29, 39)
+        ]
+        ids = {
+            text: await one.submit(0, text.partition("-")[0], text) for text in texts
+        }
         await one.begun(*texts)
         # No place is free for these.
-        ids |= {text: await one.submit(0, text.partition("-")[0], text) for text in ("once-1", "twice-1")}
+        ids |= {
+            text: await one.submit(0, text.partition("-")[0], text)
+            for text in ("once-1", "twice-1")
+        }
         one.processes[0].kill()
         one.processes[0].wait()
         async with pair(tmp_path, url) as two:
-            waiting = (await two.ask(0, "GET", f"/executions/{ids['twice-9']}")).json()["status"]
+            waiting = (await two.ask(0, "GET", f"/executions/{ids['twice-9']}")).json()[
+                "status"
+            ]
             two.go()
-            ends = {text: code_of(await two.end(0, execution_id)) for text, execution_id in ids.items()}
+            ends = {
+                text: code_of(await two.end(0, execution_id))
+                for text, execution_id in ids.items()
+            }
 
     assert waiting == "running"
     assert ends == {
@@ -221,7 +278,9 @@ async def test_the_work_of_a_killed_server_is_taken_up(url: str, tmp_path: Path)
 
 
 @pytest.mark.slow
-async def test_a_frozen_server_that_thaws_alters_nothing(url: str, tmp_path: Path) -> None:
+async def test_a_frozen_server_that_thaws_alters_nothing(
+    url: str, tmp_path: Path
+) -> None:
     """Its lease ran out and its work was taken up: the ends that it then writes are discarded."""
     async with pair(tmp_path, url) as one:
         ids = [await one.submit(0, name, f"{name}-9") for name in ("once", "twice")]
@@ -240,7 +299,9 @@ async def test_a_frozen_server_that_thaws_alters_nothing(url: str, tmp_path: Pat
 
 
 @pytest.mark.slow
-async def test_a_server_that_takes_up_its_own_work_does_not_begin_it_twice(url: str, tmp_path: Path) -> None:
+async def test_a_server_that_takes_up_its_own_work_does_not_begin_it_twice(
+    url: str, tmp_path: Path
+) -> None:
     """It was taken for dead while it ran, and takes its own work from the queue: the same process, another dispatch."""
     async with pair(tmp_path, url) as one:
         ids = [await one.submit(0, name, f"{name}-9") for name in ("once", "twice")]
@@ -266,7 +327,9 @@ def requeue(url: str) -> None:
 
 
 @pytest.mark.slow
-async def test_a_server_that_drains_hands_over_what_may_run_twice(url: str, tmp_path: Path) -> None:
+async def test_a_server_that_drains_hands_over_what_may_run_twice(
+    url: str, tmp_path: Path
+) -> None:
     """SIGTERM: the other one begins it before a lease has run out, and what must not run twice ends truthfully."""
     async with pair(tmp_path, url, drain=0.5, lease=300) as one:
         ids = [await one.submit(0, name, f"{name}-9") for name in ("once", "twice")]
@@ -284,14 +347,18 @@ async def test_a_server_that_drains_hands_over_what_may_run_twice(url: str, tmp_
 
 
 @pytest.mark.slow
-async def test_without_its_database_a_server_refuses_and_loses_nothing(tmp_path: Path) -> None:
+async def test_without_its_database_a_server_refuses_and_loses_nothing(
+    tmp_path: Path,
+) -> None:
     """503 and Retry-After, and not ready; what ran meanwhile is written when the database is back."""
     with running_postgres() as own:
         async with pair(tmp_path, own.create_prepared()) as one:
             execution_id = await one.submit(0, "once", "once-9")
             await one.begun("once-9")
             await anyio.to_thread.run_sync(own.stop)
-            refused = await one.ask(0, "POST", "/skills/once/invoke", json=invocation("once", "once-1"))
+            refused = await one.ask(
+                0, "POST", "/skills/once/invoke", json=invocation("once", "once-1")
+            )
             one.go()
             await anyio.to_thread.run_sync(own.start)
             ended = await one.end(0, execution_id)
@@ -305,20 +372,26 @@ async def test_without_its_database_a_server_refuses_and_loses_nothing(tmp_path:
 
 
 @pytest.mark.slow
-async def test_a_silent_partition_is_survived(postgres: Postgres, url: str, tmp_path: Path) -> None:
+async def test_a_silent_partition_is_survived(
+    postgres: Postgres, url: str, tmp_path: Path
+) -> None:
     """The peer's TCP answers and nothing comes back: calls are broken off, and work resumes after the end."""
     relay = Relay(postgres.port)
     through = postgres.url(url.rpartition("/")[2], relay.port)
     async with pair(tmp_path, through) as one:
         first = await one.end(0, await one.submit(0, "once", "once-1"))
         relay.drops.set()
-        refused = await one.ask(0, "POST", "/skills/once/invoke", json=invocation("once", "once-2"))
+        refused = await one.ask(
+            0, "POST", "/skills/once/invoke", json=invocation("once", "once-2")
+        )
         relay.drops.clear()
         second = await one.end(0, await one.submit(0, "once", "once-3"))
     relay.listening.close()
 
     assert refused.status_code == 503
-    assert first["output"] == {"said": "once-1"} and second["output"] == {"said": "once-3"}
+    assert first["output"] == {"said": "once-1"} and second["output"] == {
+        "said": "once-3"
+    }
 
 
 @pytest.mark.slow

@@ -49,24 +49,42 @@ class Receiver:
         return WireResponse(204)
 
 
-async def notified(receiver: Receiver, url: str = "https://hook.example/hook", key: str | None = KEY) -> WireResponse:
+async def notified(
+    receiver: Receiver, url: str = "https://hook.example/hook", key: str | None = KEY
+) -> WireResponse:
     """Invoke a skill with a webhook, wait for its end and its message, and return the first response."""
     expected = min(3, len(receiver.faults) + 1)
     skills = Skills()
     runtime, skills_served = skills.runtime()
-    webhooks = Webhooks(b"secret", guard=AddressGuard(resolve=outside), transport=receiver, pauses=(0, 0))
-    async with memory_executions(SkillWork(runtime, skills_served), notify=webhooks.notify) as executions:
-        service = SkillService(skills_served, executions, authenticate=KeyRing(KEYS), webhooks=webhooks)
+    webhooks = Webhooks(
+        b"secret",
+        guard=AddressGuard(resolve=outside),
+        transport=receiver,
+        pauses=(0, 0),
+    )
+    async with memory_executions(
+        SkillWork(runtime, skills_served), notify=webhooks.notify
+    ) as executions:
+        service = SkillService(
+            skills_served, executions, authenticate=KeyRing(KEYS), webhooks=webhooks
+        )
         served = Served(service, skills, service.handle)
         document = invocation("echo", webhook=url)
-        response = await served.ask("POST", "/skills/echo/invoke", document, key=key, prefer="wait=30")
+        response = await served.ask(
+            "POST", "/skills/echo/invoke", document, key=key, prefer="wait=30"
+        )
         secret = read(await served.ask("GET", "/webhook-secret", key=KEY))["secret"]
         expected = expected if response.status < 300 else 0
         while len(receiver.messages) < expected:
             await anyio.sleep(0.005)
     for message in receiver.messages:
         headers = message.headers
-        signed = sign(secret, headers["webhook-id"], int(headers["webhook-timestamp"]), message.body)
+        signed = sign(
+            secret,
+            headers["webhook-id"],
+            int(headers["webhook-timestamp"]),
+            message.body,
+        )
         assert headers["webhook-signature"] == signed
     return response
 
@@ -74,7 +92,11 @@ async def notified(receiver: Receiver, url: str = "https://hook.example/hook", k
 def test_the_reference_library_accepts_a_signature() -> None:
     """`standardwebhooks`, the library of the specification's authors, as a receiver would use it."""
     reference = pytest.importorskip("standardwebhooks")
-    secret, body, now = Webhooks(b"secret").secret_of("ann"), '{"said":"技能"}'.encode(), int(time.time())
+    secret, body, now = (
+        Webhooks(b"secret").secret_of("ann"),
+        '{"said":"技能"}'.encode(),
+        int(time.time()),
+    )
     headers = {
         "webhook-id": "msg_1",
         "webhook-timestamp": str(now),
@@ -96,17 +118,33 @@ async def test_the_end_is_reported_and_signed() -> None:
     assert message["type"] == "execution.completed"
     assert message["data"]["execution_id"] == read(response)["execution_id"]
     assert message["data"]["output"] == {"said": "hi"}
-    assert receiver.messages[0].headers["webhook-id"] == f"msg_{read(response)['execution_id']}"
+    assert (
+        receiver.messages[0].headers["webhook-id"]
+        == f"msg_{read(response)['execution_id']}"
+    )
 
 
 async def test_an_output_with_half_a_surrogate_pair_is_reported() -> None:
     """A Python skill can return one, and UTF-8 has none: it is replaced, as in every answer."""
     receiver = Receiver()
     webhooks = Webhooks(b"secret", transport=receiver)
-    ticket = Ticket("exec-1", "ann", "s", "s@1", "s", {}, "f", 1.0, webhook="https://hook.example/hook")
+    ticket = Ticket(
+        "exec-1",
+        "ann",
+        "s",
+        "s@1",
+        "s",
+        {},
+        "f",
+        1.0,
+        webhook="https://hook.example/hook",
+    )
 
     outcome = Outcome(ExecutionStatus.COMPLETED, {"said": "half \ud83d"}, True)
-    await webhooks.notify(ticket, outcome.of(ticket, created_at="2026-01-01T00:00:00Z", now=0.0, kept_for=1.0))
+    await webhooks.notify(
+        ticket,
+        outcome.of(ticket, created_at="2026-01-01T00:00:00Z", now=0.0, kept_for=1.0),
+    )
 
     assert json.loads(receiver.messages[0].body)["data"]["output"] == {"said": "half ?"}
 
@@ -162,8 +200,12 @@ async def test_a_redirect_is_not_followed_to_another_origin() -> None:
     async def redirect(stream: SocketStream) -> None:
         async with stream:
             requests.append(await stream.receive())
-            target = f"http://127.0.0.1:{other.extra(SocketAttribute.local_port)}/inside"
-            await stream.send(f"HTTP/1.1 307 So\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n".encode())
+            target = (
+                f"http://127.0.0.1:{other.extra(SocketAttribute.local_port)}/inside"
+            )
+            await stream.send(
+                f"HTTP/1.1 307 So\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n".encode()
+            )
 
     async def take(stream: SocketStream) -> None:
         async with stream:
@@ -224,7 +266,14 @@ async def test_an_address_inside_is_known_in_every_spelling(url: str) -> None:
 
 def ended(webhook: str) -> tuple[Ticket, Execution]:
     """Return a ticket with this webhook, and its execution, which has completed."""
-    fields: dict[str, Any] = {"fingerprint": "f", "timeout": 1.0, "arguments": {}, "webhook": webhook}
+    fields: dict[str, Any] = {
+        "fingerprint": "f",
+        "timeout": 1.0,
+        "arguments": {},
+        "webhook": webhook,
+    }
     ticket = Ticket("exec-a", "ann", "echo", "echo@1", "echo", **fields)
     outcome = Outcome(ExecutionStatus.COMPLETED, {}, True)
-    return ticket, outcome.of(ticket, created_at="2025-03-20T14:30:00Z", now=0.0, kept_for=1.0)
+    return ticket, outcome.of(
+        ticket, created_at="2025-03-20T14:30:00Z", now=0.0, kept_for=1.0
+    )

@@ -50,14 +50,24 @@ class Scripts:
 
     def contract(self, tool: str | None = None) -> dict[str, Any]:
         directory = SKILLS / self.skill
-        path = directory / "contract.json" if tool is None else directory / "contracts" / f"{tool}.json"
+        path = (
+            directory / "contract.json"
+            if tool is None
+            else directory / "contracts" / f"{tool}.json"
+        )
         return json.loads(path.read_text(encoding="utf-8"))
 
-    def call(self, arguments: Any, tool: str | None = None, **environment: str) -> Answer:
+    def call(
+        self, arguments: Any, tool: str | None = None, **environment: str
+    ) -> Answer:
         """Run the tool on *arguments* (text is sent as it is); what it prints must fit its contract."""
         contract = self.contract(tool)
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        passed = {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ}
+        passed = {
+            name: os.environ[name]
+            for name in ("PATH", "HOME", "SYSTEMROOT")
+            if name in os.environ
+        }
         passed |= {"no_proxy": "*"} | environment
         script = SKILLS / self.skill / contract["run"]["script"]
         if self.is_here:
@@ -69,8 +79,12 @@ class Scripts:
         document = json.loads(done.stdout)
         if done.exit_code == 0:
             checker = jsonschema.FormatChecker()
-            jsonschema.Draft202012Validator(contract["output"], format_checker=checker).validate(document)
-            jsonschema.Draft202012Validator(contract["input"]).validate(json.loads(text))
+            jsonschema.Draft202012Validator(
+                contract["output"], format_checker=checker
+            ).validate(document)
+            jsonschema.Draft202012Validator(contract["input"]).validate(
+                json.loads(text)
+            )
         return Answer(done.exit_code, document, done.stderr)
 
     def call_each(self, calls: Sequence[Any], tool: str | None = None) -> list[Answer]:
@@ -78,11 +92,19 @@ class Scripts:
         return [self.call(arguments, tool) for arguments in calls]
 
 
-def run_apart(script: Path, workspace: Path, text: str, environment: dict[str, str]) -> Ran:
+def run_apart(
+    script: Path, workspace: Path, text: str, environment: dict[str, str]
+) -> Ran:
     """Run a script in a process of its own, as a runtime does."""
     command = [sys.executable, str(script)]
     done = subprocess.run(
-        command, input=text.encode(), capture_output=True, cwd=workspace, env=environment, timeout=300, check=False
+        command,
+        input=text.encode(),
+        capture_output=True,
+        cwd=workspace,
+        env=environment,
+        timeout=300,
+        check=False,
     )
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -90,7 +112,9 @@ def run_apart(script: Path, workspace: Path, text: str, environment: dict[str, s
 @pytest.fixture
 def digest(tmp_path: Path) -> Scripts:
     """The news digest in an empty workspace."""
-    return Scripts("daily-news-digest", tmp_path, is_here=False)  # it leaves threads that read feeds
+    return Scripts(
+        "daily-news-digest", tmp_path, is_here=False
+    )  # it leaves threads that read feeds
 
 
 @pytest.fixture
@@ -145,7 +169,9 @@ def site() -> Iterator[Site]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     served = Site(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}
+    )
     thread.start()
     yield served
     over.set()
@@ -192,7 +218,9 @@ def form_pdf() -> bytes:
     return make_document(objects=objects)
 
 
-def make_document(pages: Sequence[str] = (), *, tables: bool = False, objects: Sequence[str] = ()) -> bytes:
+def make_document(
+    pages: Sequence[str] = (), *, tables: bool = False, objects: Sequence[str] = ()
+) -> bytes:
     """Return a PDF with one line of text a page, and with *tables* a ruled table of three rows on each."""
     if not objects:
         kids = " ".join(f"{4 + 2 * index} 0 R" for index in range(len(pages)))

@@ -22,7 +22,9 @@ from skillruntime.tokens.counter import count
 
 SKILLS = Path(__file__).resolve().parents[2] / "skills"
 NAMES = ["code-review", "daily-news-digest", "data-analysis", "pdf-processing"]
-CONTRACTS = sorted([*SKILLS.glob("*/contract.json"), *SKILLS.glob("*/contracts/*.json")])
+CONTRACTS = sorted(
+    [*SKILLS.glob("*/contract.json"), *SKILLS.glob("*/contracts/*.json")]
+)
 SHARED = sorted(SKILLS.glob("*/scripts/script_call.py"))
 
 
@@ -52,16 +54,24 @@ def test_instructions_are_short_and_their_links_lead_somewhere(name: str) -> Non
     description = re.search(r"^description: (.+)$", text, re.MULTILINE)
     links = re.findall(r"\]\(([^)#:]+)\)", text)
 
-    assert description and count(description[1]).tokens <= 45 and "Use when" in description[1]
+    assert (
+        description
+        and count(description[1]).tokens <= 45
+        and "Use when" in description[1]
+    )
     assert len(text.splitlines()) < 500
     assert links and all((SKILLS / name / link).is_file() for link in links)
-    assert sorted(f"references/{path.name}" for path in (SKILLS / name / "references").iterdir()) == sorted(set(links))
+    assert sorted(
+        f"references/{path.name}" for path in (SKILLS / name / "references").iterdir()
+    ) == sorted(set(links))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_in_the_instructions_fit_the_contract(name: str) -> None:
     """Each JSON block in a SKILL.md is valid for the input or the output of one of the skill's contracts."""
-    contracts = [_contract(path) for path in CONTRACTS if path.is_relative_to(SKILLS / name)]
+    contracts = [
+        _contract(path) for path in CONTRACTS if path.is_relative_to(SKILLS / name)
+    ]
     schemas = [contract[side] for contract in contracts for side in ("input", "output")]
     text = (SKILLS / name / "SKILL.md").read_text(encoding="utf-8")
     blocks = re.findall(r"(?ms)^```json\n(.*?)^```", text)
@@ -69,7 +79,10 @@ def test_examples_in_the_instructions_fit_the_contract(name: str) -> None:
     assert blocks
     for block in blocks:
         example = json.loads(block)
-        assert any(jsonschema.Draft202012Validator(schema).is_valid(example) for schema in schemas), block
+        assert any(
+            jsonschema.Draft202012Validator(schema).is_valid(example)
+            for schema in schemas
+        ), block
 
 
 @pytest.mark.parametrize("path", CONTRACTS, ids=_label)
@@ -84,11 +97,13 @@ def test_contract_follows_the_contract_document(path: Path) -> None:
         jsonschema.Draft202012Validator.check_schema(contract[side])
     for name, schema in contract["input"]["properties"].items():
         assert len(schema["description"]) > 40, name
-        for example in schema.get("examples", []) + ([schema["default"]] if "default" in schema else []):
+        for example in schema.get("examples", []) + (
+            [schema["default"]] if "default" in schema else []
+        ):
             jsonschema.Draft202012Validator(schema).validate(example)
-        assert (name in contract["input"]["required"]) != ("default" in schema) or name not in contract["input"][
-            "required"
-        ]
+        assert (name in contract["input"]["required"]) != (
+            "default" in schema
+        ) or name not in contract["input"]["required"]
     assert Contract.from_dict(contract).version == contract["version"]
 
 
@@ -115,18 +130,36 @@ def test_script_declares_what_its_contract_requires(path: Path) -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("path", [path for path in CONTRACTS if path.stem != "changed-lines"], ids=_label)
+@pytest.mark.parametrize(
+    "path", [path for path in CONTRACTS if path.stem != "changed-lines"], ids=_label
+)
 def test_missing_package_is_named(path: Path, tmp_path: Path) -> None:
     """Without its packages a script ends with ModuleNotFoundError, which a runtime turns into TOOL_NOT_AVAILABLE."""
     contract = _contract(path)
     skill = path.parent if path.name == "contract.json" else path.parent.parent
-    command = [sys.executable, "-S", "-B", str(skill / contract["run"]["script"])]  # -S: nothing that was installed
+    command = [
+        sys.executable,
+        "-S",
+        "-B",
+        str(skill / contract["run"]["script"]),
+    ]  # -S: nothing that was installed
 
-    done = subprocess.run(command, input=b"{}", capture_output=True, cwd=tmp_path, timeout=300, check=False)
+    done = subprocess.run(
+        command,
+        input=b"{}",
+        capture_output=True,
+        cwd=tmp_path,
+        timeout=300,
+        check=False,
+    )
 
     last = done.stderr.decode().splitlines()[-1]
-    names = "|".join(re.split("[<>=]", package)[0] for package in contract["requires"]["packages"])
-    assert done.returncode == 1 and re.fullmatch(f"ModuleNotFoundError: No module named '({names})'", last)
+    names = "|".join(
+        re.split("[<>=]", package)[0] for package in contract["requires"]["packages"]
+    )
+    assert done.returncode == 1 and re.fullmatch(
+        f"ModuleNotFoundError: No module named '({names})'", last
+    )
 
 
 def test_what_scripts_share_is_the_same_in_every_skill() -> None:
@@ -159,17 +192,31 @@ def test_skills_are_found_by_the_words_that_people_use(skill: str, query: str) -
 @pytest.mark.parametrize(
     ("script", "library", "heavy"),
     [
-        ("data-analysis/scripts/query.py", "duckdb", ["matplotlib", "numpy", "python_calamine"]),
-        ("data-analysis/scripts/summary.py", "duckdb", ["matplotlib", "numpy", "python_calamine", "expressions"]),
+        (
+            "data-analysis/scripts/query.py",
+            "duckdb",
+            ["matplotlib", "numpy", "python_calamine"],
+        ),
+        (
+            "data-analysis/scripts/summary.py",
+            "duckdb",
+            ["matplotlib", "numpy", "python_calamine", "expressions"],
+        ),
         ("pdf-processing/scripts/extract.py", "pypdf", ["pdfplumber", "pdfminer"]),
         ("pdf-processing/scripts/merge.py", "pypdf", ["pdfplumber", "pdfminer"]),
         ("pdf-processing/scripts/fill_form.py", "pypdf", ["pdfplumber", "pdfminer"]),
         ("daily-news-digest/scripts/digest.py", "feedparser", ["requests", "numpy"]),
-        ("code-review/scripts/changed_lines.py", "json", ["subprocess", "asyncio", "numpy"]),
+        (
+            "code-review/scripts/changed_lines.py",
+            "json",
+            ["subprocess", "asyncio", "numpy"],
+        ),
     ],
 )
 @pytest.mark.one_in(3)
-def test_a_call_imports_what_it_uses_alone(script: str, library: str, heavy: list[str], tmp_path: Path) -> None:
+def test_a_call_imports_what_it_uses_alone(
+    script: str, library: str, heavy: list[str], tmp_path: Path
+) -> None:
     """A refused call has loaded its one library; what only some calls need (drawing, workbooks, layout) is not."""
     path = SKILLS / script
     code = f"""if True:
@@ -178,7 +225,13 @@ def test_a_call_imports_what_it_uses_alone(script: str, library: str, heavy: lis
         sys.path.insert(0, {str(path.parent)!r})
         runpy.run_path({str(path)!r}, run_name="__main__")"""
 
-    done = subprocess.run([sys.executable, "-c", code], input=b"[]", capture_output=True, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=b"[]",
+        capture_output=True,
+        cwd=tmp_path,
+        check=False,
+    )
 
     loaded = done.stderr.decode().split("|")
     assert done.returncode == 1 and library in loaded
@@ -187,17 +240,25 @@ def test_a_call_imports_what_it_uses_alone(script: str, library: str, heavy: lis
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in sorted(SKILLS.glob("*/scripts/*.py")) if ">>> " in path.read_text(encoding="utf-8")],
+    [
+        path
+        for path in sorted(SKILLS.glob("*/scripts/*.py"))
+        if ">>> " in path.read_text(encoding="utf-8")
+    ],
     ids=_label,
 )
-def test_examples_in_the_scripts_hold(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_in_the_scripts_hold(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The doctests of the scripts' modules pass."""
     monkeypatch.syspath_prepend(str(path.parent))
     names = [module.stem for module in path.parent.glob("*.py")]
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, path.stem, module)  # a dataclass looks its module up
+    monkeypatch.setitem(
+        sys.modules, path.stem, module
+    )  # a dataclass looks its module up
     spec.loader.exec_module(module)
 
     result = doctest.testmod(module)

@@ -33,8 +33,14 @@ def test_csv_summary_has_the_right_figures(data: Any) -> None:
 
     document = data.call({"path": "sales.csv", "sample_rows": 1}, "summary").document
 
-    assert (document["format"], document["row_count"], document["column_count"]) == ("csv", 12, 4)
-    assert document["sample"] == [{"day": "2024-01-01", "region": "South", "amount": 100, "units": 0}]
+    assert (document["format"], document["row_count"], document["column_count"]) == (
+        "csv",
+        12,
+        4,
+    )
+    assert document["sample"] == [
+        {"day": "2024-01-01", "region": "South", "amount": 100, "units": 0}
+    ]
     units = column(document, "units")
     assert units == {
         "name": "units",
@@ -54,7 +60,12 @@ def test_csv_summary_has_the_right_figures(data: Any) -> None:
         {"value": "South", "count": 6, "share": 0.5},
     ]
     day = column(document, "day")
-    assert (day["kind"], day["min"], day["max"], day["distinct_count"]) == ("temporal", "2024-01-01", "2024-03-01", 3)
+    assert (day["kind"], day["min"], day["max"], day["distinct_count"]) == (
+        "temporal",
+        "2024-01-01",
+        "2024-03-01",
+        3,
+    )
 
 
 def test_parquet_of_every_type_is_summarised(data: Any) -> None:
@@ -72,11 +83,16 @@ def test_parquet_of_every_type_is_summarised(data: Any) -> None:
     assert (price["min"], price["max"], price["mean"]) == (1.5, 2.25, 1.875)
     odd = column(document, "odd")
     assert (odd["non_finite_count"], odd["max"], odd["stddev"]) == (1, 4, None)
-    assert column(document, "flag")["kind"] == "boolean" and len(column(document, "flag")["top_values"]) == 2
+    assert (
+        column(document, "flag")["kind"] == "boolean"
+        and len(column(document, "flag")["top_values"]) == 2
+    )
     assert column(document, "at")["min"] == "2024-05-01 10:00:00+00"
     assert column(document, "nothing")["notes"] == ["Every value is missing."]
     assert column(document, "huge")["max"] == 2**63 - 1
-    assert [column(document, name)["kind"] for name in ("list", "struct", "raw")] == ["other"] * 3
+    assert [column(document, name)["kind"] for name in ("list", "struct", "raw")] == [
+        "other"
+    ] * 3
     assert len(document["sample"][0]["long"]) == 200
 
 
@@ -102,7 +118,9 @@ def test_json_lines_and_text_formats_are_read(data: Any) -> None:
 
     documents = [answer.document for answer in data.call_each(calls, "summary")]
 
-    assert [[entry["name"] for entry in document["columns"]] for document in documents] == [
+    assert [
+        [entry["name"] for entry in document["columns"]] for document in documents
+    ] == [
         ["id", "tag"],
         ["id", "price"],
         ["id", "name"],
@@ -120,14 +138,21 @@ def test_json_lines_and_text_formats_are_read(data: Any) -> None:
 
 def test_dirty_columns_are_pointed_out(data: Any) -> None:
     """A column that is numeric but for a few words says so, with the words; a sign for a gap is a gap; a constant."""
-    rows = "".join(f"{'much' if index == 7 else index},{'-' if index == 8 else 5},EUR\n" for index in range(20))
+    rows = "".join(
+        f"{'much' if index == 7 else index},{'-' if index == 8 else 5},EUR\n"
+        for index in range(20)
+    )
     put(data, "dirty.csv", "amount,rate,currency\n" + rows)
 
     document = data.call({"path": "dirty.csv"}, "summary").document
 
-    assert column(document, "amount")["notes"] == ["19 of 20 values are numbers, stored as text; others: 'much'."]
+    assert column(document, "amount")["notes"] == [
+        "19 of 20 values are numbers, stored as text; others: 'much'."
+    ]
     assert column(document, "rate")["null_count"] == 1
-    assert column(document, "rate")["notes"] == ["1 value(s) such as '-' are missing values."]
+    assert column(document, "rate")["notes"] == [
+        "1 value(s) such as '-' are missing values."
+    ]
     assert column(document, "currency")["notes"] == ["Every row has the same value."]
 
 
@@ -137,14 +162,24 @@ def test_columns_can_be_chosen(data: Any) -> None:
     names = [f"c{index}" for index in range(60)]
     put(data, "wide.csv", ",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
     put(data, "head.csv", "a,b\n")
-    calls = [{"path": "sales.csv", "columns": ["units", "REGION"]}, {"path": "wide.csv"}, {"path": "head.csv"}]
+    calls = [
+        {"path": "sales.csv", "columns": ["units", "REGION"]},
+        {"path": "wide.csv"},
+        {"path": "head.csv"},
+    ]
 
-    chosen, wide, head = [answer.document for answer in data.call_each(calls, "summary")]
+    chosen, wide, head = [
+        answer.document for answer in data.call_each(calls, "summary")
+    ]
 
     assert [entry["name"] for entry in chosen["columns"]] == ["units", "region"]
     assert len(wide["columns"]) == 50 and wide["column_count"] == 60
-    assert wide["warnings"][0].endswith("name others in columns: " + ", ".join(names[50:]))
-    assert head["row_count"] == 0 and head["warnings"] == ["The file has columns and no rows."]
+    assert wide["warnings"][0].endswith(
+        "name others in columns: " + ", ".join(names[50:])
+    )
+    assert head["row_count"] == 0 and head["warnings"] == [
+        "The file has columns and no rows."
+    ]
 
 
 def test_unusable_files_are_explained(data: Any) -> None:
@@ -159,25 +194,50 @@ def test_unusable_files_are_explained(data: Any) -> None:
     put(data, "picture.csv", b"\x89PNG\r\n\x1a\n")
     put(data, "bad.xlsx", b"PK\x03\x04 and no more")
     put(data, "bad.csv.gz", b"\x1f\x8b and no more")
-    names = ["sale.csv", "empty.csv", "open.csv", "loose.csv", "latin.csv", "bad.parquet", "bad.jsonl", "picture.csv"]
-    calls: list[dict[str, Any]] = [{"path": name} for name in [*names, "bad.xlsx", "bad.csv.gz"]]
+    names = [
+        "sale.csv",
+        "empty.csv",
+        "open.csv",
+        "loose.csv",
+        "latin.csv",
+        "bad.parquet",
+        "bad.jsonl",
+        "picture.csv",
+    ]
+    calls: list[dict[str, Any]] = [
+        {"path": name} for name in [*names, "bad.xlsx", "bad.csv.gz"]
+    ]
     calls += [{"path": "sales.csv", "columns": ["amuont"]}, {"path": "/etc/passwd"}]
 
     errors = [answer.error for answer in data.call_each(calls, "summary")]
 
     said = [error["message"] for error in errors]
-    assert said[0] == "'sale.csv' does not exist in the workspace" and "sales.csv" in errors[0]["suggested_action"]
+    assert (
+        said[0] == "'sale.csv' does not exist in the workspace"
+        and "sales.csv" in errors[0]["suggested_action"]
+    )
     assert said[1] == "'empty.csv' is empty (0 bytes)"
-    assert said[2].startswith("'open.csv' is not one table: line 2: '1,\"2") and "unterminated quote" in said[2]
-    assert said[3].startswith("'loose.csv' is not one table: line 3: '1,2,000' (expected values: 2 found: 3")
-    assert said[4] == "'latin.csv' is not UTF-8 text" and "cp1252 gives 'Müller'" in errors[4]["suggested_action"]
+    assert (
+        said[2].startswith("'open.csv' is not one table: line 2: '1,\"2")
+        and "unterminated quote" in said[2]
+    )
+    assert said[3].startswith(
+        "'loose.csv' is not one table: line 3: '1,2,000' (expected values: 2 found: 3"
+    )
+    assert (
+        said[4] == "'latin.csv' is not UTF-8 text"
+        and "cp1252 gives 'Müller'" in errors[4]["suggested_action"]
+    )
     assert said[5] == "'bad.parquet' is not a data file"
     assert said[6].startswith("'bad.jsonl' cannot be read as json")
     assert said[7] == "'picture.csv' is not a data file"
     assert said[8].startswith("'bad.xlsx' cannot be read as a workbook")
     assert said[9].startswith("'bad.csv.gz' cannot be read")
     assert said[10] == "'sales.csv' has no column 'amuont'"
-    assert errors[10]["suggested_action"] == "Did you mean 'amount'? It has: day, region, amount, units."
+    assert (
+        errors[10]["suggested_action"]
+        == "Did you mean 'amount'? It has: day, region, amount, units."
+    )
     assert said[11] == "'/etc/passwd' is not a file inside the workspace"
     assert {error["code"] for error in errors} == {"INVALID_INPUT"}
 
@@ -193,10 +253,15 @@ def test_summary_leaves_nothing_in_the_workspace(data: Any) -> None:
 
 def test_answers_are_strict_json(data: Any) -> None:
     """No NaN or Infinity reaches the caller: not every JSON reader takes them."""
-    duckdb.sql("SELECT 'inf'::DOUBLE AS x UNION ALL SELECT 'nan'::DOUBLE").write_parquet(
-        str(data.workspace / "odd.parquet")
-    )
+    duckdb.sql(
+        "SELECT 'inf'::DOUBLE AS x UNION ALL SELECT 'nan'::DOUBLE"
+    ).write_parquet(str(data.workspace / "odd.parquet"))
 
     document = data.call({"path": "odd.parquet"}, "summary").document
 
-    assert json.loads(json.dumps(document, allow_nan=False))["columns"][0]["non_finite_count"] == 2
+    assert (
+        json.loads(json.dumps(document, allow_nan=False))["columns"][0][
+            "non_finite_count"
+        ]
+        == 2
+    )

@@ -22,7 +22,15 @@ import pytest
 pytestmark = pytest.mark.processes
 
 Row = dict[str, Any]
-WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+WEEKDAYS = [
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+]
 
 
 def _sales() -> list[Row]:
@@ -30,7 +38,10 @@ def _sales() -> list[Row]:
     chance = random.Random(31)
     rows = []
     for number in range(600):
-        units, price = chance.randrange(1, 20), Decimal(chance.choice(["9.99", "19.50", "4.25", "49.90", "120.00"]))
+        units, price = (
+            chance.randrange(1, 20),
+            Decimal(chance.choice(["9.99", "19.50", "4.25", "49.90", "120.00"])),
+        )
         rows.append(
             {
                 "order_id": f"O{number:05d}",
@@ -71,7 +82,11 @@ TARGETS = [
 @pytest.fixture
 def sales(data: Any) -> Any:
     """The data tools in a workspace with the three files."""
-    for name, rows in (("sales", SALES), ("customers", CUSTOMERS), ("targets", TARGETS)):
+    for name, rows in (
+        ("sales", SALES),
+        ("customers", CUSTOMERS),
+        ("targets", TARGETS),
+    ):
         with (data.workspace / f"{name}.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
@@ -83,7 +98,9 @@ def amounts(rows: Iterable[Row]) -> list[Decimal]:
     return [row["amount"] for row in rows if row["amount"] is not None]
 
 
-def grouped(key: Callable[[Row], Any], rows: Iterable[Row] = SALES) -> dict[Any, list[Row]]:
+def grouped(
+    key: Callable[[Row], Any], rows: Iterable[Row] = SALES
+) -> dict[Any, list[Row]]:
     found = defaultdict(list)
     for row in rows:
         found[key(row)].append(row)
@@ -123,7 +140,10 @@ def largest(rows: list[list[Any]], place: int = -1) -> list[list[Any]]:
 def growing(groups: dict[str, list[Row]], back: int) -> list[list[Any]]:
     sums = [total(rows) for rows in groups.values()]
     before = [None] * back + sums[:-back] if back < len(sums) else [None] * len(sums)
-    return [[key, now, change(now, then)] for key, now, then in zip(groups, sums, before, strict=True)]
+    return [
+        [key, now, change(now, then)]
+        for key, now, then in zip(groups, sums, before, strict=True)
+    ]
 
 
 def running() -> list[list[Any]]:
@@ -135,7 +155,14 @@ def running() -> list[list[Any]]:
 
 
 def segment(row: Row) -> str | None:
-    return next((customer["segment"] for customer in CUSTOMERS if customer["id"] == row["customer_id"]), None)
+    return next(
+        (
+            customer["segment"]
+            for customer in CUSTOMERS
+            if customer["id"] == row["customer_id"]
+        ),
+        None,
+    )
 
 
 def targets_reached() -> list[list[Any]]:
@@ -145,8 +172,19 @@ def targets_reached() -> list[list[Any]]:
         lambda row: row["region"], [row for row in SALES if quarter(row) == "2024-Q1"]
     ).items():
         months = {month(row) for row in group}
-        target = sum(entry["target"] for entry in TARGETS if entry["region"] == region and entry["month"] in months)
-        rows.append([region, total(group), target, short(Fraction(sum(amounts(group))) / target)])
+        target = sum(
+            entry["target"]
+            for entry in TARGETS
+            if entry["region"] == region and entry["month"] in months
+        )
+        rows.append(
+            [
+                region,
+                total(group),
+                target,
+                short(Fraction(sum(amounts(group))) / target),
+            ]
+        )
     return largest(rows, 1)
 
 
@@ -162,19 +200,32 @@ def outliers() -> list[list[Any]]:
     found = [
         (abs(row["amount"] - middle), number, row)
         for number, row in enumerate(SALES, 1)
-        if row["amount"] is not None and not first - reach <= row["amount"] <= third + reach
+        if row["amount"] is not None
+        and not first - reach <= row["amount"] <= third + reach
     ]
     found.sort(key=lambda entry: (-entry[0], entry[1]))
-    return [[number, "amount", float(row["amount"]), row["order_id"]] for _, number, row in found]
+    return [
+        [number, "amount", float(row["amount"]), row["order_id"]]
+        for _, number, row in found
+    ]
 
 
 def correlation(one: str, other: str) -> float:
-    pairs = [(float(row[one]), float(row[other])) for row in SALES if row[one] is not None and row[other] is not None]
+    pairs = [
+        (float(row[one]), float(row[other]))
+        for row in SALES
+        if row[one] is not None and row[other] is not None
+    ]
     return round(statistics.correlation(*zip(*pairs, strict=True)), 6)
 
 
 def sum_by(key: str, rows: Iterable[Row] = SALES) -> list[list[Any]]:
-    return largest([[value, total(group)] for value, group in grouped(lambda row: row[key], rows).items()])
+    return largest(
+        [
+            [value, total(group)]
+            for value, group in grouped(lambda row: row[key], rows).items()
+        ]
+    )
 
 
 def where(column: str, op: str, value: Any = None) -> dict[str, Any]:
@@ -195,10 +246,16 @@ QUESTIONS: dict[str, tuple[dict[str, Any], Callable[[], list[list[Any]]]]] = {
         lambda: [[key, total(rows)] for key, rows in grouped(month).items()],
     ),
     "How much in each quarter, paid orders only?": (
-        {"group": ["quarter(date)"], "values": ["sum(amount)", "count()"], "where": [where("status", "=", "Paid")]},
+        {
+            "group": ["quarter(date)"],
+            "values": ["sum(amount)", "count()"],
+            "where": [where("status", "=", "Paid")],
+        },
         lambda: [
             [key, total(rows), len(rows)]
-            for key, rows in grouped(quarter, [row for row in SALES if row["status"] == "paid"]).items()
+            for key, rows in grouped(
+                quarter, [row for row in SALES if row["status"] == "paid"]
+            ).items()
         ],
     ),
     "Who are the five best customers?": (
@@ -206,9 +263,17 @@ QUESTIONS: dict[str, tuple[dict[str, Any], Callable[[], list[list[Any]]]]] = {
         lambda: sum_by("customer_id")[:5],
     ),
     "Which two products sell the fewest units?": (
-        {"group": ["product"], "values": ["sum(units)"], "sort": "sum(units) asc", "limit": 2},
+        {
+            "group": ["product"],
+            "values": ["sum(units)"],
+            "sort": "sum(units) asc",
+            "limit": 2,
+        },
         lambda: largest(
-            [[key, sum(row["units"] for row in rows)] for key, rows in grouped(lambda row: row["product"]).items()]
+            [
+                [key, sum(row["units"] for row in rows)]
+                for key, rows in grouped(lambda row: row["product"]).items()
+            ]
         )[::-1][:2],
     ),
     "How did sales change from month to month?": (
@@ -216,21 +281,36 @@ QUESTIONS: dict[str, tuple[dict[str, Any], Callable[[], list[list[Any]]]]] = {
         lambda: growing(grouped(month), 1),
     ),
     "And against the same quarter of last year?": (
-        {"group": ["quarter(date)"], "values": ["sum(amount)"], "add": ["growth_on_year"]},
+        {
+            "group": ["quarter(date)"],
+            "values": ["sum(amount)"],
+            "add": ["growth_on_year"],
+        },
         lambda: growing(grouped(quarter), 4),
     ),
     "What share has each product?": (
         {"group": ["product"], "values": ["sum(amount)"], "add": ["share"]},
-        lambda: [[key, value, round(value / total(SALES), 6)] for key, value in sum_by("product")],
+        lambda: [
+            [key, value, round(value / total(SALES), 6)]
+            for key, value in sum_by("product")
+        ],
     ),
     "How many different customers bought in 2025?": (
         {"values": ["distinct(customer_id)"], "where": [where("date", "=", "2025")]},
-        lambda: [[len({row["customer_id"] for row in SALES if row["date"].year == 2025} - {None})]],
+        lambda: [
+            [
+                len(
+                    {row["customer_id"] for row in SALES if row["date"].year == 2025}
+                    - {None}
+                )
+            ]
+        ],
     ),
     "On which weekday are orders largest?": (
         {"group": ["weekday(date)"], "values": ["mean(amount)"]},
         lambda: [
-            [name, mean(row for row in SALES if row["date"].weekday() == index)] for index, name in enumerate(WEEKDAYS)
+            [name, mean(row for row in SALES if row["date"].weekday() == index)]
+            for index, name in enumerate(WEEKDAYS)
         ],
     ),
     "Which orders of March 2025 are above 1000?": (
@@ -243,7 +323,9 @@ QUESTIONS: dict[str, tuple[dict[str, Any], Callable[[], list[list[Any]]]]] = {
             [
                 [row["order_id"], float(row["amount"])]
                 for row in SALES
-                if month(row) == "2025-03" and row["amount"] is not None and row["amount"] > 1000
+                if month(row) == "2025-03"
+                and row["amount"] is not None
+                and row["amount"] > 1000
             ]
         ),
     ),
@@ -257,9 +339,17 @@ QUESTIONS: dict[str, tuple[dict[str, Any], Callable[[], list[list[Any]]]]] = {
         ),
     ),
     "Which customers ordered more than twenty times?": (
-        {"group": ["customer_id"], "values": ["count()"], "where": [where("count()", ">", 20)]},
+        {
+            "group": ["customer_id"],
+            "values": ["count()"],
+            "where": [where("count()", ">", 20)],
+        },
         lambda: largest(
-            [[key, len(rows)] for key, rows in grouped(lambda row: row["customer_id"]).items() if len(rows) > 20]
+            [
+                [key, len(rows)]
+                for key, rows in grouped(lambda row: row["customer_id"]).items()
+                if len(rows) > 20
+            ]
         ),
     ),
     "What do retail and wholesale buy, and what credit have they?": (
@@ -273,7 +363,12 @@ QUESTIONS: dict[str, tuple[dict[str, Any], Callable[[], list[list[Any]]]]] = {
                 [
                     key,
                     total(rows),
-                    sum(c["credit"] for c in CUSTOMERS if c["id"] in {row["customer_id"] for row in rows}) or None,
+                    sum(
+                        c["credit"]
+                        for c in CUSTOMERS
+                        if c["id"] in {row["customer_id"] for row in rows}
+                    )
+                    or None,
                 ]
                 for key, rows in grouped(segment).items()
             ],
@@ -284,8 +379,15 @@ QUESTIONS: dict[str, tuple[dict[str, Any], Callable[[], list[list[Any]]]]] = {
         {
             "join": {"path": "targets.csv", "on": ["region", "month(date) = month"]},
             "group": ["region"],
-            "values": ["sum(amount)", "sum(target)", "sum(amount) / sum(target) as reached"],
-            "where": [where("date", ">=", "2024-01-01"), where("date", "<=", "2024-03")],
+            "values": [
+                "sum(amount)",
+                "sum(target)",
+                "sum(amount) / sum(target) as reached",
+            ],
+            "where": [
+                where("date", ">=", "2024-01-01"),
+                where("date", "<=", "2024-03"),
+            ],
         },
         targets_reached,
     ),
@@ -323,12 +425,18 @@ QUESTIONS: dict[str, tuple[dict[str, Any], Callable[[], list[list[Any]]]]] = {
         running,
     ),
     "What is a typical and what a large order in each region?": (
-        {"group": ["region"], "values": ["median(amount)", "p90(amount)", "max(amount)"], "sort": "region"},
+        {
+            "group": ["region"],
+            "values": ["median(amount)", "p90(amount)", "max(amount)"],
+            "sort": "region",
+        },
         lambda: [
             [
                 key,
                 short(statistics.median(amounts(rows))),
-                short(statistics.quantiles(amounts(rows), n=10, method="inclusive")[-1]),
+                short(
+                    statistics.quantiles(amounts(rows), n=10, method="inclusive")[-1]
+                ),
                 float(max(amounts(rows))),
             ]
             for key, rows in grouped(lambda row: row["region"]).items()
@@ -352,7 +460,11 @@ def test_an_everyday_question_is_answered_exactly(sales: Any, question: str) -> 
 
 def shown(document: dict[str, Any], arguments: dict[str, Any]) -> list[list[Any]]:
     """Return the rows; of findings the first columns, since the rest show the row that was found."""
-    return [row[:4] for row in document["rows"]] if "find" in arguments else document["rows"]
+    return (
+        [row[:4] for row in document["rows"]]
+        if "find" in arguments
+        else document["rows"]
+    )
 
 
 def test_at_least_twenty_questions_are_asked() -> None:
@@ -366,21 +478,42 @@ def test_the_same_figures_come_from_every_format(sales: Any) -> None:
     import duckdb
 
     folder: Path = sales.workspace
-    rows = [{name: None if value is None else str(value) for name, value in row.items()} for row in SALES]
+    rows = [
+        {name: None if value is None else str(value) for name, value in row.items()}
+        for row in SALES
+    ]
     lines = [list(SALES[0]), *([row[name] or "" for name in SALES[0]] for row in rows)]
     comma = [
-        [value.replace(".", ",") if index in (6, 7) else value for index, value in enumerate(line)] for line in lines
+        [
+            value.replace(".", ",") if index in (6, 7) else value
+            for index, value in enumerate(line)
+        ]
+        for line in lines
     ]
     (folder / "a.tsv").write_text("\n".join("\t".join(line) for line in lines))
-    (folder / "b.csv").write_bytes(b"\xef\xbb\xbf" + "\r\n".join(";".join(line) for line in comma).encode())
-    (folder / "c.json").write_text(json.dumps({"orders": [typed(row) for row in SALES]}))
+    (folder / "b.csv").write_bytes(
+        b"\xef\xbb\xbf" + "\r\n".join(";".join(line) for line in comma).encode()
+    )
+    (folder / "c.json").write_text(
+        json.dumps({"orders": [typed(row) for row in SALES]})
+    )
     (folder / "d.jsonl").write_text("\n".join(json.dumps(typed(row)) for row in SALES))
-    duckdb.sql(f"SELECT * FROM '{folder}/sales.csv'").write_parquet(str(folder / "e.parquet"))
+    duckdb.sql(f"SELECT * FROM '{folder}/sales.csv'").write_parquet(
+        str(folder / "e.parquet")
+    )
     (folder / "f.xlsx").write_bytes(sales_workbook())
     names = ["sales.csv", "a.tsv", "b.csv", "c.json", "d.jsonl", "e.parquet", "f.xlsx"]
-    question = {"group": ["quarter(date)"], "values": ["sum(amount)", "count(customer_id)"]}
+    question = {
+        "group": ["quarter(date)"],
+        "values": ["sum(amount)", "count(customer_id)"],
+    }
 
-    answers = [answer.document for answer in sales.call_each([{"path": name} | question for name in names], "query")]
+    answers = [
+        answer.document
+        for answer in sales.call_each(
+            [{"path": name} | question for name in names], "query"
+        )
+    ]
 
     expected = [
         [key, total(group), sum(row["customer_id"] is not None for row in group)]

@@ -39,11 +39,16 @@ def texts(path: Path) -> list[str]:
 def test_text_comes_page_by_page(pdf: Any, make_pdf: MakePdf) -> None:
     """Pages come in the order asked for, with their numbers; an open range goes to the end."""
     put(pdf, "in/a.pdf", make_pdf(["One", "Two", "Three", "Four"]))
-    calls = [{"path": "in/a.pdf", "pages": pages} for pages in ("all", "2", "4,1-2", "3-")]
+    calls = [
+        {"path": "in/a.pdf", "pages": pages} for pages in ("all", "2", "4,1-2", "3-")
+    ]
 
     answers = [answer.document for answer in pdf.call_each(calls, "extract")]
 
-    found = [[(page["page"], page["text"]) for page in document["pages"]] for document in answers]
+    found = [
+        [(page["page"], page["text"]) for page in document["pages"]]
+        for document in answers
+    ]
     assert found == [
         [(1, "One"), (2, "Two"), (3, "Three"), (4, "Four")],
         [(2, "Two")],
@@ -57,17 +62,24 @@ def test_text_comes_page_by_page(pdf: Any, make_pdf: MakePdf) -> None:
 def test_tables_come_as_rows_of_cells(pdf: Any, make_pdf: MakePdf) -> None:
     """A ruled table is found by its lines, and by its words with the other strategy."""
     put(pdf, "t.pdf", make_pdf(["Sales"], tables=True))
-    calls = [{"path": "t.pdf", "content": "both"}, {"path": "t.pdf", "content": "tables", "table_strategy": "text"}]
+    calls = [
+        {"path": "t.pdf", "content": "both"},
+        {"path": "t.pdf", "content": "tables", "table_strategy": "text"},
+    ]
 
     lines, words = [answer.document for answer in pdf.call_each(calls, "extract")]
 
-    assert lines["pages"][0]["tables"] == [[["Region", "Sales"], ["North", "1,200"], ["South", "950"]]]
+    assert lines["pages"][0]["tables"] == [
+        [["Region", "Sales"], ["North", "1,200"], ["South", "950"]]
+    ]
     assert "Sales" in lines["pages"][0]["text"]
     assert "text" not in words["pages"][0]
     assert words["pages"][0]["tables"] == lines["pages"][0]["tables"]
 
 
-def test_long_documents_stop_and_say_where_to_go_on(pdf: Any, make_pdf: MakePdf) -> None:
+def test_long_documents_stop_and_say_where_to_go_on(
+    pdf: Any, make_pdf: MakePdf
+) -> None:
     """No page is split, except a first one that alone is too long."""
     put(pdf, "long.pdf", make_pdf(["a" * 300, "b" * 300, "c" * 900]))
     calls = [
@@ -79,7 +91,11 @@ def test_long_documents_stop_and_say_where_to_go_on(pdf: Any, make_pdf: MakePdf)
 
     assert [page["page"] for page in whole["pages"]] == [1]
     assert (whole["truncated"], whole["next_page"]) == (True, 2)
-    assert (len(cut["pages"][0]["text"]), cut["truncated"], cut["next_page"]) == (500, True, None)
+    assert (len(cut["pages"][0]["text"]), cut["truncated"], cut["next_page"]) == (
+        500,
+        True,
+        None,
+    )
 
 
 def test_pages_without_text_are_named(pdf: Any, make_pdf: MakePdf) -> None:
@@ -88,7 +104,9 @@ def test_pages_without_text_are_named(pdf: Any, make_pdf: MakePdf) -> None:
 
     document = pdf.call({"path": "scan.pdf"}, "extract").document
 
-    assert document["warnings"] == ["No text on page(s) 2, 3: probably scanned images, which need OCR."]
+    assert document["warnings"] == [
+        "No text on page(s) 2, 3: probably scanned images, which need OCR."
+    ]
 
 
 def test_form_fields_are_listed(pdf: Any, form_pdf: bytes) -> None:
@@ -98,7 +116,13 @@ def test_form_fields_are_listed(pdf: Any, form_pdf: bytes) -> None:
     document = pdf.call({"path": "form.pdf"}, "extract").document
 
     assert document["form_fields"] == [
-        {"name": "name", "type": "text", "value": None, "label": "Full name", "max_length": 20},
+        {
+            "name": "name",
+            "type": "text",
+            "value": None,
+            "label": "Full name",
+            "max_length": 20,
+        },
         {"name": "agree", "type": "checkbox", "value": False},
         {"name": "country", "type": "choice", "value": None, "options": ["DE", "FR"]},
         {"name": "size", "type": "radio", "value": None, "options": ["small", "large"]},
@@ -117,7 +141,16 @@ def test_unusable_files_are_explained(pdf: Any, make_pdf: MakePdf) -> None:
     put(pdf, "locked.pdf", encrypted(whole, "geheim"))
     (pdf.workspace / "folder.pdf").mkdir()
     (pdf.workspace / "link.pdf").symlink_to("/etc/hostname")
-    names = ["report2024.pdf", "empty.pdf", "page.pdf", "cut.pdf", "none.pdf", "locked.pdf", "folder.pdf", "link.pdf"]
+    names = [
+        "report2024.pdf",
+        "empty.pdf",
+        "page.pdf",
+        "cut.pdf",
+        "none.pdf",
+        "locked.pdf",
+        "folder.pdf",
+        "link.pdf",
+    ]
     calls: list[dict[str, Any]] = [{"path": name} for name in [*names, "../a.pdf"]]
     calls.append({"path": "locked.pdf", "password": "falsch"})
 
@@ -144,18 +177,30 @@ def test_wrong_pages_are_explained(pdf: Any, make_pdf: MakePdf) -> None:
     put(pdf, "a.pdf", make_pdf(["One", "Two"]))
 
     errors = [
-        answer.error for answer in pdf.call_each([{"path": "a.pdf", "pages": p} for p in ("3", "2-1", "x")], "extract")
+        answer.error
+        for answer in pdf.call_each(
+            [{"path": "a.pdf", "pages": p} for p in ("3", "2-1", "x")], "extract"
+        )
     ]
 
-    assert [error["code"] for error in errors] == ["PARAM_OUT_OF_RANGE", "PARAM_OUT_OF_RANGE", "INVALID_INPUT"]
-    assert errors[0]["suggested_action"] == "The file has 2 page(s): send a range inside 1-2."
+    assert [error["code"] for error in errors] == [
+        "PARAM_OUT_OF_RANGE",
+        "PARAM_OUT_OF_RANGE",
+        "INVALID_INPUT",
+    ]
+    assert (
+        errors[0]["suggested_action"]
+        == "The file has 2 page(s): send a range inside 1-2."
+    )
 
 
 def test_a_locked_file_opens_with_its_password(pdf: Any, make_pdf: MakePdf) -> None:
     """Text and tables both come out of an encrypted file; a merged copy says that it is no longer encrypted."""
     put(pdf, "locked.pdf", encrypted(make_pdf(["One"], tables=True), "geheim"))
 
-    read = pdf.call({"path": "locked.pdf", "password": "geheim", "content": "both"}, "extract").document
+    read = pdf.call(
+        {"path": "locked.pdf", "password": "geheim", "content": "both"}, "extract"
+    ).document
     merged = pdf.call({"paths": ["locked.pdf"], "password": "geheim"}, "merge").document
 
     assert read["pages"][0]["text"].startswith("One") and read["pages"][0]["tables"]
@@ -167,13 +212,19 @@ def test_merge_keeps_the_order_asked_for(pdf: Any, make_pdf: MakePdf) -> None:
     """Files and page ranges come in order, each with a bookmark; the same call again changes nothing."""
     put(pdf, "a.pdf", make_pdf(["A1", "A2", "A3"]))
     put(pdf, "b.pdf", make_pdf(["B1", "B2"]))
-    arguments = {"paths": ["b.pdf", "a.pdf", "b.pdf"], "page_ranges": ["all", "3,1", "2"], "output_path": "out/ab.pdf"}
+    arguments = {
+        "paths": ["b.pdf", "a.pdf", "b.pdf"],
+        "page_ranges": ["all", "3,1", "2"],
+        "output_path": "out/ab.pdf",
+    }
 
     first = pdf.call(arguments, "merge").document
     again = pdf.call(arguments, "merge").document
 
     assert texts(pdf.workspace / "out" / "ab.pdf") == ["B1", "B2", "A3", "A1", "B2"]
-    assert [item["/Title"] for item in PdfReader(pdf.workspace / "out" / "ab.pdf").outline] == ["b", "a", "b"]
+    assert [
+        item["/Title"] for item in PdfReader(pdf.workspace / "out" / "ab.pdf").outline
+    ] == ["b", "a", "b"]
     assert first == again
     assert first["output_path"] == "out/ab.pdf" and first["page_count"] == 5
     assert first["bytes"] == (pdf.workspace / "out" / "ab.pdf").stat().st_size
@@ -200,10 +251,21 @@ def test_merge_harms_no_file(pdf: Any, make_pdf: MakePdf) -> None:
 
     errors = [answer.error for answer in pdf.call_each(calls, "merge")]
 
-    places = ["/output_path", "/output_path", "/output_path", "/paths/1", "/page_ranges", "/output_path"]
+    places = [
+        "/output_path",
+        "/output_path",
+        "/output_path",
+        "/paths/1",
+        "/page_ranges",
+        "/output_path",
+    ]
     assert [error["details"]["path"] for error in errors] == places
     assert original == (pdf.workspace / "a.pdf").read_bytes()
-    assert sorted(path.name for path in pdf.workspace.iterdir()) == ["a.pdf", "b.pdf", "other.pdf"]
+    assert sorted(path.name for path in pdf.workspace.iterdir()) == [
+        "a.pdf",
+        "b.pdf",
+        "other.pdf",
+    ]
     assert (pdf.workspace / "other.pdf").read_bytes() == b"precious"
     assert pdf.call(calls[1] | {"overwrite": True}, "merge").document["page_count"] == 2
 
@@ -216,38 +278,76 @@ def test_form_is_filled_into_a_new_file(pdf: Any, form_pdf: bytes) -> None:
     document = pdf.call({"path": "in/form.pdf", "fields": fields}, "fill-form").document
 
     assert document["output_path"] == "in/form-filled.pdf"
-    assert document["filled_fields"] == ["name", "agree", "country"] and document["empty_fields"] == ["size"]
+    assert document["filled_fields"] == ["name", "agree", "country"] and document[
+        "empty_fields"
+    ] == ["size"]
     found = PdfReader(pdf.workspace / "in" / "form-filled.pdf").get_fields() or {}
     assert found["name"]["/V"] == "Ada Löwe"
-    assert found["agree"]["/V"] == "/Yes" and type(found["agree"]["/V"]).__name__ == "NameObject"
+    assert (
+        found["agree"]["/V"] == "/Yes"
+        and type(found["agree"]["/V"]).__name__ == "NameObject"
+    )
     assert found["country"]["/V"] == "DE"
     assert original == (pdf.workspace / "in" / "form.pdf").read_bytes()
 
 
-def test_flattened_form_shows_everything_and_has_no_fields(pdf: Any, form_pdf: bytes) -> None:
+def test_flattened_form_shows_everything_and_has_no_fields(
+    pdf: Any, form_pdf: bytes
+) -> None:
     """What was filled, now or before, and what was never drawn, is page content; the fields are gone."""
     put(pdf, "form.pdf", form_pdf)
-    pdf.call({"path": "form.pdf", "fields": {"name": "Ada", "size": "large"}, "output_path": "step.pdf"}, "fill-form")
+    pdf.call(
+        {
+            "path": "form.pdf",
+            "fields": {"name": "Ada", "size": "large"},
+            "output_path": "step.pdf",
+        },
+        "fill-form",
+    )
 
-    arguments = {"path": "step.pdf", "fields": {"country": "FR"}, "flatten": True, "output_path": "final.pdf"}
+    arguments = {
+        "path": "step.pdf",
+        "fields": {"country": "FR"},
+        "flatten": True,
+        "output_path": "final.pdf",
+    }
     document = pdf.call(arguments, "fill-form").document
 
     assert document["filled_fields"] == ["country"]
     reader = PdfReader(pdf.workspace / "final.pdf")
     assert not reader.get_fields() and not reader.pages[0].get("/Annots")
     words = reader.pages[0].extract_text().split()
-    assert sorted(words) == ["Ada", "Application", "France", "LARGE", "form", "internal"]
+    assert sorted(words) == [
+        "Ada",
+        "Application",
+        "France",
+        "LARGE",
+        "form",
+        "internal",
+    ]
 
 
-def test_every_wrong_field_is_reported_and_nothing_written(pdf: Any, form_pdf: bytes) -> None:
+def test_every_wrong_field_is_reported_and_nothing_written(
+    pdf: Any, form_pdf: bytes
+) -> None:
     """One error per field, with what it takes."""
     put(pdf, "form.pdf", form_pdf)
-    fields = {"nmae": "x", "name": "x" * 21, "agree": "perhaps", "country": "Spain", "size": ["small"], "office": "x"}
+    fields = {
+        "nmae": "x",
+        "name": "x" * 21,
+        "agree": "perhaps",
+        "country": "Spain",
+        "size": ["small"],
+        "office": "x",
+    }
 
     answer = pdf.call({"path": "form.pdf", "fields": fields}, "fill-form")
 
     assert answer.exit_code == 1
-    assert [(error["details"]["path"], error["suggested_action"]) for error in answer.document["errors"]] == [
+    assert [
+        (error["details"]["path"], error["suggested_action"])
+        for error in answer.document["errors"]
+    ] == [
         ("/fields/nmae", "Its fields include: name, agree."),
         ("/fields/name", "Shorten the text."),
         ("/fields/agree", "Send true or false."),
@@ -258,20 +358,34 @@ def test_every_wrong_field_is_reported_and_nothing_written(pdf: Any, form_pdf: b
     assert [path.name for path in pdf.workspace.iterdir()] == ["form.pdf"]
 
 
-def test_forms_that_cannot_be_filled_are_explained(pdf: Any, make_pdf: MakePdf, form_pdf: bytes) -> None:
+def test_forms_that_cannot_be_filled_are_explained(
+    pdf: Any, make_pdf: MakePdf, form_pdf: bytes
+) -> None:
     """No form, an XFA form, and a call that fills nothing."""
     put(pdf, "plain.pdf", make_pdf(["One"]))
     put(pdf, "form.pdf", form_pdf)
     page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] >>"
     xfa = ["<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [] /XFA [] >> >>"]
-    put(pdf, "xfa.pdf", make_pdf(objects=[*xfa, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>", page]))
-    calls = [{"path": name, "fields": {"name": "Ada"}} for name in ("plain.pdf", "xfa.pdf")]
-
-    plain, xfa_error, nothing = [
-        answer.error for answer in pdf.call_each([*calls, {"path": "form.pdf", "fields": {}}], "fill-form")
+    put(
+        pdf,
+        "xfa.pdf",
+        make_pdf(objects=[*xfa, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>", page]),
+    )
+    calls = [
+        {"path": name, "fields": {"name": "Ada"}} for name in ("plain.pdf", "xfa.pdf")
     ]
 
-    assert plain["message"] == "'plain.pdf' has no form fields" and plain["recoverable"] is False
+    plain, xfa_error, nothing = [
+        answer.error
+        for answer in pdf.call_each(
+            [*calls, {"path": "form.pdf", "fields": {}}], "fill-form"
+        )
+    ]
+
+    assert (
+        plain["message"] == "'plain.pdf' has no form fields"
+        and plain["recoverable"] is False
+    )
     assert xfa_error["message"] == "'xfa.pdf' has an XFA form, which is not supported"
     assert nothing["message"] == "there is nothing to fill"
 
@@ -280,23 +394,37 @@ def test_checkboxes_take_what_models_send(pdf: Any, form_pdf: bytes) -> None:
     """A checkbox is ticked by true, by its word, and by the name of its state."""
     put(pdf, "form.pdf", form_pdf)
     given = [True, "true", "Yes"]
-    calls = [{"path": "form.pdf", "fields": {"agree": value}, "output_path": f"{value}.pdf"} for value in given]
+    calls = [
+        {"path": "form.pdf", "fields": {"agree": value}, "output_path": f"{value}.pdf"}
+        for value in given
+    ]
 
     pdf.call_each(calls, "fill-form")
 
     for value in given:
-        assert (PdfReader(pdf.workspace / f"{value}.pdf").get_fields() or {})["agree"]["/V"] == "/Yes"
+        assert (PdfReader(pdf.workspace / f"{value}.pdf").get_fields() or {})["agree"][
+            "/V"
+        ] == "/Yes"
 
 
-def test_letters_that_the_forms_font_does_not_have_are_refused(pdf: Any, form_pdf: bytes) -> None:
+def test_letters_that_the_forms_font_does_not_have_are_refused(
+    pdf: Any, form_pdf: bytes
+) -> None:
     """They would be question marks on the page; nothing is written."""
     put(pdf, "form.pdf", form_pdf)
 
     for name, missing in (("李小龙", "李小龙"), ("Łódź", "Łź")):
-        error = pdf.call({"path": "form.pdf", "fields": {"name": name}}, "fill-form").error
+        error = pdf.call(
+            {"path": "form.pdf", "fields": {"name": name}}, "fill-form"
+        ).error
         assert error["message"] == f"the font of field 'name' has no {missing!r}"
         assert "a person must type" in error["suggested_action"]
-    assert pdf.call({"path": "form.pdf", "fields": {"name": "José Müller"}}, "fill-form").exit_code == 0
+    assert (
+        pdf.call(
+            {"path": "form.pdf", "fields": {"name": "José Müller"}}, "fill-form"
+        ).exit_code
+        == 0
+    )
     assert not (pdf.workspace / "form-filled-2.pdf").exists()
 
 
@@ -310,15 +438,27 @@ def test_letters_that_the_forms_font_does_not_have_are_refused(pdf: Any, form_pd
         {"/Encoding": "/WinAnsiEncoding"},
     ],
 )
-def test_letters_beyond_ascii_show_as_they_are(pdf: Any, form_pdf: bytes, entries: dict[str, str]) -> None:
+def test_letters_beyond_ascii_show_as_they_are(
+    pdf: Any, form_pdf: bytes, entries: dict[str, str]
+) -> None:
     """Whatever the form says of its font and its encoding; read from the page by another library."""
     writer = PdfWriter(clone_from=io.BytesIO(form_pdf))
     font = writer.root_object["/AcroForm"]["/DR"]["/Font"]["/Helv"]
     del font["/Encoding"]
-    font.update({NameObject(name): NameObject(value) for name, value in entries.items()})
+    font.update(
+        {NameObject(name): NameObject(value) for name, value in entries.items()}
+    )
     writer.write(pdf.workspace / "form.pdf")
     values = ["Paris é €", "naïve façade Ø ß Å", "“q” – ™"]
-    calls = [{"path": "form.pdf", "fields": {"name": value}, "flatten": True, "overwrite": True} for value in values]
+    calls = [
+        {
+            "path": "form.pdf",
+            "fields": {"name": value},
+            "flatten": True,
+            "overwrite": True,
+        }
+        for value in values
+    ]
 
     for call, value in zip(calls, values, strict=True):
         pdf.call(call, "fill-form")
@@ -326,16 +466,29 @@ def test_letters_beyond_ascii_show_as_they_are(pdf: Any, form_pdf: bytes, entrie
             assert value in document[0].get_textpage().get_text_range()
 
 
-def test_a_value_that_the_form_holds_is_not_flattened_into_question_marks(pdf: Any, form_pdf: bytes) -> None:
+def test_a_value_that_the_form_holds_is_not_flattened_into_question_marks(
+    pdf: Any, form_pdf: bytes
+) -> None:
     """One that was never drawn, in letters that the font lacks: refused with flatten, kept without."""
     held = form_pdf.replace(b"/V (internal)", b"/V <FEFF674E5C0F9F99>")
     (pdf.workspace / "form.pdf").write_bytes(held)
 
-    flat = pdf.call({"path": "form.pdf", "fields": {"name": "A"}, "flatten": True}, "fill-form")
-    kept = pdf.call({"path": "form.pdf", "fields": {"name": "A"}, "output_path": "kept.pdf"}, "fill-form")
+    flat = pdf.call(
+        {"path": "form.pdf", "fields": {"name": "A"}, "flatten": True}, "fill-form"
+    )
+    kept = pdf.call(
+        {"path": "form.pdf", "fields": {"name": "A"}, "output_path": "kept.pdf"},
+        "fill-form",
+    )
 
-    assert flat.error["message"] == "field 'office' holds '李小龙', which the form's font does not have"
+    assert (
+        flat.error["message"]
+        == "field 'office' holds '李小龙', which the form's font does not have"
+    )
     assert kept.document["filled_fields"] == ["name"]
     fields = pdf.call({"path": "kept.pdf"}, "extract").document["form_fields"]
-    assert next(field["value"] for field in fields if field["name"] == "office") == "李小龙"
+    assert (
+        next(field["value"] for field in fields if field["name"] == "office")
+        == "李小龙"
+    )
     assert not (pdf.workspace / "form-filled.pdf").exists()

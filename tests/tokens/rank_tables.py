@@ -28,7 +28,14 @@ def pack_ranks(content: bytes) -> bytes:
     ranks.sort(key=lambda rank: (len(tokens[rank]), tokens[rank]))
     number_of = Counter(map(len, tokens))
     numbers = array("I", [number_of[length] for length in range(LONGEST_TOKEN + 1)])
-    short = array("Q", [int.from_bytes(tokens[rank], "big") for rank in ranks if len(tokens[rank]) <= SHORT])
+    short = array(
+        "Q",
+        [
+            int.from_bytes(tokens[rank], "big")
+            for rank in ranks
+            if len(tokens[rank]) <= SHORT
+        ],
+    )
     long = b"".join(tokens[rank] for rank in ranks if len(tokens[rank]) > SHORT)
     return numbers.tobytes() + array("I", ranks).tobytes() + short.tobytes() + long
 
@@ -41,5 +48,7 @@ def packed_of(name: str) -> bytes:
 if __name__ == "__main__":
     for name in ENCODINGS:
         packed = packed_of(name)
-        (Path(encodings.__file__).parent / f"{name}.ranks").write_bytes(zlib.compress(packed, 9))
+        (Path(encodings.__file__).parent / f"{name}.ranks").write_bytes(
+            zlib.compress(packed, 9)
+        )
         sys.stdout.write(f"{name} {hashlib.sha256(packed).hexdigest()}\n")

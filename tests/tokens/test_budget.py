@@ -13,7 +13,10 @@ from skillruntime.tokens.counter import count
 
 pytest.importorskip("tiktoken", reason="counts without it are an estimate")
 
-LONG = "\n\n".join(f"Paragraph {number} says a little more about the matter at hand." for number in range(100))
+LONG = "\n\n".join(
+    f"Paragraph {number} says a little more about the matter at hand."
+    for number in range(100)
+)
 
 
 def test_every_tier_is_kept_by_name() -> None:
@@ -25,7 +28,11 @@ def test_every_tier_is_kept_by_name() -> None:
     ledger.admit(Tier.BODY, "digest", "one")
     ledger.admit(Tier.RESOURCE, "pdf/references/forms.md", "one two three four")
 
-    assert (ledger.spent("catalog"), ledger.spent("body"), ledger.spent("body", "pdf")) == (3, 3, 2)
+    assert (
+        ledger.spent("catalog"),
+        ledger.spent("body"),
+        ledger.spent("body", "pdf"),
+    ) == (3, 3, 2)
     assert ledger.total_tokens == 10
     assert ledger.summary() == {"total": 10, "catalog": 3, "body": 3, "resource": 4}
 
@@ -52,18 +59,26 @@ def test_a_long_result_is_cut_at_a_paragraph_with_a_handle_to_read_on() -> None:
     while admitted.handle:
         assert admitted.tokens <= 300
         admitted = ledger.read_on(admitted.handle)
-        shown += admitted.text.rpartition("\n[cut: ")[0] if admitted.handle else admitted.text
+        shown += (
+            admitted.text.rpartition("\n[cut: ")[0]
+            if admitted.handle
+            else admitted.text
+        )
     assert shown == LONG
 
 
 def test_the_way_to_read_on_is_the_hosts_own_tool() -> None:
     """The notice names the call that the host offers."""
-    ledger = TokenLedger(TokenLimits(page_tokens=100), read_on='read_resource(path="{handle}")')
+    ledger = TokenLedger(
+        TokenLimits(page_tokens=100), read_on='read_resource(path="{handle}")'
+    )
 
     assert 'read_resource(path="body-' in ledger.admit("body", "pdf", LONG).text
 
 
-@pytest.mark.parametrize("handle", ["", "result1", "result9:5", "result1:x", "nonsense:12"])
+@pytest.mark.parametrize(
+    "handle", ["", "result1", "result9:5", "result1:x", "nonsense:12"]
+)
 def test_an_unknown_handle_says_what_to_do(handle: str) -> None:
     """An unknown handle is an error with a next step."""
     ledger = TokenLedger(TokenLimits(page_tokens=100))
@@ -108,7 +123,9 @@ def test_a_spent_tier_refuses_with_a_next_step() -> None:
 
 def test_a_page_that_not_even_its_notice_fits_is_refused() -> None:
     """Also where no tier has a limit: the limit of a page is the one that is named."""
-    admitted = TokenLedger(TokenLimits(page_tokens=64), model=len).admit("body", "x", "a" * 1000)
+    admitted = TokenLedger(TokenLimits(page_tokens=64), model=len).admit(
+        "body", "x", "a" * 1000
+    )
 
     assert admitted.refusal is not None
     assert admitted.refusal.details is not None
@@ -119,7 +136,9 @@ def test_a_refusal_is_short() -> None:
     """What the model reads of a refusal is at most 80 tokens."""
     ledger = TokenLedger(TokenLimits(total_tokens=10))
 
-    refusal = ledger.admit("resource", "pdf-processing/references/forms.md", LONG).refusal
+    refusal = ledger.admit(
+        "resource", "pdf-processing/references/forms.md", LONG
+    ).refusal
 
     assert refusal is not None
     assert count(f"{refusal.message}. {refusal.suggested_action}").tokens <= 80
@@ -162,11 +181,17 @@ def test_a_retry_is_what_follows_a_failed_call() -> None:
     """The arguments of a call that repeats a failed one are the price of the error, next to the error itself."""
     ledger = TokenLedger()
 
-    ledger.record_call("digest", '{"topics": "AI"}', "topics must be an array", ok=False)
+    ledger.record_call(
+        "digest", '{"topics": "AI"}', "topics must be an array", ok=False
+    )
     ledger.record_call("digest", '{"topics": ["AI"]}', "done", ok=True)
     ledger.record_call("digest", '{"topics": ["AI"]}', "done", ok=True)
 
-    assert (ledger.spent("error"), ledger.spent("retry"), ledger.spent("result")) == (5, 7, 2)
+    assert (ledger.spent("error"), ledger.spent("retry"), ledger.spent("result")) == (
+        5,
+        7,
+        2,
+    )
 
 
 def test_what_is_sent_again_with_every_request_adds_up() -> None:
@@ -197,7 +222,10 @@ def test_an_estimating_ledger_says_so() -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["catalog", "body", "resource", "schema", "result"]), st.integers(0, 400)),
+        st.tuples(
+            st.sampled_from(["catalog", "body", "resource", "schema", "result"]),
+            st.integers(0, 400),
+        ),
         max_size=20,
     ),
     st.integers(0, 600),
@@ -205,7 +233,12 @@ def test_an_estimating_ledger_says_so() -> None:
 def test_no_limit_is_ever_passed(texts: list[tuple[str, int]], limit: int) -> None:
     """Whatever is admitted, bodies, resources and everything together stay within their limits."""
     ledger = TokenLedger(
-        TokenLimits(body_tokens=limit, resource_tokens=limit // 2, total_tokens=limit * 2, page_tokens=150)
+        TokenLimits(
+            body_tokens=limit,
+            resource_tokens=limit // 2,
+            total_tokens=limit * 2,
+            page_tokens=150,
+        )
     )
 
     for tier, words in texts:

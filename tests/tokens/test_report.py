@@ -15,7 +15,13 @@ CONTRACT = {
     "input": {
         "type": "object",
         "title": "Not sent",
-        "properties": {"paths": {"type": "array", "items": {"type": "string"}, "x-documentation": "Not sent either."}},
+        "properties": {
+            "paths": {
+                "type": "array",
+                "items": {"type": "string"},
+                "x-documentation": "Not sent either.",
+            }
+        },
     },
 }
 
@@ -25,9 +31,14 @@ def catalog(tmp_path: Path) -> SkillCatalog:
     small, large = tmp_path / "small", tmp_path / "large"
     (large / "references").mkdir(parents=True)
     small.mkdir()
-    (small / "SKILL.md").write_text("---\nname: small\ndescription: Does little.\n---\nJust do it.\n", encoding="utf-8")
+    (small / "SKILL.md").write_text(
+        "---\nname: small\ndescription: Does little.\n---\nJust do it.\n",
+        encoding="utf-8",
+    )
     body = "# Use\n\nRun it.\n\n## API reference\n\n" + "`option` does a thing.\n" * 300
-    (large / "SKILL.md").write_text(f"---\nname: large\ndescription: Does much.\n---\n\n{body}", encoding="utf-8")
+    (large / "SKILL.md").write_text(
+        f"---\nname: large\ndescription: Does much.\n---\n\n{body}", encoding="utf-8"
+    )
     (large / "references" / "more.md").write_text("Some more text.", encoding="utf-8")
     (large / "references" / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff")
     (large / "contract.json").write_text(json.dumps(CONTRACT), encoding="utf-8")
@@ -43,10 +54,18 @@ def test_each_tier_of_a_skill_is_counted(report: TokenReport) -> None:
     """Name and description, body, each file and each tool's definition have their own tokens."""
     small, large = sorted(report.skills, key=lambda skill: skill.body)
 
-    assert (small.name, small.metadata, small.body, small.resource, small.schema) == ("small", 4, 4, 0, 0)
+    assert (small.name, small.metadata, small.body, small.resource, small.schema) == (
+        "small",
+        4,
+        4,
+        0,
+        0,
+    )
     assert (large.name, large.metadata) == ("large", 4)
     assert large.body == 2110
-    assert {resource.path: resource.tokens for resource in large.resources}["references/more.md"] == 4
+    assert {resource.path: resource.tokens for resource in large.resources}[
+        "references/more.md"
+    ] == 4
     assert [name for name, _ in large.schemas] == ["large"]
 
 
@@ -54,7 +73,11 @@ def test_a_binary_file_has_bytes_and_no_tokens(report: TokenReport) -> None:
     """A picture is not text: it is listed without tokens."""
     large = next(skill for skill in report.skills if skill.name == "large")
 
-    picture = next(resource for resource in large.resources if resource.path.endswith("picture.png"))
+    picture = next(
+        resource
+        for resource in large.resources
+        if resource.path.endswith("picture.png")
+    )
 
     assert (picture.bytes, picture.tokens) == (10, None)
 
@@ -95,14 +118,21 @@ def test_the_json_has_its_unit_and_its_method(report: TokenReport) -> None:
     """A machine reads what a person does, and how it was counted."""
     document = json.loads(json.dumps(report.to_dict()))
 
-    assert (document["unit"], document["model"], document["method"], document["exact"]) == (
-        "tokens",
-        "gpt-4o",
-        "o200k_base",
-        True,
-    )
+    assert (
+        document["unit"],
+        document["model"],
+        document["method"],
+        document["exact"],
+    ) == ("tokens", "gpt-4o", "o200k_base", True)
     assert document["totals"]["skills"] == 2
-    assert document["skills"][0].keys() >= {"name", "path", "metadata", "body", "resource", "schema"}
+    assert document["skills"][0].keys() >= {
+        "name",
+        "path",
+        "metadata",
+        "body",
+        "resource",
+        "schema",
+    }
 
 
 def test_a_skill_that_cannot_be_read_is_listed(catalog: SkillCatalog) -> None:
@@ -122,7 +152,9 @@ def test_an_empty_catalog_costs_its_frame(tmp_path: Path) -> None:
     assert (report.skills, report.eager, report.session(3)) == ((), 0, report.catalog)
 
 
-def test_it_works_with_the_network_unplugged(catalog: SkillCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_works_with_the_network_unplugged(
+    catalog: SkillCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Measuring everything, in every method, opens no socket."""
     import socket
 

@@ -8,10 +8,20 @@ SCHEMA = {
     "$comment": "Kept in step with the newsroom's own form.",
     "type": "object",
     "properties": {
-        "title": {"type": "string", "title": "Title", "description": "Heading.", "x-documentation": "Shown in bold."},
+        "title": {
+            "type": "string",
+            "title": "Title",
+            "description": "Heading.",
+            "x-documentation": "Shown in bold.",
+        },
         "$comment": {"type": "string", "description": "A remark."},
         "mode": {"const": {"title": "kept", "$comment": "kept"}},
-        "rows": {"type": "array", "items": {"properties": {"id": {"type": "integer", "$comment": "Never reused."}}}},
+        "rows": {
+            "type": "array",
+            "items": {
+                "properties": {"id": {"type": "integer", "$comment": "Never reused."}}
+            },
+        },
     },
     "required": ["title"],
     "anyOf": [{"title": "gone", "required": ["mode"]}],
@@ -26,7 +36,10 @@ def test_a_model_is_not_sent_what_is_for_people() -> None:
             "title": {"type": "string", "description": "Heading."},
             "$comment": {"type": "string", "description": "A remark."},
             "mode": {"const": {"title": "kept", "$comment": "kept"}},
-            "rows": {"type": "array", "items": {"properties": {"id": {"type": "integer"}}}},
+            "rows": {
+                "type": "array",
+                "items": {"properties": {"id": {"type": "integer"}}},
+            },
         },
         "required": ["title"],
         "anyOf": [{"required": ["mode"]}],

@@ -36,7 +36,12 @@ def test_a_pipe_gets_a_line_for_each_skill_and_the_sums_go_to_stderr() -> None:
     result = run(SKILLS)
 
     rows = [line.split("\t") for line in result.stdout.splitlines()]
-    assert {row[0] for row in rows} == {"code-review", "daily-news-digest", "data-analysis", "pdf-processing"}
+    assert {row[0] for row in rows} == {
+        "code-review",
+        "daily-news-digest",
+        "data-analysis",
+        "pdf-processing",
+    }
     bodies = [int(row[2]) for row in rows]
     assert bodies == sorted(bodies, reverse=True)
     assert {len(row) for row in rows} == {5}
@@ -48,9 +53,16 @@ def test_json_is_the_whole_report() -> None:
     """A machine gets one document on stdout, with the unit, the method, and the cost of sessions."""
     document = json.loads(run(SKILLS, "--json").stdout)
 
-    assert (document["unit"], document["exact"], document["exceeded"]) == ("tokens", True, [])
+    assert (document["unit"], document["exact"], document["exceeded"]) == (
+        "tokens",
+        True,
+        [],
+    )
     assert list(document["totals"]["session"]) == ["1", "3", "10"]
-    assert {skill["name"] for skill in document["skills"]} >= {"pdf-processing", "daily-news-digest"}
+    assert {skill["name"] for skill in document["skills"]} >= {
+        "pdf-processing",
+        "daily-news-digest",
+    }
 
 
 def test_limits_fail_a_build() -> None:
@@ -64,7 +76,9 @@ def test_limits_fail_a_build() -> None:
 
 def test_limits_that_hold_pass() -> None:
     """Within its limits a directory exits with 0 and reports no error."""
-    result = run(SKILLS, "--max-catalog-tokens", "100000", "--max-body-tokens", "100000")
+    result = run(
+        SKILLS, "--max-catalog-tokens", "100000", "--max-body-tokens", "100000"
+    )
 
     assert result.exit_code == 0
     assert "error" not in result.stderr
@@ -84,12 +98,16 @@ def test_advice_says_what_would_be_saved(tmp_path: Path) -> None:
     skill.mkdir()
     body = "# Use\n\nRun it.\n\n# API reference\n\n" + "`option` does a thing.\n" * 400
     (skill / "SKILL.md").write_text(
-        f"---\nname: merge-pdf\ndescription: Merges PDF files.\n---\n{body}", encoding="utf-8"
+        f"---\nname: merge-pdf\ndescription: Merges PDF files.\n---\n{body}",
+        encoding="utf-8",
     )
 
     result = run(str(tmp_path), "--advise")
 
-    assert "tokens each activation: merge-pdf: the section 'API reference'" in result.stderr.replace("\n", " ")
+    assert (
+        "tokens each activation: merge-pdf: the section 'API reference'"
+        in result.stderr.replace("\n", " ")
+    )
     assert "SKILL.md:9" in result.stderr
 
 
@@ -108,7 +126,11 @@ def test_the_catalogs_style_can_be_chosen(style: str) -> None:
 def test_the_command_is_registered() -> None:
     """``skillruntime tokens`` leads here."""
     answer = subprocess.run(
-        [sys.executable, "-c", "from skillruntime.cli import main; main(['tokens', '--help'])"],
+        [
+            sys.executable,
+            "-c",
+            "from skillruntime.cli import main; main(['tokens', '--help'])",
+        ],
         capture_output=True,
         text=True,
         check=True,

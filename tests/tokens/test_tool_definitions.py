@@ -16,7 +16,10 @@ WEATHER = {
         "parameters": {
             "type": "object",
             "properties": {
-                "location": {"type": "string", "description": "The city and state, e.g. San Francisco, CA"},
+                "location": {
+                    "type": "string",
+                    "description": "The city and state, e.g. San Francisco, CA",
+                },
                 "unit": {
                     "type": "string",
                     "description": "The unit of temperature to return",
@@ -52,13 +55,25 @@ def test_the_shapes_of_a_tool_cost_alike(shape: str) -> None:
 
 def test_nested_objects_and_references_are_counted() -> None:
     """A property behind items or a local $ref costs as one that is written in place."""
-    point = {"type": "object", "properties": {"x": {"type": "number", "description": "Metres east"}}}
+    point = {
+        "type": "object",
+        "properties": {"x": {"type": "number", "description": "Metres east"}},
+    }
     in_place = {"properties": {"points": {"type": "array", "items": point}}}
-    referred = {"properties": {"points": {"type": "array", "items": {"$ref": "#/$defs/p"}}}, "$defs": {"p": point}}
+    referred = {
+        "properties": {"points": {"type": "array", "items": {"$ref": "#/$defs/p"}}},
+        "$defs": {"p": point},
+    }
 
     costs = [
-        count_tools([{"name": "draw", "description": "Draw.", "parameters": parameters}]).tokens
-        for parameters in (in_place, referred, {"properties": {"points": {"type": "array"}}})
+        count_tools(
+            [{"name": "draw", "description": "Draw.", "parameters": parameters}]
+        ).tokens
+        for parameters in (
+            in_place,
+            referred,
+            {"properties": {"points": {"type": "array"}}},
+        )
     ]
 
     assert costs[0] == costs[1]
@@ -69,18 +84,40 @@ def test_a_recursive_schema_ends() -> None:
     """A schema that refers to itself costs one turn and does not hang."""
     tree = {
         "$ref": "#/$defs/n",
-        "$defs": {"n": {"properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/n"}}}}},
+        "$defs": {
+            "n": {
+                "properties": {
+                    "kids": {"type": "array", "items": {"$ref": "#/$defs/n"}}
+                }
+            }
+        },
     }
 
-    assert count_tools([{"name": "walk", "description": "Walk.", "parameters": tree}]).tokens < 60
+    assert (
+        count_tools(
+            [{"name": "walk", "description": "Walk.", "parameters": tree}]
+        ).tokens
+        < 60
+    )
 
 
 def test_definitions_that_name_each_other_twice_are_counted_once() -> None:
     """The work grows with the schema, and not with the ways through it."""
-    two = {f"d{n}": {"properties": {each: {"$ref": f"#/$defs/d{n + 1}"} for each in "ab"}} for n in range(60)}
-    schema = {"$ref": "#/$defs/d0", "$defs": {**two, "d60": {"type": "string", "enum": ["x", "y"]}}}
+    two = {
+        f"d{n}": {"properties": {each: {"$ref": f"#/$defs/d{n + 1}"} for each in "ab"}}
+        for n in range(60)
+    }
+    schema = {
+        "$ref": "#/$defs/d0",
+        "$defs": {**two, "d60": {"type": "string", "enum": ["x", "y"]}},
+    }
 
-    assert count_tools([{"name": "walk", "description": "Walk.", "parameters": schema}]).tokens < 1_000
+    assert (
+        count_tools(
+            [{"name": "walk", "description": "Walk.", "parameters": schema}]
+        ).tokens
+        < 1_000
+    )
 
 
 def test_claude_gets_its_tool_prompt_once() -> None:

@@ -11,7 +11,9 @@ from typing import Any
 
 def text_of(payload: Any) -> str:
     """Return the payload as the text that a model wrote: an object is written as JSON."""
-    return payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
+    return (
+        payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
+    )
 
 
 def object_of(payload: Any) -> Any:

@@ -12,7 +12,9 @@ from models import model_of
 from pydantic import BaseModel
 
 
-def answer(schema: dict[str, Any], payload: Any, tool: str | None, finish_reason: str | None) -> Any:
+def answer(
+    schema: dict[str, Any], payload: Any, tool: str | None, finish_reason: str | None
+) -> Any:
     received: list[dict[str, Any]] = []
     fields = model_of(json.dumps(schema), named=True).model_fields
     sent = object_of(payload)
@@ -25,18 +27,30 @@ def answer(schema: dict[str, Any], payload: Any, tool: str | None, finish_reason
     for name, field in fields.items():
         default = inspect.Parameter.empty if field.is_required() else field.default
         kind = field.rebuild_annotation()
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+        parameters.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+            )
+        )
     function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what pydantic reads
     function.__annotations__ = {each.name: each.annotation for each in parameters}
     said = Airlock()(function)(**sent)
     if not received:
         raise ValueError(str(said)[:200])
     # What was not sent is the default, as the function sees it.
-    return {name: value for name, value in received[0].items() if name in sent or value != fields[name].default}
+    return {
+        name: value
+        for name, value in received[0].items()
+        if name in sent or value != fields[name].default
+    }
 
 
 def _plain(value: Any) -> Any:
-    return value.model_dump(mode="json", exclude_unset=True) if isinstance(value, BaseModel) else value
+    return (
+        value.model_dump(mode="json", exclude_unset=True)
+        if isinstance(value, BaseModel)
+        else value
+    )
 
 
 serve(answer)

@@ -10,7 +10,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-_SCALARS: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None}
+_SCALARS: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "null": None,
+}
 _LIMITS = {
     "minimum": "ge",
     "maximum": "le",
@@ -51,13 +57,23 @@ def _model(schema: Any, name: str, root: Any, named: bool) -> type[BaseModel]:
         default: Any = member.get("default") if isinstance(member, dict) else None
         if key in schema.get("required", ()):
             default = ...
-        fields[key if named else f"field_{index}"] = (kind, default if named else Field(default, alias=key))
-    extra: Literal["forbid", "allow"] = "forbid" if schema.get("additionalProperties") is False else "allow"
+        fields[key if named else f"field_{index}"] = (
+            kind,
+            default if named else Field(default, alias=key),
+        )
+    extra: Literal["forbid", "allow"] = (
+        "forbid" if schema.get("additionalProperties") is False else "allow"
+    )
     return create_model(name, __config__=ConfigDict(extra=extra), **fields)
 
 
 def _is_name(key: str) -> bool:
-    return key.isidentifier() and not keyword.iskeyword(key) and key[0] != "_" and not hasattr(BaseModel, key)
+    return (
+        key.isidentifier()
+        and not keyword.iskeyword(key)
+        and key[0] != "_"
+        and not hasattr(BaseModel, key)
+    )
 
 
 def annotation(schema: Any, name: str, root: Any, named: bool, depth: int = 0) -> Any:
@@ -75,7 +91,10 @@ def annotation(schema: Any, name: str, root: Any, named: bool, depth: int = 0) -
     if isinstance(kinds, list):
         branches = [{**schema, "type": kind} for kind in kinds]
     if branches:
-        found = [annotation(each, f"{name}_{index}", root, named, depth + 1) for index, each in enumerate(branches)]
+        found = [
+            annotation(each, f"{name}_{index}", root, named, depth + 1)
+            for index, each in enumerate(branches)
+        ]
         return functools.reduce(operator.or_, found, found[0])
     limits = {_LIMITS[key]: value for key, value in schema.items() if key in _LIMITS}
     if kinds == "object":

@@ -9,10 +9,14 @@ from adapter import serve
 from models import model_of, plain
 
 
-def answer(schema: dict[str, Any], payload: Any, tool: str | None, finish_reason: str | None) -> Any:
+def answer(
+    schema: dict[str, Any], payload: Any, tool: str | None, finish_reason: str | None
+) -> Any:
     model = model_of(json.dumps(schema))
     is_text = isinstance(payload, str)
-    return plain(model.model_validate_json(payload) if is_text else model.model_validate(payload))
+    return plain(
+        model.model_validate_json(payload) if is_text else model.model_validate(payload)
+    )
 
 
 serve(answer)

@@ -9,7 +9,9 @@ from adapter import serve
 from skillruntime import repair
 
 
-def answer(schema: dict[str, Any], payload: Any, tool: str | None, finish_reason: str | None) -> Any:
+def answer(
+    schema: dict[str, Any], payload: Any, tool: str | None, finish_reason: str | None
+) -> Any:
     return repair(payload, schema, name=tool, finish_reason=finish_reason).arguments
 
 

@@ -10,14 +10,29 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.adapters.mcp_proxy.calls import MARK, Note, refusal_text
-from skillruntime.adapters.mcp_proxy.json_text import Span, members, object_in, replaced, text_of, to_bytes
+from skillruntime.adapters.mcp_proxy.json_text import (
+    Span,
+    members,
+    object_in,
+    replaced,
+    text_of,
+    to_bytes,
+)
 from skillruntime.adapters.mcp_proxy.messages import Message, to_error
 
 if TYPE_CHECKING:
     from skillruntime.errors import SkillError
 
 __all__ = [
-    *("INVALID_PARAMS", "REPAIRS_KEY", "changed", "converted_error", "note_fields", "refusal", "tool_error"),
+    *(
+        "INVALID_PARAMS",
+        "REPAIRS_KEY",
+        "changed",
+        "converted_error",
+        "note_fields",
+        "refusal",
+        "tool_error",
+    ),
     *("tool_result", "with_repairs", "with_state"),
 ]
 
@@ -60,7 +75,10 @@ def tool_error(request_id: bytes, text: str, *, modern: bool) -> bytes:
 
 def tool_result(text: str, *, modern: bool) -> dict[str, Any]:
     """Return the result of a call that failed; since 2026-07-28 a result says that it is complete."""
-    result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": True}
+    result: dict[str, Any] = {
+        "content": [{"type": "text", "text": text}],
+        "isError": True,
+    }
     return {**result, "resultType": "complete"} if modern else result
 
 
@@ -70,7 +88,11 @@ def converted_error(message: Message, *, modern: bool) -> bytes | None:
     Models see tool execution errors and can send a better call; clients keep protocol errors to themselves (SEP-1303).
     """
     error = object_in(message.part("error"))
-    if error is None or error.get("code") != INVALID_PARAMS or not isinstance(error.get("message"), str):
+    if (
+        error is None
+        or error.get("code") != INVALID_PARAMS
+        or not isinstance(error.get("message"), str)
+    ):
         return None
     text = error["message"]
     # some servers say what is wrong in `data` alone
@@ -96,7 +118,9 @@ def with_repairs(message: Message, notes: Iterable[Note]) -> dict[Span, bytes]:
         return {(meta[0] + 1, meta[0] + 1): member + comma}
     if meta is not None:  # `"_meta": null`, as some servers write it
         return {meta: b"{" + member + b"}"}
-    return {(start + 1, start + 1): b'"_meta":{' + member + b"}" + (b"," if inside else b"")}
+    return {
+        (start + 1, start + 1): b'"_meta":{' + member + b"}" + (b"," if inside else b"")
+    }
 
 
 def with_state(message: Message, digest: str) -> dict[Span, bytes]:
@@ -122,5 +146,9 @@ def changed(message: Message, *changes: Mapping[Span, bytes]) -> bytes:
 
 def note_fields(note: Note) -> dict[str, str]:
     """Return a repair as ``_meta`` reports it."""
-    values = {"before": note.before, "after": note.after} if note.before or note.after else {}
+    values = (
+        {"before": note.before, "after": note.after}
+        if note.before or note.after
+        else {}
+    )
     return {"path": note.path, "rule": note.rule, **values}

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from skillruntime.runtime.error_responses import Refusals as Counted
 
 __all__ = [
-    *("MARK", "Note", "Refusals", "Verdict", "cut", "digest_of", "judge", "judge_call", "refusal_text"),
+    *(
+        "MARK",
+        "Note",
+        "Refusals",
+        "Verdict",
+        "cut",
+        "digest_of",
+        "judge",
+        "judge_call",
+        "refusal_text",
+    ),
     *("refused", "split_state"),
 ]
 
@@ -62,16 +72,24 @@ class Verdict:
 
     def renamed(self, name: str, meant: str) -> Verdict:
         """Return the verdict on a call that named another tool than it meant."""
-        return replace(self, notes=(Note("", "tool-name", encode(name), encode(meant)), *self.notes))
+        return replace(
+            self,
+            notes=(Note("", "tool-name", encode(name), encode(meant)), *self.notes),
+        )
 
 
-def judge_call(tools: Tools, options: Options, name: str, arguments: bytes) -> tuple[Tool | None, Verdict]:
+def judge_call(
+    tools: Tools, options: Options, name: str, arguments: bytes
+) -> tuple[Tool | None, Verdict]:
     """Return the tool that a call by *name* means, None where none is known, and the verdict on the call."""
     tool = tools.find(name)
     if tool is None and options.of(name).policy not in ("strict", "off"):
         meant = tools.meant_by(name)
         if meant.is_ambiguous:
-            return None, refused(f"{_short(name)} can be several tools", f"Call {' or '.join(meant.nearest)}")
+            return None, refused(
+                f"{_short(name)} can be several tools",
+                f"Call {' or '.join(meant.nearest)}",
+            )
         tool = tools.find(meant.name) if meant.name is not None else None
     # A tool may be hidden from lists and exist: the server says whether it does.
     if tool is None:
@@ -84,7 +102,9 @@ def refused(message: str, action: str | None = None) -> Verdict:
     """Return the verdict on a call that is wrong as a whole."""
     from skillruntime.errors import ErrorCode, SkillError  # not before it is needed
 
-    return Verdict(faults=(SkillError(ErrorCode.INVALID_INPUT, message, True, None, action),))
+    return Verdict(
+        faults=(SkillError(ErrorCode.INVALID_INPUT, message, True, None, action),)
+    )
 
 
 def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
@@ -99,7 +119,10 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
     '/n: 11 is more than the maximum 10'
     """
     if policy == "off" or tool.contract is None:
-        return Verdict(unchecked=tool.reason or ("policy is off" if policy == "off" else "no schema"))
+        return Verdict(
+            unchecked=tool.reason
+            or ("policy is off" if policy == "off" else "no schema")
+        )
     from skillruntime.contract.parameters import may_have_swallowed
     from skillruntime.errors import SkillInputError, UnsupportedVersionError
 
@@ -112,7 +135,10 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
     if unreadable is None and isinstance(value, dict):
         plain = policy if may_have_swallowed(value) else "strict"
         try:
-            if tool.contract.accept(value, fill_defaults=False, policy=plain).arguments is value:
+            if (
+                tool.contract.accept(value, fill_defaults=False, policy=plain).arguments
+                is value
+            ):
                 return Verdict()
         except SkillInputError:
             pass
@@ -145,7 +171,11 @@ def refusal_text(faults: Iterable[SkillError]) -> str:
     left = MOST_TOKENS - 4
     faults = list(faults)
     for number, fault in enumerate(faults):
-        parts = [each.rstrip(".") + "." for each in (fault.message, fault.suggested_action) if each]
+        parts = [
+            each.rstrip(".") + "."
+            for each in (fault.message, fault.suggested_action)
+            if each
+        ]
         sentence = " " + " ".join(parts)
         if _tokens(sentence) > left - (8 if number < len(faults) - 1 else 0):
             if number == 0:
@@ -162,7 +192,9 @@ class Refusals:
     def __init__(self) -> None:
         self._counted: Counted | None = None
 
-    def reported(self, name: str, arguments: bytes, faults: tuple[SkillError, ...]) -> tuple[SkillError, ...]:
+    def reported(
+        self, name: str, arguments: bytes, faults: tuple[SkillError, ...]
+    ) -> tuple[SkillError, ...]:
         """Count the refusal of a call, and return *faults* as the model reads them this time."""
         from skillruntime.runtime.error_responses import Refusals as Counted
         from skillruntime.runtime.error_responses import repeated
@@ -175,7 +207,9 @@ class Refusals:
 
 def digest_of(name: str, arguments: bytes) -> str:
     """Return what identifies a forwarded call, for the retry of it."""
-    return hashlib.sha256(json.dumps(name).encode() + b"\0" + arguments).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(name).encode() + b"\0" + arguments).hexdigest()[
+        :32
+    ]
 
 
 def split_state(state: str) -> tuple[str | None, str]:
@@ -208,7 +242,13 @@ def _read(text: bytes, literals: dict[float, str]) -> Any:
         return value
 
     # `strict=False` takes control characters in strings, which models write and many servers read.
-    value = json.loads(text, strict=False, parse_float=number, object_pairs_hook=_unique, parse_constant=_constant)
+    value = json.loads(
+        text,
+        strict=False,
+        parse_float=number,
+        object_pairs_hook=_unique,
+        parse_constant=_constant,
+    )
     for each in (*ambiguous, 0.0):  # 0.0 and -0.0 are one key
         literals.pop(each, None)
     return value

@@ -46,7 +46,9 @@ _VARIABLE = "SKILLRUNTIME_HEADER_"
 # A string is matched too, because `//` in one is not a comment: most URLs have it. What has no end goes to the end of
 # the file, so that no text is looked at twice.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?+(?:"|\Z)'
-_COMMENT_OR_STRING = re.compile(_STRING + rb"|//[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)", re.DOTALL)
+_COMMENT_OR_STRING = re.compile(
+    _STRING + rb"|//[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)", re.DOTALL
+)
 _TRAILING_COMMA = re.compile(_STRING + rb"|,(?=\s*+[}\]])", re.DOTALL)
 
 
@@ -65,15 +67,26 @@ class Edited:
 def launcher() -> tuple[str, ...]:
     """Return the words that start this program from any directory, whatever PATH the client has."""
     if _UV_CACHES.intersection(Path(sys.prefix).parts):
-        return (shutil.which("uvx") or "uvx", "--from", f"{EXECUTABLE}[standard]", EXECUTABLE)
-    installed = shutil.which(EXECUTABLE, path=sysconfig.get_path("scripts")) or shutil.which(EXECUTABLE)
+        return (
+            shutil.which("uvx") or "uvx",
+            "--from",
+            f"{EXECUTABLE}[standard]",
+            EXECUTABLE,
+        )
+    installed = shutil.which(
+        EXECUTABLE, path=sysconfig.get_path("scripts")
+    ) or shutil.which(EXECUTABLE)
     if installed is not None:
         return (str(Path(installed).absolute()),)
     return (sys.executable, "-m", EXECUTABLE)
 
 
 def wrapped(
-    text: str, options: Sequence[str] = (), *, launcher: Sequence[str] = (EXECUTABLE,), toml: bool = False
+    text: str,
+    options: Sequence[str] = (),
+    *,
+    launcher: Sequence[str] = (EXECUTABLE,),
+    toml: bool = False,
 ) -> Edited:
     """Return a client's file with each server behind the proxy, which gets *options*; one that is behind it stays.
 
@@ -89,7 +102,9 @@ def wrapped(
     else:
         edited = _json(text, lambda raw, span: _wrap(raw, span, proxy))
     if unwrapped(edited.text, toml=toml).text != unwrapped(text, toml=toml).text:
-        raise ClientFileError("its layout would be lost; put the proxy before each server by hand")
+        raise ClientFileError(
+            "its layout would be lost; put the proxy before each server by hand"
+        )
     return edited
 
 
@@ -134,10 +149,16 @@ def _entries(raw: bytes) -> list[tuple[str, Span]]:
     try:
         # `members` scans brackets and quotes only: before a part is edited, the whole must be JSON.
         decode(raw)
-        tables = list(_tables(raw, len(_BOM) if raw.startswith(_BOM) else 0, nested=True))
+        tables = list(
+            _tables(raw, len(_BOM) if raw.startswith(_BOM) else 0, nested=True)
+        )
         entries: list[tuple[str, Span]] = []
         for start in tables:
-            entries += [(name, span) for name, span in members(raw, start) if raw[span[0]] == ord("{")]
+            entries += [
+                (name, span)
+                for name, span in members(raw, start)
+                if raw[span[0]] == ord("{")
+            ]
     except Malformed as error:
         raise ClientFileError(f"not JSON: {error}") from None
     if not tables:
@@ -181,12 +202,19 @@ def _wrap(raw: bytes, span: Span, proxy: Sequence[str]) -> dict[Span, bytes] | s
     program = to_bytes(proxy[0])
     # As it is written in the file, escapes and all.
     command = raw[slice(*inside["command"])]
-    prefix = ", ".join(encode(each) for each in (*proxy[1:], "--")).encode() + b", " + command
+    prefix = (
+        ", ".join(encode(each) for each in (*proxy[1:], "--")).encode()
+        + b", "
+        + command
+    )
     if "args" not in inside:
         return {inside["command"]: program + b', "args": [' + prefix + b"]"}
     start = inside["args"][0] + 1
     # The space marks an array that was there and empty: to unwrap leaves it, and drops one that was not there.
-    return {inside["command"]: program, (start, start): prefix + (b", " if entry["args"] else b" ")}
+    return {
+        inside["command"]: program,
+        (start, start): prefix + (b", " if entry["args"] else b" "),
+    }
 
 
 def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes] | str:
@@ -201,7 +229,9 @@ def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes] | str:
     rest = arguments[at + 1 :]
     value, args = inside["command"], inside["args"]
     command = raw[slice(*list(elements(raw, args[0]))[at])]
-    prefix = ", ".join(encode(each) for each in arguments[:at]).encode() + b", " + command
+    prefix = (
+        ", ".join(encode(each) for each in arguments[:at]).encode() + b", " + command
+    )
     text = raw[args[0] + 1 : args[1]]
     changes = {value: command}
     # The very text that `_wrap` adds: the server had no `args` before.
@@ -214,7 +244,9 @@ def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes] | str:
     return {**changes, args: json.dumps(rest, ensure_ascii=False).encode()}
 
 
-def _wrap_url(raw: bytes, span: Span, proxy: Sequence[str], entry: dict[str, Any]) -> dict[Span, bytes] | str:
+def _wrap_url(
+    raw: bytes, span: Span, proxy: Sequence[str], entry: dict[str, Any]
+) -> dict[Span, bytes] | str:
     """Return the changes that make of a server at a URL one that is started; header values go into its environment."""
     reason = _unfit_url(entry)
     if reason is not None:
@@ -249,7 +281,9 @@ def _unfit_url(entry: dict[str, Any]) -> str | None:
     if entry.get("type", "http") not in _HTTP:
         return f"not wrapped: the transport {entry['type']!r} is not spoken"
     headers = entry.get("headers", {})
-    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
+    if not isinstance(headers, dict) or not all(
+        isinstance(value, str) for value in headers.values()
+    ):
         return "not wrapped: its headers are not text"
     # `unwrap` could not tell them from those that the proxy is given.
     if "env" in entry or "args" in entry:
@@ -257,7 +291,9 @@ def _unfit_url(entry: dict[str, Any]) -> str | None:
     return None
 
 
-def _unwrap_url(raw: bytes, span: Span, arguments: list[str]) -> dict[Span, bytes] | str:
+def _unwrap_url(
+    raw: bytes, span: Span, arguments: list[str]
+) -> dict[Span, bytes] | str:
     places = _members(raw, span[0])
     (start, _), (_, between) = places["command"]
     next_key, (args, end) = places["args"]
@@ -265,9 +301,17 @@ def _unwrap_url(raw: bytes, span: Span, arguments: list[str]) -> dict[Span, byte
         return "not unwrapped: its command and its args are not next to each other"
     *_, (url, url_end) = elements(raw, args)
     # What stands between the key and the value is what stood there before.
-    changes = {(start, next_key[0]): b"", next_key: b'"url"', (args, end): raw[url:url_end]}
+    changes = {
+        (start, next_key[0]): b"",
+        next_key: b'"url"',
+        (args, end): raw[url:url_end],
+    }
     if "type" in places:
-        words = [value for flag, value in pairwise(arguments) if flag == "--url-type" and value in _HTTP]
+        words = [
+            value
+            for flag, value in pairwise(arguments)
+            if flag == "--url-type" and value in _HTTP
+        ]
         changes[places["type"][1]] = to_bytes(words[0] if words else "http")
     if "env" not in places:
         return changes
@@ -341,7 +385,10 @@ def _wrap_table(entry: Any, proxy: Sequence[str]) -> str | None:
 def _wrap_url_table(entry: Any, proxy: Sequence[str]) -> str | None:
     if not isinstance(entry.get("url"), str):
         return "not wrapped: it has neither command nor url"
-    if any(key in entry for key in ("http_headers", "env_http_headers", "env_vars", "args", "env")):
+    if any(
+        key in entry
+        for key in ("http_headers", "env_http_headers", "env_vars", "args", "env")
+    ):
         return "not wrapped: give its headers as environment variables with --header"
     arguments = list(proxy[1:])
     token = entry.get("bearer_token_env_var")
@@ -369,7 +416,11 @@ def _unwrap_table(entry: Any) -> str | None:
         return None
     url = arguments[-1].as_string()
     if "--bearer-env" in arguments and "env_vars" in entry:
-        _put(entry, "env_vars", {"bearer_token_env_var": entry["env_vars"][0].as_string()})
+        _put(
+            entry,
+            "env_vars",
+            {"bearer_token_env_var": entry["env_vars"][0].as_string()},
+        )
     del entry["command"]
     _put(entry, "args", {"url": url})
     return None
@@ -382,15 +433,27 @@ def _put(table: Any, key: str, members: dict[str, str]) -> None:
 
     body = getattr(table.value, "body", None)
     if body is None:
-        raise ClientFileError("a server's keys are written as a.b = ...; write it as a table")
-    place = next(index for index, (each, _) in enumerate(body) if each is not None and each.key == key)
+        raise ClientFileError(
+            "a server's keys are written as a.b = ...; write it as a table"
+        )
+    place = next(
+        index
+        for index, (each, _) in enumerate(body)
+        if each is not None and each.key == key
+    )
     old_key, old = body[place]
     before_sign = old_key.as_string()[len(old_key.as_string().rstrip()) :]
     new = []
     for name, text in members.items():
-        item, new_key = tomlkit.value(text), SingleKey(name, sep=old_key.sep, original=name + before_sign)
+        item, new_key = (
+            tomlkit.value(text),
+            SingleKey(name, sep=old_key.sep, original=name + before_sign),
+        )
         item.trivia.indent, item.trivia.trail = old.trivia.indent, "\n"
         new.append((new_key, item))
-    new[-1][1].trivia.comment_ws, new[-1][1].trivia.comment = old.trivia.comment_ws, old.trivia.comment
+    new[-1][1].trivia.comment_ws, new[-1][1].trivia.comment = (
+        old.trivia.comment_ws,
+        old.trivia.comment,
+    )
     new[-1][1].trivia.trail = old.trivia.trail
     body[place : place + 1] = new

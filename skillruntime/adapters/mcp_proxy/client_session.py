@@ -28,7 +28,9 @@ LISTING_TIMEOUT = 30.0
 """Seconds after which a call passes unchecked because the session does not list its tools; the proxy's own deadline."""
 
 
-def enforce(session: SessionT, *, options: Options | None = None, log: Write = silent) -> SessionT:
+def enforce(
+    session: SessionT, *, options: Options | None = None, log: Write = silent
+) -> SessionT:
     """Return *session*, an ``mcp.ClientSession`` or ``mcp.Client``, whose ``call_tool`` is enforced from now on.
 
     Arguments that can be repaired are, and the result's ``meta`` says how. A call that cannot be is answered with a
@@ -40,11 +42,15 @@ def enforce(session: SessionT, *, options: Options | None = None, log: Write = s
     """
     target: Any = session
     if not (hasattr(target, "call_tool") and hasattr(target, "list_tools")):
-        raise TypeError(f"{type(session).__name__} has no call_tool and list_tools; pass an mcp.ClientSession")
+        raise TypeError(
+            f"{type(session).__name__} has no call_tool and list_tools; pass an mcp.ClientSession"
+        )
     if not hasattr(target.call_tool, "enforced_by"):
         enforced = _Enforced(target, options or Options(), log)
 
-        async def call_tool(name: str, arguments: dict[str, Any] | None = None, *rest: Any, **more: Any) -> Any:
+        async def call_tool(
+            name: str, arguments: dict[str, Any] | None = None, *rest: Any, **more: Any
+        ) -> Any:
             return await enforced.call(name, arguments, *rest, **more)
 
         call_tool.enforced_by = enforced  # type: ignore[attr-defined]  # a mark for the second time
@@ -61,7 +67,9 @@ class _Enforced:
         self._tools = Tools(options)
         self._refusals = Refusals()
 
-    async def call(self, name: str, arguments: dict[str, Any] | None, *rest: Any, **more: Any) -> Any:
+    async def call(
+        self, name: str, arguments: dict[str, Any] | None, *rest: Any, **more: Any
+    ) -> Any:
         """Call a tool with the arguments that it accepts, or return the refusal."""
         try:
             text = to_bytes(arguments) if arguments is not None else b""
@@ -75,7 +83,9 @@ class _Enforced:
             await self._relist()
             tool, verdict = judge_call(self._tools, self._options, name, text)
         values = self._options.log_values
-        for entry in call_entries(name, verdict, text, self._tools, client="", values=values):
+        for entry in call_entries(
+            name, verdict, text, self._tools, client="", values=values
+        ):
             self._log(entry)
         if verdict.faults and not is_retry:
             return _refused(self._refusals.reported(name, text, verdict.faults))
@@ -84,7 +94,10 @@ class _Enforced:
         new = decode(verdict.arguments) if verdict.arguments is not None else arguments
         result = self._checked(tool, await self._call(tool.name, new, *rest, **more))
         if hasattr(result, "meta"):
-            result.meta = {**(result.meta or {}), REPAIRS_KEY: [note_fields(note) for note in verdict.notes]}
+            result.meta = {
+                **(result.meta or {}),
+                REPAIRS_KEY: [note_fields(note) for note in verdict.notes],
+            }
         return result
 
     def _checked(self, tool: Tool | None, result: Any) -> Any:
@@ -92,9 +105,18 @@ class _Enforced:
         mode = "off" if tool is None else self._options.of(tool.name).check_output
         if mode == "off" or not hasattr(result, "model_dump"):
             return result
-        message = {"id": 0, "result": result.model_dump(by_alias=True, mode="json", exclude_none=True)}
-        refused = checked_result(read_message(to_bytes(message)), tool, mode, self._log, modern=False)
-        return result if refused is None else type(result).model_validate(decode(refused)["result"])
+        message = {
+            "id": 0,
+            "result": result.model_dump(by_alias=True, mode="json", exclude_none=True),
+        }
+        refused = checked_result(
+            read_message(to_bytes(message)), tool, mode, self._log, modern=False
+        )
+        return (
+            result
+            if refused is None
+            else type(result).model_validate(decode(refused)["result"])
+        )
 
     async def _relist(self) -> None:
         """Read all pages of the list; where the server does not give it, calls pass by what is known."""
@@ -115,7 +137,9 @@ class _Enforced:
     async def _read_pages(self) -> None:
         listing, cursor = self._tools.start(), None
         for _ in range(MOST_PAGES):
-            result = (await self._page(cursor)).model_dump(by_alias=True, mode="json", exclude_none=True)
+            result = (await self._page(cursor)).model_dump(
+                by_alias=True, mode="json", exclude_none=True
+            )
             if self._tools.add_page(listing, result):
                 return
             cursor = result["nextCursor"]
@@ -123,12 +147,16 @@ class _Enforced:
     async def _page(self, cursor: str | None) -> Any:
         known = inspect.signature(self._list).parameters
         # `mcp.Client` keeps lists for their `ttlMs`; what did not fit is judged by the list of this moment.
-        more: dict[str, Any] = {"cache_mode": "refresh"} if "cache_mode" in known else {}
+        more: dict[str, Any] = (
+            {"cache_mode": "refresh"} if "cache_mode" in known else {}
+        )
         if cursor is None:
             return await self._list(**more)
         if "cursor" in known or "params" not in known:
             return await self._list(cursor=cursor, **more)
-        from mcp.types import PaginatedRequestParams  # the only way since SDK 2: `ClientSession.list_tools(params=...)`
+        from mcp.types import (
+            PaginatedRequestParams,
+        )  # the only way since SDK 2: `ClientSession.list_tools(params=...)`
 
         return await self._list(params=PaginatedRequestParams(cursor=cursor))
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from skillruntime.adapters.mcp_proxy.answers import changed
-from skillruntime.adapters.mcp_proxy.calls import Note, Verdict, digest_of, judge_call, refused, split_state
+from skillruntime.adapters.mcp_proxy.calls import (
+    Note,
+    Verdict,
+    digest_of,
+    judge_call,
+    refused,
+    split_state,
+)
 from skillruntime.adapters.mcp_proxy.json_text import Span, is_json, text_of, to_bytes
 from skillruntime.adapters.mcp_proxy.messages import Message, envelope_of
 from skillruntime.adapters.mcp_proxy.options import Options
@@ -42,13 +49,18 @@ class Decision:
     name: str = ""
 
 
-def decide_call(message: Message, tools: Tools, options: Options, *, may_list: bool) -> Decision:
+def decide_call(
+    message: Message, tools: Tools, options: Options, *, may_list: bool
+) -> Decision:
     """Return what is to become of a ``tools/call``; *may_list* says whether the proxy may still ask for the tools."""
     span = message.params.get("name")
     name = text_of(message.raw, span) if span else None
     # Two parsers may take one key of two: what was checked here could be another call there (RFC 8259, 4).
     if message.repeated is not None and is_json(message.raw):
-        return Decision(verdict=refused(f'The key "{message.repeated}" comes twice in the request'), name=name or "")
+        return Decision(
+            verdict=refused(f'The key "{message.repeated}" comes twice in the request'),
+            name=name or "",
+        )
     if name is None:  # the server answers with -32602, which names what is missing
         return Decision(message.raw)
     if "requestState" in message.params:
@@ -56,13 +68,20 @@ def decide_call(message: Message, tools: Tools, options: Options, *, may_list: b
     return _decide_first(message, name, tools, options, may_list=may_list)
 
 
-def _decide_first(message: Message, name: str, tools: Tools, options: Options, *, may_list: bool) -> Decision:
+def _decide_first(
+    message: Message, name: str, tools: Tools, options: Options, *, may_list: bool
+) -> Decision:
     """Decide a call that does not answer a question of the server."""
     modern = envelope_of(message) is not None
     tool, verdict = judge_call(tools, options, name, message.param("arguments"))
     if verdict.outcome == "passed":
         # It passes by an old list too: at worst the server refuses it itself.
-        return Decision(message.raw, pending=Pending("call", tool, name, modern=modern), verdict=verdict, name=name)
+        return Decision(
+            message.raw,
+            pending=Pending("call", tool, name, modern=modern),
+            verdict=verdict,
+            name=name,
+        )
     if may_list and not tools.fresh:
         return Decision(waits=True)
     # The scan of the message sees brackets and quotes only: before anything is done, the whole of it must be JSON.
@@ -74,18 +93,27 @@ def _decide_first(message: Message, name: str, tools: Tools, options: Options, *
     raw = message.raw
     if verdict.notes and tool is not None:
         raw = _repaired(message, tool.name, verdict)
-        pending.digest = digest_of(tool.name, verdict.arguments or message.param("arguments"))
+        pending.digest = digest_of(
+            tool.name, verdict.arguments or message.param("arguments")
+        )
     return Decision(raw, pending=pending, verdict=verdict, name=name)
 
 
-def _decide_retry(message: Message, name: str, tools: Tools, options: Options, *, may_list: bool) -> Decision:
+def _decide_retry(
+    message: Message, name: str, tools: Tools, options: Options, *, may_list: bool
+) -> Decision:
     """Decide a call that answers an ``input_required`` result: it gets the repair of its first round, or none."""
     span = message.params["requestState"]
     state = text_of(message.raw, span)
     digest, own = split_state(state) if state is not None else (None, "")
     pending = Pending("call", tools.find(name), name, modern=True, retried=True)
     if digest is None or not is_json(message.raw):
-        return Decision(message.raw, pending=pending, verdict=Verdict(unchecked="a retry"), name=name)
+        return Decision(
+            message.raw,
+            pending=pending,
+            verdict=Verdict(unchecked="a retry"),
+            name=name,
+        )
     unmarked = {span: to_bytes(own)}
     tool, verdict = judge_call(tools, options, name, message.param("arguments"))
     # The digest shows that today's repair is the one of the first round; 2026-07-28 wants the same params then.
@@ -98,10 +126,17 @@ def _decide_retry(message: Message, name: str, tools: Tools, options: Options, *
     if may_list and not tools.fresh:
         return Decision(waits=True)
     raw = changed(message, unmarked)
-    return Decision(raw, pending=pending, verdict=Verdict(unchecked="a retry under another schema"), name=name)
+    return Decision(
+        raw,
+        pending=pending,
+        verdict=Verdict(unchecked="a retry under another schema"),
+        name=name,
+    )
 
 
-def _repaired(message: Message, name: str, verdict: Verdict, more: dict[Span, bytes] | None = None) -> bytes:
+def _repaired(
+    message: Message, name: str, verdict: Verdict, more: dict[Span, bytes] | None = None
+) -> bytes:
     """Return the call with the name and the arguments that it is forwarded with."""
     changes: dict[Span, bytes] = dict(more or {})
     if text_of(message.raw, message.params["name"]) != name:

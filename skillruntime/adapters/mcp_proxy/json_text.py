@@ -166,7 +166,14 @@ def encode(value: Any, literals: Mapping[float, str] | None = None) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     match value:
         case dict():
-            return "{" + ",".join(f"{encode(key)}:{encode(each, literals)}" for key, each in value.items()) + "}"
+            return (
+                "{"
+                + ",".join(
+                    f"{encode(key)}:{encode(each, literals)}"
+                    for key, each in value.items()
+                )
+                + "}"
+            )
         case list():
             return "[" + ",".join(encode(each, literals) for each in value) + "]"
         case float():
@@ -196,7 +203,9 @@ def to_bytes(value: Any, literals: Mapping[float, str] | None = None) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text).encode()
+        return re.sub(
+            "[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text
+        ).encode()
 
 
 def _string_end(text: bytes, start: int) -> int:

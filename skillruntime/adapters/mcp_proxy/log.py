@@ -16,7 +16,14 @@ from skillruntime.adapters.mcp_proxy.tools import Tools
 __all__ = ["Write", "call_entries", "open_log", "silent"]
 
 Write = Callable[[Mapping[str, Any]], None]
-_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_TYPES = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    list: "array",
+    dict: "object",
+}
 _MOST_NAMES = 50
 _LONGEST_NAME = 80
 
@@ -35,7 +42,10 @@ def open_log(path: Path | None) -> Write:
     def write(entry: Mapping[str, Any]) -> None:
         # one write in append mode, so that the lines of several proxies do not mix (POSIX, write)
         stamped = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **entry}
-        line = json.dumps(stamped, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
+        line = (
+            json.dumps(stamped, ensure_ascii=False, separators=(",", ":"), default=str)
+            + "\n"
+        )
         try:
             os.write(file, line.encode("utf-8", "replace"))
         except OSError:  # a full disk must not stop the calls
@@ -61,7 +71,11 @@ def call_entries(
     if verdict.notes:
         entry["repairs"] = [
             {"path": each.path, "rule": each.rule}
-            | ({"before": each.before, "after": each.after} if values and (each.before or each.after) else {})
+            | (
+                {"before": each.before, "after": each.after}
+                if values and (each.before or each.after)
+                else {}
+            )
             for each in verdict.notes
         ]
     if verdict.faults:
@@ -83,4 +97,7 @@ def _kinds(sent: bytes) -> dict[str, str]:
     except (ValueError, RecursionError):
         return {}
     members = value.items() if isinstance(value, dict) else ()
-    return {key[:_LONGEST_NAME]: _TYPES.get(type(each), "null") for key, each in list(members)[:_MOST_NAMES]}
+    return {
+        key[:_LONGEST_NAME]: _TYPES.get(type(each), "null")
+        for key, each in list(members)[:_MOST_NAMES]
+    }

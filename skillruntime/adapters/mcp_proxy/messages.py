@@ -21,14 +21,25 @@ from skillruntime.adapters.mcp_proxy.json_text import (
 )
 
 __all__ = [
-    *("Id", "Message", "client_name", "concerns_the_proxy", "envelope_client", "envelope_of", "id_of"),
+    *(
+        "Id",
+        "Message",
+        "client_name",
+        "concerns_the_proxy",
+        "envelope_client",
+        "envelope_of",
+        "id_of",
+    ),
     *("quick_response", "read_message", "read_messages", "to_error"),
 ]
 
 Id = tuple[str, Any]
 """A JSON-RPC id that can be a key: ``1`` and ``"1"`` are two ids, ``1`` and ``1.0`` are one."""
 
-_ENVELOPE = tuple(f"io.modelcontextprotocol/{key}" for key in ("protocolVersion", "clientInfo", "clientCapabilities"))
+_ENVELOPE = tuple(
+    f"io.modelcontextprotocol/{key}"
+    for key in ("protocolVersion", "clientInfo", "clientCapabilities")
+)
 """What a request states about its sender in ``_meta`` since 2026-07-28; before, ``initialize`` states it once."""
 _WATCHED = (b"tools/", b"initialize", b"cancelled")
 _HEAD = re.compile(
@@ -84,13 +95,17 @@ def read_message(raw: bytes) -> Message:
         repeated = key if key in parts else repeated
         parts[key] = span
         if key == "method":
-            methods.append(text_of(raw, span) or "")  # a method that is not text still makes it no answer
+            methods.append(
+                text_of(raw, span) or ""
+            )  # a method that is not text still makes it no answer
     if "params" in parts and raw[parts["params"][0]] == ord("{"):
         for key, span in members(raw, parts["params"][0]):
             repeated = key if key in params else repeated
             params[key] = span
     # A parser may take the first of two methods: a message that can be read as a call is one.
-    method = "tools/call" if "tools/call" in methods else methods[-1] if methods else None
+    method = (
+        "tools/call" if "tools/call" in methods else methods[-1] if methods else None
+    )
     start, end = parts.get("id", (0, 0))
     return Message(raw, parts, params, method, id_of(raw[start:end]), repeated)
 
@@ -115,7 +130,11 @@ def id_of(text: bytes) -> Id | None:
     if isinstance(value, str):
         return "string", value
     # JSON-RPC 2.0, 4: an id is a string or a number, and null only in the answer to what could not be read
-    return None if value is None or isinstance(value, bool | dict | list) else ("number", value)
+    return (
+        None
+        if value is None or isinstance(value, bool | dict | list)
+        else ("number", value)
+    )
 
 
 def concerns_the_proxy(raw: bytes) -> bool:
@@ -153,7 +172,10 @@ def to_error(request_id: bytes, code: int, text: str) -> bytes:
     >>> to_error(b"7", -32601, "Unknown method")
     b'{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Unknown method"}}'
     """
-    return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (request_id, to_bytes({"code": code, "message": text}))
+    return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (
+        request_id,
+        to_bytes({"code": code, "message": text}),
+    )
 
 
 def envelope_of(message: Message) -> dict[str, Any] | None:
@@ -181,4 +203,6 @@ def client_name(message: Message) -> str:
 
 def _name(information: Any) -> str:
     # A name goes to the log and its report: it is cut, because it is the client's to choose.
-    return str(information.get("name", ""))[:100] if isinstance(information, dict) else ""
+    return (
+        str(information.get("name", ""))[:100] if isinstance(information, dict) else ""
+    )

@@ -10,7 +10,10 @@ from typing import Any
 
 __all__ = ["Options", "read_tool_options"]
 
-_ALLOWED = {"policy": ("strict", "safe", "lenient", "off"), "check_output": ("off", "report", "refuse")}
+_ALLOWED = {
+    "policy": ("strict", "safe", "lenient", "off"),
+    "check_output": ("off", "report", "refuse"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,9 @@ class Options:
         >>> Options(tools={"write": {"policy": "strict"}}).of("write").policy
         'strict'
         """
-        return replace(self, **self.tools[tool], tools={}) if tool in self.tools else self
+        return (
+            replace(self, **self.tools[tool], tools={}) if tool in self.tools else self
+        )
 
 
 def read_tool_options(path: Path) -> dict[str, dict[str, Any]]:
@@ -56,8 +61,12 @@ def read_tool_options(path: Path) -> dict[str, dict[str, Any]]:
         if not isinstance(tools, dict):
             raise ValueError('expected {"tools": {NAME: {"policy": ...}}}')
         # `"policy"` beside `"tools"` would look as if it held for all
-        if more := next((key for key in document if key not in ("tools", "$schema")), None):
-            raise ValueError(f"{more} is not read; options for all tools are options of the command")
+        if more := next(
+            (key for key in document if key not in ("tools", "$schema")), None
+        ):
+            raise ValueError(
+                f"{more} is not read; options for all tools are options of the command"
+            )
         _check_tools(tools)
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {error}") from None
@@ -75,10 +84,18 @@ def _check(choices: Mapping[str, Any], where: str) -> None:
     # What is not checked here would fail at the first call, in front of the model.
     for key, value in choices.items():
         if key == "aliases":
-            if not isinstance(value, Mapping) or not all(isinstance(each, list) for each in value.values()):
-                raise ValueError(f"{where}aliases is not an object with an array of names for each parameter")
+            if not isinstance(value, Mapping) or not all(
+                isinstance(each, list) for each in value.values()
+            ):
+                raise ValueError(
+                    f"{where}aliases is not an object with an array of names for each parameter"
+                )
             continue
         if key not in _ALLOWED:
-            raise ValueError(f"{where}{key} is not an option; options are {', '.join((*_ALLOWED, 'aliases'))}")
+            raise ValueError(
+                f"{where}{key} is not an option; options are {', '.join((*_ALLOWED, 'aliases'))}"
+            )
         if value not in _ALLOWED[key]:
-            raise ValueError(f"{where}{key} is {value!r}; it can be {', '.join(_ALLOWED[key])}")
+            raise ValueError(
+                f"{where}{key} is {value!r}; it can be {', '.join(_ALLOWED[key])}"
+            )

@@ -35,7 +35,9 @@ class Process:
 
     def __init__(self, command: Sequence[str]) -> None:
         pipe = subprocess.PIPE
-        started = subprocess.Popen(list(command), stdin=pipe, stdout=pipe, start_new_session=True, bufsize=0)
+        started = subprocess.Popen(
+            list(command), stdin=pipe, stdout=pipe, start_new_session=True, bufsize=0
+        )
         assert started.stdin and started.stdout
         self.pid = started.pid
         self.stdin = os.dup(started.stdin.fileno())
@@ -59,7 +61,9 @@ class Process:
         client that counts two seconds (as the SDKs do) kills the proxy.
         """
         try:
-            for name in (None, "SIGTERM", "SIGKILL") if patient else ("SIGTERM", "SIGKILL"):
+            for name in (
+                (None, "SIGTERM", "SIGKILL") if patient else ("SIGTERM", "SIGKILL")
+            ):
                 if name is not None:
                     self.signal(name)
                 if self.exited.wait(EXIT_TIMEOUT):
@@ -95,7 +99,13 @@ def _watch(pid: int) -> IO[bytes] | None:
     # A session of its own: what kills the proxy may kill its process group.
     words = ["/bin/sh", "-c", _WATCHER, "mcp-proxy-watch", str(pid)]
     try:
-        shell = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=null, stderr=null, start_new_session=True)
+        shell = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=null,
+            stderr=null,
+            start_new_session=True,
+        )
     except OSError:
         return None
     shell.wait()  # it only starts the watcher, in the milliseconds that the server takes to start

@@ -38,7 +38,9 @@ def run_quickly(words: list[str]) -> int | None:
         from skillruntime.adapters.mcp_proxy.options import Options
         from skillruntime.adapters.mcp_proxy.session import Session
 
-        return Session(Options(**choices), log=open_log(Path(log_path) if log_path else None))
+        return Session(
+            Options(**choices), log=open_log(Path(log_path) if log_path else None)
+        )
 
     try:
         return run_stdio(command, make_session)

@@ -31,7 +31,10 @@ from skillruntime.adapters.mcp_proxy.tools import Tools
 
 __all__ = ["encode_value", "param_headers", "start_remote"]
 
-ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+ACCEPT = {
+    "accept": "application/json, text/event-stream",
+    "content-type": "application/json",
+}
 CONNECT_TIMEOUT = 30.0
 RECONNECT_SECONDS = 1.0
 MOST_RECONNECTS = 5
@@ -42,11 +45,15 @@ NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"
 NO_MESSAGE = Message(b"", {})
 
 _SENTINEL = re.compile(r"=\?base64\?.*\?=")
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2; any other could end the header's line
+_TOKEN = re.compile(
+    r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+)  # RFC 9110, 5.6.2; any other could end the header's line
 _PLAIN = re.compile(r"[\x20-\x7E]*")
 
 
-def start_remote(url: str, headers: Sequence[tuple[str, str]], tools: Tools) -> tuple[int, int]:
+def start_remote(
+    url: str, headers: Sequence[tuple[str, str]], tools: Tools
+) -> tuple[int, int]:
     """Start a thread that speaks with the server at *url*; return the descriptors of its stdin and stdout.
 
     *tools* is what is known of the server's tools: some of their arguments are repeated in headers.
@@ -65,14 +72,18 @@ def start_remote(url: str, headers: Sequence[tuple[str, str]], tools: Tools) -> 
     return client_writes, client_reads
 
 
-async def _serve(url: str, headers: dict[str, str], tools: Tools, reads: int, writes: int) -> None:
+async def _serve(
+    url: str, headers: dict[str, str], tools: Tools, reads: int, writes: int
+) -> None:
     """Post each line from *reads* until its end; answer what is in flight, and end the session."""
     # A pipe can be said to be readable and have nothing left: the event loop must not wait in `read`.
     os.set_blocking(reads, False)
     # An answer takes as long as the client waits for it; a redirect is for the person to follow.
     timeout = httpx2.Timeout(None, connect=CONNECT_TIMEOUT)
     limits = httpx2.Limits(max_connections=None)
-    async with httpx2.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False) as client:
+    async with httpx2.AsyncClient(
+        timeout=timeout, limits=limits, follow_redirects=False
+    ) as client:
         async with anyio.create_task_group() as background:
             async with anyio.create_task_group() as tasks:
                 remote = _Remote(url, headers, tools, writes, client, tasks, background)
@@ -123,7 +134,9 @@ class _Remote:
         try:
             message = read_message(line)
         except Malformed:
-            message = Message(line, {})  # a batch, or no JSON: the server says what it thinks of it
+            message = Message(
+                line, {}
+            )  # a batch, or no JSON: the server says what it thinks of it
         # 2026-07-28 has no cancel message over HTTP: to close the response is to cancel.
         if message.method == "notifications/cancelled" and not self.version:
             scope = self.in_flight.get(id_of(message.param("requestId")) or ("", None))
@@ -159,26 +172,36 @@ class _Remote:
         if params is None:  # the server says so
             return headers
         method = message.method or ""
-        headers["mcp-protocol-version"] = encode_value(str(envelope["io.modelcontextprotocol/protocolVersion"]))
+        headers["mcp-protocol-version"] = encode_value(
+            str(envelope["io.modelcontextprotocol/protocolVersion"])
+        )
         headers["mcp-method"] = encode_value(method)
         name = params.get(NAMED_BY.get(method, ""))
         if isinstance(name, str):
             headers["mcp-name"] = encode_value(name)
         tool = self.tools.find(str(name)) if method == "tools/call" else None
         if tool is not None:
-            headers |= param_headers(tool.definition.get("inputSchema"), params.get("arguments"))
+            headers |= param_headers(
+                tool.definition.get("inputSchema"), params.get("arguments")
+            )
         return headers
 
     async def _request(self, message: Message, headers: dict[str, str]) -> None:
         scope = self.in_flight.get(message.id or ("", None)) or anyio.CancelScope()
         try:
             with scope:
-                async with self.client.stream("POST", self.url, content=message.raw, headers=headers) as response:
+                async with self.client.stream(
+                    "POST", self.url, content=message.raw, headers=headers
+                ) as response:
                     if message.method == "initialize":
                         self.session_id = response.headers.get("mcp-session-id", "")
                     await self._response(message, response)
         except (httpx2.HTTPError, httpx2.StreamError) as error:
-            await self._fail(message, UNREACHABLE, f"The MCP server cannot be reached ({type(error).__name__})")
+            await self._fail(
+                message,
+                UNREACHABLE,
+                f"The MCP server cannot be reached ({type(error).__name__})",
+            )
         finally:
             if message.id is not None and self.in_flight.get(message.id) is scope:
                 del self.in_flight[message.id]
@@ -192,10 +215,14 @@ class _Remote:
             if body.strip():
                 await self._json(message, response, body)
                 return
-        if response.status_code != 202:  # a batch of notifications and responses alone is only accepted
+        if (
+            response.status_code != 202
+        ):  # a batch of notifications and responses alone is only accepted
             await self._fail(message, INVALID_REQUEST, self._explain(response))
 
-    async def _json(self, message: Message, response: httpx2.Response, body: bytes) -> None:
+    async def _json(
+        self, message: Message, response: httpx2.Response, body: bytes
+    ) -> None:
         try:
             answer = read_message(body)
             is_answer = "result" in answer.parts or "error" in answer.parts
@@ -205,12 +232,18 @@ class _Remote:
             await self._fail(message, INVALID_REQUEST, self._explain(response))
             return
         # An error may have no id, or one of the server's own (the Python SDK), where the id was not read.
-        if "error" in answer.parts and answer.id != message.id and message.id is not None:
+        if (
+            "error" in answer.parts
+            and answer.id != message.id
+            and message.id is not None
+        ):
             if "id" in answer.parts:
                 body = replaced(body, {answer.parts["id"]: message.part("id")})
             else:
                 start = body.index(b"{") + 1
-                body = replaced(body, {(start, start): b'"id":' + message.part("id") + b","})
+                body = replaced(
+                    body, {(start, start): b'"id":' + message.part("id") + b","}
+                )
         await self._write(message, body)
 
     async def _events(self, message: Message, response: httpx2.Response) -> None:
@@ -218,7 +251,9 @@ class _Remote:
         place = _Place()
         try:
             while place.failures < MOST_RECONNECTS:
-                async with contextlib.aclosing(_messages_in(response, place)) as messages:
+                async with contextlib.aclosing(
+                    _messages_in(response, place)
+                ) as messages:
                     async for data in messages:
                         if await self._write(message, data) and message.id is not None:
                             return
@@ -226,14 +261,20 @@ class _Remote:
                     break
                 await response.aclose()
                 await anyio.sleep(place.wait)
-                request = self.client.build_request("GET", self.url, headers=self._resuming(place))
+                request = self.client.build_request(
+                    "GET", self.url, headers=self._resuming(place)
+                )
                 response = await self.client.send(request, stream=True)
                 if response.status_code != 200:
                     break
         finally:
             await response.aclose()
         if message.id is not None:
-            await self._fail(message, UNREACHABLE, "The MCP server ended its response without an answer")
+            await self._fail(
+                message,
+                UNREACHABLE,
+                "The MCP server ended its response without an answer",
+            )
 
     async def _listen(self) -> None:
         """Write the messages that the server sends on its own, for as long as it offers a stream for that."""
@@ -241,8 +282,13 @@ class _Remote:
         place = _Place()
         while place.failures < MOST_RECONNECTS:
             try:
-                async with self.client.stream("GET", self.url, headers=self._resuming(place)) as response:
-                    if response.status_code != 200 or _kind_of(response) != "text/event-stream":
+                async with self.client.stream(
+                    "GET", self.url, headers=self._resuming(place)
+                ) as response:
+                    if (
+                        response.status_code != 200
+                        or _kind_of(response) != "text/event-stream"
+                    ):
                         return
                     async for data in _messages_in(response, place):
                         await self._write(NO_MESSAGE, data)
@@ -252,7 +298,10 @@ class _Remote:
 
     def _resuming(self, place: _Place) -> list[tuple[bytes, bytes]]:
         """Return the headers of a GET that continues at *place*; the id of an event need not be ASCII."""
-        headers = [(name.encode(), value.encode()) for name, value in self._headers_for(NO_MESSAGE).items()]
+        headers = [
+            (name.encode(), value.encode())
+            for name, value in self._headers_for(NO_MESSAGE).items()
+        ]
         if place.last_id:
             headers.append((b"last-event-id", place.last_id.encode()))
         return headers
@@ -261,7 +310,9 @@ class _Remote:
         """Tell the server that the session has ended."""
         if self.session_id:
             with contextlib.suppress(httpx2.HTTPError):
-                await self.client.delete(self.url, headers=self._headers_for(NO_MESSAGE))
+                await self.client.delete(
+                    self.url, headers=self._headers_for(NO_MESSAGE)
+                )
 
     async def _write(self, request: Message, data: bytes) -> bool:
         """Write one message as a line; return whether it answers *request*."""
@@ -270,7 +321,9 @@ class _Remote:
             answer = read_message(line)
         except Malformed:
             answer = Message(line, {})
-        answers = answer.method is None and answer.id is not None and answer.id == request.id
+        answers = (
+            answer.method is None and answer.id is not None and answer.id == request.id
+        )
         if answers and request.method == "initialize":
             result = object_in(answer.part("result")) or {}  # it may be a list, or null
             self.version = str(result.get("protocolVersion", self.version))
@@ -284,9 +337,15 @@ class _Remote:
             requests, is_batch = read_messages(request.raw)
         except Malformed:
             return
-        answers = [to_error(each.part("id"), code, text) for each in requests if each.is_request]
+        answers = [
+            to_error(each.part("id"), code, text)
+            for each in requests
+            if each.is_request
+        ]
         if answers:
-            await self._write(request, b"[" + b",".join(answers) + b"]" if is_batch else answers[0])
+            await self._write(
+                request, b"[" + b",".join(answers) + b"]" if is_batch else answers[0]
+            )
 
     def _explain(self, response: httpx2.Response) -> str:
         status = response.status_code
@@ -296,11 +355,15 @@ class _Remote:
             return f"The MCP server asks for authorization (HTTP {status}); use --header Authorization=env:NAME"
         if 300 <= status < 400:
             location = response.headers.get("location", "")[:200]
-            return f"The MCP server redirects (HTTP {status}) to {location}; use that URL"
+            return (
+                f"The MCP server redirects (HTTP {status}) to {location}; use that URL"
+            )
         return f"The MCP server answered HTTP {status} without a JSON-RPC message"
 
 
-async def _messages_in(response: httpx2.Response, place: _Place) -> AsyncGenerator[bytes]:
+async def _messages_in(
+    response: httpx2.Response, place: _Place
+) -> AsyncGenerator[bytes]:
     """Yield the data of each event until the stream ends or breaks off; note in *place* how far it was read."""
     # The HTML standard, 9.2.4: always UTF-8, whatever the header says, and a byte order mark is skipped.
     response.encoding = "utf-8-sig"
@@ -317,7 +380,9 @@ async def _messages_in(response: httpx2.Response, place: _Place) -> AsyncGenerat
 
 def _kind_of(response: httpx2.Response) -> str:
     """Return the media type of a response without its parameters."""
-    return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
+    return (
+        str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
+    )
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -333,7 +398,11 @@ def encode_value(value: str) -> str:
     ('read_file', '=?base64?w6k=?=')
     """
     # a plain value that looks like an encoded one is encoded too ("Value Encoding")
-    if _PLAIN.fullmatch(value) and value == value.strip() and not _SENTINEL.fullmatch(value):
+    if (
+        _PLAIN.fullmatch(value)
+        and value == value.strip()
+        and not _SENTINEL.fullmatch(value)
+    ):
         return value
     return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
 

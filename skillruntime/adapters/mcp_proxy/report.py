@@ -28,7 +28,9 @@ class Report:
     clients: dict[str, Counter[str]] = field(default_factory=dict)
     places: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
-    refused: Counter[tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]] = field(default_factory=Counter)
+    refused: Counter[tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]] = field(
+        default_factory=Counter
+    )
     reasons: Counter[str] = field(default_factory=Counter)
     unreadable: int = 0
 
@@ -66,16 +68,33 @@ def read_report(lines: Iterable[str]) -> Report:
             entry = json.loads(line)
             event, tool = entry.get("event"), str(entry.get("tool", ""))
             repairs, errors = entry.get("repairs", ()), entry.get("errors", ())
-            found = {(str(each.get("path", "")), str(each["rule"])) for each in repairs if "rule" in each}
+            found = {
+                (str(each.get("path", "")), str(each["rule"]))
+                for each in repairs
+                if "rule" in each
+            }
             if event == "call":  # those of an output are texts
-                found |= {(str(each.get("path", "")), str(each["code"])) for each in errors if "code" in each}
-        except (ValueError, AttributeError, TypeError, RecursionError):  # another file, or a torn line
+                found |= {
+                    (str(each.get("path", "")), str(each["code"]))
+                    for each in errors
+                    if "code" in each
+                }
+        except (
+            ValueError,
+            AttributeError,
+            TypeError,
+            RecursionError,
+        ):  # another file, or a torn line
             report.unreadable += 1
             continue
         if event == "schema" and isinstance(entry.get("schema"), dict):
             report.schemas[tool] = entry["schema"]
         if isinstance(entry.get("sent"), dict):
-            report.refused[tool, _absent(found), tuple((name, str(kind)) for name, kind in entry["sent"].items())] += 1
+            report.refused[
+                tool,
+                _absent(found),
+                tuple((name, str(kind)) for name, kind in entry["sent"].items()),
+            ] += 1
         if event == "output":  # the call was counted when it was forwarded
             report.places.update((tool, "(result)", str(each)) for each in errors)
         if event not in ("call", "converted"):
@@ -85,7 +104,9 @@ def read_report(lines: Iterable[str]) -> Report:
         if event == "converted":  # the call itself was counted when it was forwarded
             report.tools[tool]["passed"] -= 1
         # a client of the handshake era that sends no `clientInfo` has no name
-        report.clients.setdefault(str(entry.get("client") or "unnamed"), Counter())[outcome] += 1
+        report.clients.setdefault(str(entry.get("client") or "unnamed"), Counter())[
+            outcome
+        ] += 1
         report.places.update((tool, path, rule) for path, rule in found)
         if entry.get("reason"):
             report.reasons[str(entry["reason"])] += 1
@@ -94,7 +115,11 @@ def read_report(lines: Iterable[str]) -> Report:
 
 def _absent(found: set[tuple[str, str]]) -> tuple[str, ...]:
     """Return the parameters that errors of a call say are missing."""
-    paths = [path for path, code in found if code == "MISSING_REQUIRED_PARAM" and path.count("/") == 1]
+    paths = [
+        path
+        for path, code in found
+        if code == "MISSING_REQUIRED_PARAM" and path.count("/") == 1
+    ]
     return tuple(sorted(path[1:] for path in paths))
 
 
@@ -114,7 +139,9 @@ def to_html(report: Report) -> str:
     page = Template((Path(__file__).parent / "report.html").read_text("utf-8"))
     outcomes = "".join(f"<th class=n>{name}</th>" for name in OUTCOMES)
     tools, clients = _rows(report.tools), _rows(report.clients)
-    return page.substitute(figures=figures, outcomes=outcomes, tools=tools, clients=clients, places=places)
+    return page.substitute(
+        figures=figures, outcomes=outcomes, tools=tools, clients=clients, places=places
+    )
 
 
 def _rows(counts: dict[str, Counter[str]]) -> str:
@@ -122,8 +149,11 @@ def _rows(counts: dict[str, Counter[str]]) -> str:
     for name, each in sorted(counts.items(), key=lambda item: -sum(item[1].values())):
         calls = sum(each.values()) or 1
         bar = "".join(
-            f'<i class="{outcome}" style="width:{100 * each[outcome] / calls:.2f}%"></i>' for outcome in OUTCOMES
+            f'<i class="{outcome}" style="width:{100 * each[outcome] / calls:.2f}%"></i>'
+            for outcome in OUTCOMES
         )
-        cells = "".join(f"<td class=n>{each[outcome] or ''}</td>" for outcome in OUTCOMES)
+        cells = "".join(
+            f"<td class=n>{each[outcome] or ''}</td>" for outcome in OUTCOMES
+        )
         rows.append(f"<tr><td>{escape(name)}</td>{cells}<td class=bar>{bar}</td></tr>")
     return "".join(rows)

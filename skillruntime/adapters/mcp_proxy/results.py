@@ -6,7 +6,15 @@ from functools import partial
 
 from skillruntime.adapters.mcp_proxy.answers import tool_result
 from skillruntime.adapters.mcp_proxy.calls import cut
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, members, replaced, to_bytes
+from skillruntime.adapters.mcp_proxy.json_text import (
+    Malformed,
+    Span,
+    decode,
+    elements,
+    members,
+    replaced,
+    to_bytes,
+)
 from skillruntime.adapters.mcp_proxy.log import Write
 from skillruntime.adapters.mcp_proxy.messages import Message
 from skillruntime.adapters.mcp_proxy.tools import Tool
@@ -17,7 +25,9 @@ _UNFINISHED = ("input_required", "task")
 MOST_PLACES = 5
 
 
-def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *, modern: bool) -> bytes | None:
+def checked_result(
+    message: Message, tool: Tool | None, mode: str, log: Write, *, modern: bool
+) -> bytes | None:
     """Compare the result of a call with the tool's ``outputSchema``; return what replaces it, ``None`` for nothing.
 
     A result that says ``isError``, a task and an ``input_required`` result promise nothing about their content.
@@ -32,7 +42,11 @@ def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *
     if not isinstance(result, dict) or result.get("isError") is True:
         return None
     # A task promises nothing yet; its result comes as the answer to another request, and is not checked.
-    if "taskId" in result or "task" in result or result.get("resultType") in _UNFINISHED:
+    if (
+        "taskId" in result
+        or "task" in result
+        or result.get("resultType") in _UNFINISHED
+    ):
         return None
     if "structuredContent" not in result:
         places = ["structuredContent is missing"]
@@ -44,12 +58,17 @@ def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *
             found = tool.output.violations(content)
         except (ValueError, TypeError):  # a number that the engine cannot hold
             return None
-        places = [f"{each.pointer or 'the whole of it'} fails {each.keyword}" for each in found[:MOST_PLACES]]
+        places = [
+            f"{each.pointer or 'the whole of it'} fails {each.keyword}"
+            for each in found[:MOST_PLACES]
+        ]
     log({"event": "output", "tool": tool.name, "outcome": mode, "errors": places})
     if mode != "refuse":
         return None
     text = f"{tool.name} ran, but its result does not match its outputSchema: {'; '.join(places)}. Do not rely on it."
-    return replaced(message.raw, {span: to_bytes(tool_result(cut(text), modern=modern))})
+    return replaced(
+        message.raw, {span: to_bytes(tool_result(cut(text), modern=modern))}
+    )
 
 
 def folded_page(message: Message) -> bytes:
@@ -69,7 +88,10 @@ def folded_page(message: Message) -> bytes:
             schema = decode(raw[span[0] : span[1]]) if span else None
             if not isinstance(schema, dict):
                 continue
-            folded = {"type": "object", **fold_root(schema, partial(referenced, schema))}
+            folded = {
+                "type": "object",
+                **fold_root(schema, partial(referenced, schema)),
+            }
             if folded != schema and span:
                 changes[span] = to_bytes(folded)
     except Malformed:

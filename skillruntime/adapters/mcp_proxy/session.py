@@ -11,10 +11,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.adapters.mcp_proxy.answers import changed, converted_error, refusal, with_repairs, with_state
+from skillruntime.adapters.mcp_proxy.answers import (
+    changed,
+    converted_error,
+    refusal,
+    with_repairs,
+    with_state,
+)
 from skillruntime.adapters.mcp_proxy.calls import Refusals
 from skillruntime.adapters.mcp_proxy.decisions import Decision, Pending, decide_call
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, is_json, object_in, text_of, to_bytes
+from skillruntime.adapters.mcp_proxy.json_text import (
+    Malformed,
+    is_json,
+    object_in,
+    text_of,
+    to_bytes,
+)
 from skillruntime.adapters.mcp_proxy.log import Write, call_entries, silent
 from skillruntime.adapters.mcp_proxy.messages import (
     Id,
@@ -91,7 +103,9 @@ class Session:
         try:
             messages, is_batch = read_messages(raw)
         except Malformed:
-            return [(SERVER, raw)]  # the server answers what is not JSON, as it would without the proxy
+            return [
+                (SERVER, raw)
+            ]  # the server answers what is not JSON, as it would without the proxy
         # Cut into parts, what is not JSON as a whole could become messages that are.
         if is_batch and not is_json(raw):
             return [(SERVER, raw)]
@@ -125,12 +139,24 @@ class Session:
         self._late |= self._own.keys()
         self._own.clear()
         self.tools.unlistable = True
-        self._log({"event": "unlistable", "reason": "the server did not answer tools/list in time"})
+        self._log(
+            {
+                "event": "unlistable",
+                "reason": "the server did not answer tools/list in time",
+            }
+        )
         return self._release()
 
     # from the client
 
-    def _admit(self, raw: bytes, messages: list[Message], *, is_batch: bool, final: bool = False) -> list[Send]:
+    def _admit(
+        self,
+        raw: bytes,
+        messages: list[Message],
+        *,
+        is_batch: bool,
+        final: bool = False,
+    ) -> list[Send]:
         """Return what becomes of *messages*, which are read from *raw*."""
         decisions = [self._decide(each, final=final) for each in messages]
         if any(each.waits for each in decisions):
@@ -166,7 +192,10 @@ class Session:
             case "notifications/cancelled":
                 return self._decide_cancel(message)
             case "tools/list" if message.id is not None:
-                return Decision(message.raw, pending=Pending("list", listing=self._listing_of(message)))
+                return Decision(
+                    message.raw,
+                    pending=Pending("list", listing=self._listing_of(message)),
+                )
         return Decision(message.raw)
 
     def _decide_cancel(self, message: Message) -> Decision:
@@ -204,7 +233,9 @@ class Session:
             return None
         client = self._client or envelope_client(message)
         sent, values = message.param("arguments"), self.options.log_values
-        for entry in call_entries(decision.name, verdict, sent, self.tools, client=client, values=values):
+        for entry in call_entries(
+            decision.name, verdict, sent, self.tools, client=client, values=values
+        ):
             self._log(entry)
         # A call without an id is a notification: it gets no answer, and is not forwarded either. An id that JSON-RPC
         # does not have (`true`, say) is given back as it is, since who wrote it waits.
@@ -233,7 +264,11 @@ class Session:
             params["_meta"] = self._own_meta
         if listing.cursor is not None:
             params["cursor"] = listing.cursor
-        request: dict[str, Any] = {"jsonrpc": "2.0", "id": own_id, "method": "tools/list"}
+        request: dict[str, Any] = {
+            "jsonrpc": "2.0",
+            "id": own_id,
+            "method": "tools/list",
+        }
         if params:
             request["params"] = params
         return SERVER, to_bytes(request)
@@ -242,7 +277,12 @@ class Session:
         result = object_in(message.part("result"))
         if result is None:
             self.tools.unlistable = True
-            self._log({"event": "unlistable", "reason": message.part("error").decode("utf-8", "replace")[:200]})
+            self._log(
+                {
+                    "event": "unlistable",
+                    "reason": message.part("error").decode("utf-8", "replace")[:200],
+                }
+            )
             return self._release()
         if not self.tools.add_page(listing, result):
             return [self._request_page(listing)]
@@ -269,7 +309,13 @@ class Session:
         self.tools.options_compared = True
         for name in self.options.tools:
             if name not in self.tools.names:
-                self._log({"event": "options", "tool": name, "reason": "the server lists no tool of this name"})
+                self._log(
+                    {
+                        "event": "options",
+                        "tool": name,
+                        "reason": "the server lists no tool of this name",
+                    }
+                )
 
     def _listing_of(self, message: Message) -> Listing | None:
         """Return the pagination that a client's request begins or continues."""
@@ -295,7 +341,12 @@ class Session:
         if pending is None:
             return True
         options = self.options.of(pending.name)
-        if kind == "error" or pending.kind != "call" or pending.notes or options.check_output != "off":
+        if (
+            kind == "error"
+            or pending.kind != "call"
+            or pending.notes
+            or options.check_output != "off"
+        ):
             return False
         del self._pending[key]
         return True
@@ -319,7 +370,9 @@ class Session:
             if message.method == "notifications/tools/list_changed":
                 self.tools.changed()
             return message.raw
-        pending = self._pending.pop(message.id, None) if message.id is not None else None
+        pending = (
+            self._pending.pop(message.id, None) if message.id is not None else None
+        )
         if pending is None:
             return message.raw
         if pending.kind == "list":
@@ -337,14 +390,24 @@ class Session:
     def _call_answered(self, message: Message, pending: Pending) -> bytes:
         if "error" in message.parts:
             # The error of a retry may concern its `requestState`, which no model wrote.
-            converted = None if pending.retried else converted_error(message, modern=pending.modern)
+            converted = (
+                None
+                if pending.retried
+                else converted_error(message, modern=pending.modern)
+            )
             if converted is None:
                 return message.raw
-            self._log({"event": "converted", "tool": pending.name, "client": self._client})
+            self._log(
+                {"event": "converted", "tool": pending.name, "client": self._client}
+            )
             return converted
-        mode = self.options.of(pending.tool.name if pending.tool else pending.name).check_output
+        mode = self.options.of(
+            pending.tool.name if pending.tool else pending.name
+        ).check_output
         if mode != "off" and pending.tool is not None:
-            refused = checked_result(message, pending.tool, mode, self._log, modern=pending.modern)
+            refused = checked_result(
+                message, pending.tool, mode, self._log, modern=pending.modern
+            )
             if refused is not None:
                 return refused
         if not pending.notes:

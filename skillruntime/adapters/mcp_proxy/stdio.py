@@ -135,7 +135,9 @@ class _Writer:
                 while view:
                     view = view[os.write(self._descriptor, view) :]
                     self.progress += 1
-            except OSError:  # the reader is gone: the other direction finds out and ends the proxy
+            except (
+                OSError
+            ):  # the reader is gone: the other direction finds out and ends the proxy
                 with self._changed:
                     self.broken = True
                     self._changed.notify_all()
@@ -149,7 +151,13 @@ class _Writer:
             return
 
 
-def run_stdio(command: Sequence[str], make_session: Callable[[], Session], *, stdin: int = 0, stdout: int = 1) -> int:
+def run_stdio(
+    command: Sequence[str],
+    make_session: Callable[[], Session],
+    *,
+    stdin: int = 0,
+    stdout: int = 1,
+) -> int:
     """Run *command* as the server of the client at *stdin* and *stdout* until either ends; return its exit status.
 
     The server has the environment, the working directory and the stderr of this process. It is ended as the protocol
@@ -159,9 +167,13 @@ def run_stdio(command: Sequence[str], make_session: Callable[[], Session], *, st
         OSError: the command cannot be started.
     """
     ended = threading.Event()
-    signals = note_signals(ended)  # first, so that there is no moment at which a signal leaves the server behind
+    signals = note_signals(
+        ended
+    )  # first, so that there is no moment at which a signal leaves the server behind
     process = Process(command)
-    relay(make_session, (stdin, stdout), (process.stdin, process.stdout), ended, process)
+    relay(
+        make_session, (stdin, stdout), (process.stdin, process.stdout), ended, process
+    )
     return process.end(patient=not signals)
 
 
@@ -222,7 +234,10 @@ def note_signals(ended: threading.Event) -> list[int]:
     for name in ("SIGTERM", "SIGHUP", "SIGINT"):
         try:
             signal.signal(getattr(signal, name), note)
-        except (ValueError, AttributeError):  # not in the main thread; not on this system
+        except (
+            ValueError,
+            AttributeError,
+        ):  # not in the main thread; not on this system
             continue
     return signals
 
@@ -230,7 +245,9 @@ def note_signals(ended: threading.Event) -> list[int]:
 class _Relay:
     """Passes on what the session says, in the order in which it says it."""
 
-    def __init__(self, make_session: Callable[[], Session], writers: dict[str, _Writer]) -> None:
+    def __init__(
+        self, make_session: Callable[[], Session], writers: dict[str, _Writer]
+    ) -> None:
         self._make_session = make_session
         self._writers = writers
         self._session: Session | None = None
@@ -249,7 +266,9 @@ class _Relay:
     def wait_for_calls(self) -> None:
         """Wait until no call waits for its schema: `printf ... | skillruntime mcp-proxy` ends its input at once."""
         with self._lock:
-            self._lock.wait_for(lambda: self._session is None or not self._session.waiting)
+            self._lock.wait_for(
+                lambda: self._session is None or not self._session.waiting
+            )
 
     def import_ahead(self) -> None:
         """Import what the next messages need while the server or the model is busy, so that none of them waits."""
@@ -260,14 +279,21 @@ class _Relay:
         import skillruntime.contract.contract  # noqa: F401
 
     def _pass(self, side: str, line: bytes) -> None:
-        ending = b"\n" if line.endswith(b"\n") else b""  # the last line may have none, and gets none
+        ending = (
+            b"\n" if line.endswith(b"\n") else b""
+        )  # the last line may have none, and gets none
         with self._lock:
             if self._session is None and not self._needs_session(side, line):
                 self._put([(SERVER if side == CLIENT else CLIENT, line)], ending)
                 return
             session = self._session or self._open_session()
             waits = session.waits
-            self._put(session.from_client(line) if side == CLIENT else session.from_server(line), ending)
+            self._put(
+                session.from_client(line)
+                if side == CLIENT
+                else session.from_server(line),
+                ending,
+            )
             if session.tools.complete:
                 self._listed.set()
             begun = session.waits if session.waits != waits else None
@@ -278,10 +304,15 @@ class _Relay:
             timer.start()
 
     def _needs_session(self, side: str, line: bytes) -> bool:
-        if side == SERVER:  # no call is pending, and no tool known: nothing of it is of interest
+        if (
+            side == SERVER
+        ):  # no call is pending, and no tool known: nothing of it is of interest
             self._answered.set()
             return False
-        if any(word in line for word in _NEEDS_SESSION) or len(self._early) > MOST_EARLY:
+        if (
+            any(word in line for word in _NEEDS_SESSION)
+            or len(self._early) > MOST_EARLY
+        ):
             return True
         if b"initialize" in line:
             self._early.append(line)
@@ -290,7 +321,9 @@ class _Relay:
     def _open_session(self) -> Session:
         self._session = self._make_session()
         for line in self._early:
-            self._session.from_client(line)  # it was passed on already, as the session would have
+            self._session.from_client(
+                line
+            )  # it was passed on already, as the session would have
         return self._session
 
     def _put(self, sends: list[Send], ending: bytes = b"\n") -> None:
@@ -319,4 +352,6 @@ def _has_no_reader(descriptor: int) -> bool:
     # A pipe without a reader is in error before anything is written to it (Linux, poll(2), POLLERR).
     poll = select.poll()
     poll.register(descriptor, 0)
-    return any(events & (select.POLLERR | select.POLLNVAL) for _, events in poll.poll(0))
+    return any(
+        events & (select.POLLERR | select.POLLNVAL) for _, events in poll.poll(0)
+    )

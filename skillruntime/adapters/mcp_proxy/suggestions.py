@@ -67,7 +67,9 @@ class Suggestion:
             found = [{"required": each["required"]} for each in schemas]
         else:
             found = [_node(each, parse_pointer(self.path)) or {} for each in schemas]
-        return json.dumps(found[0], ensure_ascii=False), json.dumps(found[1], ensure_ascii=False)
+        return json.dumps(found[0], ensure_ascii=False), json.dumps(
+            found[1], ensure_ascii=False
+        )
 
 
 def suggestions(report: Report) -> list[Suggestion]:
@@ -78,9 +80,14 @@ def suggestions(report: Report) -> list[Suggestion]:
     found: list[Suggestion] = []
     for tool, schema in report.schemas.items():
         in_place = _in_place(report, tool, schema.get("properties", {}))
-        every = (*_renamed(report, tool, schema, in_place), *_changes(report, tool, schema, in_place))
+        every = (
+            *_renamed(report, tool, schema, in_place),
+            *_changes(report, tool, schema, in_place),
+        )
         found += (each for each in every if each.calls >= FEWEST and _is_harmless(each))
-    return sorted(found, key=lambda each: (-each.calls, each.tool, each.path, each.kind))
+    return sorted(
+        found, key=lambda each: (-each.calls, each.tool, each.path, each.kind)
+    )
 
 
 def _is_harmless(change: Suggestion) -> bool:
@@ -92,7 +99,9 @@ def _is_harmless(change: Suggestion) -> bool:
         return False
 
 
-def _in_place(report: Report, tool: str, properties: dict[str, Any]) -> Counter[tuple[Names, Names]]:
+def _in_place(
+    report: Report, tool: str, properties: dict[str, Any]
+) -> Counter[tuple[Names, Names]]:
     """Count the calls that lack required parameters and have other names, by both.
 
     At least as many of the names as are lacking have a type that one of the parameters takes.
@@ -108,27 +117,42 @@ def _in_place(report: Report, tool: str, properties: dict[str, Any]) -> Counter[
 
 
 def _renamed(
-    report: Report, tool: str, schema: dict[str, Any], in_place: Counter[tuple[Names, Names]]
+    report: Report,
+    tool: str,
+    schema: dict[str, Any],
+    in_place: Counter[tuple[Names, Names]],
 ) -> Iterator[Suggestion]:
     """Yield an alias for each one name that stands in place of one parameter, and what other names calls have."""
     for (missing, names), calls in in_place.items():
         reason = f"{calls} calls have {_quoted(names)} and lack {_quoted(missing)}"
         path = f"/{missing[0]}" if len(missing) == 1 else ""
         kind, after = "other-names", {"input": schema}
-        if len(missing) == len(names) == 1 and _is_meant(report, tool, schema, in_place, missing[0], names[0]):
-            kind, after = "alias", {"input": schema, "aliases": {missing[0]: [names[0]]}}
+        if len(missing) == len(names) == 1 and _is_meant(
+            report, tool, schema, in_place, missing[0], names[0]
+        ):
+            kind, after = (
+                "alias",
+                {"input": schema, "aliases": {missing[0]: [names[0]]}},
+            )
         yield Suggestion(kind, tool, path, calls, reason, {"input": schema}, after)
 
 
 def _is_meant(
-    report: Report, tool: str, schema: dict[str, Any], in_place: Counter[tuple[Names, Names]], parameter: str, name: str
+    report: Report,
+    tool: str,
+    schema: dict[str, Any],
+    in_place: Counter[tuple[Names, Names]],
+    parameter: str,
+    name: str,
 ) -> bool:
     """Whether *name* means *parameter* in the calls that lack it: it is like it, or no other required one is there.
 
     ``encoding`` beside a ``path`` is not the ``content`` that is lacking as well.
     """
     refused = [
-        (missing, dict(sent), calls) for (called, missing, sent), calls in report.refused.items() if called == tool
+        (missing, dict(sent), calls)
+        for (called, missing, sent), calls in report.refused.items()
+        if called == tool
     ]
     if any(name in sent and parameter not in missing for missing, sent, _ in refused):
         return False  # it stands beside that parameter, or in place of another
@@ -136,7 +160,11 @@ def _is_meant(
     if like:
         return like == [parameter]
     lacking = sum(calls for missing, _, calls in refused if parameter in missing)
-    renamed = sum(calls for (missing, names), calls in in_place.items() if missing == (parameter,) and len(names) == 1)
+    renamed = sum(
+        calls
+        for (missing, names), calls in in_place.items()
+        if missing == (parameter,) and len(names) == 1
+    )
     return schema.get("required") == [parameter] and renamed >= NEARLY_ALL * lacking
 
 
@@ -146,7 +174,9 @@ def _quoted(names: Names) -> str:
 
 def _is_like(name: str, other: str) -> bool:
     """Whether two names share a word (``file_path``, ``path``), or one shortens the other (``cmd``, ``command``)."""
-    words, others = ({word.lower() for word in _WORDS.findall(each)} for each in (name, other))
+    words, others = (
+        {word.lower() for word in _WORDS.findall(each)} for each in (name, other)
+    )
     if words & others:
         return True
     short, long = sorted((name.lower(), other.lower()), key=len)
@@ -161,7 +191,10 @@ def _kinds(schema: Any) -> set[str]:
 
 
 def _changes(
-    report: Report, tool: str, schema: dict[str, Any], in_place: Counter[tuple[Names, Names]]
+    report: Report,
+    tool: str,
+    schema: dict[str, Any],
+    in_place: Counter[tuple[Names, Names]],
 ) -> Iterator[Suggestion]:
     """Yield what the repairs and errors at each place speak for.
 
@@ -170,41 +203,90 @@ def _changes(
     places: dict[str, Counter[str]] = {}
     for (called, path, rule), calls in report.places.items():
         if called == tool and path:
-            places.setdefault(re.sub(r"/\d+(?=/|$)", "/0", path), Counter())[rule] += calls
+            places.setdefault(re.sub(r"/\d+(?=/|$)", "/0", path), Counter())[rule] += (
+                calls
+            )
     for path, rules in places.items():
         part = _node(schema, parse_pointer(path))
-        renamed = sum(calls for (missing, _), calls in in_place.items() if path[1:] in missing)
+        renamed = sum(
+            calls for (missing, _), calls in in_place.items() if path[1:] in missing
+        )
         rules["MISSING_REQUIRED_PARAM"] -= renamed
-        for kind, calls, reason, new in _proposals(part, rules) if part is not None else ():
+        for kind, calls, reason, new in (
+            _proposals(part, rules) if part is not None else ()
+        ):
             changed = copy.deepcopy(schema)
             place = _node(changed, parse_pointer(path))
             if kind == "default":
-                changed["required"] = [name for name in schema.get("required", ()) if f"/{name}" != path]
+                changed["required"] = [
+                    name for name in schema.get("required", ()) if f"/{name}" != path
+                ]
             elif place is not None:
                 place.clear()
                 place.update(new)
-            yield Suggestion(kind, tool, path, calls, f"{calls} calls {reason}", {"input": schema}, {"input": changed})
+            yield Suggestion(
+                kind,
+                tool,
+                path,
+                calls,
+                f"{calls} calls {reason}",
+                {"input": schema},
+                {"input": changed},
+            )
 
 
-def _proposals(part: dict[str, Any], rules: Counter[str]) -> Iterator[tuple[str, int, str, dict[str, Any]]]:
+def _proposals(
+    part: dict[str, Any], rules: Counter[str]
+) -> Iterator[tuple[str, int, str, dict[str, Any]]]:
     """Yield the kind of each change, the calls that speak for it, what these do, and what takes the place of *part*."""
-    omitted, nulls = rules["MISSING_REQUIRED_PARAM"], rules["null-optional"] + rules["null-text"]
-    shapes = Counter({rule: calls for rule, calls in rules.items() if rule in _HINTS or rule == "INVALID_INPUT"})
+    omitted, nulls = (
+        rules["MISSING_REQUIRED_PARAM"],
+        rules["null-optional"] + rules["null-text"],
+    )
+    shapes = Counter(
+        {
+            rule: calls
+            for rule, calls in rules.items()
+            if rule in _HINTS or rule == "INVALID_INPUT"
+        }
+    )
     options = _options(part)
     if rules["default"]:
-        yield "default", rules["default"], "leave it out, and it declares a default", part
+        yield (
+            "default",
+            rules["default"],
+            "leave it out, and it declares a default",
+            part,
+        )
     if nulls:
         yield "nullable", nulls, "send null for what they leave out", _nullable(part)
     if omitted:
-        yield "description", omitted, "leave it out", _described(part, f"Required: {in_words(part)}.")
+        yield (
+            "description",
+            omitted,
+            "leave it out",
+            _described(part, f"Required: {in_words(part)}."),
+        )
     if shapes and options:
-        kept = {key: value for key, value in part.items() if key not in ("anyOf", "oneOf")}
-        yield "enum", shapes.total(), "send another value than these", {**kept, "type": "string", "enum": options}
+        kept = {
+            key: value for key, value in part.items() if key not in ("anyOf", "oneOf")
+        }
+        yield (
+            "enum",
+            shapes.total(),
+            "send another value than these",
+            {**kept, "type": "string", "enum": options},
+        )
     elif shapes:
         rule, _ = shapes.most_common(1)[0]
         words = ", ".join(filter(None, [in_words(part), _HINTS.get(rule)]))
         reason = f"send another shape: {', '.join(shapes)}"
-        yield "description", shapes.total(), reason, _described(part, f"{words[:1].upper()}{words[1:]}.")
+        yield (
+            "description",
+            shapes.total(),
+            reason,
+            _described(part, f"{words[:1].upper()}{words[1:]}."),
+        )
 
 
 def _node(schema: Any, keys: Any) -> dict[str, Any] | None:
@@ -213,12 +295,20 @@ def _node(schema: Any, keys: Any) -> dict[str, Any] | None:
         if not isinstance(schema, dict):
             return None
         inside = schema.get("properties", {})
-        schema = inside.get(key) if key in inside else schema.get("items") if str(key).isdigit() else None
+        schema = (
+            inside.get(key)
+            if key in inside
+            else schema.get("items")
+            if str(key).isdigit()
+            else None
+        )
     return schema if isinstance(schema, dict) else None
 
 
 def _nullable(part: dict[str, Any]) -> dict[str, Any]:
-    text: dict[str, Any] = {key: part[key] for key in ("description", "default") if key in part}
+    text: dict[str, Any] = {
+        key: part[key] for key in ("description", "default") if key in part
+    }
     inside = {key: value for key, value in part.items() if key not in text}
     return {**text, "anyOf": [inside, {"type": "null"}]}
 
@@ -226,7 +316,9 @@ def _nullable(part: dict[str, Any]) -> dict[str, Any]:
 def _options(part: dict[str, Any]) -> list[str]:
     """Return the strings that are all that *part* takes, where it does not say so as an ``enum``."""
     branches = part.get("anyOf", part.get("oneOf", []))
-    constants = [each.get("const") if isinstance(each, dict) else None for each in branches]
+    constants = [
+        each.get("const") if isinstance(each, dict) else None for each in branches
+    ]
     if constants and all(isinstance(each, str) for each in constants):
         return [str(each) for each in constants]
     return []

@@ -108,7 +108,9 @@ class Tools:
                 self._replace({**self._definitions, **page}, complete=False)
             return False
         self._replace(listing.definitions, complete=True)
-        self._open = {key: each for key, each in self._open.items() if each is not listing}
+        self._open = {
+            key: each for key, each in self._open.items() if each is not listing
+        }
         if self.is_current(listing):
             self._known_generation = listing.generation
             self._expires = _expiry(result.get("ttlMs"))
@@ -121,7 +123,9 @@ class Tools:
             return None
         tool = self._compiled.get(name)
         if tool is None:
-            tool = self._compiled[name] = compile_tool(definition, self._options.of(name).aliases)
+            tool = self._compiled[name] = compile_tool(
+                definition, self._options.of(name).aliases
+            )
         return tool
 
     def schema_to_log(self, name: str) -> Mapping[str, Any] | None:
@@ -150,10 +154,14 @@ class Tools:
         """The names of the tools that are known."""
         return self._definitions.keys()
 
-    def _replace(self, definitions: dict[str, Mapping[str, Any]], *, complete: bool) -> None:
+    def _replace(
+        self, definitions: dict[str, Mapping[str, Any]], *, complete: bool
+    ) -> None:
         # To compile a schema takes longer than to call the tool: it stays as long as its definition does.
         self._compiled = {
-            name: tool for name, tool in self._compiled.items() if definitions.get(name) == tool.definition
+            name: tool
+            for name, tool in self._compiled.items()
+            if definitions.get(name) == tool.definition
         }
         self._definitions, self.complete = definitions, complete
 
@@ -166,22 +174,31 @@ def _expiry(milliseconds: Any) -> float | None:
     return time.monotonic() + max(0, min(milliseconds, 86_400_000)) / 1000
 
 
-def compile_tool(definition: Mapping[str, Any], aliases: Mapping[str, Any] | None = None) -> Tool:
+def compile_tool(
+    definition: Mapping[str, Any], aliases: Mapping[str, Any] | None = None
+) -> Tool:
     """Return the tool that *definition*, one entry of a ``tools/list`` result, defines; *aliases* are the user's."""
-    from skillruntime.contract import Contract, Schema  # 60 ms to import: not before the first call needs it
+    from skillruntime.contract import (
+        Contract,
+        Schema,
+    )  # 60 ms to import: not before the first call needs it
     from skillruntime.errors import InvalidSkillError
 
     name = definition["name"]
     schema = definition.get("inputSchema")
     if not isinstance(schema, dict):
-        reason = None if schema is None or schema is True else "inputSchema is not an object"
+        reason = (
+            None if schema is None or schema is True else "inputSchema is not an object"
+        )
         return Tool(name, definition, None, None, reason)
     contract, output, reason = None, None, None
     for document in _readings(schema):
         try:
             # Servers take `example.com` for a "format": "uri", and those in Python a `date-time` without an offset.
             contract = Contract.from_dict(
-                {"input": document, "aliases": dict(aliases or {})}, name=name, formats="annotate"
+                {"input": document, "aliases": dict(aliases or {})},
+                name=name,
+                formats="annotate",
             )
             reason = None
             break

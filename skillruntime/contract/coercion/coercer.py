@@ -10,9 +10,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from skillruntime.contract.coercion.keys import TYPES, close_names, fold_name, is_wrapper, may_wrap, renames, wrapped
+from skillruntime.contract.coercion.keys import (
+    TYPES,
+    close_names,
+    fold_name,
+    is_wrapper,
+    may_wrap,
+    renames,
+    wrapped,
+)
 from skillruntime.contract.coercion.scalars import converted, is_nothing
-from skillruntime.contract.coercion.state import Coercion, Edit, Policy, Repair, Repaired
+from skillruntime.contract.coercion.state import (
+    Coercion,
+    Edit,
+    Policy,
+    Repair,
+    Repaired,
+)
 from skillruntime.contract.coercion.subschemas import (
     ABSENT,
     EACH_ALONE,
@@ -40,7 +54,12 @@ _NEEDED = ("required", "dependentRequired", "dependencies")
 _CONDITIONAL = frozenset({"then", "else", "dependentSchemas"})
 _LEFT_OUT = object()
 # The keywords of a number or boolean that leave a text in its place one meaning: no enum, format or reference.
-_OF_NUMBERS = frozenset({*("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), *EACH_ALONE})
+_OF_NUMBERS = frozenset(
+    {
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+        *EACH_ALONE,
+    }
+)
 
 
 def with_texts_read(value: Any, schema: Schema) -> Repaired | None:
@@ -66,24 +85,32 @@ def _kinds_alone(document: Any) -> dict[str, Any]:
     if not isinstance(document, dict) or not document.keys() <= EACH_ALONE:
         return {}
     return {
-        name: each.get("type") if isinstance(each, dict) and each.keys() <= _OF_NUMBERS else None
+        name: each.get("type")
+        if isinstance(each, dict) and each.keys() <= _OF_NUMBERS
+        else None
         for name, each in properties_of(document).items()
         if not may_wrap(name)
     }
 
 
-def begin(schema: Schema, policy: Policy, parts: int, reserved: frozenset[str] = frozenset()) -> Coercion:
+def begin(
+    schema: Schema, policy: Policy, parts: int, reserved: frozenset[str] = frozenset()
+) -> Coercion:
     """Return a coercion by *schema* of a value of that many *parts*."""
     return Coercion(schema, policy, parts, reserved, _coerce)
 
 
-def _coerce(state: Coercion, value: Any, location: Path, path: Path, depth: int) -> list[Repaired]:
+def _coerce(
+    state: Coercion, value: Any, location: Path, path: Path, depth: int
+) -> list[Repaired]:
     """Return *value*, which is at *path*, coerced to the subschema at *location*, in each way that is possible."""
     if state.fits(value, location):
         return [Repaired(value)]
     # Each step inside a step needs a repair of its own; a chain of a dozen is a coincidence, not a reading. A scalar
     # that was converted there and back is where it was.
-    key = None if isinstance(value, dict | list) else (location, path, type(value), value)
+    key = (
+        None if isinstance(value, dict | list) else (location, path, type(value), value)
+    )
     if depth > MAX_DEPTH or key in state.converting:
         return []
     if key is None:
@@ -94,7 +121,9 @@ def _coerce(state: Coercion, value: Any, location: Path, path: Path, depth: int)
     return found
 
 
-def _coerce_misfit(state: Coercion, value: Any, location: Path, path: Path, depth: int) -> list[Repaired]:
+def _coerce_misfit(
+    state: Coercion, value: Any, location: Path, path: Path, depth: int
+) -> list[Repaired]:
     violations = state.violations(value, location)
     here = [violation for violation in violations if not violation.path]
     results = whole(state, value, here, location, path, depth)
@@ -103,13 +132,18 @@ def _coerce_misfit(state: Coercion, value: Any, location: Path, path: Path, dept
         for option in _members(state, value, violations, location, path, depth):
             if not path:
                 state.best = option
-            results += [option.then(each) for each in state.coerce(option.value, location, path, depth + 1)]
+            results += [
+                option.then(each)
+                for each in state.coerce(option.value, location, path, depth + 1)
+            ]
     if results and isinstance(value, dict) and len(value) == 1:
         results += _inside(state, value, location, path, depth)
     return state.decided(results)
 
 
-def _inside(state: Coercion, value: dict[str, Any], location: Path, path: Path, depth: int) -> list[Repaired]:
+def _inside(
+    state: Coercion, value: dict[str, Any], location: Path, path: Path, depth: int
+) -> list[Repaired]:
     """Return what the object under the one key of *value* becomes, if models may wrap all arguments in that key.
 
     ``{"kwargs": {"value": 5}}`` for an object that takes any integers is a wrapper too, or the entry ``kwargs``.
@@ -119,11 +153,19 @@ def _inside(state: Coercion, value: dict[str, Any], location: Path, path: Path, 
     if not may_wrap(name) or not isinstance(inside, dict):
         return []
     repair = Repair(format_pointer(path), "wrapper-object", value, None)
-    return [Repaired(inside, (repair,)).then(each) for each in state.coerce(inside, location, path, depth + 1)]
+    return [
+        Repaired(inside, (repair,)).then(each)
+        for each in state.coerce(inside, location, path, depth + 1)
+    ]
 
 
 def _members(
-    state: Coercion, value: Any, violations: list[Violation], location: Path, path: Path, depth: int
+    state: Coercion,
+    value: Any,
+    violations: list[Violation],
+    location: Path,
+    path: Path,
+    depth: int,
 ) -> list[Repaired]:
     """Return *value* with what can be repaired inside it; nothing if a member cannot be, or in several ways.
 
@@ -140,7 +182,9 @@ def _members(
         repairs += _repaired_keys(state, edit, here, location, path)
     is_impossible = False
     for (where, refuser), same in _refusals(state, value, violations, location).items():
-        if _is_misspelt(state, value, where, path) or _may_be_unwrapped(state, value, where, location):
+        if _is_misspelt(state, value, where, path) or _may_be_unwrapped(
+            state, value, where, location
+        ):
             found = []
             state.doubts += 1
         else:
@@ -163,7 +207,11 @@ def _members(
 
 def _is_typed_value(value: dict[str, Any], declared: Mapping[str, Any]) -> bool:
     """Whether *value* may be one value in the form of its schema, ``{"type": "integer", "value": 0}``: not repaired."""
-    return value.keys() == {"type", "value"} and "type" not in declared and value["type"] in TYPES
+    return (
+        value.keys() == {"type", "value"}
+        and "type" not in declared
+        and value["type"] in TYPES
+    )
 
 
 def _refusals(
@@ -175,7 +223,9 @@ def _refusals(
     """
     inside = [violation for violation in violations if violation.path]
     found: dict[tuple[Path, Path], list[Violation]] = {}
-    for violation in [each for each in inside if _CONDITIONAL.isdisjoint(each.location)] or inside:
+    for violation in [
+        each for each in inside if _CONDITIONAL.isdisjoint(each.location)
+    ] or inside:
         where, refuser, same = violation.path, violation.location, [violation]
         for length in range(1, len(where)):
             part = value_at(value, where[:length])
@@ -189,7 +239,13 @@ def _refusals(
 
 
 def _member(
-    state: Coercion, edit: Edit, where: Path, location: Path, same: list[Violation], path: Path, depth: int
+    state: Coercion,
+    edit: Edit,
+    where: Path,
+    location: Path,
+    same: list[Violation],
+    path: Path,
+    depth: int,
 ) -> list[Repaired]:
     """Coerce what is at *where*, which the subschema at *location* refuses by the violations *same*."""
     try:
@@ -198,15 +254,27 @@ def _member(
         return [Repaired(_LEFT_OUT)]  # left out or renamed by an earlier repair
     inside = (*path, *where)
     if same and part is same[0].value and not isinstance(part, dict | list):
-        results = whole(state, part, same, location, inside, depth + 1)  # its violations are known already
+        results = whole(
+            state, part, same, location, inside, depth + 1
+        )  # its violations are known already
     else:
         results = state.coerce(part, location, inside, depth + 1)
     if results or not is_nothing(part):
         return results
-    is_said = may_be_said(state.references, part, [location]) or _is_opposite(state, part, inside)
-    is_optional = any(inside[-1] in properties_of(schema) for schema in subschemas(state.references, inside[:-1]))
+    is_said = may_be_said(state.references, part, [location]) or _is_opposite(
+        state, part, inside
+    )
+    is_optional = any(
+        inside[-1] in properties_of(schema)
+        for schema in subschemas(state.references, inside[:-1])
+    )
     if is_optional and not is_said and (part is None or not state.fits(None, location)):
-        return [Repaired(_LEFT_OUT, (Repair(format_pointer(inside), "null-optional", part, None),))]
+        return [
+            Repaired(
+                _LEFT_OUT,
+                (Repair(format_pointer(inside), "null-optional", part, None),),
+            )
+        ]
     return []
 
 
@@ -217,8 +285,15 @@ def _is_opposite(state: Coercion, value: Any, path: Path) -> bool:
     """
     if not isinstance(value, str) or value.strip() != "none":
         return False
-    defaults = [schema["default"] for schema in subschemas(state.references, path) if "default" in schema]
-    return any(default not in (None, "", [], {}) and default is not False for default in defaults)
+    defaults = [
+        schema["default"]
+        for schema in subschemas(state.references, path)
+        if "default" in schema
+    ]
+    return any(
+        default not in (None, "", [], {}) and default is not False
+        for default in defaults
+    )
 
 
 def _put(edit: Edit, where: Path, result: Repaired) -> None:
@@ -246,8 +321,14 @@ def _is_misspelt(state: Coercion, value: Any, where: Path, path: Path) -> bool:
         if any(name in properties_of(schema) for schema in schemas):
             continue
         declared = {each for schema in schemas for each in properties_of(schema)}
-        patterns = {each for schema in schemas for each in properties_of(schema, "patternProperties")}
-        is_of_no_pattern = bool(patterns) and not any(state.schema.name_matches(each, name) for each in patterns)
+        patterns = {
+            each
+            for schema in schemas
+            for each in properties_of(schema, "patternProperties")
+        }
+        is_of_no_pattern = bool(patterns) and not any(
+            state.schema.name_matches(each, name) for each in patterns
+        )
         if is_of_no_pattern or _may_mean(state, name, declared, parent):
             return True
     return False
@@ -256,21 +337,42 @@ def _is_misspelt(state: Coercion, value: Any, where: Path, path: Path) -> bool:
 def _may_be_unwrapped(state: Coercion, value: Any, where: Path, location: Path) -> bool:
     """Whether the part at *where* is an array that fits where the array of one around it is: either may be wrong."""
     part = value_at(value, where)
-    if not isinstance(part, list) or len(part) < 2 or where[-1] != 0 or len(value_at(value, where[:-1])) != 1:
+    if (
+        not isinstance(part, list)
+        or len(part) < 2
+        or where[-1] != 0
+        or len(value_at(value, where[:-1])) != 1
+    ):
         return False
-    return any(state.fits(part, place) for place in places_of(state.references, location, where[:-1]))
+    return any(
+        state.fits(part, place)
+        for place in places_of(state.references, location, where[:-1])
+    )
 
 
-def _repaired_keys(state: Coercion, edit: Edit, here: list[Violation], location: Path, path: Path) -> Iterator[Repair]:
+def _repaired_keys(
+    state: Coercion, edit: Edit, here: list[Violation], location: Path, path: Path
+) -> Iterator[Repair]:
     """Rename the keys that mean a declared one, and leave out those that may be."""
-    unknown = {name for violation in here if violation.keyword in _UNKNOWN for name in violation.names}
+    unknown = {
+        name
+        for violation in here
+        if violation.keyword in _UNKNOWN
+        for name in violation.names
+    }
     missing = _missing(here)
     if not unknown and not missing:
         return
     state.spend(5 + len(edit.value) // 2)
-    declared = declared_properties(state.references, [location, *(violation.location for violation in here)])
+    declared = declared_properties(
+        state.references, [location, *(violation.location for violation in here)]
+    )
     # In the order of the value, so that the record of repairs has the same order in every process.
-    candidates = [name for name in edit.value if (name in unknown if unknown else name not in declared)]
+    candidates = [
+        name
+        for name in edit.value
+        if (name in unknown if unknown else name not in declared)
+    ]
     meant = renames(candidates, declared, edit.value)
     for old, new in meant.items():
         if old in unknown or new in missing:
@@ -287,33 +389,54 @@ def _repaired_keys(state: Coercion, edit: Edit, here: list[Violation], location:
             yield Repair(format_pointer((name,)), "unknown-key", before, None)
 
 
-def _was_sent_any(state: Coercion, value: dict[str, Any], declared: Mapping[str, Any]) -> bool:
+def _was_sent_any(
+    state: Coercion, value: dict[str, Any], declared: Mapping[str, Any]
+) -> bool:
     """Whether the caller sent anything that is declared."""
-    return any(key in declared and key not in state.defaulted and not is_nothing(value[key]) for key in value)
+    return any(
+        key in declared and key not in state.defaulted and not is_nothing(value[key])
+        for key in value
+    )
 
 
-def _is_dropped(state: Coercion, name: str, value: dict[str, Any], declared: Mapping[str, Any], location: Path) -> bool:
+def _is_dropped(
+    state: Coercion,
+    name: str,
+    value: dict[str, Any],
+    declared: Mapping[str, Any],
+    location: Path,
+) -> bool:
     """Whether the unknown key *name* of the arguments *value* is left out: a null, or whatever the policy drops."""
     is_null = value[name] is None and name not in state.reserved
     if not is_null and state.policy.on_unknown != "drop":
         return False
     # What a pattern declares is not known by name.
     schemas = [schema for _, schema in in_place(state.references, [location])]
-    if any("patternProperties" in schema for schema in schemas) or _may_mean(state, name, declared, value):
+    if any("patternProperties" in schema for schema in schemas) or _may_mean(
+        state, name, declared, value
+    ):
         return False
-    return not is_wrapper(value, name, declared) and not _holds_any(value[name], set(map(fold_name, declared)), 0)
+    return not is_wrapper(value, name, declared) and not _holds_any(
+        value[name], set(map(fold_name, declared)), 0
+    )
 
 
-def _may_mean(state: Coercion, name: str, declared: Collection[str], present: Mapping[str, Any]) -> bool:
+def _may_mean(
+    state: Coercion, name: str, declared: Collection[str], present: Mapping[str, Any]
+) -> bool:
     """Whether the undeclared *name* is a declared one in other letters, or close to one that is absent."""
     if name in declared:
         return False
     absent = [each for each in declared if each not in present]
     state.spend(len(absent) // 2)
-    return fold_name(name) in map(fold_name, declared) or any(close_names([name], absent))
+    return fold_name(name) in map(fold_name, declared) or any(
+        close_names([name], absent)
+    )
 
 
-def _fill_defaults(state: Coercion, edit: Edit, here: list[Violation], location: Path, path: Path) -> Iterator[Repair]:
+def _fill_defaults(
+    state: Coercion, edit: Edit, here: list[Violation], location: Path, path: Path
+) -> Iterator[Repair]:
     """Fill in the default of each required property that is absent, unless another key may be meant for it."""
     value = edit.value
     absent = sorted(_missing(here) - value.keys())
@@ -324,10 +447,15 @@ def _fill_defaults(state: Coercion, edit: Edit, here: list[Violation], location:
     others = [key for key in value if key not in declared]
     state.spend((len(absent) + len(state.reserved)) * len(others) // 2)
     # `days` of version 1 must not be answered with the default of `hours` in version 2.
-    if not path and (not state.reserved.isdisjoint(others) or any(close_names(others, state.reserved))):
+    if not path and (
+        not state.reserved.isdisjoint(others)
+        or any(close_names(others, state.reserved))
+    ):
         return
     places = property_locations(state.references, locations, choices=False)
-    elsewhere = {name for _, name in close_names(others, absent)} | _names_held(value, others)
+    elsewhere = {name for _, name in close_names(others, absent)} | _names_held(
+        value, others
+    )
     for name in absent:
         default = default_at(state.references, places.get(name, ()))
         if default is ABSENT or name in elsewhere:
@@ -360,4 +488,9 @@ def _holds_any(value: Any, declared: set[str], depth: int) -> bool:
 
 
 def _missing(here: list[Violation]) -> set[str]:
-    return {name for violation in here if violation.keyword in _NEEDED for name in violation.names}
+    return {
+        name
+        for violation in here
+        if violation.keyword in _NEEDED
+        for name in violation.names
+    }

@@ -24,14 +24,30 @@ from skillruntime.contract.coercion.state import (
     types_of,
     without_decimals,
 )
-from skillruntime.contract.coercion.subschemas import is_hidden, judging, secret_texts, without_secrets, without_texts
+from skillruntime.contract.coercion.subschemas import (
+    is_hidden,
+    judging,
+    secret_texts,
+    without_secrets,
+    without_texts,
+)
 from skillruntime.contract.explanation import OVER_BUDGET
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.pointer import Path, format_pointer, parse_pointer
 from skillruntime.contract.references import References
 from skillruntime.contract.schema import Schema, Violation
 
-__all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce", "policy_named", "without_decimals"]
+__all__ = [
+    "LENIENT",
+    "SAFE",
+    "STRICT",
+    "Coerced",
+    "Policy",
+    "Repair",
+    "coerce",
+    "policy_named",
+    "without_decimals",
+]
 
 # A larger value is repaired within the budget of one of so many parts.
 MAX_PARTS = 20_000
@@ -59,7 +75,13 @@ class Coerced(NamedTuple):
         return not self.violations
 
 
-def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: frozenset[str] = frozenset()) -> Coerced:
+def coerce(
+    value: Any,
+    schema: Schema,
+    policy: Policy = SAFE,
+    *,
+    reserved: frozenset[str] = frozenset(),
+) -> Coerced:
     """Return *value* repaired so that *schema* accepts it.
 
     *value* is a JSON value and is never changed. Where it cannot be repaired whole, the result is *value* as it came,
@@ -99,7 +121,9 @@ def _measure(value: Any) -> tuple[int, int]:
     while level:
         below: list[Any] = []
         for part in level:
-            if isinstance(part, (dict, list)):  # `dict | list` would be made again for each part
+            if isinstance(
+                part, (dict, list)
+            ):  # `dict | list` would be made again for each part
                 parts += len(part)
                 below += part.values() if isinstance(part, dict) else part
         level = below
@@ -107,7 +131,9 @@ def _measure(value: Any) -> tuple[int, int]:
     return parts, levels
 
 
-def _marked(repairs: tuple[Repair, ...], sent: Any, schema: Schema) -> tuple[Repair, ...]:
+def _marked(
+    repairs: tuple[Repair, ...], sent: Any, schema: Schema
+) -> tuple[Repair, ...]:
     """Return the *repairs* with those of a secret marked, and the secrets in the values of others masked."""
     if not schema.may_hold_secrets:
         return repairs
@@ -120,7 +146,10 @@ def _marked(repairs: tuple[Repair, ...], sent: Any, schema: Schema) -> tuple[Rep
         elif path and is_hidden(schema.references, path):
             marked.append(replace(each, secret=True))
         else:
-            values = [without_secrets(schema.references, path, value) for value in (each.before, each.after)]
+            values = [
+                without_secrets(schema.references, path, value)
+                for value in (each.before, each.after)
+            ]
             before, after = (without_texts(value, secrets) for value in values)
             marked.append(replace(each, shown=(before, after)))
     return tuple(marked)
@@ -129,14 +158,23 @@ def _marked(repairs: tuple[Repair, ...], sent: Any, schema: Schema) -> tuple[Rep
 def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
     """Return what could not be repaired, of the value as far as it was; what was left out counts as it was sent."""
     schema, best = state.schema, state.best
-    state.work = REPORTING_WORK  # the branches of a union are listed when they are explained
+    state.work = (
+        REPORTING_WORK  # the branches of a union are listed when they are explained
+    )
     # Where the budget ran out, the value may not have been listed.
     listed = state.listing(value)
-    reported = original = listed[:MAX_REPORTED] if listed else schema.violations(value, most=MAX_REPORTED)
+    reported = original = (
+        listed[:MAX_REPORTED] if listed else schema.violations(value, most=MAX_REPORTED)
+    )
     if best is not None:
         sent = {violation.path: violation for violation in original}
-        reported = [_as_sent(each, sent) for each in schema.violations(best.value, most=MAX_REPORTED)]
-    return tuple(each for violation in reported or original for each in _nearly(violation, state))
+        reported = [
+            _as_sent(each, sent)
+            for each in schema.violations(best.value, most=MAX_REPORTED)
+        ]
+    return tuple(
+        each for violation in reported or original for each in _nearly(violation, state)
+    )
 
 
 def _as_sent(violation: Violation, sent: dict[Path, Violation]) -> Violation:
@@ -155,11 +193,16 @@ def _nearly(violation: Violation, state: Coercion) -> list[Violation]:
             for _, number in converted(wanted, violation.value):
                 rest = state.schema.violations(number, violation.location)
                 if rest:
-                    return [each._replace(path=(*violation.path, *each.path)) for each in rest]
+                    return [
+                        each._replace(path=(*violation.path, *each.path))
+                        for each in rest
+                    ]
     return [violation]
 
 
-def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[str, Any], tuple[Repair, ...]]:
+def with_whole_numbers(
+    arguments: dict[str, Any], schema: Schema
+) -> tuple[dict[str, Any], tuple[Repair, ...]]:
     """Return *arguments*, which fit *schema*, with whole-number floats as integers, and a record of each.
 
     Providers and JSON libraries send ``96230.0`` for an integer (openai/codex#33452). JSON Schema takes it, and strict
@@ -176,7 +219,9 @@ def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[
     pending: list[tuple[Path, Any]] = [((), arguments)]
     while pending:  # not by recursion, for what fits may be nested deeply
         path, part = pending.pop()
-        for token, member in part.items() if isinstance(part, dict) else enumerate(part):
+        for token, member in (
+            part.items() if isinstance(part, dict) else enumerate(part)
+        ):
             kind = type(member)
             if kind is float:
                 if member.is_integer() and abs(member) <= MAX_EXACT:
@@ -190,7 +235,9 @@ def with_whole_numbers(arguments: dict[str, Any], schema: Schema) -> tuple[dict[
     for path, number in found:
         if _asks_for_integer(schema.references, path):
             edit.put(path, int(number))
-            repairs.append(Repair(format_pointer(path), "whole-number", number, int(number)))
+            repairs.append(
+                Repair(format_pointer(path), "whole-number", number, int(number))
+            )
     return edit.value, tuple(repairs)
 
 

@@ -16,20 +16,37 @@ MAX_LETTERS = 40
 MISSPELT = 0.75
 _CALL = frozenset(
     {
-        *("arguments", "argument", "args", "arg", "kwargs", "kwarg", "parameters", "parameter", "params", "param"),
+        *(
+            "arguments",
+            "argument",
+            "args",
+            "arg",
+            "kwargs",
+            "kwarg",
+            "parameters",
+            "parameter",
+            "params",
+            "param",
+        ),
         *("input", "inputs", "toolinput", "actioninput"),
     }
 )
 _SCHEMA = frozenset({"properties", "property", "parameters"})
 # The names that wrap all arguments, folded: of a call, of a schema, of a message.
-_WRAPPERS = _CALL | _SCHEMA | {"data", "body", "payload", "request", "json", "object", "function", "toolcall"}
+_WRAPPERS = (
+    _CALL
+    | _SCHEMA
+    | {"data", "body", "payload", "request", "json", "object", "function", "toolcall"}
+)
 # The values of `type` beside a call: OpenAI's `function`, Anthropic's `tool_use`, a schema's `object`.
 _KINDS = frozenset({"object", "function", "function_call", "tool_use", "tool_call"})
 TYPES = (
     *("string", "integer", "number", "boolean", "array", "object", "null"),
     *("str", "int", "float", "bool", "list", "dict"),
 )
-_BETWEEN_PARTS = re.compile(r"(?<=[^\W\d_])[\s_\-]+(?=\d)|(?<=[^\W_])[\s_\-]+(?=[^\W\d_])")
+_BETWEEN_PARTS = re.compile(
+    r"(?<=[^\W\d_])[\s_\-]+(?=\d)|(?<=[^\W_])[\s_\-]+(?=[^\W\d_])"
+)
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
@@ -50,7 +67,9 @@ def fold_name(text: str) -> str:
     return _BETWEEN_PARTS.sub("", _BETWEEN_DIGITS.sub("-", text)).casefold()
 
 
-def renames(unknown: Iterable[str], declared: Iterable[str], present: Container[str]) -> dict[str, str]:
+def renames(
+    unknown: Iterable[str], declared: Iterable[str], present: Container[str]
+) -> dict[str, str]:
     """Return which unknown key means which absent property: the same but for case and separators, and unique.
 
     >>> renames(["foodType", "type_"], ["food_type", "type", "size"], {"foodType", "type_"})
@@ -81,14 +100,22 @@ def is_close(name: str, other: str) -> bool:
     (True, True, True)
     """
     one, two = fold_name(name), fold_name(other)
-    if one == two or _singular(one) == _singular(two) or f" {_words(other)} " in f" {_words(name)} ":
+    if (
+        one == two
+        or _singular(one) == _singular(two)
+        or f" {_words(other)} " in f" {_words(name)} "
+    ):
         return True
     # Of the letters alone, in any order: at 2 µs a pair, a tenth of what comparing their order takes.
     short, long = name[:MAX_LETTERS].casefold(), other[:MAX_LETTERS].casefold()
-    return 2 * (_letters(short) & _letters(long)).total() >= MISSPELT * (len(short) + len(long))
+    return 2 * (_letters(short) & _letters(long)).total() >= MISSPELT * (
+        len(short) + len(long)
+    )
 
 
-def close_names(keys: Iterable[str], names: Collection[str]) -> Iterator[tuple[str, str]]:
+def close_names(
+    keys: Iterable[str], names: Collection[str]
+) -> Iterator[tuple[str, str]]:
     """Yield each of *keys* with each of *names* that it may be a misspelling of."""
     return ((key, name) for key in keys for name in names if is_close(key, name))
 
@@ -135,14 +162,21 @@ def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> b
     # Only names that wrap arguments somewhere: a word such as `options` may be the model's own parameter.
     if folded not in _WRAPPERS:
         return False
-    if not all(_says_nothing(key, beside, folded) for key, beside in value.items() if key != name):
+    if not all(
+        _says_nothing(key, beside, folded)
+        for key, beside in value.items()
+        if key != name
+    ):
         return False
     inside = wrapped(value[name])
     held = inside if isinstance(inside, dict) else {}
     if any(key in declared and key not in held for key in value):
         return False
     # `argument` where `arguments` is declared is that key, misspelt.
-    if any(_singular(fold_name(each)) == _singular(folded) and each not in held for each in declared):
+    if any(
+        _singular(fold_name(each)) == _singular(folded) and each not in held
+        for each in declared
+    ):
         return False
     return not (folded in _SCHEMA and any(map(_is_schema, held.values())))
 
@@ -182,7 +216,9 @@ def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
 
 def _is_schema(value: Any) -> bool:
     """Whether *value* describes a value and does not hold one: ``{"type": "string"}``."""
-    return isinstance(value, dict) and "value" not in value and value.get("type") in TYPES
+    return (
+        isinstance(value, dict) and "value" not in value and value.get("type") in TYPES
+    )
 
 
 def is_entry(value: Any) -> bool:

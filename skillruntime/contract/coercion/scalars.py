@@ -36,7 +36,15 @@ _PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?", re.ASCII)
 # `007`: an identifier, a ZIP code or an octal number; as a number it would lose its zeros.
 _CODE = re.compile(r"[+-]?0[0-9].+")
 # One pair of quotes: models write an enum's value in them (mozilla/bugbug#6140, ggml-org/llama.cpp#22240).
-_QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u201e": "\u201c", "\u2018": "\u2019", "\u00ab": "\u00bb"}
+_QUOTES = {
+    '"': '"',
+    "'": "'",
+    "`": "`",
+    "\u201c": "\u201d",
+    "\u201e": "\u201c",
+    "\u2018": "\u2019",
+    "\u00ab": "\u00bb",
+}
 # Separators that say nothing: between words, and beside punctuation between words. A hyphen before a digit may be a
 # sign or a range, so there it is never left out, added or exchanged.
 _BETWEEN_WORDS = re.compile(
@@ -52,12 +60,18 @@ def is_nothing(value: Any) -> bool:
     >>> is_nothing("None"), is_nothing("none of these")
     (True, False)
     """
-    return value.strip().casefold() in _NOTHING if isinstance(value, str) else value is None
+    return (
+        value.strip().casefold() in _NOTHING
+        if isinstance(value, str)
+        else value is None
+    )
 
 
 def may_be_nothing(value: Any) -> bool:
     """Whether *value* is null, or a string that models or people write for it: too little to be an item."""
-    return is_nothing(value) or (isinstance(value, str) and value.strip().casefold() in _MORE_NOTHING)
+    return is_nothing(value) or (
+        isinstance(value, str) and value.strip().casefold() in _MORE_NOTHING
+    )
 
 
 def converted(wanted: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -115,7 +129,9 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
     exact = Decimal(text)
     if whole:
         # Through a decimal: int(float("9007199254740993.0")) would give another number.
-        is_whole = abs(exact.adjusted()) < MAX_DIGITS and exact == exact.to_integral_value()
+        is_whole = (
+            abs(exact.adjusted()) < MAX_DIGITS and exact == exact.to_integral_value()
+        )
         return int(exact) if is_whole else None
     # Only a number that a float holds as it is written: 1e-400 would become 0, 9007199254740993.5 lose its half.
     number = float(text)
@@ -156,7 +172,9 @@ def unquoted(text: str) -> str | None:
     inside = text[1:-1]
     if len(text) < 3 or closing is None or text[-1] != closing:
         return None
-    return None if any(each in inside for each in f"\"'`\\{text[0]}{closing}") else inside
+    return (
+        None if any(each in inside for each in f"\"'`\\{text[0]}{closing}") else inside
+    )
 
 
 def pieces(text: str) -> list[str]:
@@ -190,11 +208,18 @@ def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
         wanted = schema.get("type")
         if isinstance(schema.get("enum"), list):
             members = {str(each): each for each in schema["enum"]}
-            if members.keys() >= set(parts) and not Options(schema["enum"]).meant_by(text):
+            if members.keys() >= set(parts) and not Options(schema["enum"]).meant_by(
+                text
+            ):
                 found.append([members[part] for part in parts])
         elif is_clear.get(str(wanted)) and len(parts) > 2:
             is_plain = all(map(_PLAIN_NUMBER.fullmatch, parts))
-            found.append([number_in(part, whole=wanted == "integer") if is_plain else None for part in parts])
+            found.append(
+                [
+                    number_in(part, whole=wanted == "integer") if is_plain else None
+                    for part in parts
+                ]
+            )
     distinct = [each for each in found if not is_same(each, found[0])]
     return found[0] if found and None not in found[0] and not distinct else None
 
@@ -216,7 +241,9 @@ def is_same(one: Any, other: Any) -> bool:
     (True, False)
     """
     pending = [(one, other)]
-    while pending:  # not by recursion, nor by Python's `==`, for values may be nested deeply
+    while (
+        pending
+    ):  # not by recursion, nor by Python's `==`, for values may be nested deeply
         one, other = pending.pop()
         # In Python True == 1, in JSON they are different values (JSON Schema 2020-12, core, 4.2.2).
         if isinstance(one, bool) or isinstance(other, bool):
@@ -258,7 +285,11 @@ class Options:
         More than one is a choice that is not ours to make.
         """
         if isinstance(value, bool):
-            return [each for each in self._alike(str(value)) if each.casefold() == str(value).casefold()]
+            return [
+                each
+                for each in self._alike(str(value))
+                if each.casefold() == str(value).casefold()
+            ]
         if isinstance(value, int | float | Decimal):
             text = number_text(value)
             return [each for each in self._alike(text or "") if each == text]
@@ -284,7 +315,11 @@ class Options:
     def _of_other_types(self, text: str) -> list[Any]:
         """Return the numbers, booleans and null that *text* writes."""
         read = [(each, converted(type_name(each), text)) for each in self._others]
-        return [each for each, values in read if any(is_same(each, value) for _, value in values)]
+        return [
+            each
+            for each, values in read
+            if any(is_same(each, value) for _, value in values)
+        ]
 
 
 @lru_cache(maxsize=4096)

@@ -37,7 +37,14 @@ class Coercion:
     something here. *reserved* are the parameters of older versions.
     """
 
-    def __init__(self, schema: Schema, policy: Policy, parts: int, reserved: frozenset[str], coerce: Step) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        policy: Policy,
+        parts: int,
+        reserved: frozenset[str],
+        coerce: Step,
+    ) -> None:
         self.schema, self.policy, self.reserved = schema, policy, reserved
         self.references = schema.references
         self._coerce = coerce
@@ -48,7 +55,9 @@ class Coercion:
         self.converting: set[Any] = set()
         self._listings: dict[tuple[int, Path], tuple[Any, list[Violation]]] = {}
 
-    def coerce(self, value: Any, location: Path, path: Path, depth: int = 0) -> list[Repaired]:
+    def coerce(
+        self, value: Any, location: Path, path: Path, depth: int = 0
+    ) -> list[Repaired]:
         """Return *value*, which is at *path*, coerced to the subschema at *location*, in each way that is possible."""
         return self._coerce(self, value, location, path, depth)
 
@@ -94,7 +103,14 @@ class Coercion:
 
 def is_container_text(text: str) -> bool:
     """Whether *text* may be an array or object in a string, whole or broken."""
-    return text.lstrip()[:1] in ("[", "{", "(", "\uff3b", "\uff5b", "\u3010") or text.rstrip()[-1:] in ("]", "}")
+    return text.lstrip()[:1] in (
+        "[",
+        "{",
+        "(",
+        "\uff3b",
+        "\uff5b",
+        "\u3010",
+    ) or text.rstrip()[-1:] in ("]", "}")
 
 
 def types_of(violation: Violation) -> list[str]:
@@ -116,7 +132,9 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self.on_unknown not in ("refuse", "drop"):
-            raise ValueError(f"on_unknown is {self.on_unknown!r}; it is 'refuse' or 'drop'")
+            raise ValueError(
+                f"on_unknown is {self.on_unknown!r}; it is 'refuse' or 'drop'"
+            )
 
 
 STRICT = Policy(repair=False)
@@ -141,10 +159,16 @@ def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
             return Policy(**policy)
         except TypeError:
             switches = [each.name for each in fields(Policy)]
-            unknown = ", ".join(repr(name)[:60] for name in policy if name not in switches)
-            raise ValueError(f"policy has an unknown switch {unknown}; known are {', '.join(switches)}") from None
+            unknown = ", ".join(
+                repr(name)[:60] for name in policy if name not in switches
+            )
+            raise ValueError(
+                f"policy has an unknown switch {unknown}; known are {', '.join(switches)}"
+            ) from None
     if not isinstance(policy, str) or policy not in _POLICIES:
-        raise ValueError(f"policy is {policy!r}; known are {', '.join(_POLICIES)}, or a record of switches")
+        raise ValueError(
+            f"policy is {policy!r}; known are {', '.join(_POLICIES)}, or a record of switches"
+        )
     return _POLICIES[policy]
 
 
@@ -199,9 +223,18 @@ def least(results: list[Repaired]) -> list[Repaired]:
     if len(results) < 2:
         return results
     # What was done is compared as a multiset: the order in which two members were repaired does not matter.
-    done = [Counter((each.rule, repr(each.before), repr(each.after)) for each in result.repairs) for result in results]
+    done = [
+        Counter(
+            (each.rule, repr(each.before), repr(each.after)) for each in result.repairs
+        )
+        for result in results
+    ]
     # `5` from `"5"` is one repair, `[5]` two of which one is the same: the second did more of the same.
-    least = [each for each, mine in zip(results, done, strict=True) if not any(other < mine for other in done)]
+    least = [
+        each
+        for each, mine in zip(results, done, strict=True)
+        if not any(other < mine for other in done)
+    ]
     distinct: list[Repaired] = []
     for result in least:
         if not any(is_same(result.value, other.value) for other in distinct):
@@ -211,7 +244,9 @@ def least(results: list[Repaired]) -> list[Repaired]:
 
 def plain(value: Any) -> Any:
     if isinstance(value, Decimal):
-        return 0 if str(value) == "-0" else float(value)  # JSON's -0 is an integer, which has no sign
+        return (
+            0 if str(value) == "-0" else float(value)
+        )  # JSON's -0 is an integer, which has no sign
     return value
 
 
@@ -249,7 +284,9 @@ class Edit:
 
     def rename(self, old: str, new: str) -> None:
         """Rename the member *old* of the whole to *new*; it keeps its place."""
-        renamed = {new if key == old else key: value for key, value in self.value.items()}
+        renamed = {
+            new if key == old else key: value for key, value in self.value.items()
+        }
         self._own[id(renamed)] = renamed
         self.value = renamed
 
@@ -264,5 +301,7 @@ class Edit:
     def _owned(self, container: Any) -> Any:
         if id(container) not in self._own:
             container = container.copy()
-            self._own[id(container)] = container  # kept, so that no other object can take its id
+            self._own[id(container)] = (
+                container  # kept, so that no other object can take its id
+            )
         return container

@@ -21,7 +21,15 @@ ABSENT = object()
 # Keywords of an object schema by which one property never decides what another may be.
 EACH_ALONE = frozenset(
     {
-        *("type", "properties", "required", "additionalProperties", "$schema", "$defs", "definitions"),
+        *(
+            "type",
+            "properties",
+            "required",
+            "additionalProperties",
+            "$schema",
+            "$defs",
+            "definitions",
+        ),
         *("title", "description", "$comment", "default", "examples"),
     }
 )
@@ -36,22 +44,30 @@ Made = TypeVar("Made", covariant=True)
 
 
 class _Asked(Protocol[Made]):
-    def __call__(self, references: References, locations: Iterable[Path], *, choices: bool = True) -> Made: ...
+    def __call__(
+        self, references: References, locations: Iterable[Path], *, choices: bool = True
+    ) -> Made: ...
 
 
 def _once(make: Callable[[References, tuple[Path, ...], bool], Found]) -> _Asked[Found]:
     """Return *make* so that it is asked once for the same places of a schema."""
 
     @wraps(make)
-    def asked(references: References, locations: Iterable[Path], *, choices: bool = True) -> Found:
+    def asked(
+        references: References, locations: Iterable[Path], *, choices: bool = True
+    ) -> Found:
         places = tuple(locations)
-        return references.once((make, places, choices), lambda: make(references, places, choices))
+        return references.once(
+            (make, places, choices), lambda: make(references, places, choices)
+        )
 
     return asked
 
 
 @_once
-def in_place(references: References, locations: tuple[Path, ...], choices: bool) -> list[tuple[Path, dict[str, Any]]]:
+def in_place(
+    references: References, locations: tuple[Path, ...], choices: bool
+) -> list[tuple[Path, dict[str, Any]]]:
     """Return the subschemas at *locations* and all that judge the same value, each with its location.
 
     That is what they refer to, and ``allOf``; what a schema says itself comes before what it refers to. With *choices*,
@@ -68,7 +84,10 @@ def in_place(references: References, locations: tuple[Path, ...], choices: bool)
             continue
         if isinstance(schema, dict):
             found[location] = schema
-            pending += [*references.targets(location), *_beside(location, schema, choices)][::-1]
+            pending += [
+                *references.targets(location),
+                *_beside(location, schema, choices),
+            ][::-1]
     return list(found.items())
 
 
@@ -81,11 +100,15 @@ def _beside(location: Path, schema: dict[str, Any], choices: bool) -> Iterator[P
         elif below is not None:
             yield (*location, keyword)
     if choices and isinstance(schema.get("dependentSchemas"), dict):
-        yield from ((*location, "dependentSchemas", name) for name in schema["dependentSchemas"])
+        yield from (
+            (*location, "dependentSchemas", name) for name in schema["dependentSchemas"]
+        )
 
 
 @_once
-def property_locations(references: References, locations: tuple[Path, ...], choices: bool) -> Mapping[str, list[Path]]:
+def property_locations(
+    references: References, locations: tuple[Path, ...], choices: bool
+) -> Mapping[str, list[Path]]:
     """Return where each property is declared by the subschemas at *locations*, or by what they refer to."""
     found: dict[str, list[Path]] = {}
     for location, schema in in_place(references, locations, choices=choices):
@@ -95,7 +118,9 @@ def property_locations(references: References, locations: tuple[Path, ...], choi
 
 
 @_once
-def declared_properties(references: References, locations: tuple[Path, ...], choices: bool) -> Mapping[str, Any]:
+def declared_properties(
+    references: References, locations: tuple[Path, ...], choices: bool
+) -> Mapping[str, Any]:
     """Return the properties that the subschemas at *locations* declare, by themselves or by what they refer to."""
     found: dict[str, Any] = {}
     for _, schema in in_place(references, locations, choices=choices):
@@ -105,7 +130,9 @@ def declared_properties(references: References, locations: tuple[Path, ...], cho
 
 
 @_once
-def item_locations(references: References, locations: tuple[Path, ...], choices: bool) -> list[Path]:
+def item_locations(
+    references: References, locations: tuple[Path, ...], choices: bool
+) -> list[Path]:
     """Return where the items of an array at *locations* are described, by its own schema or by what that refers to."""
     return [
         place
@@ -126,7 +153,11 @@ def places_of(references: References, location: Path, where: Path) -> list[Path]
     places = [location]
     for token in where:
         found = in_place(references, places, choices=False)
-        places = [below for place, schema in found for below in inside_of(place, schema, token)]
+        places = [
+            below
+            for place, schema in found
+            for below in inside_of(place, schema, token)
+        ]
     return places
 
 
@@ -141,9 +172,15 @@ def discriminators(references: References, branch: Path) -> dict[str, list[str]]
     for _, schema in in_place(references, [branch], choices=False):
         for name, declared in properties_of(schema).items():
             if isinstance(declared, dict):
-                allowed = [declared["const"]] if "const" in declared else declared.get("enum")
+                allowed = (
+                    [declared["const"]] if "const" in declared else declared.get("enum")
+                )
                 # Texts only: a number as a tag may have been sent as a text, so it decides nothing yet.
-                if isinstance(allowed, list) and allowed and all(isinstance(each, str) for each in allowed):
+                if (
+                    isinstance(allowed, list)
+                    and allowed
+                    and all(isinstance(each, str) for each in allowed)
+                ):
                     found[name] = allowed
     return found
 
@@ -165,11 +202,20 @@ def judging(references: References, path: Path) -> list[tuple[Path, dict[str, An
     """Return the subschemas that may apply to the part at *path* of a value, each with its location."""
     found = in_place(references, [()])
     for token in path:
-        found = in_place(references, [below for place, schema in found for below in inside_of(place, schema, token)])
+        found = in_place(
+            references,
+            [
+                below
+                for place, schema in found
+                for below in inside_of(place, schema, token)
+            ],
+        )
     return found
 
 
-def inside_of(location: Path, schema: dict[str, Any], token: str | int) -> Iterator[Path]:
+def inside_of(
+    location: Path, schema: dict[str, Any], token: str | int
+) -> Iterator[Path]:
     """Yield the subschemas of *schema*, which is at *location*, that judge the member or item *token* of a value."""
     if token in properties_of(schema):
         yield (*location, "properties", token)
@@ -177,21 +223,35 @@ def inside_of(location: Path, schema: dict[str, Any], token: str | int) -> Itera
     # 2020-12, core, 10.3.1: `items` judges only what is behind the prefix.
     places = schema.get("prefixItems")
     if isinstance(token, int) and isinstance(places, list) and places:
-        yield (*location, "prefixItems", token) if token < len(places) else (*location, "items")
+        yield (
+            (*location, "prefixItems", token)
+            if token < len(places)
+            else (*location, "items")
+        )
         return
     if isinstance(token, int) or token.isdecimal():
         for keyword in _ITEMS:
             yield from _each(location, schema, keyword, list)
     if isinstance(token, str):
         for keyword in _MEMBERS:
-            yield from _each(location, schema, keyword, dict if keyword == "patternProperties" else None)
+            yield from _each(
+                location,
+                schema,
+                keyword,
+                dict if keyword == "patternProperties" else None,
+            )
 
 
-def _each(location: Path, schema: dict[str, Any], keyword: str, kind: type[Any] | None) -> Iterator[Path]:
+def _each(
+    location: Path, schema: dict[str, Any], keyword: str, kind: type[Any] | None
+) -> Iterator[Path]:
     """Yield the locations of the subschemas under *keyword*: several if its value is of *kind*, else itself."""
     value = schema.get(keyword)
     if kind is not None and isinstance(value, kind):
-        yield from ((*location, keyword, key) for key in (range(len(value)) if kind is list else value))
+        yield from (
+            (*location, keyword, key)
+            for key in (range(len(value)) if kind is list else value)
+        )
     elif value is not None:
         yield (*location, keyword)
 
@@ -217,19 +277,32 @@ def is_hidden(references: References, path: Path, value: Any = None) -> bool:
     return isinstance(value, str) and _holds(references, [place for place, _ in found])
 
 
-def without_secrets(references: References, path: Path, value: Any, found: set[str] | None = None) -> Any:
+def without_secrets(
+    references: References, path: Path, value: Any, found: set[str] | None = None
+) -> Any:
     """Return *value*, which is at *path*, with each secret in it replaced by ``(secret)``.
 
     *found* receives the texts and numbers of the secrets; a flag or a few letters say nothing, and are in most texts.
     """
     if isinstance(value, dict | list) and not (path and is_hidden(references, path)):
         keys = value if isinstance(value, dict) else range(len(value))
-        members = [without_secrets(references, (*path, key), value[key], found) for key in keys]
-        return dict(zip(value, members, strict=True)) if isinstance(value, dict) else members
+        members = [
+            without_secrets(references, (*path, key), value[key], found) for key in keys
+        ]
+        return (
+            dict(zip(value, members, strict=True))
+            if isinstance(value, dict)
+            else members
+        )
     if value is None or not is_hidden(references, path, value):
         return value
     if found is not None:
-        rebuilt(value, lambda each: found.add("" if each is None or isinstance(each, bool) else str(each)))
+        rebuilt(
+            value,
+            lambda each: found.add(
+                "" if each is None or isinstance(each, bool) else str(each)
+            ),
+        )
     return MASK
 
 
@@ -246,14 +319,24 @@ def without_texts(value: Any, secrets: set[str]) -> Any:
         return {key: without_texts(member, secrets) for key, member in value.items()}
     if isinstance(value, list):
         return [without_texts(item, secrets) for item in value]
-    return MASK if isinstance(value, str) and any(secret in value for secret in secrets) else value
+    return (
+        MASK
+        if isinstance(value, str) and any(secret in value for secret in secrets)
+        else value
+    )
 
 
 def _holds(references: References, locations: Iterable[Path]) -> bool:
     """Whether the subschemas at *locations* declare a secret for any part of the value."""
     texts = [json.dumps(schema) for _, schema in in_place(references, locations)]
     # What a reference leads to is not looked at.
-    return any(names_a_secret(text) or '"writeOnly"' in text or '"password"' in text or '"$' in text for text in texts)
+    return any(
+        names_a_secret(text)
+        or '"writeOnly"' in text
+        or '"password"' in text
+        or '"$' in text
+        for text in texts
+    )
 
 
 def _is_secret(schema: dict[str, Any]) -> bool:

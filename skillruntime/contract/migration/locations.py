@@ -30,7 +30,9 @@ def copy_json(value: Any) -> Any:
 
 def common_prefix(tokens: Tokens) -> Tokens:
     """Return the beginning of a place up to its last ``*``."""
-    last = max((index for index, token in enumerate(tokens) if token == "*"), default=-1)
+    last = max(
+        (index for index, token in enumerate(tokens) if token == "*"), default=-1
+    )
     return tokens[: last + 1]
 
 
@@ -52,10 +54,15 @@ def objects_at(arguments: Any, tokens: Tokens) -> Iterator[tuple[dict[str, Any],
             yield holder, path
         # Removing an item would shift the places of all that follow.
         elif _indexes(holder, tokens[-1]):
-            raise StepRefused(format_pointer((*path, tokens[-1])), "an array's item cannot be added or removed")
+            raise StepRefused(
+                format_pointer((*path, tokens[-1])),
+                "an array's item cannot be added or removed",
+            )
 
 
-def items_at(arguments: dict[str, Any], shared: Tokens) -> Iterator[tuple[dict[str, Any], Path]]:
+def items_at(
+    arguments: dict[str, Any], shared: Tokens
+) -> Iterator[tuple[dict[str, Any], Path]]:
     """Yield every object at the place *shared*, and its path."""
     if not shared:
         yield arguments, ()
@@ -70,7 +77,9 @@ def put(holder: dict[str, Any], key: str, value: Any, path: Path) -> None:
     """Set a member that must not be there yet."""
     if key in holder:
         where = format_pointer((*path, key))
-        raise StepRefused(where, f"{where} already has a value, which would be overwritten")
+        raise StepRefused(
+            where, f"{where} already has a value, which would be overwritten"
+        )
     holder[key] = value
 
 
@@ -81,7 +90,8 @@ def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> 
         holder = holder.setdefault(token, {})
         if not isinstance(holder, dict):
             raise StepRefused(
-                format_pointer(path), f"{format_pointer(path)} is not an object; nothing can be put into it"
+                format_pointer(path),
+                f"{format_pointer(path)} is not an object; nothing can be put into it",
             )
     put(holder, tokens[-1], value, path)
 
@@ -108,6 +118,11 @@ def _indexes(items: list[Any], token: str) -> range:
     if token == "*":
         return range(len(items))
     # RFC 6901, section 4: ASCII digits only; nine of them are more than any array holds.
-    if token.isdecimal() and token.isascii() and int(token[:9]) < len(items) and len(token) < 10:
+    if (
+        token.isdecimal()
+        and token.isascii()
+        and int(token[:9]) < len(items)
+        and len(token) < 10
+    ):
         return range(int(token), int(token) + 1)
     return range(0)

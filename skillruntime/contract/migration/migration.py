@@ -33,7 +33,9 @@ class MigrationError(SkillInputError):
         details = {"path": path, "step": step, "to": str(to)}
         action = f"Send the arguments as version {to} describes them, or correct {path or 'them'}"
         error = SkillError(self.code, message, self.recoverable, details, action)
-        super().__init__(message, skill_errors=[error], details=details, suggested_action=action)
+        super().__init__(
+            message, skill_errors=[error], details=details, suggested_action=action
+        )
         self.step, self.path = step, path
 
 
@@ -94,7 +96,9 @@ class Migration:
         """Return whether arguments written for *version* start here; without a range, any release below ``to``."""
         return version in (self.source or VersionRange.between(None, self.to))
 
-    def apply(self, arguments: Mapping[str, Any], *, meant: Container[str] | None = None) -> dict[str, Any]:
+    def apply(
+        self, arguments: Mapping[str, Any], *, meant: Container[str] | None = None
+    ) -> dict[str, Any]:
         """Return *arguments* in the shape of version ``to``: a new dictionary that shares nothing with the old.
 
         A container written in a text is not made an item, ``"['a', 'b']"`` is not one topic, where *meant* is given:
@@ -114,7 +118,9 @@ class Migration:
             raise
         except Exception as error:
             name = getattr(self._function, "__qualname__", "the function")
-            message = f"cannot migrate to {self.to}: {name} raised {type(error).__name__}"
+            message = (
+                f"cannot migrate to {self.to}: {name} raised {type(error).__name__}"
+            )
             raise MigrationError(message, step=0, path="", to=self.to) from error
         if not isinstance(result, dict):
             message = f"cannot migrate to {self.to}: the function returned {type(result).__name__}, not an object"
@@ -124,7 +130,9 @@ class Migration:
     @property
     def converts(self) -> bool:
         """Whether a value may be another one afterwards: in another unit, say."""
-        return self._function is not None or any(step.kind in ("convert", "map") for step in self.steps)
+        return self._function is not None or any(
+            step.kind in ("convert", "map") for step in self.steps
+        )
 
     def dropped(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the places of the values of *arguments* that the migration leaves out."""
@@ -136,7 +144,9 @@ MOST_MIGRATIONS = 100
 """How many migrations one contract may have."""
 
 
-def link(migrations: Iterable[Migration], current: Version | None = None) -> tuple[Migration, ...]:
+def link(
+    migrations: Iterable[Migration], current: Version | None = None
+) -> tuple[Migration, ...]:
     """Return *migrations* in the order of their targets, those without a ``from`` starting where the one before ends.
 
     *current* is the contract's own version: no migration leads above it.
@@ -146,30 +156,56 @@ def link(migrations: Iterable[Migration], current: Version | None = None) -> tup
     """
     listed = list(migrations)
     if len(listed) > MOST_MIGRATIONS:  # each is compared with each
-        raise _unusable("the list of migrations", [("/migrations", f"it has {len(listed)}; at most {MOST_MIGRATIONS}")])
+        raise _unusable(
+            "the list of migrations",
+            [("/migrations", f"it has {len(listed)}; at most {MOST_MIGRATIONS}")],
+        )
     # The document's order has no meaning; a chain always leads upwards.
     ordered = sorted(listed, key=lambda migration: migration.to)
     faults, linked, previous = [], list[Migration](), None
     for migration in ordered:
         if migration.source is None:
-            migration = replace(migration, source=VersionRange.between(previous, migration.to))
+            migration = replace(
+                migration, source=VersionRange.between(previous, migration.to)
+            )
             if previous == migration.to:
-                faults.append(("/migrations", f"two migrations lead to {migration.to}; give each its own 'from'"))
+                faults.append(
+                    (
+                        "/migrations",
+                        f"two migrations lead to {migration.to}; give each its own 'from'",
+                    )
+                )
         linked.append(migration)
         previous = migration.to
     for index, migration in enumerate(linked):
         # The second would never be taken.
         if any(
-            (each.to, each.source, each.accepts) == (migration.to, migration.source, migration.accepts)
+            (each.to, each.source, each.accepts)
+            == (migration.to, migration.source, migration.accepts)
             for each in linked[:index]
         ):
-            faults.append(("/migrations", f"two migrations lead from {migration.source} to {migration.to}; keep one"))
+            faults.append(
+                (
+                    "/migrations",
+                    f"two migrations lead from {migration.source} to {migration.to}; keep one",
+                )
+            )
         later = [other for other in linked[index + 1 :] if other.to > migration.to]
         # A gap would strand callers of the older versions in the middle of the chain.
         if later and not any(other.covers(migration.to) for other in later):
-            faults.append(("/migrations", f"nothing leads on from {migration.to}; a later 'from' must include it"))
+            faults.append(
+                (
+                    "/migrations",
+                    f"nothing leads on from {migration.to}; a later 'from' must include it",
+                )
+            )
         if current is not None and migration.to > current:
-            faults.append(("/migrations", f"one leads to {migration.to}, above the contract's version {current}"))
+            faults.append(
+                (
+                    "/migrations",
+                    f"one leads to {migration.to}, above the contract's version {current}",
+                )
+            )
     if faults:
         raise _unusable("the list of migrations", faults)
     return tuple(linked)
@@ -187,7 +223,11 @@ def chain(migrations: Iterable[Migration], version: Version | str) -> list[Migra
     available, found = list(migrations), list[Migration]()
     here = version if isinstance(version, Version) else Version.parse(version)
     while True:
-        candidates = [migration for migration in available if migration.to > here and migration.covers(here)]
+        candidates = [
+            migration
+            for migration in available
+            if migration.to > here and migration.covers(here)
+        ]
         if not candidates:
             return found
         found.append(max(candidates, key=lambda migration: migration.to))
@@ -202,7 +242,9 @@ def _holds(arguments: Mapping[str, Any], place: str) -> bool:
     return True
 
 
-def _take(steps: Sequence[Step], value: Any, to: Version, meant: Container[str] | None) -> None:
+def _take(
+    steps: Sequence[Step], value: Any, to: Version, meant: Container[str] | None
+) -> None:
     """Take *steps* on *value* in place."""
     for index, step in enumerate(steps):
         try:
@@ -214,9 +256,15 @@ def _take(steps: Sequence[Step], value: Any, to: Version, meant: Container[str] 
             raise MigrationError(message, step=index, path=error.path, to=to) from None
 
 
-def _refuse_containers(step: Step, arguments: dict[str, Any], meant: Container[str]) -> None:
+def _refuse_containers(
+    step: Step, arguments: dict[str, Any], meant: Container[str]
+) -> None:
     def look(value: Any, path: str) -> Any:
-        if isinstance(value, str) and value not in meant and looks_like_container(value):
+        if (
+            isinstance(value, str)
+            and value not in meant
+            and looks_like_container(value)
+        ):
             raise StepRefused(path, f"the text at {path} looks like an array or object")
         return value
 
@@ -229,7 +277,9 @@ _FIELDS = ("from", "to", "accepts", "steps", "description")
 def _read(document: Any) -> tuple[Migration | None, list[tuple[str, str]]]:
     if not isinstance(document, dict):
         return None, [("", "must be an object with 'to' and 'steps'")]
-    if fault := find_fault(document):  # a step would write it into arguments, where no engine can judge it
+    if fault := find_fault(
+        document
+    ):  # a step would write it into arguments, where no engine can judge it
         return None, [("", f"must be JSON, but holds {fault}")]
     unknown = f"unknown field; the fields are {', '.join(_FIELDS)}"
     faults = [(f"/{name}", unknown) for name in document if name not in _FIELDS]
@@ -244,7 +294,9 @@ def _read(document: Any) -> tuple[Migration | None, list[tuple[str, str]]]:
     return Migration(to, source, accepts, steps), faults
 
 
-def _read_versions(document: dict[str, Any], faults: list[tuple[str, str]]) -> tuple[Version, VersionRange | None]:
+def _read_versions(
+    document: dict[str, Any], faults: list[tuple[str, str]]
+) -> tuple[Version, VersionRange | None]:
     """Return what the migration leads to and from; what is wrong with them is added to *faults*."""
     to, source = Version(0, 0, 0), None
     if "to" not in document:
@@ -260,12 +312,21 @@ def _read_versions(document: dict[str, Any], faults: list[tuple[str, str]]) -> t
         except ValueError as error:
             faults.append(("/from", str(error)))
     if source is not None and "to" in document and to in source:
-        faults.append(("/from", f"{source} includes {to}, the version that the migration leads to"))
+        faults.append(
+            (
+                "/from",
+                f"{source} includes {to}, the version that the migration leads to",
+            )
+        )
     return to, source
 
 
 def _unusable(where: str, faults: list[tuple[str, str]]) -> InvalidSkillError:
-    sentences = "; ".join(f"{message} - at {path or '/'}" for path, message in faults[:5])
+    sentences = "; ".join(
+        f"{message} - at {path or '/'}" for path, message in faults[:5]
+    )
     more = f"; and {len(faults) - 5} more" if len(faults) > 5 else ""
     listed = [{"path": path, "message": message} for path, message in faults]
-    return InvalidSkillError(f"{where} is not usable: {sentences}{more}", details={"faults": listed})
+    return InvalidSkillError(
+        f"{where} is not usable: {sentences}{more}", details={"faults": listed}
+    )

@@ -50,20 +50,28 @@ def _move(fields: StepFields) -> Change:
 
 
 def _wrap(fields: StepFields) -> Change:
-    return each(fields.place("at", member=False), lambda value, _: value if isinstance(value, list) else [value])
+    return each(
+        fields.place("at", member=False),
+        lambda value, _: value if isinstance(value, list) else [value],
+    )
 
 
 def _unwrap(fields: StepFields) -> Change:
     def new(value: Any, where: str) -> Any:
         if isinstance(value, list) and len(value) != 1:
-            raise StepRefused(where, f"an array of {len(value)} cannot become one value")
+            raise StepRefused(
+                where, f"an array of {len(value)} cannot become one value"
+            )
         return value[0] if isinstance(value, list) else value
 
     return each(fields.place("at", member=False), new)
 
 
 def _set_default(fields: StepFields) -> Change:
-    place, value = fields.place("at", member=True), fields.take("value", object, "the default")
+    place, value = (
+        fields.place("at", member=True),
+        fields.take("value", object, "the default"),
+    )
 
     def change(arguments: dict[str, Any]) -> None:
         for holder, _ in objects_at(arguments, place):

@@ -15,7 +15,9 @@ MAX_TOKENS = 64
 
 class MalformedStepError(ValueError):
     def __init__(self, faults: list[Fault]) -> None:
-        super().__init__("; ".join(f"{message} - at {path or '/'}" for path, message in faults))
+        super().__init__(
+            "; ".join(f"{message} - at {path or '/'}" for path, message in faults)
+        )
         self.faults = faults
 
 
@@ -29,7 +31,9 @@ class StepFields:
         self._kind, self._faults, self._read = kind, list[Fault](), set[str]()
         self._document = document if isinstance(document, dict) else {}
         if not isinstance(document, dict):
-            self.refuse("", "must be an object, or a JSON Pointer where only a place is needed")
+            self.refuse(
+                "", "must be an object, or a JSON Pointer where only a place is needed"
+            )
             self.finish()
 
     def refuse(self, name: str, message: str) -> None:
@@ -38,7 +42,13 @@ class StepFields:
     def has(self, name: str) -> bool:
         return name in self._document
 
-    def take(self, name: str, kind: type | tuple[type, ...], what: str, default: Any = REQUIRED) -> Any:
+    def take(
+        self,
+        name: str,
+        kind: type | tuple[type, ...],
+        what: str,
+        default: Any = REQUIRED,
+    ) -> Any:
         self._read.add(name)
         value = self._document.get(name, default)
         if value is default and default is not REQUIRED:
@@ -46,7 +56,9 @@ class StepFields:
         if value is REQUIRED:
             self.refuse("", f"needs {name!r}: {what}")
             return None
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool and kind is not object):
+        if not isinstance(value, kind) or (
+            isinstance(value, bool) and kind is not bool and kind is not object
+        ):
             self.refuse(name, f"must be {what}")
             return None
         return value
@@ -60,7 +72,11 @@ class StepFields:
 
     def place(self, name: str, *, member: bool) -> Tokens:
         """Return the tokens of a pointer; *member*: it must name a member of an object, to add or remove."""
-        return self._tokens(name, self.take(name, str, "a JSON Pointer, such as '/topics'"), member=member)
+        return self._tokens(
+            name,
+            self.take(name, str, "a JSON Pointer, such as '/topics'"),
+            member=member,
+        )
 
     def _tokens(self, name: str, pointer: str | None, *, member: bool) -> Tokens:
         if pointer is None:
@@ -71,13 +87,21 @@ class StepFields:
             self.refuse(name, str(error))
             return ("",)
         if not tokens:
-            self.refuse(name, "must lead to a parameter; the arguments as a whole stay an object")
+            self.refuse(
+                name,
+                "must lead to a parameter; the arguments as a whole stay an object",
+            )
             return ("",)
         if len(tokens) > MAX_TOKENS:
-            self.refuse(name, f"leads {len(tokens)} levels down; {MAX_TOKENS} are allowed")
+            self.refuse(
+                name, f"leads {len(tokens)} levels down; {MAX_TOKENS} are allowed"
+            )
             return ("",)
         if member and tokens[-1] == "*":
-            self.refuse(name, "must name a member; only places inside an array's items can change, not its items")
+            self.refuse(
+                name,
+                "must name a member; only places inside an array's items can change, not its items",
+            )
         return tokens
 
     def same_array(self, *places: Tokens) -> None:
@@ -88,7 +112,9 @@ class StepFields:
     def beside(self, one: Tokens, other: Tokens) -> None:
         """Require that *one* and *other* are different members of one object."""
         if one[:-1] != other[:-1]:
-            self.refuse("", "its places must be members of one object; use move for others")
+            self.refuse(
+                "", "its places must be members of one object; use move for others"
+            )
         self.different(one, other)
 
     def different(self, left: Tokens, right: Tokens) -> None:
@@ -96,11 +122,16 @@ class StepFields:
             return
         shorter = min(len(left), len(right))
         if left[:shorter] == right[:shorter]:
-            self.refuse("", "its places must not be the same, and neither may contain the other")
+            self.refuse(
+                "", "its places must not be the same, and neither may contain the other"
+            )
 
     def finish(self) -> None:
         for name in self._document:
             if name not in self._read:
-                self.refuse(str(name), f"is unknown here; known are {', '.join(sorted(self._read))}")
+                self.refuse(
+                    str(name),
+                    f"is unknown here; known are {', '.join(sorted(self._read))}",
+                )
         if self._faults:
             raise MalformedStepError(self._faults)

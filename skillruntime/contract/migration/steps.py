@@ -27,7 +27,11 @@ from typing import Any
 
 from skillruntime.contract.migration.locations import Change
 from skillruntime.contract.migration.shape_steps import SHAPE_STEPS
-from skillruntime.contract.migration.step_fields import Fault, MalformedStepError, StepFields
+from skillruntime.contract.migration.step_fields import (
+    Fault,
+    MalformedStepError,
+    StepFields,
+)
 from skillruntime.contract.migration.value_steps import VALUE_STEPS
 
 MAX_STEPS = 1000
@@ -46,7 +50,11 @@ class Step:
     def place(self) -> str:
         """The place that the step takes a value from."""
         fields = self.document[self.kind]
-        return fields if isinstance(fields, str) else str(fields.get("at", fields.get("from")))
+        return (
+            fields
+            if isinstance(fields, str)
+            else str(fields.get("at", fields.get("from")))
+        )
 
     def __repr__(self) -> str:
         return f"Step({self.document!r})"
@@ -69,7 +77,9 @@ def parse_steps(documents: Any, where: str) -> tuple[tuple[Step, ...], list[Faul
         try:
             steps.append(_parsed(document))
         except MalformedStepError as error:
-            faults += [(f"{where}/{index}{path}", message) for path, message in error.faults]
+            faults += [
+                (f"{where}/{index}{path}", message) for path, message in error.faults
+            ]
     return tuple(steps), faults
 
 
@@ -79,9 +89,13 @@ def _parsed(document: Any) -> Step:
         raise MalformedStepError([("", f"a step is an object with one key: {known}")])
     ((kind, written),) = document.items()
     if kind not in _KINDS:
-        raise MalformedStepError([("", f"{str(kind)[:40]!r} is not a step; send one of {known}")])
+        raise MalformedStepError(
+            [("", f"{str(kind)[:40]!r} is not a step; send one of {known}")]
+        )
     build, simple = _KINDS[kind]
-    fields = StepFields(kind, {"at": written} if simple and isinstance(written, str) else written)
+    fields = StepFields(
+        kind, {"at": written} if simple and isinstance(written, str) else written
+    )
     change = build(fields)
     fields.finish()
     return Step(kind, document, change)

@@ -15,7 +15,10 @@ TYPES = ("string", "integer", "number", "boolean")
 def same_as(value: Any) -> Any:
     """Return what is equal for equal JSON values and for no others: 1 is 1.0 and not true."""
     if isinstance(value, dict):
-        return ("object", frozenset((key, same_as(child)) for key, child in value.items()))
+        return (
+            "object",
+            frozenset((key, same_as(child)) for key, child in value.items()),
+        )
     if isinstance(value, list):
         return ("array", tuple(map(same_as, value)))
     return (isinstance(value, bool), value)
@@ -23,7 +26,9 @@ def same_as(value: Any) -> Any:
 
 def exact_number(value: float | Decimal) -> Fraction:
     """Return the number that *value* writes: 0.1 is a tenth."""
-    return Fraction(Decimal(repr(value))) if isinstance(value, float) else Fraction(value)
+    return (
+        Fraction(Decimal(repr(value))) if isinstance(value, float) else Fraction(value)
+    )
 
 
 def type_of(value: Any) -> str:
@@ -66,7 +71,11 @@ def _read_integer(text: str) -> int | None:
 
 def _write_number(value: float) -> str | None:
     try:
-        return str(int(value)) if type_of(value) == "integer" and abs(value) < 1e15 else str(value)
+        return (
+            str(int(value))
+            if type_of(value) == "integer" and abs(value) < 1e15
+            else str(value)
+        )
     except ValueError:  # Python writes no integer of more than 4,300 digits
         return None
 

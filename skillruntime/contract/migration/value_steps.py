@@ -7,7 +7,13 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from skillruntime.contract.migration.locations import Change, StepRefused, Tokens, copy_json, each
+from skillruntime.contract.migration.locations import (
+    Change,
+    StepRefused,
+    Tokens,
+    copy_json,
+    each,
+)
 from skillruntime.contract.migration.step_fields import REQUIRED, StepFields
 from skillruntime.contract.migration.value_conversions import (
     CONVERSIONS,
@@ -24,17 +30,27 @@ _EXACT_BELOW = 2**53
 
 
 def _map(fields: StepFields) -> Change:
-    place, what = fields.place("at", member=False), "an object of old value -> new value, or an array of such pairs"
+    place, what = (
+        fields.place("at", member=False),
+        "an object of old value -> new value, or an array of such pairs",
+    )
     written = fields.take("values", (dict, list), what)
     pairs = list(written.items()) if isinstance(written, dict) else written or []
-    if written is not None and not (pairs and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs)):
+    if written is not None and not (
+        pairs
+        and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs)
+    ):
         fields.refuse("values", f"must be {what}; at least one")
         pairs = []
     # JSON equality: 1 and 1.0 are one key, 1 and true are two.
     table = {same_as(old): new for old, new in pairs}
     if len(table) < len(pairs):
         fields.refuse("values", "must be a table in which each old value appears once")
-    otherwise = fields.take("otherwise", object, "the value for others") if fields.has("otherwise") else REQUIRED
+    otherwise = (
+        fields.take("otherwise", object, "the value for others")
+        if fields.has("otherwise")
+        else REQUIRED
+    )
 
     def new(value: Any, _: str) -> Any:
         found = table.get(same_as(value), otherwise)
@@ -57,7 +73,9 @@ def _convert(fields: StepFields) -> Change:
         function = CONVERSIONS.get((kind, target))
         converted = function(value) if function else None
         if converted is None:
-            raise StepRefused(where, f"{show(value)} cannot become {type_names(target)}")
+            raise StepRefused(
+                where, f"{show(value)} cannot become {type_names(target)}"
+            )
         return converted
 
     return each(place, new)
@@ -65,8 +83,15 @@ def _convert(fields: StepFields) -> Change:
 
 def _convert_unit(fields: StepFields, place: Tokens) -> Change:
     if not any(map(fields.has, ("factor", "divisor", "offset"))):
-        fields.refuse("", "needs 'to', another type, or a 'factor', 'divisor' or 'offset' for another unit")
-    factor, divisor, offset = _number(fields, "factor", 1), _number(fields, "divisor", 1), _number(fields, "offset", 0)
+        fields.refuse(
+            "",
+            "needs 'to', another type, or a 'factor', 'divisor' or 'offset' for another unit",
+        )
+    factor, divisor, offset = (
+        _number(fields, "factor", 1),
+        _number(fields, "divisor", 1),
+        _number(fields, "offset", 0),
+    )
 
     def new(value: Any, where: str) -> Any:
         if not is_type(type_of(value), "number"):
@@ -74,10 +99,14 @@ def _convert_unit(fields: StepFields, place: Tokens) -> Change:
         try:
             result = exact_number(value) * factor / divisor + offset
             # Beyond 2**53 a float cannot hold every integer, so a whole result of a float stays a float.
-            whole = result.denominator == 1 and (isinstance(value, int) or abs(result) < _EXACT_BELOW)
+            whole = result.denominator == 1 and (
+                isinstance(value, int) or abs(result) < _EXACT_BELOW
+            )
             return int(result) if whole else float(result)
         except (OverflowError, ValueError):
-            raise StepRefused(where, f"{show(value)} times {factor / divisor} is not a JSON number") from None
+            raise StepRefused(
+                where, f"{show(value)} times {factor / divisor} is not a JSON number"
+            ) from None
 
     return each(place, new)
 
@@ -88,23 +117,33 @@ def _number(fields: StepFields, name: str, default: int) -> Fraction:
     try:
         if number is not None and isfinite(number) and (number or not default):
             return exact_number(number)
-    except OverflowError:  # JSON may write an integer of 400 digits, which does not fit a float
+    except (
+        OverflowError
+    ):  # JSON may write an integer of 400 digits, which does not fit a float
         pass
     if number is not None:
-        fields.refuse(name, "must be a number other than 0" if default else "must be a number")
+        fields.refuse(
+            name, "must be a number other than 0" if default else "must be a number"
+        )
     return Fraction(1)
 
 
 def _split(fields: StepFields) -> Change:
     place = fields.place("at", member=False)
-    separator: str | None = fields.take("separator", str, "a text of at least one character")
+    separator: str | None = fields.take(
+        "separator", str, "a text of at least one character"
+    )
     if separator == "":
         fields.refuse("separator", "must be a text of at least one character")
 
     def new(value: Any, _: str) -> Any:
         if not isinstance(value, str):
             return value
-        return [part.strip() for part in value.split(separator or None)] if value.strip() else []
+        return (
+            [part.strip() for part in value.split(separator or None)]
+            if value.strip()
+            else []
+        )
 
     return each(place, new)
 

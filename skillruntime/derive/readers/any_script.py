@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import re
 
-from skillruntime.derive.command import TEXT, Argument, Command, Reading, Unread, ValueType
+from skillruntime.derive.command import (
+    TEXT,
+    Argument,
+    Command,
+    Reading,
+    Unread,
+    ValueType,
+)
 from skillruntime.derive.readers.usage import find_usages, least_in_usage, read_usage
 from skillruntime.derive.text_fields import plain_name
 
@@ -44,7 +51,9 @@ _FLAG = re.compile(
     r"|^[ \t]*+(?:-\w\|)?(--[a-z][\w-]*+)(?:=\*)?\)",
     re.MULTILINE,
 )
-_TEXT = re.compile(r"\"(?:\\.|[^\"\\\n]){0,300}+\"|'(?:\\.|[^'\\\n]){0,300}+'|(?<=\s)#[^\n]*+|//[^\n]*+")
+_TEXT = re.compile(
+    r"\"(?:\\.|[^\"\\\n]){0,300}+\"|'(?:\\.|[^'\\\n]){0,300}+'|(?<=\s)#[^\n]*+|//[^\n]*+"
+)
 _LITERAL = r"[\"']([A-Za-z][\w:.-]*+)[\"']"
 _LISTED = re.compile(rf"{_LITERAL}")
 _WORD = re.compile(r"[A-Za-z][\w:.-]*+")
@@ -55,7 +64,11 @@ def words_are_used(text: str, kind: str) -> bool:
     return re.search(_WORDS[kind], text) is not None
 
 
-def read_any(text: str, kind: str, reason: str = "what the script does with its words is not followed") -> Reading:
+def read_any(
+    text: str,
+    kind: str,
+    reason: str = "what the script does with its words is not followed",
+) -> Reading:
     """Return what *text* says of its words; *kind* is one of ``sys.argv``, ``process.argv``, ``shell``, ``other``."""
     command = Command("places", unread=[Unread("arguments", reason)])
     usages = find_usages(text)
@@ -72,7 +85,11 @@ def read_any(text: str, kind: str, reason: str = "what the script does with its 
         required = least > 0 or (not usages and is_closed)
         command.arguments = [
             Argument("command", value=value, required=required, description=described),
-            Argument("args", takes="values", description="The words that follow the command, one item each."),
+            Argument(
+                "args",
+                takes="values",
+                description="The words that follow the command, one item each.",
+            ),
         ]
     elif named := _named(usages):
         command.arguments = [*named]
@@ -83,7 +100,15 @@ def read_any(text: str, kind: str, reason: str = "what the script does with its 
         if _FLAG.search(text) or "argv[1:]" in text or "$@" in text:
             command.arguments.append(Argument("args", takes="values", description=REST))
     else:
-        command.arguments = [Argument("args", takes="values", required=least > 0, least=least, description=ARGS)]
+        command.arguments = [
+            Argument(
+                "args",
+                takes="values",
+                required=least > 0,
+                least=least,
+                description=ARGS,
+            )
+        ]
     _mention_flags(command, text)
     return Reading(command, kind if kind != "other" else "usage", "low")
 
@@ -91,25 +116,38 @@ def read_any(text: str, kind: str, reason: str = "what the script does with its 
 def _places(text: str, kind: str, sliced: set[str]) -> dict[int, tuple[str, str]]:
     """Return the expression of each word that is used by its number, and the variable that holds it."""
     pattern, shift = _PLACE[kind]
-    forms = [(pattern, shift), *((rf"\b{re.escape(name)}\[(\d)\]", 1) for name in sorted(sliced))]
+    forms = [
+        (pattern, shift),
+        *((rf"\b{re.escape(name)}\[(\d)\]", 1) for name in sorted(sliced)),
+    ]
     found: dict[int, tuple[str, str]] = {}
     for form, added in forms:
         for match in re.finditer(form, text):
             number = int(next(filter(None, match.groups()), "0")) + added
             if not 1 <= number <= PLACES_LIMIT:
                 continue
-            before = text[max(0, match.start() - 60) : match.start()].rpartition("\n")[2]
-            named = re.search(r"\b(\w++)(?::[ ]?\w++)?[ ]*=[ ]*[\"']?(?:\w++\(|sys\.|\$)?[\"']?$", before)
+            before = text[max(0, match.start() - 60) : match.start()].rpartition("\n")[
+                2
+            ]
+            named = re.search(
+                r"\b(\w++)(?::[ ]?\w++)?[ ]*=[ ]*[\"']?(?:\w++\(|sys\.|\$)?[\"']?$",
+                before,
+            )
             if number not in found or (named and not found[number][1]):
                 found[number] = (match[0], named[1] if named else "")
     # ``const [command, ...rest] = process.argv.slice(2)``, ``[, , file] = process.argv``.
     for match in re.finditer(
-        r"\[([\w\s,.=]{1,120})\][ ]*=[ ]*(process\.argv(?:\.slice\(2\))?|Deno\.args|\w++)(?=[\s;])", text
+        r"\[([\w\s,.=]{1,120})\][ ]*=[ ]*(process\.argv(?:\.slice\(2\))?|Deno\.args|\w++)(?=[\s;])",
+        text,
     ):
         if match[2].startswith(("process", "Deno")) or match[2] in sliced:
             names = [each.partition("=")[0].strip() for each in match[1].split(",")]
             names = names[2:] if match[2] == "process.argv" else names
-            plain = [(number, name) for number, name in enumerate(names[:PLACES_LIMIT], 1) if name.isidentifier()]
+            plain = [
+                (number, name)
+                for number, name in enumerate(names[:PLACES_LIMIT], 1)
+                if name.isidentifier()
+            ]
             found |= {number: (name, name) for number, name in plain}
     return found
 
@@ -129,9 +167,14 @@ def _commands(text: str, first: tuple[str, str]) -> tuple[list[str], bool]:
         listed = next((each for each in match.groups() if each), "")
         found += _LISTED.findall(listed) or [listed]
     rest = compared.sub("", text)
-    switched = re.compile(rf"\b(switch|case|match)[ ]+\(?{variable}(?:\.\w++(?:\(\))?)?\)?[ ]*(?::|\{{|in\b|\n)")
+    switched = re.compile(
+        rf"\b(switch|case|match)[ ]+\(?{variable}(?:\.\w++(?:\(\))?)?\)?[ ]*(?::|\{{|in\b|\n)"
+    )
     for match in switched.finditer(text):
-        found += _arms(text[match.end() : match.end() + 20_000], is_shell=match[0].rstrip().endswith("in"))
+        found += _arms(
+            text[match.end() : match.end() + 20_000],
+            is_shell=match[0].rstrip().endswith("in"),
+        )
     rest = switched.sub("", rest)
     # What a message shows of it is in a text, and its assignment is in a line of its own. Any other use may be a
     # command that is looked up by its name, and is not among the literals.
@@ -152,7 +195,12 @@ def _arms(text: str, *, is_shell: bool) -> list[str]:
         found = re.findall(r"\b(?:case|when)[ ]+([^\n:{]{1,200})", part)
         return [literal for each in found for literal in _LISTED.findall(each)]
     arms = re.findall(r"^[ \t]*+\(?([\w\"'|: -]{1,200})\)", part, re.MULTILINE)
-    return [word.strip(" \"'") for each in arms for word in each.split("|") if word.strip(" \"'")[:1].isalpha()]
+    return [
+        word.strip(" \"'")
+        for each in arms
+        for word in each.split("|")
+        if word.strip(" \"'")[:1].isalpha()
+    ]
 
 
 def _first_words(usages: list[str]) -> list[str]:
@@ -163,7 +211,11 @@ def _first_words(usages: list[str]) -> list[str]:
         plain = first.strip("<>[]{}()")
         if "|" in first and all(map(_WORD.fullmatch, plain.split("|"))):
             words += plain.split("|")
-        elif len(usages) > 1 and first == plain and re.fullmatch(r"[a-z][a-z0-9:-]*+", first):
+        elif (
+            len(usages) > 1
+            and first == plain
+            and re.fullmatch(r"[a-z][a-z0-9:-]*+", first)
+        ):
             words.append(first)
     return words
 
@@ -174,8 +226,14 @@ def _named(usages: list[str]) -> list[Argument]:
     if not read or any(each.flags and each.required for each in read):
         return []
     places = [each for each in read if not each.flags]
-    is_in_order = [bool(each.flags) for each in read] == sorted(bool(each.flags) for each in read)
-    return places if is_in_order and all(each.takes != "values" for each in places[:-1]) else []
+    is_in_order = [bool(each.flags) for each in read] == sorted(
+        bool(each.flags) for each in read
+    )
+    return (
+        places
+        if is_in_order and all(each.takes != "values" for each in places[:-1])
+        else []
+    )
 
 
 def _by_number(text: str, places: dict[int, tuple[str, str]]) -> list[Argument]:
@@ -194,10 +252,16 @@ def _by_number(text: str, places: dict[int, tuple[str, str]]) -> list[Argument]:
 
 def _mention_flags(command: Command, text: str) -> None:
     """Name the flags that the script looks for in the description of ``args``, where it has no usage text."""
-    flags = list(dict.fromkeys(match[1] or match[2] for match in _FLAG.finditer(text)))[:20]
+    flags = list(dict.fromkeys(match[1] or match[2] for match in _FLAG.finditer(text)))[
+        :20
+    ]
     last = command.arguments[-1]
     if flags and last.name == "args" and not re.search(r"(?i)usage\s{0,9}:", text):
         described = f"{last.description} Flags: {' '.join(flags)}"
         command.arguments[-1] = Argument(
-            last.name, takes="values", required=last.required, least=last.least, description=described
+            last.name,
+            takes="values",
+            required=last.required,
+            least=last.least,
+            description=described,
         )

@@ -8,15 +8,40 @@ from typing import Any
 from skillruntime.derive.command import TEXT, Argument, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT, Takes
 from skillruntime.derive.readers.argparse_parsers import Asked, Parser
-from skillruntime.derive.readers.python_values import UNKNOWN, Enumeration, Member, Symbol, is_constant, items_of
-from skillruntime.derive.readers.value_types import fits, read_type, refuses_values, to_json
+from skillruntime.derive.readers.python_values import (
+    UNKNOWN,
+    Enumeration,
+    Member,
+    Symbol,
+    is_constant,
+    items_of,
+)
+from skillruntime.derive.readers.value_types import (
+    fits,
+    read_type,
+    refuses_values,
+    to_json,
+)
 from skillruntime.derive.text_fields import expanded
 
 __all__ = ["Read", "read_argument"]
 
-_NARGS = {"OPTIONAL": "?", "ZERO_OR_MORE": "*", "ONE_OR_MORE": "+", "REMAINDER": "...", "PARSER": "A..."}
+_NARGS = {
+    "OPTIONAL": "?",
+    "ZERO_OR_MORE": "*",
+    "ONE_OR_MORE": "+",
+    "REMAINDER": "...",
+    "PARSER": "A...",
+}
 # The actions whose constructor sets ``nargs=0`` (argparse.py 3.11, lines 924-1103): they never take a word.
-_SWITCHES = ("store_true", "store_false", "store_const", "append_const", "count", "optional_boolean")
+_SWITCHES = (
+    "store_true",
+    "store_false",
+    "store_const",
+    "append_const",
+    "count",
+    "optional_boolean",
+)
 _ACTIONS = (*_SWITCHES, "store", "append", "extend")
 
 
@@ -48,8 +73,17 @@ def read_argument(parser: Parser, asked: Asked) -> Read | Unread | None:
     reason = _why_unread(asked, texts, action, nargs)
     if reason:
         # A positional that may not be left out, or ``required=True``: the parser refuses every call without it.
-        needed = named.get("required") is True if is_option else nargs not in ("?", "*", "...")
-        return Unread(shown, reason, asked.line, is_needed=needed and asked.is_certain and bool(texts))
+        needed = (
+            named.get("required") is True
+            if is_option
+            else nargs not in ("?", "*", "...")
+        )
+        return Unread(
+            shown,
+            reason,
+            asked.line,
+            is_needed=needed and asked.is_certain and bool(texts),
+        )
     dest = named.get("dest")
     if not isinstance(dest, str):
         # `_get_optional_kwargs` (line 1560): the first long flag names the destination, dashes become underscores.
@@ -64,7 +98,9 @@ def read_argument(parser: Parser, asked: Asked) -> Read | Unread | None:
 def _why_unread(asked: Asked, texts: list[str], action: str, nargs: Any) -> str:
     named = asked.named
     # ``add_argument(*names)``: which flags there are decides everything else, so nothing is guessed.
-    if len(texts) != len(asked.arguments) or not (texts or isinstance(named.get("dest"), str)):
+    if len(texts) != len(asked.arguments) or not (
+        texts or isinstance(named.get("dest"), str)
+    ):
         return "its name is computed"
     # ``add_argument("--x", **options)`` with unknown options: any of them may change what the flag takes.
     if "**" in named:
@@ -78,14 +114,20 @@ def _why_unread(asked: Asked, texts: list[str], action: str, nargs: Any) -> str:
     # argparse refuses 0 for an action that stores, and ``nargs=-1`` takes no word (`_get_nargs_pattern`, line 2337);
     # `_ExtendAction` (line 1249) calls ``list.extend``: with one word it adds its letters.
     is_none = isinstance(nargs, int) and nargs < 1 and action not in _SWITCHES
-    if nargs == "A..." or is_none or (action == "extend" and nargs in (None, "?") and named.get("type") is None):
+    if (
+        nargs == "A..."
+        or is_none
+        or (action == "extend" and nargs in (None, "?") and named.get("type") is None)
+    ):
         return "it takes words in a way that cannot be declared"
     return ""
 
 
 def _action(value: Any) -> str:
     if isinstance(value, Symbol):
-        return "optional_boolean" if value.name == "argparse.BooleanOptionalAction" else ""
+        return (
+            "optional_boolean" if value.name == "argparse.BooleanOptionalAction" else ""
+        )
     return value if isinstance(value, str) else ""
 
 
@@ -96,11 +138,20 @@ def _default(parser: Parser, dest: str, named: dict[str, Any], otherwise: Any) -
     return UNKNOWN if isinstance(value, Symbol) else value
 
 
-def _read_switch(parser: Parser, argument: Argument, action: str, named: dict[str, Any]) -> Read:
-    default = _default(parser, argument.name, named, {"store_true": False, "store_false": True}.get(action))
+def _read_switch(
+    parser: Parser, argument: Argument, action: str, named: dict[str, Any]
+) -> Read:
+    default = _default(
+        parser,
+        argument.name,
+        named,
+        {"store_true": False, "store_false": True}.get(action),
+    )
     description = expanded(named.get("help"), default, argument.name)
     # The value that the flag stores; `_StoreTrueAction` (line 982) and its opposite fix it.
-    const = {"store_true": True, "store_false": False}.get(action, to_json(named.get("const")))
+    const = {"store_true": True, "store_false": False}.get(
+        action, to_json(named.get("const"))
+    )
     takes: Takes = "nothing"
     off, known, required = None, ABSENT, named.get("required") is True
     match action:
@@ -130,10 +181,15 @@ def _read_switch(parser: Parser, argument: Argument, action: str, named: dict[st
 
 def long_flag(argument: Argument) -> str:
     """Return the flag that says most: the first long one."""
-    return next((each for each in argument.flags if len(each) > 2), argument.flags[0] if argument.flags else "")
+    return next(
+        (each for each in argument.flags if len(each) > 2),
+        argument.flags[0] if argument.flags else "",
+    )
 
 
-def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, nargs: Any) -> Read | Unread:
+def _read_valued(
+    parser: Parser, asked: Asked, argument: Argument, action: str, nargs: Any
+) -> Read | Unread:
     named, shown = asked.named, argument.shown
     value = read_type(named.get("type"))
     if named.get("choices") is not None:
@@ -161,24 +217,32 @@ def _read_valued(parser: Parser, asked: Asked, argument: Argument, action: str, 
     # The destination holds a list, so its default must be one. What is given is added to that of a list that grows
     # (`_AppendAction`, line 1016), so it cannot be said by saying it again.
     is_list = takes in ("values", "rest")
-    known = ABSENT if action in ("append", "extend") else _as_given(default, value, is_list)
+    known = (
+        ABSENT if action in ("append", "extend") else _as_given(default, value, is_list)
+    )
     required = named.get("required") is True
     if not argument.flags:
         # `_get_positional_kwargs` (line 1544): a positional is required unless it may match no word.
         required = nargs not in ("?", "*", "...")
     # Neither answer is safe: one refuses good calls, the other sends bad ones.
     if named.get("required") is UNKNOWN:
-        parser.unread.append(Unread(shown, "whether it is required is computed", asked.line))
+        parser.unread.append(
+            Unread(shown, "whether it is required is computed", asked.line)
+        )
     # Every call has a value that the script's own function may refuse.
     if (
         required
         and value.schema in (TEXT.schema, {"type": "integer"}, {"type": "number"})
         and refuses_values(named.get("type"))
     ):
-        parser.unread.append(Unread(shown, "its converter may refuse the value", asked.line))
+        parser.unread.append(
+            Unread(shown, "its converter may refuse the value", asked.line)
+        )
     # ``nargs="?"``: the bare flag stores ``const``, which has a meaning of its own where no text can express it.
     const = named.get("const")
-    bare = takes == "optional" and (isinstance(const, bool) or not isinstance(const, str | int | float | None))
+    bare = takes == "optional" and (
+        isinstance(const, bool) or not isinstance(const, str | int | float | None)
+    )
     made = replace(
         argument,
         takes=takes,
@@ -201,7 +265,11 @@ def _choices(value: Any, kind: Any, base: ValueType) -> dict[str, Any] | None:
     known = base.schema.get("type")
     # ``choices=range(1, 11)`` is a range of integers; as an enumeration it would fill the schema.
     if isinstance(value, range) and value.step == 1 and known == "integer":
-        return {"type": "integer", "minimum": value.start, "maximum": value.stop - 1} if len(value) else {}
+        return (
+            {"type": "integer", "minimum": value.start, "maximum": value.stop - 1}
+            if len(value)
+            else {}
+        )
     items = items_of(value)
     if items is UNKNOWN or not is_constant(items):
         return None
@@ -224,7 +292,11 @@ def _as_given(default: Any, value: ValueType, is_list: bool) -> Any:
         return ABSENT
     # `_get_values` (line 2465) converts a default only where it is a text; the items of a list stay as they are.
     if is_list:
-        items = [_as_given(item, value, False) for item in default] if isinstance(default, list | tuple) else [ABSENT]
+        items = (
+            [_as_given(item, value, False) for item in default]
+            if isinstance(default, list | tuple)
+            else [ABSENT]
+        )
         return ABSENT if any(item is ABSENT for item in items) else items
     plain = to_json(default)
     return plain if fits(plain, value.schema) else ABSENT

@@ -34,10 +34,32 @@ DECLARED_LIMIT = 1_000
 _ADDERS = ("add_argument", "add_parser", "add_subparsers")
 _INSIDE = ("_actions", "_option_string_actions", "_defaults")
 _ABOUT_PARSERS = frozenset(
-    {"ArgumentParser", "add_argument_group", "add_mutually_exclusive_group", "set_defaults", *_ADDERS, *_INSIDE}
-    | {"parse_args", "parse_known_args", "parse_intermixed_args", "parse_known_intermixed_args"}
+    {
+        "ArgumentParser",
+        "add_argument_group",
+        "add_mutually_exclusive_group",
+        "set_defaults",
+        *_ADDERS,
+        *_INSIDE,
+    }
+    | {
+        "parse_args",
+        "parse_known_args",
+        "parse_intermixed_args",
+        "parse_known_intermixed_args",
+    }
 )
-_HARMLESS = ("print", "isinstance", "len", "id", "argcomplete.autocomplete", "hasattr", "getattr", "type", "bool")
+_HARMLESS = (
+    "print",
+    "isinstance",
+    "len",
+    "id",
+    "argcomplete.autocomplete",
+    "hasattr",
+    "getattr",
+    "type",
+    "bool",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +91,14 @@ class Parser:
     is_part: bool = False
     """Whether it is a command of another parser, or a parent of one."""
 
-    def report(self, reason: str, line: int, what: str = "arguments", *, is_needed: bool = False) -> None:
+    def report(
+        self,
+        reason: str,
+        line: int,
+        what: str = "arguments",
+        *,
+        is_needed: bool = False,
+    ) -> None:
         """Note what cannot be read of it."""
         self.unread.append(Unread(what, reason, line, is_needed))
 
@@ -113,7 +142,9 @@ class _Names:
 
     def bind(self, name: str, value: Any) -> None:
         names: _Names = self
-        while name.startswith("self.") and not names.is_class and names.parent is not None:
+        while (
+            name.startswith("self.") and not names.is_class and names.parent is not None
+        ):
             names = names.parent
         names.objects[name] = value
 
@@ -139,7 +170,11 @@ def find_parsers(source: Source) -> list[Parser]:
         del function.names  # a function leads to names and they to it: a circle, which only gc would remove
     found = [each for each in reader.parsers if not each.is_part]
     for node in source.nodes:
-        is_adder = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDERS
+        is_adder = (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in _ADDERS
+        )
         if isinstance(node, ast.Call) and is_adder and id(node) not in reader.placed:
             for each in found:
                 each.report("some are added to what cannot be read", node.lineno)
@@ -191,13 +226,20 @@ class _Reader:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self.define(statement, names, statement.name)
             case ast.ClassDef(name=name, body=body):
-                inner = _Names(Scope.of(statement, names.scope), parent=names, is_class=True)
+                inner = _Names(
+                    Scope.of(statement, names.scope), parent=names, is_class=True
+                )
                 for each in body:
                     if isinstance(each, Function):
-                        names.objects[f"{name}.{each.name}"] = self.define(each, inner, f"self.{each.name}")
+                        names.objects[f"{name}.{each.name}"] = self.define(
+                            each, inner, f"self.{each.name}"
+                        )
             case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=body):
                 self.statements(body, names)
-            case ast.If(test=test, body=body, orelse=rest) | ast.While(test=test, body=body, orelse=rest):
+            case (
+                ast.If(test=test, body=body, orelse=rest)
+                | ast.While(test=test, body=body, orelse=rest)
+            ):
                 self.value(test, names)
                 self.under_condition(body, names)
                 self.under_condition(rest, names)
@@ -230,8 +272,17 @@ class _Reader:
     def loop(self, node: ast.For, names: _Names) -> None:
         items = items_of(evaluate(node.iter, names.scope))
         # ``for name, help in COMMANDS.items():``.
-        targets = [dotted(each) for each in (node.target.elts if isinstance(node.target, ast.Tuple) else [node.target])]
-        leaves = any(isinstance(each, ast.Continue | ast.Break) for each in own_nodes(node))
+        targets = [
+            dotted(each)
+            for each in (
+                node.target.elts
+                if isinstance(node.target, ast.Tuple)
+                else [node.target]
+            )
+        ]
+        leaves = any(
+            isinstance(each, ast.Continue | ast.Break) for each in own_nodes(node)
+        )
         if items is UNKNOWN or leaves or "" in targets:
             self.value(node.iter, names)
             self.under_condition(node.body, names)
@@ -250,7 +301,9 @@ class _Reader:
             name = dotted(target)
             holder = names.find(name.rpartition(".")[0])
             if isinstance(holder, Asked):
-                holder.named["**"] = UNKNOWN  # ``action.choices = [...]``, after it was added
+                holder.named["**"] = (
+                    UNKNOWN  # ``action.choices = [...]``, after it was added
+                )
             elif isinstance(holder, _Handle) and holder.number is not None:
                 holder.parser.report("a group is changed", value.lineno)
             elif name and (made is not None or names.find(name) is not None):
@@ -270,7 +323,9 @@ class _Reader:
                 receiver = None if found else self.value(owner, names)
                 # ``add = parser.add_argument``, ``parser._actions``: they may be used to change its arguments.
                 if isinstance(receiver, _Handle) and name in (*_INSIDE, *_ADDERS):
-                    receiver.parser.report(f"{name} may add some", node.lineno, is_needed=True)
+                    receiver.parser.report(
+                        f"{name} may add some", node.lineno, is_needed=True
+                    )
                 return found
             case ast.Call():
                 self.step()
@@ -281,9 +336,18 @@ class _Reader:
         return None
 
     def call(self, node: ast.Call, names: _Names) -> Any:
-        receiver = self.value(node.func.value, names) if isinstance(node.func, ast.Attribute) else None
+        receiver = (
+            self.value(node.func.value, names)
+            if isinstance(node.func, ast.Attribute)
+            else None
+        )
         if isinstance(receiver, _Handle):
-            return self.method(receiver, dotted(node.func).rpartition(".")[2] or node.func.attr, node, names)  # type: ignore[attr-defined]  # it has a receiver
+            return self.method(
+                receiver,
+                dotted(node.func).rpartition(".")[2] or node.func.attr,  # type: ignore[attr-defined]  # it has a receiver
+                node,
+                names,
+            )
         if evaluate(node.func, names.scope) == Symbol("argparse.ArgumentParser"):
             return _Handle(self.make(node, names))
         given = [self.value(each, names) for each in node.args]
@@ -309,7 +373,10 @@ class _Reader:
         scope = function.scope.again({})
         self.reading.append(function)
         returns = self.returns
-        self.statements(function.node.body, _Names(scope, objects, function.names, function=function))
+        self.statements(
+            function.node.body,
+            _Names(scope, objects, function.names, function=function),
+        )
         self.returns = returns
         self.reading.pop()
         return function.returned
@@ -318,16 +385,22 @@ class _Reader:
         # The positional parameters of ``ArgumentParser.__init__`` (argparse.py 3.11, line 1737).
         order = ("prog", "usage", "description", "epilog")
         arguments, named = _evaluated(node, names.scope)
-        parser = Parser(dict(zip(order, arguments, strict=False)) | named, self.conditions)
+        parser = Parser(
+            dict(zip(order, arguments, strict=False)) | named, self.conditions
+        )
         self.parsers.append(parser)
         for parents in [each.value for each in node.keywords if each.arg == "parents"]:
-            parser.report("those of a parent parser are not followed", node.lineno, is_needed=True)
+            parser.report(
+                "those of a parent parser are not followed", node.lineno, is_needed=True
+            )
             for each in own_nodes(parents):
                 if isinstance(parent := names.find(dotted(each)), _Handle):
                     parent.parser.is_part = True
         return parser
 
-    def method(self, receiver: _Handle, name: str, node: ast.Call, names: _Names) -> Any:
+    def method(
+        self, receiver: _Handle, name: str, node: ast.Call, names: _Names
+    ) -> Any:
         parser = receiver.parser
         self.placed.add(id(node))
         arguments, named = _evaluated(node, names.scope)
@@ -337,7 +410,9 @@ class _Reader:
                 return self.add_parser(parser, node, names, arguments)
             case "add_argument":
                 self.declare()
-                parser.asked.append(Asked(arguments, named, node.lineno, is_certain, receiver.number))
+                parser.asked.append(
+                    Asked(arguments, named, node.lineno, is_certain, receiver.number)
+                )
                 return parser.asked[-1]
             case "add_argument_group":
                 return _Handle(parser, receiver.number)
@@ -348,19 +423,38 @@ class _Reader:
             case "add_subparsers":
                 parser.commands, parser.chooser = {}, named
                 if not is_certain:
-                    parser.report("whether there are any depends on a condition", node.lineno, "commands")
+                    parser.report(
+                        "whether there are any depends on a condition",
+                        node.lineno,
+                        "commands",
+                    )
                 return _Handle(parser, holds_commands=True)
             # Under a condition any of these may hold, so none is declared.
             case "set_defaults":
-                parser.defaults |= named if is_certain else dict.fromkeys(named, UNKNOWN)
-            case "parse_args" | "parse_known_args" | "parse_intermixed_args" | "parse_known_intermixed_args":
+                parser.defaults |= (
+                    named if is_certain else dict.fromkeys(named, UNKNOWN)
+                )
+            case (
+                "parse_args"
+                | "parse_known_args"
+                | "parse_intermixed_args"
+                | "parse_known_intermixed_args"
+            ):
                 parser.parses = True
                 parser.ignores_unknown |= name.startswith("parse_known")
-            case "register" | "_add_action" | "_remove_action" | "_handle_conflict_resolve" | "add_arguments":
+            case (
+                "register"
+                | "_add_action"
+                | "_remove_action"
+                | "_handle_conflict_resolve"
+                | "add_arguments"
+            ):
                 parser.report(f"changed by {name}", node.lineno)
         return None
 
-    def add_parser(self, above: Parser, node: ast.Call, names: _Names, arguments: list[Any]) -> _Handle:
+    def add_parser(
+        self, above: Parser, node: ast.Call, names: _Names, arguments: list[Any]
+    ) -> _Handle:
         self.declare()
         parser = self.make(node, names)
         parser.is_part = True
@@ -370,22 +464,36 @@ class _Reader:
             above.report("its name is computed", node.lineno, "a command")
             return _Handle(parser)
         if self.conditions > above.level:
-            above.report("whether the command is there depends on a condition", node.lineno, word)
+            above.report(
+                "whether the command is there depends on a condition", node.lineno, word
+            )
         above.commands[word] = parser
         return _Handle(parser)
 
 
-def _parameters(function: _Function, given: list[Any], named: dict[str | None, Any]) -> dict[str, Any]:
+def _parameters(
+    function: _Function, given: list[Any], named: dict[str | None, Any]
+) -> dict[str, Any]:
     """Return the parsers that the parameters of *function* have where it is called; its constants are not followed."""
     arguments = function.node.args
-    names = [each.arg for each in [*arguments.posonlyargs, *arguments.args] if each.arg not in ("self", "cls")]
-    return dict(zip(names, given, strict=False)) | {name: each for name, each in named.items() if name}
+    names = [
+        each.arg
+        for each in [*arguments.posonlyargs, *arguments.args]
+        if each.arg not in ("self", "cls")
+    ]
+    return dict(zip(names, given, strict=False)) | {
+        name: each for name, each in named.items() if name
+    }
 
 
 def _evaluated(node: ast.Call, scope: Scope) -> tuple[list[Any], dict[str, Any]]:
     arguments: list[Any] = []
     for each in node.args:
-        inner = items_of(evaluate(each.value, scope)) if isinstance(each, ast.Starred) else [evaluate(each, scope)]
+        inner = (
+            items_of(evaluate(each.value, scope))
+            if isinstance(each, ast.Starred)
+            else [evaluate(each, scope)]
+        )
         arguments += [UNKNOWN] if inner is UNKNOWN else inner
     named: dict[str, Any] = {}
     for keyword in node.keywords:

@@ -56,7 +56,9 @@ def least_call(command: Command, filled: set[str]) -> dict[str, Any]:
     for each in command.arguments:
         if each.required:
             values[each.name] = _given(each)
-        elif (each.group is not None and command.exclusive.get(each.group)) or each.name in one_of | filled:
+        elif (
+            each.group is not None and command.exclusive.get(each.group)
+        ) or each.name in one_of | filled:
             values[each.name] = UNDECIDED
         elif each.default is not ABSENT:
             values[each.name] = each.default
@@ -79,10 +81,15 @@ def _alternatives(command: Command) -> list[dict[str, Any]]:
     """Return the ways to give one argument of each group of which one must be given, and no other of the group."""
     found: list[dict[str, Any]] = [{}]
     required = {number for number, needs_one in command.exclusive.items() if needs_one}
-    groups = [[each.name for each in command.arguments if each.group == number] for number in required]
+    groups = [
+        [each.name for each in command.arguments if each.group == number]
+        for number in required
+    ]
     for names in [*groups, *command.one_of][:4]:
         named = [each for each in command.arguments if each.name in names]
-        nothing = {each.name: False if each.takes == "nothing" else None for each in named}
+        nothing = {
+            each.name: False if each.takes == "nothing" else None for each in named
+        }
         ways = [{**nothing, each.name: _given(each)} for each in named]
         found = [{**one, **way} for one in found for way in ways][:40]
     return found
@@ -105,22 +112,32 @@ class Check:
         return set().union(*map(names_in, self.tests))
 
 
-def refuse(command: Command, check: Check, *, filled: set[str], outer: Mapping[str, Any]) -> None:
+def refuse(
+    command: Command, check: Check, *, filled: set[str], outer: Mapping[str, Any]
+) -> None:
     """Take *check* into *command*; *filled* may be set by the script, *outer* are values of the commands above."""
     for last in _sides(check.tests[-1]):
         _refuse(command, replace(check, tests=[*check.tests[:-1], last]), filled, outer)
 
 
-def _refuse(command: Command, check: Check, filled: set[str], outer: Mapping[str, Any]) -> None:
+def _refuse(
+    command: Command, check: Check, filled: set[str], outer: Mapping[str, Any]
+) -> None:
     tests = check.tests
     # A test of something else, where an argument only decides whether it is reached, is about the script's work.
     values = {**outer, **least_call(command, filled)}
     if not names_in(tests[-1]) - {"/"}:
         return
     ways = [values | one for one in _alternatives(command)]
-    ways = [way for way in ways if all(_holds(test, way) is not False for test in tests)]
+    ways = [
+        way for way in ways if all(_holds(test, way) is not False for test in tests)
+    ]
     demanded = _demanded(command, tests, values) if ways else set()
-    free = {each.name for each in command.arguments if not each.required and not each.has_hidden_default} - filled
+    free = {
+        each.name
+        for each in command.arguments
+        if not each.required and not each.has_hidden_default
+    } - filled
     if demanded and demanded <= free:
         _require(command, sorted(demanded))
         return
@@ -134,10 +151,14 @@ def _note_undecided(command: Command, check: Check, ways: list[dict[str, Any]]) 
     tested = set().union(*(names_in(test) for test in tests if test[0] != "checked"))
     is_open = all(None in [_holds(test, way) for test in tests] for way in ways)
     # A value of an enumeration has been checked already.
-    is_checked = tested <= {each.name for each in command.arguments if "enum" in each.value.schema}
+    is_checked = tested <= {
+        each.name for each in command.arguments if "enum" in each.value.schema
+    }
     are_there = all(_is_there(way.get(name)) for way in ways for name in tested)
     if is_open and are_there and (is_checked or not check.is_usage):
-        command.notes.append(f"the script refuses some values of {', '.join(sorted(tested))}: `{check.shown[:80]}`")
+        command.notes.append(
+            f"the script refuses some values of {', '.join(sorted(tested))}: `{check.shown[:80]}`"
+        )
         return
     reason = f"the script ends if `{check.shown[:80]}`, which cannot be decided"
     if all(each.reason != reason for each in command.unread):
@@ -148,7 +169,9 @@ def _is_there(value: Any) -> bool:
     return value not in (None, "", UNDECIDED) and value is not False
 
 
-def _demanded(command: Command, tests: list[Test], values: Mapping[str, Any]) -> set[str]:
+def _demanded(
+    command: Command, tests: list[Test], values: Mapping[str, Any]
+) -> set[str]:
     """Return the arguments of which one makes the tests fail; none where something else decides that too."""
     found: set[str] = set()
     for test in tests:
@@ -164,7 +187,9 @@ def _demanded(command: Command, tests: list[Test], values: Mapping[str, Any]) ->
 def _is_certain(command: Command, test: Test, values: Mapping[str, Any]) -> bool:
     """Whether *test* holds in every call that comes to it: an earlier check made sure of it, or what every call has."""
     optional = {each.name for each in command.arguments if not each.required}
-    return test[0] == "checked" or (_holds(test, values) is True and not names_in(test) & optional)
+    return test[0] == "checked" or (
+        _holds(test, values) is True and not names_in(test) & optional
+    )
 
 
 def _require(command: Command, names: list[str]) -> None:
@@ -175,7 +200,9 @@ def _require(command: Command, names: list[str]) -> None:
             command.one_of.append(names)
         return
     least = max(found.least, int(found.takes in ("values", "rest")))
-    command.arguments[command.arguments.index(found)] = replace(found, required=True, least=least, default=ABSENT)
+    command.arguments[command.arguments.index(found)] = replace(
+        found, required=True, least=least, default=ABSENT
+    )
 
 
 def _sides(test: Test) -> list[Test]:
@@ -213,13 +240,17 @@ def _missing(test: Test, holds: bool) -> set[str] | None:
         case ("compare", "==" | "!=" as how, ("name", name), ("value", None | "")):
             return {name} if (how == "==") is holds else None
         # The default is too small, or nothing.
-        case ("compare", "<" | "<=", ("name", name), ("value", int() | float())) if holds:
+        case ("compare", "<" | "<=", ("name", name), ("value", int() | float())) if (
+            holds
+        ):
             return {name}
         case ("not", inner):
             return _missing(inner, not holds)
         case ("and" | "or" as kind, tests) if (kind == "and") is holds:
             found = [_missing(each, holds) for each in tests]
-            return set().union(*(each for each in found if each)) if all(found) else None
+            return (
+                set().union(*(each for each in found if each)) if all(found) else None
+            )
     return None
 
 

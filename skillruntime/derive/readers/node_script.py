@@ -12,12 +12,16 @@ __all__ = ["read_node"]
 
 # A text that is not closed ends with its line, or with the script.
 _STRING = r"\"(?:[^\"\\\n]++|\\.)*+\"?|'(?:[^'\\\n]++|\\.)*+'?|`(?:[^`\\]++|\\.)*+`?"
-_COMMENT = re.compile(rf"({_STRING})|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)", re.DOTALL)
+_COMMENT = re.compile(
+    rf"({_STRING})|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)", re.DOTALL
+)
 _BRACKET = re.compile(rf"[()\[\]{{}}]|{_STRING}", re.DOTALL)
 _TEXT = re.compile(r"\bdefault\s*:\s*(?:\"([^\"\\]*+)\"|'([^'\\]*+)')\s*(?:,|\Z)")
 _PARSE_ARGS = re.compile(r"(?<![\w.])(?:util\.)?parseArgs\(")
 _ENTRY = re.compile(r"[\s,]*[\"']?([\w-]++)[\"']?\s*:\s*\{([^{}]*+)\}")
-_REFUSES = re.compile(r"\bprocess\.exit\(\s*+(?!0?\))|\bprocess\.exitCode\s*+=|\bthrow\b")
+_REFUSES = re.compile(
+    r"\bprocess\.exit\(\s*+(?!0?\))|\bprocess\.exitCode\s*+=|\bthrow\b"
+)
 
 
 def read_node(text: str) -> Reading | None:
@@ -26,7 +30,11 @@ def read_node(text: str) -> Reading | None:
         return None
     code = _COMMENT.sub(lambda match: match[1] or "", text)
     # A script's own ``function parseArgs(argv)`` is not the one of ``node:util``.
-    match = _PARSE_ARGS.search(code) if re.search(r"[\"'](?:node:)?util[\"']", code) else None
+    match = (
+        _PARSE_ARGS.search(code)
+        if re.search(r"[\"'](?:node:)?util[\"']", code)
+        else None
+    )
     if match is None or re.search(r"\bfunction parseArgs\b", code):
         return None
     return _read_parse_args(code, match)
@@ -55,7 +63,9 @@ def _read_parse_args(code: str, match: re.Match[str]) -> Reading:
         index = entry.end()
         argument = _declared_option(entry[1], entry[2])
         if argument is None:
-            command.unread.append(Unread(f"--{entry[1]}", "its declaration is computed"))
+            command.unread.append(
+                Unread(f"--{entry[1]}", "its declaration is computed")
+            )
         elif entry[1] not in ("help", "version"):
             command.arguments.append(argument)
     if options[index:].strip(" \t\r\n,"):
@@ -65,7 +75,9 @@ def _read_parse_args(code: str, match: re.Match[str]) -> Reading:
         command.arguments.append(Argument("positionals", (), "values"))
     # It declares neither which options are required nor how many positionals.
     if _REFUSES.search(code):
-        command.unread.append(Unread("arguments", "what the script refuses is not followed"))
+        command.unread.append(
+            Unread("arguments", "what the script refuses is not followed")
+        )
     return Reading(command, "parseArgs", "medium")
 
 
@@ -76,7 +88,9 @@ def _options(code: str, config: str) -> str | None:
         return "" if config.strip().startswith("{") else None
     if named[1] == "{":
         return _inside(config, named.end() - 1)
-    stated = re.search(rf"\b(?:const|let|var)\s+{named[1] or 'options'}\s*=\s*\{{", code)
+    stated = re.search(
+        rf"\b(?:const|let|var)\s+{named[1] or 'options'}\s*=\s*\{{", code
+    )
     return _inside(code, stated.end() - 1) if stated else None
 
 
@@ -88,8 +102,16 @@ def _declared_option(name: str, stated: str) -> Argument | None:
     flags = (f"--{name}", *([f"-{short[1]}"] if short else []))
     is_hidden = re.search(r"\bdefault\s*:(?!\s*false)", stated) is not None
     if kind[1] == "boolean":
-        return Argument(plain_name(name), flags, "nothing", has_hidden_default=is_hidden)
+        return Argument(
+            plain_name(name), flags, "nothing", has_hidden_default=is_hidden
+        )
     many = re.search(r"\bmultiple\s*:\s*true", stated) is not None
     text = None if many else _TEXT.search(stated)
     known = ABSENT if text is None else text[1] or text[2] or ""
-    return Argument(plain_name(name), flags, repeat=many, default=known, has_hidden_default=is_hidden)
+    return Argument(
+        plain_name(name),
+        flags,
+        repeat=many,
+        default=known,
+        has_hidden_default=is_hidden,
+    )

@@ -10,8 +10,25 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 __all__ = [
-    *("UNKNOWN", "Called", "Enumeration", "Function", "Member", "Scope", "Source", "Symbol"),
-    *("all_nodes", "dotted", "evaluate", "is_constant", "items_of", "once_for_each", "own_nodes"),
+    *(
+        "UNKNOWN",
+        "Called",
+        "Enumeration",
+        "Function",
+        "Member",
+        "Scope",
+        "Source",
+        "Symbol",
+    ),
+    *(
+        "all_nodes",
+        "dotted",
+        "evaluate",
+        "is_constant",
+        "items_of",
+        "once_for_each",
+        "own_nodes",
+    ),
 ]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -27,12 +44,36 @@ DEPTH_LIMIT = 40
 SIZE_LIMIT = 2_000
 """Values in a list, those of its lists included, and lines of a text, that are computed."""
 
-_BUILTINS = frozenset({"int", "float", "str", "bool", "list", "tuple", "set", "dict", "frozenset", "open"})
+_BUILTINS = frozenset(
+    {"int", "float", "str", "bool", "list", "tuple", "set", "dict", "frozenset", "open"}
+)
 _LISTING = ("list", "tuple", "sorted", "set", "frozenset")
 _READING = frozenset(
     {
-        *("keys", "values", "items", "get", "index", "count", "copy", "exists", "startswith", "endswith"),
-        *("split", "join", "strip", "lower", "upper", "format", "replace", "title", "rstrip", "lstrip"),
+        *(
+            "keys",
+            "values",
+            "items",
+            "get",
+            "index",
+            "count",
+            "copy",
+            "exists",
+            "startswith",
+            "endswith",
+        ),
+        *(
+            "split",
+            "join",
+            "strip",
+            "lower",
+            "upper",
+            "format",
+            "replace",
+            "title",
+            "rstrip",
+            "lstrip",
+        ),
     }
 )
 """Methods that change nothing."""
@@ -86,7 +127,12 @@ class Source:
         """Return *tree* with its nodes."""
         nodes = all_nodes(tree)
         functions = [each for each in nodes if isinstance(each, Function)]
-        return cls(tree, nodes, Scope.of_module(tree, nodes), {each: _mentioned(each) for each in functions})
+        return cls(
+            tree,
+            nodes,
+            Scope.of_module(tree, nodes),
+            {each: _mentioned(each) for each in functions},
+        )
 
     def functions_about(self, words: frozenset[str]) -> set[Function]:
         """Return the functions that mention one of *words*, or a function that does."""
@@ -134,8 +180,18 @@ class Scope:
     @classmethod
     def of_module(cls, tree: ast.Module, nodes: list[ast.AST]) -> Scope:
         """Return the scope of *tree*, which has these *nodes*."""
-        changed = {name for each in nodes if isinstance(each, _CHANGING) for name in _changed(each)}
-        return cls(None, {"__doc__": ast.get_docstring(tree, clean=False)}, tree, changed=changed)
+        changed = {
+            name
+            for each in nodes
+            if isinstance(each, _CHANGING)
+            for name in _changed(each)
+        }
+        return cls(
+            None,
+            {"__doc__": ast.get_docstring(tree, clean=False)},
+            tree,
+            changed=changed,
+        )
 
     @classmethod
     def of(cls, node: ast.AST, parent: Scope) -> Scope:
@@ -162,14 +218,23 @@ class Scope:
                 self.written.setdefault(name, []).append(value)
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
                 self.stored[name] = self.stored.get(name, 0) + 1
-            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            case (
+                ast.ClassDef(name=name)
+                | ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+            ):
                 self.written.setdefault(name, []).append(node)
             case ast.Import(names=names):
                 for alias in names:
                     top = alias.name.partition(".")[0]
-                    self.imported[alias.asname or top] = alias.name if alias.asname else top
+                    self.imported[alias.asname or top] = (
+                        alias.name if alias.asname else top
+                    )
             case ast.ImportFrom(module=module, names=names):
-                self.imported |= {alias.asname or alias.name: f"{module or ''}.{alias.name}" for alias in names}
+                self.imported |= {
+                    alias.asname or alias.name: f"{module or ''}.{alias.name}"
+                    for alias in names
+                }
 
     def find(self, name: str, depth: int = 0) -> Any:
         """Return the value of *name*."""
@@ -189,7 +254,11 @@ class Scope:
         # Each name is read once, and one that refers to itself is unknown.
         self.known[name] = UNKNOWN
         values = self.written.get(name, [])
-        if len(values) == 1 and self.stored.get(name, 0) <= 1 and name not in self.changed:
+        if (
+            len(values) == 1
+            and self.stored.get(name, 0) <= 1
+            and name not in self.changed
+        ):
             self.known[name] = evaluate(values[0], self, depth)
         return self.known[name]
 
@@ -201,7 +270,9 @@ _CHANGING = (ast.Call, ast.Subscript, ast.Attribute, ast.Global, ast.Nonlocal)
 def _changed(node: ast.AST) -> list[str]:
     """Return the names whose values *node* may change."""
     match node:
-        case ast.Call(func=ast.Attribute(value=value, attr=method)) if method not in _READING:
+        case ast.Call(func=ast.Attribute(value=value, attr=method)) if (
+            method not in _READING
+        ):
             return [_root(value)]
         case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()):
             return [_root(value)]
@@ -243,15 +314,21 @@ def all_nodes(root: ast.AST) -> list[ast.AST]:
 
 
 # What is inside them has names of its own.
-_OF_THEIR_OWN = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda})
+_OF_THEIR_OWN = frozenset(
+    {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda}
+)
 
 
-def _nodes(root: ast.AST, closed: frozenset[type[ast.AST]] = frozenset()) -> list[ast.AST]:
+def _nodes(
+    root: ast.AST, closed: frozenset[type[ast.AST]] = frozenset()
+) -> list[ast.AST]:
     found: list[ast.AST] = []
     pending: list[Any] = [root]
     while pending:
         node = pending.pop()
-        if node is None:  # ``{**more}`` has no key, and a parameter behind ``*`` may have no default
+        if (
+            node is None
+        ):  # ``{**more}`` has no key, and a parameter behind ``*`` may have no default
             continue
         found.append(node)
         kind = type(node)  # the walk is much of the time that reading a script takes
@@ -269,7 +346,21 @@ def _nodes(root: ast.AST, closed: frozenset[type[ast.AST]] = frozenset()) -> lis
 
 # The fields of each kind of node that hold nodes, the last first.
 _NO_NODES = frozenset(
-    {"ctx", "op", "ops", "id", "attr", "arg", "name", "kind", "level", "module", "asname", "type_comment", "tag"}
+    {
+        "ctx",
+        "op",
+        "ops",
+        "id",
+        "attr",
+        "arg",
+        "name",
+        "kind",
+        "level",
+        "module",
+        "asname",
+        "type_comment",
+        "tag",
+    }
     | {"conversion", "simple", "is_async", "type_ignores", "rest", "kwd_attrs"}
 )
 _PARTS: dict[type[ast.AST], tuple[str, ...]] = {
@@ -329,14 +420,25 @@ def _weight(value: Any, most: int) -> int:
 
 
 def _class(node: ast.ClassDef, scope: Scope, depth: int) -> Any:
-    names = [base.name for each in node.bases if isinstance(base := evaluate(each, scope, depth), Symbol)]
+    names = [
+        base.name
+        for each in node.bases
+        if isinstance(base := evaluate(each, scope, depth), Symbol)
+    ]
     if not any(name.endswith("Enum") for name in names):
         # ``class Parser(argparse.ArgumentParser)``.
-        return Symbol(names[0]) if len(names) == 1 and names[0].startswith("argparse.") else UNKNOWN
+        return (
+            Symbol(names[0])
+            if len(names) == 1 and names[0].startswith("argparse.")
+            else UNKNOWN
+        )
     is_text = "enum.StrEnum" in names or "builtins.str" in names
     assigned = [each for each in node.body if isinstance(each, ast.Assign)]
     return Enumeration(
-        tuple(Member(dotted(each.targets[0]), evaluate(each.value, scope, depth), is_text) for each in assigned)
+        tuple(
+            Member(dotted(each.targets[0]), evaluate(each.value, scope, depth), is_text)
+            for each in assigned
+        )
     )
 
 
@@ -375,7 +477,11 @@ def _joined(node: ast.JoinedStr, scope: Scope, depth: int) -> Any:
     for each in node.values:
         is_plain = isinstance(each, ast.FormattedValue) and each.format_spec is None
         parts.append(evaluate(each.value if is_plain else each, scope, depth))  # type: ignore[attr-defined]  # is_plain
-    return "".join(map(str, parts)) if all(isinstance(each, str | int) for each in parts) else UNKNOWN
+    return (
+        "".join(map(str, parts))
+        if all(isinstance(each, str | int) for each in parts)
+        else UNKNOWN
+    )
 
 
 def _binary(node: ast.BinOp, scope: Scope, depth: int) -> Any:
@@ -391,7 +497,11 @@ def _binary(node: ast.BinOp, scope: Scope, depth: int) -> Any:
 
 def _negative(node: ast.UnaryOp, scope: Scope, depth: int) -> Any:
     value = evaluate(node.operand, scope, depth)
-    return -value if isinstance(node.op, ast.USub) and isinstance(value, int | float) else UNKNOWN
+    return (
+        -value
+        if isinstance(node.op, ast.USub) and isinstance(value, int | float)
+        else UNKNOWN
+    )
 
 
 def _call(node: ast.Call, scope: Scope, depth: int) -> Any:
@@ -400,7 +510,11 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Any:
         # The owner is evaluated once: in ``p.x().x().x()`` each call would double the work.
         owner = evaluate(node.func.value, scope, depth)
         if isinstance(owner, dict):
-            listed = {"keys": list(owner), "values": list(owner.values()), "items": list(owner.items())}
+            listed = {
+                "keys": list(owner),
+                "values": list(owner.values()),
+                "items": list(owner.items()),
+            }
             return listed.get(node.func.attr, UNKNOWN)
         function = _attribute_of(owner, node.func.attr)
     else:
@@ -410,12 +524,20 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Any:
         listed = items_of(arguments[0])
         if name != "sorted" or listed is UNKNOWN:
             return listed
-        return sorted(listed) if all(isinstance(each, str) for each in listed) else UNKNOWN
-    if name == "range" and 0 < len(arguments) < 4 and all(type(each) is int for each in arguments):
+        return (
+            sorted(listed) if all(isinstance(each, str) for each in listed) else UNKNOWN
+        )
+    if (
+        name == "range"
+        and 0 < len(arguments) < 4
+        and all(type(each) is int for each in arguments)
+    ):
         return range(*arguments)
     if not isinstance(function, Symbol):
         return UNKNOWN
-    named = {each.arg or "**": evaluate(each.value, scope, depth) for each in node.keywords}
+    named = {
+        each.arg or "**": evaluate(each.value, scope, depth) for each in node.keywords
+    }
     return Called(function.name, arguments, named, node)
 
 

@@ -16,13 +16,24 @@ __all__ = ["ShellChecks"]
 CHECKS_LIMIT = 100
 CONDITIONS_LIMIT = 20
 
-_REFERENCE = re.compile(r"[\"']?x?\$(?:\{(\w+|#)(?::?[-=+][^}$]{0,80})?\}|(\w+|#))[\"']?")
+_REFERENCE = re.compile(
+    r"[\"']?x?\$(?:\{(\w+|#)(?::?[-=+][^}$]{0,80})?\}|(\w+|#))[\"']?"
+)
 _USED = re.compile(r"\$\{?[#!]?(\w+)")
 _DEMANDED = re.compile(r"\$\{(\w+):?\?")
 _NUMBER = re.compile(r"\(\(\s*\$?\{?#\}?\s*(==|!=|<=|>=|<|>)\s*(\d)\s*\)\)")
 _WORDS = re.compile(r"\"(?:\\.|\$\([^()]*+\)|[^\"\\])*+\"?|'[^']*+'?|[^\s\"']++")
-_USAGE = re.compile(r"die|fail|abort|error_exit|fatal|\w{0,40}(?:usage|help)\w{0,40}", re.IGNORECASE)
-_OPERATORS = {"-lt": "<", "-le": "<=", "-gt": ">", "-ge": ">=", "-eq": "==", "-ne": "!="}
+_USAGE = re.compile(
+    r"die|fail|abort|error_exit|fatal|\w{0,40}(?:usage|help)\w{0,40}", re.IGNORECASE
+)
+_OPERATORS = {
+    "-lt": "<",
+    "-le": "<=",
+    "-gt": ">",
+    "-ge": ">=",
+    "-eq": "==",
+    "-ne": "!=",
+}
 _OPERATORS |= {"=": "==", "==": "==", "!=": "!="}
 _TRUE: Test = ("and", [])
 
@@ -63,10 +74,18 @@ class ShellChecks:
                     # ``a && exit`` refuses where a holds, ``a || exit`` where it does not.
                     test = self._test(each.parts[0][0])
                     self._walk(each.parts[0], before)
-                    self._body(each.parts[1], [*before, test if each.kind == "and" else ("not", test)], each.parts[0])
+                    self._body(
+                        each.parts[1],
+                        [*before, test if each.kind == "and" else ("not", test)],
+                        each.parts[0],
+                    )
                 case "case":
                     for patterns, body in zip(each.patterns, each.parts, strict=True):
-                        self._body(body, [*before, self._pattern(each.words[0], patterns)], [each])
+                        self._body(
+                            body,
+                            [*before, self._pattern(each.words[0], patterns)],
+                            [each],
+                        )
                 case "for" | "while":
                     self._walk(each.parts[1], [*before, ANYTHING])
                 case "group":
@@ -76,7 +95,9 @@ class ShellChecks:
 
     def _if(self, statement: Statement, before: list[Test]) -> None:
         left: list[Test] = []
-        for condition, body in zip(statement.parts[::2], statement.parts[1::2], strict=False):
+        for condition, body in zip(
+            statement.parts[::2], statement.parts[1::2], strict=False
+        ):
             test = self._test(condition[-1]) if condition else _TRUE
             self._body(body, [*before, *left, test], condition)
             if self._refusal(body):
@@ -89,10 +110,14 @@ class ShellChecks:
         if len(statement.parts) % 2:
             self._body(statement.parts[-1], [*before, *left], statement.parts[0])
 
-    def _body(self, body: list[Statement], tests: list[Test], shown: list[Statement]) -> None:
+    def _body(
+        self, body: list[Statement], tests: list[Test], shown: list[Statement]
+    ) -> None:
         inner = body[0].parts[0] if len(body) == 1 and body[0].kind == "group" else body
         if how := self._refusal(inner):
-            text = next((" ".join(each.words) for each in below(shown) if each.words), "")
+            text = next(
+                (" ".join(each.words) for each in below(shown) if each.words), ""
+            )
             self.found.append(Check(tests, text, how == "usage"))
         else:
             self._walk(inner, tests)
@@ -101,12 +126,25 @@ class ShellChecks:
         for word in statement.words:
             # ``: "${NAME:?}"`` ends the script where the value is empty (POSIX, 2.6.2 parameter expansion).
             for name in _DEMANDED.findall(word):
-                self.found.append(Check([*before, ("not", ("given", self._absolute(name)))], word))
+                self.found.append(
+                    Check([*before, ("not", ("given", self._absolute(name)))], word)
+                )
             name, is_assigned, value = word.partition("=")
-            is_computed = bool(before or self.inside) or ("$" in value and not _REFERENCE.fullmatch(value))
-            if is_assigned and name.isidentifier() and is_computed and value not in ("", '""'):
+            is_computed = bool(before or self.inside) or (
+                "$" in value and not _REFERENCE.fullmatch(value)
+            )
+            if (
+                is_assigned
+                and name.isidentifier()
+                and is_computed
+                and value not in ("", '""')
+            ):
                 self.filled.add(name)
-        if statement.name in self.functions and statement.name not in self.walked and len(self.inside) < 8:
+        if (
+            statement.name in self.functions
+            and statement.name not in self.walked
+            and len(self.inside) < 8
+        ):
             self.walked.add(statement.name)
             self.inside.append(statement.name)
             self._walk(self.functions[statement.name], before)
@@ -121,31 +159,46 @@ class ShellChecks:
             if shows_usage or "usage" in " ".join((*each.words, *each.targets)).lower():
                 how = "usage"
             if name in ("exit", "return"):
-                return how if each.words[1:2] not in (("0",), ()) or how == "usage" else ""
+                return (
+                    how if each.words[1:2] not in (("0",), ()) or how == "usage" else ""
+                )
             status = self._status(name) if name not in self.inside else None
-            if (status is not None and (how == "usage" or status not in ((), ("0",)))) or (
-                shows_usage and name not in self.functions
-            ):
+            if (
+                status is not None and (how == "usage" or status not in ((), ("0",)))
+            ) or (shows_usage and name not in self.functions):
                 return how
         return ""
 
     def _status(self, function: str) -> tuple[str, ...] | None:
         """Return the words of the last ``exit`` of *function*; None where it has none."""
         if function in self.functions and function not in self.exits:
-            found = [each.words[1:] for each in self.functions[function] if each.name == "exit"]
+            found = [
+                each.words[1:]
+                for each in self.functions[function]
+                if each.name == "exit"
+            ]
             self.exits[function] = found[-1] if found else None
         return self.exits.get(function)
 
     def _absolute(self, name: str) -> str:
         # In a function the numbers are those of its own words.
-        return name if not name.isdigit() else "" if self.inside else str(int(name) + self.shifted)
+        return (
+            name
+            if not name.isdigit()
+            else ""
+            if self.inside
+            else str(int(name) + self.shifted)
+        )
 
     def _reference(self, word: str) -> str:
         match = _REFERENCE.fullmatch(word)
         return self._absolute(match[1] or match[2]) if match else ""
 
     def _used(self, text: str) -> Test:
-        return ("unknown", frozenset(self._absolute(each) for each in _USED.findall(text)) - {""})
+        return (
+            "unknown",
+            frozenset(self._absolute(each) for each in _USED.findall(text)) - {""},
+        )
 
     def _count(self, operator: str, number: str) -> Test:
         # ``<= 1`` is ``< 2``, and ``== 1`` is ``>= 1`` and not ``>= 2``.
@@ -164,7 +217,11 @@ class ShellChecks:
         return ("unknown", frozenset({name} if name else set()))
 
     def _equal(self, name: str, text: str) -> Test:
-        return ("compare", "==", ("name", name), ("value", text)) if text not in ("", "x") else ("not", ("given", name))
+        return (
+            ("compare", "==", ("name", name), ("value", text))
+            if text not in ("", "x")
+            else ("not", ("given", name))
+        )
 
     def _test(self, statement: Statement) -> Test:
         words = list(statement.words)
@@ -172,17 +229,30 @@ class ShellChecks:
             case "not":
                 return ("not", self._test(statement.parts[0][0]))
             case "and" | "or":
-                return (statement.kind, [self._test(part[-1]) for part in statement.parts])
+                return (
+                    statement.kind,
+                    [self._test(part[-1]) for part in statement.parts],
+                )
             case "group" if statement.parts[0]:
                 return self._test(statement.parts[0][-1])
             case "simple" if words and words[0].startswith("[["):
                 return self._bracketed(_WORDS.findall(words[0][2:-2]))
             case "simple" if words and words[0].startswith("(("):
                 match = _NUMBER.fullmatch(words[0])
-                return self._count(match[1], match[2]) if match else self._used(words[0])
+                return (
+                    self._count(match[1], match[2]) if match else self._used(words[0])
+                )
             case "simple" if words[:1] in (["["], ["test"]):
                 return self._bracketed(words[1:-1] if words[0] == "[" else words[1:])
-            case "simple" if statement.name in ("echo", "printf", "cat", "log", "error", "err", "warn"):
+            case "simple" if statement.name in (
+                "echo",
+                "printf",
+                "cat",
+                "log",
+                "error",
+                "err",
+                "warn",
+            ):
                 return _TRUE
         # Whether a program succeeds is not a demand on the command line.
         return MACHINE
@@ -190,8 +260,21 @@ class ShellChecks:
     def _bracketed(self, words: list[str]) -> Test:
         depths = [0, *accumulate((each == "(") - (each == ")") for each in words)]
         for joint, kind in (("||", "or"), ("-o", "or"), ("&&", "and"), ("-a", "and")):
-            if place := next((place for place, each in enumerate(words) if each == joint and not depths[place]), 0):
-                return (kind, [self._bracketed(words[:place]), self._bracketed(words[place + 1 :])])
+            if place := next(
+                (
+                    place
+                    for place, each in enumerate(words)
+                    if each == joint and not depths[place]
+                ),
+                0,
+            ):
+                return (
+                    kind,
+                    [
+                        self._bracketed(words[:place]),
+                        self._bracketed(words[place + 1 :]),
+                    ],
+                )
         if words[:1] == ["("] and words[-1:] == [")"]:
             return self._bracketed(words[1:-1])
         if words[:1] == ["!"]:
@@ -205,13 +288,23 @@ class ShellChecks:
                 return ("given", names[0])
             case ["-z" | "-n" as flag, _] if names[1]:
                 self.tested.add(names[1])
-                return ("given", names[1]) if flag == "-n" else ("not", ("given", names[1]))
+                return (
+                    ("given", names[1])
+                    if flag == "-n"
+                    else ("not", ("given", names[1]))
+                )
             # Whether a file is there, the machine knows.
             case [flag, _] if re.fullmatch(r"-[edfrsxwLhpS]", flag):
                 return MACHINE
-            case [_, operator, number] if names[0] == "#" and operator in _OPERATORS and number.strip("\"'").isdigit():
+            case [_, operator, number] if (
+                names[0] == "#"
+                and operator in _OPERATORS
+                and number.strip("\"'").isdigit()
+            ):
                 return self._count(_OPERATORS[operator], number.strip("\"'"))
-            case [_, "=" | "==" | "!=" as operator, literal] if names[0] and _is_literal(literal):
+            case [_, "=" | "==" | "!=" as operator, literal] if names[
+                0
+            ] and _is_literal(literal):
                 test = self._equal(names[0], literal.strip("\"'"))
                 return ("not", test) if operator == "!=" else test
         return self._used(" ".join(words))
@@ -231,16 +324,23 @@ class ShellChecks:
 
 def _is_literal(word: str) -> bool:
     # In quotes a star is a star.
-    return "$" not in word and (word[-1:] in ("'", '"') or re.search(r"[*?\[]", word) is None)
+    return "$" not in word and (
+        word[-1:] in ("'", '"') or re.search(r"[*?\[]", word) is None
+    )
 
 
-def _resolved(test: Test, held: Mapping[str, str], names: list[str], places: int) -> Test:
+def _resolved(
+    test: Test, held: Mapping[str, str], names: list[str], places: int
+) -> Test:
     """Return *test* in terms of the arguments *names*."""
     match test:
         case ("given" | "name" as kind, name):
             return (kind, held.get(name, "/"))
         case ("unknown", used):
-            return ("unknown", frozenset(held[each] for each in used if each in held) | (used & {"/"}))
+            return (
+                "unknown",
+                frozenset(held[each] for each in used if each in held) | (used & {"/"}),
+            )
         case ("not" | "checked" as kind, inner):
             return (kind, _resolved(inner, held, names, places))
         case ("and" | "or" as kind, tests):
@@ -250,6 +350,16 @@ def _resolved(test: Test, held: Mapping[str, str], names: list[str], places: int
         case ("count", least, counts_all):
             # ``[ $# -eq 0 ] && usage`` of a script with options: any of them will do.
             if counts_all and len(names) > places and least > 0:
-                return ("or", [("given", each) for each in names]) if least == 1 else ("unknown", frozenset(names))
-            return _TRUE if least < 1 else ("given", held[str(least)]) if str(least) in held else ("or", [])
+                return (
+                    ("or", [("given", each) for each in names])
+                    if least == 1
+                    else ("unknown", frozenset(names))
+                )
+            return (
+                _TRUE
+                if least < 1
+                else ("given", held[str(least)])
+                if str(least) in held
+                else ("or", [])
+            )
     return test

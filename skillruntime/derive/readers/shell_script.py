@@ -12,7 +12,12 @@ from dataclasses import dataclass, field, replace
 from skillruntime.derive.command import TEXT, Argument, Command, Reading, ValueType
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.readers.shell_checks import ShellChecks
-from skillruntime.derive.readers.shell_syntax import NotShellError, Statement, below, parse_shell
+from skillruntime.derive.readers.shell_syntax import (
+    NotShellError,
+    Statement,
+    below,
+    parse_shell,
+)
 from skillruntime.derive.readers.usage import find_usages, read_usage
 from skillruntime.derive.text_fields import plain_name
 
@@ -32,7 +37,17 @@ _SET = re.compile(r"(?:^|[\s;])(\w+)\+?=")
 _QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*+\"?|'[^']*+'?", re.DOTALL)
 _TAKES_NEXT = re.compile(r"\$\{?2\b|\bshift\b[\s;]++\w+\+?=\(?\"?\$\{?1\b")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
-_DECLARES = ("local", "readonly", "declare", "export", "typeset", "-r", "-a", "-x", "-i")
+_DECLARES = (
+    "local",
+    "readonly",
+    "declare",
+    "export",
+    "typeset",
+    "-r",
+    "-a",
+    "-x",
+    "-i",
+)
 _PRINTS = ("echo", "printf", "log", "info", "warn", "logger", ":")
 _EACH = (("in", '"$@"'), ("in", "$@"), ())
 _HELP = ("-h", "--help", "help", "-V", "--version", "version", "-?", "\\?")
@@ -42,7 +57,9 @@ _ENDS = re.compile(r"\b(?:exit|return|break|die|fail|abort|error)\b|usage|help")
 class NotPlainError(ValueError):
     """The script does something with its words that no form describes."""
 
-    def __init__(self, reason: str = "the script takes its words apart by hand") -> None:
+    def __init__(
+        self, reason: str = "the script takes its words apart by hand"
+    ) -> None:
         super().__init__(reason)
 
 
@@ -73,7 +90,9 @@ class _Words:
         """Let *variable* take the word of this number, or all words that are left from it on."""
         if any(each.is_list for each in self.places.values()):
             raise NotPlainError
-        self.places[number] = _Place(variable.lower().strip("_"), is_optional=not is_list, is_list=is_list)
+        self.places[number] = _Place(
+            variable.lower().strip("_"), is_optional=not is_list, is_list=is_list
+        )
         self.held[variable] = f"#{number}"
 
 
@@ -89,13 +108,21 @@ def read_shell(text: str) -> Reading:
         statements = parse_shell(text)
     except NotShellError as error:
         raise NotPlainError(f"the script cannot be parsed: {error}") from error
-    functions = {each.words[0]: each.parts[0] for each in below(statements) if each.kind == "function"}
+    functions = {
+        each.words[0]: each.parts[0]
+        for each in below(statements)
+        if each.kind == "function"
+    }
     words, checks = _Words(), ShellChecks(functions)
     for statement in _main_body(statements, dict(functions)):
         _read_statement(statement, words, checks)
     options = words.command.arguments
     # The last assignment before the loop is what the script uses without the flag.
-    defaults = {name: words.defaults[variable] for variable, name in words.held.items() if variable in words.defaults}
+    defaults = {
+        name: words.defaults[variable]
+        for variable, name in words.held.items()
+        if variable in words.defaults
+    }
     for number, each in enumerate(options):
         if each.name in defaults and each.takes == "value" and not each.repeat:
             options[number] = replace(each, default=defaults[each.name])
@@ -106,19 +133,29 @@ def _checked(words: _Words, checks: ShellChecks, places: list[Argument]) -> Comm
     """Return the command with its *places*, and with what the checks require."""
     options = words.command.arguments
     tested = {words.held.get(name, f"#{name}") for name in checks.tested}
-    used = [number for number, each in words.places.items() if not each.is_optional | each.is_list]
+    used = [
+        number
+        for number, each in words.places.items()
+        if not each.is_optional | each.is_list
+    ]
     needed = max((number for number in used if f"#{number}" not in tested), default=0)
     # A script that checks its words says by that which of them it needs; one that does not needs all that it uses.
     for least in (0, needed):
-        command = Command(words.command.parser, arguments=[*options, *_first_required(places, least)])
+        command = Command(
+            words.command.parser, arguments=[*options, *_first_required(places, least)]
+        )
         checks.apply(command, _held(words, places), len(places))
-        command.arguments[len(options) :] = _first_required(command.arguments[len(options) :])
+        command.arguments[len(options) :] = _first_required(
+            command.arguments[len(options) :]
+        )
         if any(each.required for each in command.arguments[len(options) :]):
             break
     return command
 
 
-def _main_body(statements: list[Statement], functions: dict[str, list[Statement]]) -> list[Statement]:
+def _main_body(
+    statements: list[Statement], functions: dict[str, list[Statement]]
+) -> list[Statement]:
     """Return what the script does: ``main "$@"`` is what is in ``main``, which is taken out of *functions*."""
     body: list[Statement] = []
     for each in statements:
@@ -139,7 +176,11 @@ def _read_statement(statement: Statement, words: _Words, checks: ShellChecks) ->
         statement = statement.parts[0][0]
     loop = _case_over_words(statement)
     condition = statement.parts[0] if statement.kind == "while" else []
-    if len(condition) == 1 and condition[0].name == "getopts" and len(condition[0].words) == 3:
+    if (
+        len(condition) == 1
+        and condition[0].name == "getopts"
+        and len(condition[0].words) == 3
+    ):
         _read_getopts(condition[0].words[1].strip("\"'"), statement.parts[1], words)
         checks.counts_all = False
     elif loop is not None:
@@ -166,13 +207,17 @@ def _read_statement(statement: Statement, words: _Words, checks: ShellChecks) ->
 
 def _case_over_words(loop: Statement) -> Statement | None:
     """Return the ``case`` by which *loop* distinguishes the words, where it takes them one by one."""
-    is_while = loop.kind == "while" and re.search(r"\$#|\$\{?#|\$1|\$\{1|'true'|':'", repr(loop.parts[0]))
+    is_while = loop.kind == "while" and re.search(
+        r"\$#|\$\{?#|\$1|\$\{1|'true'|':'", repr(loop.parts[0])
+    )
     if not is_while and not (loop.kind == "for" and loop.words[1:] in _EACH):
         return None
     variables = {"1" if is_while else loop.words[0]}
     for each in loop.parts[1]:
         # ``key="$1"; case $key in``.
-        if same := re.fullmatch(r"(\w+)=\"?\$\{?1\}?\"?", each.words[-1] if each.words else ""):
+        if same := re.fullmatch(
+            r"(\w+)=\"?\$\{?1\}?\"?", each.words[-1] if each.words else ""
+        ):
             variables.add(same[1])
         if each.kind == "case" and _variable(each.words[0]) in variables:
             return each
@@ -208,7 +253,9 @@ def _read_getopts(letters: str, body: list[Statement], words: _Words) -> None:
             _add_option(words, name, [f"-{letter}"], source, takes_value=bool(colon))
 
 
-def _add_option(words: _Words, name: str, flags: list[str], source: str, *, takes_value: bool) -> None:
+def _add_option(
+    words: _Words, name: str, flags: list[str], source: str, *, takes_value: bool
+) -> None:
     # ``--size) width=$2; height=$3; shift 3 ;;``; an ``eval`` may do anything.
     if re.search(r"\$\{?[3-9]\b|\bshift\s[3-9]|\beval\b", source):
         raise NotPlainError
@@ -217,19 +264,25 @@ def _add_option(words: _Words, name: str, flags: list[str], source: str, *, take
     taken = {each.name for each in words.command.arguments}
     name = plain_name(name if name not in taken else flags[0])
     many = takes_value and re.search(r"\w\+=\(", source) is not None
-    words.command.arguments.append(Argument(name, tuple(flags), "value" if takes_value else "nothing", repeat=many))
+    words.command.arguments.append(
+        Argument(name, tuple(flags), "value" if takes_value else "nothing", repeat=many)
+    )
     words.held |= dict.fromkeys(_SET.findall(source), name)
 
 
 def _read_arms(case: Statement, words: _Words) -> None:
     """Read the arms of a loop over the words: its flags, and what takes the other words."""
     every = {name for names in case.patterns for name in _bare(names)}
-    for names, body, source in zip(case.patterns, case.parts, case.sources, strict=True):
+    for names, body, source in zip(
+        case.patterns, case.parts, case.sources, strict=True
+    ):
         patterns = _bare(names)
         if all(map(_FLAG.fullmatch, patterns)):
             _read_flag(patterns, body, source, words)
         # ``--env=*) ENVIRONMENT="${1#*=}"`` beside ``--env) ENVIRONMENT="$2"``: another way to write the same option.
-        elif {each.removesuffix("=*") for each in patterns} <= every and re.search(r"\$\{\w+#", source):
+        elif {each.removesuffix("=*") for each in patterns} <= every and re.search(
+            r"\$\{\w+#", source
+        ):
             continue
         elif patterns not in (["--"], [""]) and not _ENDS.search(source):
             if "*" not in patterns:
@@ -237,11 +290,15 @@ def _read_arms(case: Statement, words: _Words) -> None:
             _take_word(source, words)
 
 
-def _read_flag(patterns: list[str], body: list[Statement], source: str, words: _Words) -> None:
+def _read_flag(
+    patterns: list[str], body: list[Statement], source: str, words: _Words
+) -> None:
     takes_value = _TAKES_NEXT.search(source) is not None
     # ``-n) case $2 in ...``, ``-*) OPTIONS="$OPTIONS $1"``.
     inside = any(each.kind in ("case", "for", "while") for each in below(body))
-    if (takes_value and inside) or (not takes_value and re.search(r"\$\{?[1@*]", source)):
+    if (takes_value and inside) or (
+        not takes_value and re.search(r"\$\{?[1@*]", source)
+    ):
         raise NotPlainError
     flags = sorted(patterns, key=lambda flag: not flag.startswith("--"))
     if not set(flags) & set(_HELP):
@@ -251,7 +308,10 @@ def _read_flag(patterns: list[str], body: list[Statement], source: str, words: _
 def _take_word(source: str, words: _Words) -> None:
     """Read the arm that takes the words that are not flags."""
     # ``*) FILE="$1"; shift ;;``, ``*) FILES+=("$1") ;;``.
-    if taken := re.fullmatch(r"\s*+(\w++)(\+=\(\s*+|=)\"?\$\{?\w++\}?\"?\s*+\)?[\s;]*+(?:shift[\s;]*+)?", source):
+    if taken := re.fullmatch(
+        r"\s*+(\w++)(\+=\(\s*+|=)\"?\$\{?\w++\}?\"?\s*+\)?[\s;]*+(?:shift[\s;]*+)?",
+        source,
+    ):
         words.hold(taken[1], len(words.places) + 1, is_list=taken[2] != "=")
     elif re.sub(r"\bshift\b|[\s;]", "", source):
         raise NotPlainError
@@ -262,16 +322,27 @@ def _look_at_words(statement: Statement, words: _Words, *, is_top: bool) -> None
     own = statement.words if statement.kind != "function" else ()
     # In single quotes nothing is expanded: ``awk '{ print $1 }'``.
     given = [
-        _QUOTED.sub(lambda match: match[0] if match[0][0] == '"' else "''", each) for each in (*own, *statement.targets)
+        _QUOTED.sub(lambda match: match[0] if match[0][0] == '"' else "''", each)
+        for each in (*own, *statement.targets)
     ]
     first = next((each for each in given if each not in _DECLARES), "")
-    is_used = re.search(rf"{_PLACE.pattern}|{_ALL.pattern}", " ".join(given)) is not None
-    if first in ("shift", "getopts", "getopt") or (first in ("set", "eval") and is_used):
+    is_used = (
+        re.search(rf"{_PLACE.pattern}|{_ALL.pattern}", " ".join(given)) is not None
+    )
+    if first in ("shift", "getopts", "getopt") or (
+        first in ("set", "eval") and is_used
+    ):
         raise NotPlainError
     for each in given:
         variable, _, value = each.partition("=")
-        variable = variable if "=" in each and variable.rstrip("+").isidentifier() else ""
-        if not (variable and is_top and _assign(words, variable, value)) and _ALL.search(each) and first not in _PRINTS:
+        variable = (
+            variable if "=" in each and variable.rstrip("+").isidentifier() else ""
+        )
+        if (
+            not (variable and is_top and _assign(words, variable, value))
+            and _ALL.search(each)
+            and first not in _PRINTS
+        ):
             # ``exec python3 tool.py "$@"``: the words are another program's.
             raise NotPlainError("the script passes its words on")
         for match in _PLACE.finditer(each):
@@ -296,21 +367,32 @@ def _see(words: _Words, match: re.Match[str], variable: str) -> None:
         place.name = place.name or variable.lower().strip("_")
         words.held.setdefault(variable, f"#{number}")
     place.is_optional |= operator[-1:] in ("-", "+", "=") and bool(operator)
-    if text and place.default is None and operator[-1:] in ("-", "=") and not re.search(r"[$`\\]", text):
+    if (
+        text
+        and place.default is None
+        and operator[-1:] in ("-", "=")
+        and not re.search(r"[$`\\]", text)
+    ):
         place.default = text
 
 
 def _read_choice(case: Statement, words: _Words) -> None:
     """Take the literals that a word must be one of, where the script refuses all others."""
     name = _variable(case.words[0])
-    held = f"#{int(name) + words.shifted}" if name.isdigit() else words.held.get(name, "#0")
+    held = (
+        f"#{int(name) + words.shifted}"
+        if name.isdigit()
+        else words.held.get(name, "#0")
+    )
     place = words.places.get(int(held[1:])) if held.startswith("#") else None
     literals: list[str] = []
     if place is None:
         return
     for names, source in zip(case.patterns, case.sources, strict=True):
         patterns = _bare(names)
-        used = {match[0] for match in _PLACE.finditer(source)} - {case.words[0].strip('"')}
+        used = {match[0] for match in _PLACE.finditer(source)} - {
+            case.words[0].strip('"')
+        }
         # An arm that reads words of its own is a command, and one for a flag is an option.
         if (
             used
@@ -331,7 +413,11 @@ def _places(words: _Words, text: str) -> list[Argument]:
     places, command = words.places, words.command
     is_last = [each.is_list for _, each in sorted(places.items())]
     in_loop = command.parser == "words" and bool(command.arguments)
-    if sorted(places) != list(range(1, len(places) + 1)) or (in_loop and len(places) > 1) or any(is_last[:-1]):
+    if (
+        sorted(places) != list(range(1, len(places) + 1))
+        or (in_loop and len(places) > 1)
+        or any(is_last[:-1])
+    ):
         raise NotPlainError
     names = _names_of_places(places, text)
     taken = {each.name for each in command.arguments}
@@ -341,8 +427,12 @@ def _places(words: _Words, text: str) -> list[Argument]:
         taken.add(name)
         # A word that starts with a dash would be read as a flag.
         schema = {**TEXT.schema, "pattern": "^([^-]|$)"} if in_loop else TEXT.schema
-        schema = {**TEXT.schema, "enum": list(place.choices)} if place.choices else schema
-        is_said = place.default is not None and (not place.choices or place.default in place.choices)
+        schema = (
+            {**TEXT.schema, "enum": list(place.choices)} if place.choices else schema
+        )
+        is_said = place.default is not None and (
+            not place.choices or place.default in place.choices
+        )
         found.append(
             Argument(
                 name or f"argument_{number + 1}",
@@ -358,15 +448,28 @@ def _places(words: _Words, text: str) -> list[Argument]:
 
 
 def _names_of_places(places: dict[int, _Place], text: str) -> list[str]:
-    usages = [read for line in find_usages(text) if (read := read_usage(line)) is not None]
-    named = [each.name for each in usages[0] if not each.flags] if len(usages) == 1 else []
-    return named if len(named) == len(places) else [places[number].name for number in sorted(places)]
+    usages = [
+        read for line in find_usages(text) if (read := read_usage(line)) is not None
+    ]
+    named = (
+        [each.name for each in usages[0] if not each.flags] if len(usages) == 1 else []
+    )
+    return (
+        named
+        if len(named) == len(places)
+        else [places[number].name for number in sorted(places)]
+    )
 
 
 def _first_required(places: list[Argument], least: int = 0) -> list[Argument]:
     """Return *places* with the first *least* required, and what is before one that is."""
-    last = max([least, *(number for number, each in enumerate(places, 1) if each.required)])
-    return [*(replace(each, required=True, default=ABSENT) for each in places[:last]), *places[last:]]
+    last = max(
+        [least, *(number for number, each in enumerate(places, 1) if each.required)]
+    )
+    return [
+        *(replace(each, required=True, default=ABSENT) for each in places[:last]),
+        *places[last:],
+    ]
 
 
 def _held(words: _Words, places: list[Argument]) -> dict[str, str]:

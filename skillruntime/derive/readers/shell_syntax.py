@@ -12,11 +12,19 @@ DEPTH_LIMIT = 60
 """How deep statements are nested in a script that is read."""
 
 _PLAIN = re.compile(r"[^\\'\"`$(){}\s;&|<>]++")
-_OPERATOR = re.compile(r"&&|\|\||;;&|;;|;&|\|&|&>>|&>|<<<|<<-|<<|>>|>&|<&|>\||[;&|()<>\n]")
-_REDIRECTIONS = frozenset({"&>>", "&>", "<<<", ">>", ">&", "<&", ">|", "<", ">", "<<", "<<-"})
+_OPERATOR = re.compile(
+    r"&&|\|\||;;&|;;|;&|\|&|&>>|&>|<<<|<<-|<<|>>|>&|<&|>\||[;&|()<>\n]"
+)
+_REDIRECTIONS = frozenset(
+    {"&>>", "&>", "<<<", ">>", ">&", "<&", ">|", "<", ">", "<<", "<<-"}
+)
 _BLANK = re.compile(r"(?:[ \t\r]++|\\\r?\n|(?:(?<=[\s;&|()])|\A)\#[^\n]*+)++")
-_OPENS = frozenset({"if", "elif", "then", "else", "while", "until", "do", "!", "{", "time"})
-_CLOSES = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}", ";;", ";&", ";;&", ")"})
+_OPENS = frozenset(
+    {"if", "elif", "then", "else", "while", "until", "do", "!", "{", "time"}
+)
+_CLOSES = frozenset(
+    {"then", "elif", "else", "fi", "do", "done", "esac", "}", ";;", ";&", ";;&", ")"}
+)
 
 
 class NotShellError(ValueError):
@@ -85,9 +93,15 @@ def _tokens(text: str) -> list[_Token]:
             continue
         start = index
         before = found[-1] if found else _Token("\n", True, 0, 0)
-        is_command = before.text in _OPENS or (before.is_operator and before.text not in _REDIRECTIONS)
+        is_command = before.text in _OPENS or (
+            before.is_operator and before.text not in _REDIRECTIONS
+        )
         # ``[[ $x =~ (a|b) ]]`` and ``(( x > 1 ))`` have a grammar of their own.
-        closing = {"[[": "]]", "((": "))"}.get(text[index : index + 2], "") if is_command else ""
+        closing = (
+            {"[[": "]]", "((": "))"}.get(text[index : index + 2], "")
+            if is_command
+            else ""
+        )
         end = text.find(closing, index) if closing else -1
         operator = _OPERATOR.match(text, index) if end < 0 else None
         if operator is None:
@@ -128,7 +142,11 @@ def _word_end(text: str, index: int) -> int:
         if character == top:
             closers.pop()
         # In double quotes an apostrophe is one; a bracket belongs to a substitution only.
-        elif opener and not (top == '"' and character == "'") and (character != "(" or top == ")"):
+        elif (
+            opener
+            and not (top == '"' and character == "'")
+            and (character != "(" or top == ")")
+        ):
             closers.append(opener)
     return len(text)
 
@@ -159,7 +177,11 @@ class _Parser:
         return self.tokens[self.index].text if self.index < len(self.tokens) else ""
 
     def is_operator(self, *texts: str) -> bool:
-        return self.index < len(self.tokens) and self.tokens[self.index].is_operator and self.word() in texts
+        return (
+            self.index < len(self.tokens)
+            and self.tokens[self.index].is_operator
+            and self.word() in texts
+        )
 
     def take(self, *expected: str) -> str:
         word = self.word()
@@ -226,7 +248,9 @@ class _Parser:
             self.take(")")
         self.skip()
         body = self.command()
-        return Statement("function", (name,), (body.parts[0] if body.kind == "group" else [body],))
+        return Statement(
+            "function", (name,), (body.parts[0] if body.kind == "group" else [body],)
+        )
 
     def group(self) -> Statement:
         closing = "}" if self.take() == "{" else ")"
@@ -245,7 +269,11 @@ class _Parser:
                 self.index += 1
             elif token.text in _REDIRECTIONS:
                 # ``2>&1``: the number belongs to the redirection.
-                if words and words[-1].isdigit() and token.start == self.tokens[self.index - 1].end:
+                if (
+                    words
+                    and words[-1].isdigit()
+                    and token.start == self.tokens[self.index - 1].end
+                ):
                     words.pop()
                 self.take()
                 targets.append(self.take())
@@ -275,7 +303,10 @@ class _Parser:
         kind = "for" if self.take() in ("for", "select") else "while"
         words: list[str] = []
         while (
-            kind == "for" and self.index < len(self.tokens) and not self.is_operator(";", "\n") and self.word() != "do"
+            kind == "for"
+            and self.index < len(self.tokens)
+            and not self.is_operator(";", "\n")
+            and self.word() != "do"
         ):
             words.append(self.take())
         condition = self.statements("do")
@@ -300,7 +331,13 @@ class _Parser:
             self.take(")")
             patterns.append(tuple(names))
             parts.append(self.statements(";;", ";&", ";;&", "esac"))
-            sources.append(self.text[start : self.tokens[self.index].start if self.word() else len(self.text)])
+            sources.append(
+                self.text[
+                    start : self.tokens[self.index].start
+                    if self.word()
+                    else len(self.text)
+                ]
+            )
             if self.word() != "esac":
                 self.take(";;", ";&", ";;&")
             self.skip()

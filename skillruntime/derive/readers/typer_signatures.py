@@ -44,12 +44,16 @@ class _Annotation:
     made: tuple[Called, ...] = ()
 
 
-def typer_parameters(function: Function, scope: Scope, unread: list[Unread]) -> list[Called]:
+def typer_parameters(
+    function: Function, scope: Scope, unread: list[Unread]
+) -> list[Called]:
     """Return the parameters of *function* as click declares them; what cannot be read is added to *unread*."""
     signature = function.args
     positional = [*signature.posonlyargs, *signature.args]
     # Defaults belong to the last positional parameters (``ast.arguments``).
-    missing: list[ast.expr | None] = [None] * (len(positional) - len(signature.defaults))
+    missing: list[ast.expr | None] = [None] * (
+        len(positional) - len(signature.defaults)
+    )
     pairs = list(zip(positional, [*missing, *signature.defaults], strict=True))
     pairs += list(zip(signature.kwonlyargs, signature.kw_defaults, strict=True))
     found: list[Called] = []
@@ -66,7 +70,9 @@ def typer_parameters(function: Function, scope: Scope, unread: list[Unread]) -> 
     return found
 
 
-def _as_click(parameter: ast.arg, annotation: _Annotation, default: Any) -> Called | Unread:
+def _as_click(
+    parameter: ast.arg, annotation: _Annotation, default: Any
+) -> Called | Unread:
     made = next((each for each in annotation.made if each.name in _DECLARED), None)
     declared = list(made.arguments) if made else []
     if isinstance(default, Called) and default.name in _DECLARED:
@@ -76,8 +82,16 @@ def _as_click(parameter: ast.arg, annotation: _Annotation, default: Any) -> Call
     # ``typer.Option(...)``: typer's sign for "required".
     required = default in (Ellipsis, ABSENT)
     # A converter of the script's own: what it takes is not declared.
-    if not all(isinstance(each, str) for each in declared) or {"**", "parser", "click_type"} & named.keys():
-        return Unread(parameter.arg, "its declaration is computed", parameter.lineno, is_needed=required)
+    if (
+        not all(isinstance(each, str) for each in declared)
+        or {"**", "parser", "click_type"} & named.keys()
+    ):
+        return Unread(
+            parameter.arg,
+            "its declaration is computed",
+            parameter.lineno,
+            is_needed=required,
+        )
     named["required"] = required
     if not required:
         named["default"] = default.value if isinstance(default, Member) else default
@@ -88,7 +102,12 @@ def _as_click(parameter: ast.arg, annotation: _Annotation, default: Any) -> Call
 
 
 def _called(
-    parameter: ast.arg, annotation: _Annotation, named: dict[str, Any], declared: list[str], *, is_option: bool
+    parameter: ast.arg,
+    annotation: _Annotation,
+    named: dict[str, Any],
+    declared: list[str],
+    *,
+    is_option: bool,
 ) -> Called:
     node = ast.copy_location(ast.Call(ast.Name(parameter.arg), [], []), parameter)
     is_bool = annotation.value.schema.get("type") == "boolean" and not annotation.many
@@ -125,14 +144,24 @@ def _read_annotation(node: ast.expr | None, scope: Scope) -> _Annotation:
     value = evaluate(node, scope)
     if isinstance(value, Symbol):
         # ``list`` without a type of its items: texts (typer).
-        if value.name.rpartition(".")[2] in _LISTS and value.name.startswith(("builtins.", "typing.")):
+        if value.name.rpartition(".")[2] in _LISTS and value.name.startswith(
+            ("builtins.", "typing.")
+        ):
             return _Annotation(TEXT, value.name, many=True)
-        return _Annotation(_BOOLEAN if value.name == "builtins.bool" else read_type(value), value.name)
-    return _Annotation(read_type(value) if isinstance(value, Enumeration) else _COMPUTED)
+        return _Annotation(
+            _BOOLEAN if value.name == "builtins.bool" else read_type(value), value.name
+        )
+    return _Annotation(
+        read_type(value) if isinstance(value, Enumeration) else _COMPUTED
+    )
 
 
 def _either(parts: list[ast.expr], scope: Scope) -> _Annotation:
-    kept = [each for each in (_read_annotation(part, scope) for part in parts) if each.name != "None"]
+    kept = [
+        each
+        for each in (_read_annotation(part, scope) for part in parts)
+        if each.name != "None"
+    ]
     return kept[0] if len(kept) == 1 else _Annotation(_COMPUTED)
 
 
@@ -143,17 +172,31 @@ def _subscripted(outer: str, parts: list[ast.expr], scope: Scope) -> _Annotation
             return _either(parts, scope)
         # ``Annotated[int, typer.Option(...)]`` (PEP 593).
         case "Annotated":
-            called = tuple(each for part in parts[1:] if isinstance(each := evaluate(part, scope), Called))
+            called = tuple(
+                each
+                for part in parts[1:]
+                if isinstance(each := evaluate(part, scope), Called)
+            )
             return replace(_read_annotation(parts[0], scope), made=called)
         case "Literal":
             values = [evaluate(part, scope) for part in parts]
             if all(isinstance(value, str) for value in values):
-                return _Annotation(ValueType({"type": "string", "enum": values}), "Literal")
+                return _Annotation(
+                    ValueType({"type": "string", "enum": values}), "Literal"
+                )
         # ``tuple[int, int]`` takes two words, ``tuple[int, ...]`` any number.
         case "Tuple" | "tuple":
-            kinds = [_read_annotation(part, scope) for part in parts if evaluate(part, scope) is not Ellipsis]
+            kinds = [
+                _read_annotation(part, scope)
+                for part in parts
+                if evaluate(part, scope) is not Ellipsis
+            ]
             if len({repr(kind.value) for kind in kinds}) == 1:
-                return replace(kinds[0], many=True, length=len(kinds) if len(kinds) == len(parts) else None)
+                return replace(
+                    kinds[0],
+                    many=True,
+                    length=len(kinds) if len(kinds) == len(parts) else None,
+                )
         case _ if outer in _LISTS:
             return replace(_read_annotation(parts[0], scope), many=True)
     return _Annotation(_COMPUTED)

@@ -36,9 +36,15 @@ _SCRIPT = re.compile(
     r"`basename[^`]{0,40}`|\$\(basename[^)]{0,40}\)|\$\{?0[^}\s\"']{0,20}\}?|\$\{?(?:PROG|SCRIPT|ME)\w*\}?|%\(prog\)s|%s"
     r"|\$?\{(?:os\.path\.basename\()?(?:Path\()?(?:sys\.|process\.)?argv\[[01]\]\)?(?:\.name)?\}|\{__file__\}|#\{\$0\}"
 )
-_PUT_IN = re.compile(r"[$#]?\{(?![\w.-]*+[|,])[^{}\n]{0,80}\}|\$\w++|\x1b\[[\d;]*+m|\\(?:033|e|x1b)\[[\d;]*+m")
-_FIRST = re.compile(rf"^((?:usage[ \t]*:)?[ \t]*)(?:{_PUT_IN.pattern})(?= |$)", re.IGNORECASE)
-_CODE = re.compile(r"[=;{}]\s*$|^\s*(?:def|if|for|return|import|const|let|function)\b|^[\w.]++\s*=|\w\(.*\)\s*$")
+_PUT_IN = re.compile(
+    r"[$#]?\{(?![\w.-]*+[|,])[^{}\n]{0,80}\}|\$\w++|\x1b\[[\d;]*+m|\\(?:033|e|x1b)\[[\d;]*+m"
+)
+_FIRST = re.compile(
+    rf"^((?:usage[ \t]*:)?[ \t]*)(?:{_PUT_IN.pattern})(?= |$)", re.IGNORECASE
+)
+_CODE = re.compile(
+    r"[=;{}]\s*$|^\s*(?:def|if|for|return|import|const|let|function)\b|^[\w.]++\s*=|\w\(.*\)\s*$"
+)
 _NAME = re.compile(r"[A-Za-z][\w -]*+")
 
 
@@ -49,13 +55,20 @@ def usage_text(source: str, name: str = "", limit: int = 600) -> str:
     'Usage: greet.sh <name> [days]; name who it is for'
     """
     for block in _blocks(source):
-        lines = [" ".join(_PUT_IN.sub("…", _with_name(line, name or "script")).split()) for line in block]
+        lines = [
+            " ".join(_PUT_IN.sub("…", _with_name(line, name or "script")).split())
+            for line in block
+        ]
         # What is put in alone says nothing.
         text = "; ".join(line.rstrip(";") for line in lines if line.strip("… "))
         text = text.replace(":; ", ": ")
         # ``Usage:`` alone, or in front of something that is computed, says nothing.
         if len(text) > len("Usage: ") + 3:
-            return text if len(text) <= limit else text[: limit - 1].rsplit(" ", 1)[0] + "…"
+            return (
+                text
+                if len(text) <= limit
+                else text[: limit - 1].rsplit(" ", 1)[0] + "…"
+            )
     return ""
 
 
@@ -66,7 +79,11 @@ def opening_text(source: str) -> str:
         if line.startswith("#!"):
             continue
         if re.match(r"\s*(?:#|//|/?\*|\"{3}|'{3})", line):
-            plain = re.sub(r"^\s*+(?:#++|//++|/?\*++/?|\"{3}|'{3})\s?", "", line[:400]).rstrip().removesuffix("*/")
+            plain = (
+                re.sub(r"^\s*+(?:#++|//++|/?\*++/?|\"{3}|'{3})\s?", "", line[:400])
+                .rstrip()
+                .removesuffix("*/")
+            )
             found += [] if re.match(r"[-=~*]{3,}|\s*-\*-", plain) else [plain]
         # The first line of code ends the opening, as do the lines that explain the words.
         elif line.strip():
@@ -86,7 +103,11 @@ def find_usages(text: str) -> list[str]:
         for line in [first] if first else block[1:]:
             called = _CALLED.match(_with_name(line.strip(), "script"))
             if called:
-                found.append(re.split(r"[ \t]#|[ \t]{3}|[ \t]--? ", called[2])[0].strip().rstrip("\\'\""))
+                found.append(
+                    re.split(r"[ \t]#|[ \t]{3}|[ \t]--? ", called[2])[0]
+                    .strip()
+                    .rstrip("\\'\"")
+                )
     return list(dict.fromkeys(found))
 
 
@@ -131,11 +152,18 @@ def _block(lines: list[str], start: int) -> list[str]:
         return [first, *_until_quote(lines[1:], quote)]
     # In a docstring, a here-document or a text of several lines.
     # ``Command line usage:`` is a heading.
-    is_heading = re.fullmatch(r"[A-Za-z ]{0,30}", before.strip()) and not first.partition(":")[2].strip()
+    is_heading = (
+        re.fullmatch(r"[A-Za-z ]{0,30}", before.strip())
+        and not first.partition(":")[2].strip()
+    )
     if (before.strip() and not is_heading) or _CODE.search(first):
         return []
     plain = [first, *_until_blank(lines[1:])]
-    return [line for line in plain if not _CODE.search(line)] if not _QUOTED.match(first.strip()) else []
+    return (
+        [line for line in plain if not _CODE.search(line)]
+        if not _QUOTED.match(first.strip())
+        else []
+    )
 
 
 def _parts(text: str) -> list[str]:
@@ -173,10 +201,16 @@ def _until_blank(lines: list[str]) -> list[str]:
     found: list[str] = []
     for line in lines:
         stripped = line[:LINE_LIMIT].strip()
-        if re.fullmatch(r"[A-Z_]++|.{0,2}(?:\"\"\"|'''|\*/|`)\W*+", stripped) or (found and not stripped):
+        if re.fullmatch(r"[A-Z_]++|.{0,2}(?:\"\"\"|'''|\*/|`)\W*+", stripped) or (
+            found and not stripped
+        ):
             break
         if stripped:
-            found.append(re.sub(r"(?:\"\"\"|'''|\*/)$", "", stripped) if stripped[-1] in "\"'/" else line[:LINE_LIMIT])
+            found.append(
+                re.sub(r"(?:\"\"\"|'''|\*/)$", "", stripped)
+                if stripped[-1] in "\"'/"
+                else line[:LINE_LIMIT]
+            )
     return found
 
 
@@ -190,7 +224,9 @@ def least_in_usage(source: str) -> int:
     for usage in find_usages(source):
         count = 0
         for word in _WORD.findall(usage):
-            plain = re.fullmatch(r"<[^<>]++>(?:\.\.\.)?|[A-Za-z-][\w=.|-]*+|\{[^{}]*+\}", word)
+            plain = re.fullmatch(
+                r"<[^<>]++>(?:\.\.\.)?|[A-Za-z-][\w=.|-]*+|\{[^{}]*+\}", word
+            )
             count += plain is not None
             # A bracket ends what every call needs; what follows ``up|logs`` may be for one of them.
             if plain is None or "|" in word:
@@ -212,15 +248,25 @@ def read_usage(usage: str) -> list[Argument] | None:
         inner = word[1:-1].strip() if word.startswith("[") else word
         before = words[index - 1] if index else ""
         # ``--limit N`` outside of brackets was read with its flag.
-        if before.startswith("-") and "=" not in before and re.match(r"<|[A-Z_]+$", word):
+        if (
+            before.startswith("-")
+            and "=" not in before
+            and re.match(r"<|[A-Z_]+$", word)
+        ):
             continue
         if inner == "..." and arguments:
             continue
         # Alternatives and code are a grammar of their own; a misread bracket would be a wrong contract.
-        if inner.lower() in ("options", "option", "flags", "...") or re.search(r"[|{}()'\"$`;]", inner):
+        if inner.lower() in ("options", "option", "flags", "...") or re.search(
+            r"[|{}()'\"$`;]", inner
+        ):
             return None
         following = words[index + 1] if index + 1 < len(words) else ""
-        read = _read_flag(inner, word, following) if inner.startswith("-") else _read_place(inner, word)
+        read = (
+            _read_flag(inner, word, following)
+            if inner.startswith("-")
+            else _read_place(inner, word)
+        )
         if read is None:
             return None
         arguments.append(read)
@@ -231,17 +277,26 @@ def read_usage(usage: str) -> list[Argument] | None:
 def _read_flag(inner: str, word: str, following: str) -> Argument | None:
     flag, _, value = inner.replace("=", " ", 1).partition(" ")
     name = flag.lstrip("-").replace("-", "_")
-    takes_value = bool(value) or (not word.startswith("[") and re.match(r"<|[A-Z_]+$", following) is not None)
+    takes_value = bool(value) or (
+        not word.startswith("[") and re.match(r"<|[A-Z_]+$", following) is not None
+    )
     if not name.isidentifier():
         return None
-    return Argument(name, (flag,), "value" if takes_value else "nothing", required=not word.startswith("["))
+    return Argument(
+        name,
+        (flag,),
+        "value" if takes_value else "nothing",
+        required=not word.startswith("["),
+    )
 
 
 def _read_place(inner: str, word: str) -> Argument | None:
     required = not word.startswith("[")
     plain = inner.removesuffix("...").strip().strip("<>[]").strip()
     name = re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_").lower()
-    is_plain = _NAME.fullmatch(plain.replace(".", "_").replace("/", "_")) and (" " not in plain or word[0] in "<[")
+    is_plain = _NAME.fullmatch(plain.replace(".", "_").replace("/", "_")) and (
+        " " not in plain or word[0] in "<["
+    )
     if not is_plain or not name:
         return None
     takes = "values" if inner.endswith("...") else "value"

@@ -20,7 +20,16 @@ from skillruntime.derive.readers.python_values import (
     once_for_each,
 )
 
-__all__ = ["INTEGER", "NUMBER", "PATH", "fits", "ranged", "read_type", "refuses_values", "to_json"]
+__all__ = [
+    "INTEGER",
+    "NUMBER",
+    "PATH",
+    "fits",
+    "ranged",
+    "read_type",
+    "refuses_values",
+    "to_json",
+]
 
 PATH = ValueType({"type": "string", "format": "path"})
 INTEGER = ValueType({"type": "integer"})
@@ -31,14 +40,23 @@ _KNOWN = {
     "builtins.float": NUMBER,
     "decimal.Decimal": NUMBER,
     # ``bool("False")`` is true: only the empty text is false.
-    "builtins.bool": ValueType({"type": "boolean"}, {"words": [[True, "True"], [False, ""]]}),
-    "json.loads": ValueType({"type": ["object", "array", "number", "boolean", "null"]}, "json"),
+    "builtins.bool": ValueType(
+        {"type": "boolean"}, {"words": [[True, "True"], [False, ""]]}
+    ),
+    "json.loads": ValueType(
+        {"type": ["object", "array", "number", "boolean", "null"]}, "json"
+    ),
     "datetime.date.fromisoformat": ValueType({"type": "string", "format": "date"}),
     "uuid.UUID": ValueType({"type": "string", "format": "uuid"}),
     **dict.fromkeys(("pathlib.Path", "argparse.FileType", "builtins.open"), PATH),
     **{f"os.path.{each}": PATH for each in ("abspath", "realpath", "expanduser")},
 }
-_KINDS: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
+_KINDS: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+}
 
 
 def read_type(value: Any) -> ValueType:
@@ -50,22 +68,35 @@ def read_type(value: Any) -> ValueType:
         case Symbol(name=name) | Called(name=name) if name in _KNOWN:
             return _KNOWN[name]
         case ast.FunctionDef(name=name):
-            return _read_function(value) or ValueType(TEXT.schema, unsure=f"{name}() converts it")
+            return _read_function(value) or ValueType(
+                TEXT.schema, unsure=f"{name}() converts it"
+            )
         # `_get_value` (argparse.py, line 2521) calls the enumeration with the text.
-        case Enumeration(members=members) if texts := [each.value for each in members if isinstance(each.value, str)]:
+        case Enumeration(members=members) if texts := [
+            each.value for each in members if isinstance(each.value, str)
+        ]:
             return ValueType({"type": "string", "enum": texts})
         case Symbol(name=name):
-            return ValueType(TEXT.schema, unsure=f"{name.rpartition('.')[2]}() converts it")
+            return ValueType(
+                TEXT.schema, unsure=f"{name.rpartition('.')[2]}() converts it"
+            )
     return ValueType(TEXT.schema, unsure="its type is computed")
 
 
 def ranged(value: ValueType, edges: Mapping[str, Any]) -> ValueType:
     """Return *value*, a number, from ``min`` to ``max`` of *edges*; an open or clamping range is not declared."""
-    if value.schema.get("type") not in ("integer", "number") or {"clamp", "min_open", "max_open"} & edges.keys():
+    if (
+        value.schema.get("type") not in ("integer", "number")
+        or {"clamp", "min_open", "max_open"} & edges.keys()
+    ):
         return value
     limits = (("minimum", edges.get("min")), ("maximum", edges.get("max")))
     return replace(
-        value, schema={**value.schema, **{name: edge for name, edge in limits if type(edge) in (int, float)}}
+        value,
+        schema={
+            **value.schema,
+            **{name: edge for name, edge in limits if type(edge) in (int, float)},
+        },
     )
 
 
@@ -77,8 +108,14 @@ def refuses_values(value: Any) -> bool:
 @once_for_each
 def _may_refuse(function: Function) -> bool:
     nodes = all_nodes(function)
-    calls = {dotted(each.func).rpartition(".")[2] for each in nodes if isinstance(each, ast.Call)}
-    return bool(calls & {"int", "float", "strptime"}) or any(isinstance(each, ast.Raise) for each in nodes)
+    calls = {
+        dotted(each.func).rpartition(".")[2]
+        for each in nodes
+        if isinstance(each, ast.Call)
+    }
+    return bool(calls & {"int", "float", "strptime"}) or any(
+        isinstance(each, ast.Raise) for each in nodes
+    )
 
 
 @once_for_each
@@ -89,10 +126,20 @@ def _read_function(node: Function) -> ValueType | None:
     name = node.args.args[0].arg if node.args.args else ""
     quoted = [each for each in nodes if isinstance(each, ast.Raise | ast.JoinedStr)]
     aside = {id(inner) for each in quoted for inner in all_nodes(each)}
-    uses = [each for each in nodes if isinstance(each, ast.Name) and each.id == name and id(each) not in aside]
+    uses = [
+        each
+        for each in nodes
+        if isinstance(each, ast.Name) and each.id == name and id(each) not in aside
+    ]
     for each in nodes:
-        if isinstance(each, ast.Call) and len(each.args) == 1 and uses == [each.args[0]]:
-            return {"int": INTEGER, "float": NUMBER, "Path": PATH}.get(dotted(each.func))
+        if (
+            isinstance(each, ast.Call)
+            and len(each.args) == 1
+            and uses == [each.args[0]]
+        ):
+            return {"int": INTEGER, "float": NUMBER, "Path": PATH}.get(
+                dotted(each.func)
+            )
     return None
 
 
@@ -115,7 +162,9 @@ def to_json(value: Any) -> Any:
 def fits(value: Any, schema: Any) -> bool:
     """Whether *value*, one value and not a list, is what *schema* of a `ValueType` takes."""
     kind = str(schema.get("type"))
-    if not isinstance(value, _KINDS.get(kind, object)) or (isinstance(value, bool) and kind != "boolean"):
+    if not isinstance(value, _KINDS.get(kind, object)) or (
+        isinstance(value, bool) and kind != "boolean"
+    ):
         return False
     if "enum" in schema and value not in schema["enum"]:
         return False

@@ -23,11 +23,25 @@ def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[
 
     *opened* has the descriptors of the paths that a script may write, and of the readable ones among them.
     """
-    arguments = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    arguments = [
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+    ]
     arguments += [] if asked["network"] else ["--unshare-net"]
     # A namespace made inside would give back the capabilities behind most faults of the kernel; a new session has no
     # terminal to type into (CVE-2017-5226).
-    arguments += ["--disable-userns", "--die-with-parent", "--new-session", "--uid", "1000", "--gid", "1000"]
+    arguments += [
+        "--disable-userns",
+        "--die-with-parent",
+        "--new-session",
+        "--uid",
+        "1000",
+        "--gid",
+        "1000",
+    ]
     arguments += ["--dev", "/dev", "--hostname", "sandbox", "--proc", "/proc"]
     # Files in memory count for no process: without a size each of these could hold half of the machine's memory.
     size = str(asked["limits"]["temporary"])
@@ -41,7 +55,9 @@ def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[
         arguments += ["--bind-fd", str(opened[path]), path]
     # What is inside a writable directory and could not be opened is a link that a script made.
     named = {*asked["readable"], *asked["skills"]}
-    read_only = [path for path in named if path in opened or not is_inside(path, asked["bound"])]
+    read_only = [
+        path for path in named if path in opened or not is_inside(path, asked["bound"])
+    ]
     for path in sorted(read_only, key=lambda path: path.count("/")):
         if path in opened:
             arguments += ["--ro-bind-fd", str(opened[path]), path]
@@ -55,7 +71,10 @@ def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[
 def _system_directories() -> list[str]:
     """Return the options for the directories of the system: where /usr is merged, links instead of mounts."""
     options = []
-    closed = ("/proc/keys", "/proc/key-users")  # what the kernel's keys of the host's user are called
+    closed = (
+        "/proc/keys",
+        "/proc/key-users",
+    )  # what the kernel's keys of the host's user are called
     for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", *closed):
         if Path(path).is_symlink():
             options += ["--symlink", str(Path(path).readlink()), path]

@@ -22,11 +22,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from skillruntime.runtime.sandbox.without_links import is_inside, open_without_links, open_writable
+from skillruntime.runtime.sandbox.without_links import (
+    is_inside,
+    open_without_links,
+    open_writable,
+)
 
-__all__ = ["Guest", "become_for_now", "become_root_again", "drop_capabilities", "drop_privileges", "mount_for"]
+__all__ = [
+    "Guest",
+    "become_for_now",
+    "become_root_again",
+    "drop_capabilities",
+    "drop_privileges",
+    "mount_for",
+]
 
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same numbers on every architecture
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = (
+    428,
+    429,
+    442,
+)  # the same numbers on every architecture
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, 0o2000000
 _MOVE_MOUNT_F_EMPTY_PATH = 4
@@ -69,9 +84,15 @@ def mount_for(guest: Guest, readable: Iterable[str], writable: Collection[str]) 
     Raises:
         OSError: the kernel refuses, or the file system of a path cannot be mounted with another owner.
     """
-    _checked(_libc.unshare(_CLONE_NEWNS), "make a mount namespace: run the host as an unprivileged user")
+    _checked(
+        _libc.unshare(_CLONE_NEWNS),
+        "make a mount namespace: run the host as an unprivileged user",
+    )
     # Private first: a mount must not spread to the host, which systemd would otherwise make it do.
-    _checked(_libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "make its mounts private")
+    _checked(
+        _libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None),
+        "make its mounts private",
+    )
     # bubblewrap reads the whole table of mounts for each path that it binds, and a host with control groups has most of
     # its mounts there. Refused in a container that may not undo a mount: then it is only slower.
     _libc.umount2(b"/sys/fs/cgroup", _MNT_DETACH)
@@ -83,7 +104,9 @@ def mount_for(guest: Guest, readable: Iterable[str], writable: Collection[str]) 
         cover = _closed_above(path)
         if cover is None and path not in writable:
             continue
-        descriptor = open_writable(path) if path in writable else _opened(path, writable)
+        descriptor = (
+            open_writable(path) if path in writable else _opened(path, writable)
+        )
         if descriptor is None:
             continue
         tree = _clone(path, descriptor)
@@ -94,7 +117,12 @@ def mount_for(guest: Guest, readable: Iterable[str], writable: Collection[str]) 
         covered.update([] if cover is None else [cover])
     for cover in sorted(covered):
         flags = _MS_NOSUID | _MS_NODEV
-        _checked(_libc.mount(b"tmpfs", cover.encode(), b"tmpfs", flags, b"mode=0755,size=1m"), f"cover {cover}")
+        _checked(
+            _libc.mount(
+                b"tmpfs", cover.encode(), b"tmpfs", flags, b"mode=0755,size=1m"
+            ),
+            f"cover {cover}",
+        )
     for path, tree, is_directory in trees:
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -102,14 +130,28 @@ def mount_for(guest: Guest, readable: Iterable[str], writable: Collection[str]) 
             target.mkdir(exist_ok=True)
         else:
             target.touch()
-        _checked(_syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, path.encode(), _MOVE_MOUNT_F_EMPTY_PATH), f"mount {path}")
+        _checked(
+            _syscall(
+                _MOVE_MOUNT,
+                tree,
+                b"",
+                _AT_FDCWD,
+                path.encode(),
+                _MOVE_MOUNT_F_EMPTY_PATH,
+            ),
+            f"mount {path}",
+        )
         os.close(tree)
 
 
 def _opened(path: str, writable: Collection[str]) -> int | None:
     """Return a descriptor of *path*; None where it is not there, or is a link that a script may have made."""
     try:
-        return open_without_links(path) if is_inside(path, writable) else os.open(path, os.O_PATH | os.O_CLOEXEC)
+        return (
+            open_without_links(path)
+            if is_inside(path, writable)
+            else os.open(path, os.O_PATH | os.O_CLOEXEC)
+        )
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP):
             return None
@@ -124,7 +166,9 @@ def _closed_above(path: str) -> str | None:
     return None
 
 
-def _show_owner(path: str, tree: int, user: int, namespaces: dict[tuple[int, int], int]) -> None:
+def _show_owner(
+    path: str, tree: int, user: int, namespaces: dict[tuple[int, int], int]
+) -> None:
     """Show the owner of *tree* as *user*, and *user* as that owner."""
     status = os.fstat(tree)
     owner = (status.st_uid, status.st_gid)
@@ -133,7 +177,9 @@ def _show_owner(path: str, tree: int, user: int, namespaces: dict[tuple[int, int
     # struct mount_attr of linux/mount.h: attr_set, attr_clr, propagation, userns_fd
     words = struct.pack("=4Q", _MOUNT_ATTR_IDMAP, 0, 0, namespaces[owner])
     advice = "run the host as an unprivileged user, or use another file system"
-    result = _syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, words, ctypes.c_size_t(len(words)))
+    result = _syscall(
+        _MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, words, ctypes.c_size_t(len(words))
+    )
     _checked(result, f"show {path} with another owner; {advice}")
 
 
@@ -141,7 +187,9 @@ def _clone(path: str, descriptor: int) -> int:
     """Return a second mount of *descriptor*, which is that of *path*; close it."""
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE | _AT_EMPTY_PATH
     try:
-        return _checked(_syscall(_OPEN_TREE, descriptor, b"", flags), f"mount {path} a second time")
+        return _checked(
+            _syscall(_OPEN_TREE, descriptor, b"", flags), f"mount {path} a second time"
+        )
     finally:
         os.close(descriptor)
 
@@ -168,7 +216,9 @@ def _user_namespace(owner: tuple[int, int], user: int) -> int:
     finally:
         os.close(ready_reading)
         os.kill(child, signal.SIGKILL)
-        with suppress(ChildProcessError):  # the launcher has the kernel reap its children
+        with suppress(
+            ChildProcessError
+        ):  # the launcher has the kernel reap its children
             os.waitpid(child, 0)
 
 
@@ -191,13 +241,20 @@ def _unused_user() -> int | None:
     # Random, not counted up: two hosts on one machine do not ask each other.
     wanted = _FIRST + int.from_bytes(os.urandom(4), "little") % _COUNT
     lines = Path("/proc/self/uid_map").read_text("ascii").splitlines()
-    ranges = [(int(words[0]), int(words[2])) for words in (line.split() for line in lines)]
+    ranges = [
+        (int(words[0]), int(words[2])) for words in (line.split() for line in lines)
+    ]
     if any(first <= wanted < first + count for first, count in ranges):
         return wanted
     first, count = max(ranges, key=lambda item: item[1])
     if count < 2:
         return None
-    return first + count - 1 - int.from_bytes(os.urandom(2), "little") % min(count // 2, 4096)
+    return (
+        first
+        + count
+        - 1
+        - int.from_bytes(os.urandom(2), "little") % min(count // 2, 4096)
+    )
 
 
 def drop_privileges(user: int) -> None:
@@ -222,6 +279,10 @@ def become_root_again() -> None:
 
 def drop_capabilities() -> None:
     """Give up every capability of this process, and those that execve would give to root of a user namespace."""
-    _libc.prctl(_PR_SET_SECUREBITS, _SECBIT_NOROOT_LOCKED, 0, 0, 0)  # refused where there is nothing to give up
+    _libc.prctl(
+        _PR_SET_SECUREBITS, _SECBIT_NOROOT_LOCKED, 0, 0, 0
+    )  # refused where there is nothing to give up
     if _libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)):
-        raise OSError(ctypes.get_errno(), "the capabilities of the host cannot be dropped")
+        raise OSError(
+            ctypes.get_errno(), "the capabilities of the host cannot be dropped"
+        )

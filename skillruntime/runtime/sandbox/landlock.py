@@ -15,7 +15,11 @@ from collections.abc import Iterable
 
 __all__ = ["abi", "restrict"]
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = (
+    444,
+    445,
+    446,
+)  # the same numbers on every architecture
 _PATH_BENEATH = 1
 _PR_SET_NO_NEW_PRIVS = 38
 
@@ -36,7 +40,9 @@ def abi() -> int:
     return max(0, _syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1))
 
 
-def restrict(readable: Iterable[str], writable: Iterable[int], *, network: bool, abi: int) -> None:
+def restrict(
+    readable: Iterable[str], writable: Iterable[int], *, network: bool, abi: int
+) -> None:
     """Restrict this process to *readable* paths and *writable* descriptors.
 
     A path that is not there is skipped. *abi* is how much of Landlock to use, at most what the kernel speaks.
@@ -44,14 +50,22 @@ def restrict(readable: Iterable[str], writable: Iterable[int], *, network: bool,
     Raises:
         OSError: the kernel refuses.
     """
-    handled = _ABI_1 | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0) | (_IOCTL_DEV if abi >= 5 else 0)
+    handled = (
+        _ABI_1
+        | (_REFER if abi >= 2 else 0)
+        | (_TRUNCATE if abi >= 3 else 0)
+        | (_IOCTL_DEV if abi >= 5 else 0)
+    )
     attributes = struct.pack("=Q", handled)
     # The attributes grew with the versions; the size passed says which of them the kernel should read.
     if abi >= 4:
         attributes += struct.pack("=Q", 0 if network else _TCP)
     if abi >= 6:
         attributes += struct.pack("=Q", _SCOPES)
-    ruleset = _checked(_syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0), "create a ruleset")
+    ruleset = _checked(
+        _syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0),
+        "create a ruleset",
+    )
     # A device made in the workspace would be the host's device: nothing may make one.
     changing = handled & ~(_MAKE_CHAR | _MAKE_BLOCK)
     for path in readable:
@@ -79,8 +93,15 @@ def _allow_path(ruleset: int, path: str, rights: int) -> None:
 def _allow(ruleset: int, descriptor: int, rights: int) -> None:
     # A rule holds for the file itself, not for its name: a later exchange for a link changes nothing.
     if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-        rights &= _OF_A_FILE  # the kernel refuses rights of a directory for a file (EINVAL)
-    _checked(_syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0), "allow a path")
+        rights &= (
+            _OF_A_FILE  # the kernel refuses rights of a directory for a file (EINVAL)
+        )
+    _checked(
+        _syscall(
+            _ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0
+        ),
+        "allow a path",
+    )
 
 
 def _syscall(number: int, *arguments: object) -> int:

@@ -15,7 +15,12 @@ from typing import Any
 import anyio
 
 from skillruntime.runtime.sandbox.launcher_process import launcher_process
-from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand, SandboxLevel
+from skillruntime.runtime.sandbox.protocol import (
+    Finished,
+    Limits,
+    SandboxCommand,
+    SandboxLevel,
+)
 from skillruntime.runtime.sandbox.readable_paths import system_paths
 from skillruntime.runtime.sandbox.without_links import WritablePathError, outermost
 from skillruntime.runtime.temporary import make_temporary, remove_soon
@@ -36,7 +41,9 @@ class LocalSandbox:
     *bubblewrap* is the path of ``bwrap``; *abi* is how much of Landlock to use, at most what the kernel speaks.
     """
 
-    def __init__(self, level: SandboxLevel, *, bubblewrap: str | None = None, abi: int = 0) -> None:
+    def __init__(
+        self, level: SandboxLevel, *, bubblewrap: str | None = None, abi: int = 0
+    ) -> None:
         self._level: SandboxLevel = level
         self._bubblewrap = bubblewrap
         self._abi = abi
@@ -49,7 +56,12 @@ class LocalSandbox:
     def __repr__(self) -> str:
         return f"<LocalSandbox {self._level}>"
 
-    async def run(self, command: SandboxCommand, *, on_stopped: Callable[[bool], object] | None = None) -> Finished:
+    async def run(
+        self,
+        command: SandboxCommand,
+        *,
+        on_stopped: Callable[[bool], object] | None = None,
+    ) -> Finished:
         """Run *command* once and return how it ended; see `Sandbox`."""
         with ExitStack() as ours:
             if self._level == "landlock":
@@ -80,7 +92,11 @@ class LocalSandbox:
         if "exit_code" not in report:
             # bubblewrap says on stderr what it lacks.
             lines = conversation.stderr.decode("utf-8", "replace").strip().splitlines()
-            reason = lines[-1] if lines else report.get("error", "the launcher ended without a report")
+            reason = (
+                lines[-1]
+                if lines
+                else report.get("error", "the launcher ended without a report")
+            )
             kind = WritablePathError if report.get("is_writable") else OSError
             raise kind(report.get("errno", errno.EIO), reason)
         return Finished(
@@ -93,7 +109,9 @@ class LocalSandbox:
             report["full"],
         )
 
-    async def _started(self, command: SandboxCommand, ours: ExitStack) -> tuple[socket.socket, int, int]:
+    async def _started(
+        self, command: SandboxCommand, ours: ExitStack
+    ) -> tuple[socket.socket, int, int]:
         """Return what `_start` does; of many commands at once, some wait until the launcher has taken others."""
         while True:
             with ExitStack() as kept:
@@ -108,7 +126,9 @@ class LocalSandbox:
                     return found
             await anyio.sleep(_RETRY)
 
-    def _start(self, command: SandboxCommand, ours: ExitStack) -> tuple[socket.socket, int, int]:
+    def _start(
+        self, command: SandboxCommand, ours: ExitStack
+    ) -> tuple[socket.socket, int, int]:
         """Hand *command* to the launcher; return the ends of its control socket and pipes, which *ours* closes."""
         with ExitStack() as theirs:
             # Plain pipes instead of a subprocess: the supervisor, not this process, is the parent of the command.
@@ -123,13 +143,17 @@ class LocalSandbox:
             ours.enter_context(control)
             theirs.enter_context(other)
             control.setblocking(False)
-            request = _file_of(json.dumps(self._described(command), ensure_ascii=True).encode())
+            request = _file_of(
+                json.dumps(self._described(command), ensure_ascii=True).encode()
+            )
             theirs.callback(os.close, request)
             # A file in memory: unlike a pipe it needs no task that feeds it, and a script may leave it unread.
             stdin = _file_of(command.stdin)
             theirs.callback(os.close, stdin)
             (stdout, stdout_writing), (stderr, stderr_writing) = pipes
-            launcher_process.send([request, stdin, stdout_writing, stderr_writing, other.fileno()])
+            launcher_process.send(
+                [request, stdin, stdout_writing, stderr_writing, other.fileno()]
+            )
         return control, stdout, stderr
 
     def _described(self, command: SandboxCommand) -> dict[str, Any]:
@@ -159,15 +183,22 @@ class LocalSandbox:
     def _readable(self, command: SandboxCommand) -> list[str]:
         if self._level == "none":
             return []
-        system = system_paths(namespaces=self._level == "bubblewrap", network=command.network)
+        system = system_paths(
+            namespaces=self._level == "bubblewrap", network=command.network
+        )
         return [str(path) for path in dict.fromkeys((*system, *command.readable))]
 
 
-def with_private_directories(command: SandboxCommand, temporary: Path) -> SandboxCommand:
+def with_private_directories(
+    command: SandboxCommand, temporary: Path
+) -> SandboxCommand:
     """Return *command* with its home, caches and temporary files below *temporary*."""
     home = temporary / "home"
     own = {
-        **{name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP", "XDG_RUNTIME_DIR")},
+        **{
+            name: str(temporary)
+            for name in ("TMPDIR", "TEMP", "TMP", "XDG_RUNTIME_DIR")
+        },
         "HOME": str(home),
         "USER": "skill",
         "XDG_CACHE_HOME": str(home / ".cache"),
@@ -178,13 +209,17 @@ def with_private_directories(command: SandboxCommand, temporary: Path) -> Sandbo
     if temporary != Path("/tmp"):
         home.mkdir()
         writable = (*writable, temporary)
-    return dataclasses.replace(command, environment={**command.environment, **own}, writable=writable)
+    return dataclasses.replace(
+        command, environment={**command.environment, **own}, writable=writable
+    )
 
 
 class _Conversation:
     """What has come out of a command so far, and how it is ended."""
 
-    def __init__(self, command: SandboxCommand, control: socket.socket, stdout: int, stderr: int) -> None:
+    def __init__(
+        self, command: SandboxCommand, control: socket.socket, stdout: int, stderr: int
+    ) -> None:
         self._command = command
         self._control = control
         self._descriptors = (stdout, stderr)

@@ -51,14 +51,18 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
         "There is no working sandbox for this script: "
         + "; ".join(f"{name}: {reason}" for name, reason in missing.items()),
         details={"missing": missing},
-        suggested_action="Tell the user to " + ", or to ".join(_REMEDIES[name] for name in names),
+        suggested_action="Tell the user to "
+        + ", or to ".join(_REMEDIES[name] for name in names),
     )
 
 
 async def sandbox_report() -> dict[str, str | None]:
     """Return why each level cannot be used on this machine; None if it passed its self-test."""
     found = {name: await _tested(name) for name in LEVELS}
-    return {name: result if isinstance(result, str) else None for name, result in found.items()}
+    return {
+        name: result if isinstance(result, str) else None
+        for name, result in found.items()
+    }
 
 
 async def _tested(name: str) -> LocalSandbox | str:
@@ -83,6 +87,12 @@ def _present(name: str) -> LocalSandbox | str:
         return "the system calls of this processor are not known"
     if name == "landlock":
         abi = landlock.abi()
-        return LocalSandbox("landlock", abi=abi) if abi else "the kernel has no Landlock"
+        return (
+            LocalSandbox("landlock", abi=abi) if abi else "the kernel has no Landlock"
+        )
     found = shutil.which("bwrap")
-    return LocalSandbox("bubblewrap", bubblewrap=found) if found else "bwrap is not installed"
+    return (
+        LocalSandbox("bubblewrap", bubblewrap=found)
+        if found
+        else "bwrap is not installed"
+    )

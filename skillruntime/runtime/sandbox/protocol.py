@@ -39,7 +39,9 @@ class Limits:
     open_files: int = 1024
     temporary: int = 512 * 1024**2
     stdout: int = 10 * 1024**2
-    workspace: int = 256 * 1024**2  # how much the workspace and its temporary files may grow during the command
+    workspace: int = (
+        256 * 1024**2
+    )  # how much the workspace and its temporary files may grow during the command
 
 
 DEFAULT_LIMITS: Final = Limits()
@@ -100,7 +102,12 @@ class Sandbox(Protocol):
         """What it guarantees."""
         ...
 
-    async def run(self, command: SandboxCommand, *, on_stopped: Callable[[bool], object] | None = None) -> Finished:
+    async def run(
+        self,
+        command: SandboxCommand,
+        *,
+        on_stopped: Callable[[bool], object] | None = None,
+    ) -> Finished:
         """Run *command* once and return how it ended.
 
         Raises:
@@ -116,4 +123,6 @@ def require_level(choice: Any) -> None:
         ValueError: *choice* is a string other than ``"auto"`` and the levels.
     """
     if isinstance(choice, str) and choice not in ("auto", *LEVELS):
-        raise ValueError(f"sandbox must be 'auto', {' or '.join(map(repr, LEVELS))}, or a Sandbox; got {choice!r}")
+        raise ValueError(
+            f"sandbox must be 'auto', {' or '.join(map(repr, LEVELS))}, or a Sandbox; got {choice!r}"
+        )

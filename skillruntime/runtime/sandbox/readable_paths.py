@@ -14,11 +14,29 @@ from pathlib import Path
 
 __all__ = ["interpreter_paths", "system_paths"]
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/run/current-system/sw")
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+    "/run/current-system/sw",
+)
 # Never all of /etc: it holds keys and tokens of services too. And no more than libraries read:
 # bubblewrap reads the whole table of mounts again for each one.
 _ETC = (
-    *("ld.so.cache", "ssl/certs", "ssl/openssl.cnf", "pki/tls", "pki/ca-trust", "alternatives", "localtime"),
+    *(
+        "ld.so.cache",
+        "ssl/certs",
+        "ssl/openssl.cnf",
+        "pki/tls",
+        "pki/ca-trust",
+        "alternatives",
+        "localtime",
+    ),
     *("mime.types", "fonts"),
 )
 _ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "gai.conf", "services")
@@ -28,8 +46,19 @@ _WITHOUT_NAMESPACES = (
     # duckdb ends the process where it sees this tree and may not read its limit of memory in it.
     "/sys/fs/cgroup",
     *("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/random"),
-    *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/version", "/proc/filesystems", "/proc/loadavg"),
-    *("/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/cap_last_cap", "/proc/sys/kernel/ngroups_max"),
+    *(
+        "/proc/cpuinfo",
+        "/proc/meminfo",
+        "/proc/stat",
+        "/proc/version",
+        "/proc/filesystems",
+        "/proc/loadavg",
+    ),
+    *(
+        "/proc/sys/vm/overcommit_memory",
+        "/proc/sys/kernel/cap_last_cap",
+        "/proc/sys/kernel/ngroups_max",
+    ),
 )
 
 
@@ -43,9 +72,13 @@ def system_paths(*, namespaces: bool, network: bool) -> tuple[Path, ...]:
     named = [*_SYSTEM, *(f"/etc/{name}" for name in etc), *_MACHINE]
     found = [Path(name) for name in named if Path(name).exists()]
     if namespaces:
-        return tuple(path for path in found if not (path.is_symlink() and len(path.parts) == 2))
+        return tuple(
+            path for path in found if not (path.is_symlink() and len(path.parts) == 2)
+        )
     resolved = [path.resolve() for path in found]
-    return tuple(dict.fromkeys([*resolved, *(Path(name) for name in _WITHOUT_NAMESPACES)]))
+    return tuple(
+        dict.fromkeys([*resolved, *(Path(name) for name in _WITHOUT_NAMESPACES)])
+    )
 
 
 @cache
@@ -57,29 +90,53 @@ def interpreter_paths(executable: str) -> tuple[Path, ...]:
         # The environment of a script: itself and the Python that it was made from, without the host's packages.
         found += [
             environment,
-            *(part for prefix in {sys.base_prefix, sys.base_exec_prefix} for part in _tree(Path(prefix))),
+            *(
+                part
+                for prefix in {sys.base_prefix, sys.base_exec_prefix}
+                for part in _tree(Path(prefix))
+            ),
         ]
     elif os.path.realpath(executable) == os.path.realpath(sys.executable):
         # A host in a virtual environment has two trees: the environment, and the Python that it was made from.
         prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}
         for prefix in sorted(prefixes):
             found += _tree(Path(prefix))
-        found += [Path(path) for path in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")) if path]
+        found += [
+            Path(path)
+            for path in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+            if path
+        ]
         # Packages that a .pth file or the user's site adds; a checkout of the host's own project is not among them.
-        found += [Path(path) for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+        found += [
+            Path(path)
+            for path in sys.path
+            if Path(path).name in ("site-packages", "dist-packages")
+        ]
     links = _links(Path(executable))
     found += links
     if not links[-1].is_relative_to("/usr"):
         found += _tree(links[-1].parent.parent)
-    existing = [path for path in dict.fromkeys(found) if path.exists() and not path.is_relative_to("/usr")]
+    existing = [
+        path
+        for path in dict.fromkeys(found)
+        if path.exists() and not path.is_relative_to("/usr")
+    ]
     # A tree inside another that is listed adds nothing.
-    return tuple(path for path in existing if not any(other in path.parents for other in existing))
+    return tuple(
+        path
+        for path in existing
+        if not any(other in path.parents for other in existing)
+    )
 
 
 def _tree(prefix: Path) -> list[Path]:
     """An installation: its directory where it holds nothing else, else the parts that every installation has."""
     # A virtual environment, or one of the versions of pyenv, nvm and uv. Anything else may be a home directory.
-    if (prefix / "pyvenv.cfg").is_file() or prefix.parent.name in ("versions", "node", "python"):
+    if (prefix / "pyvenv.cfg").is_file() or prefix.parent.name in (
+        "versions",
+        "node",
+        "python",
+    ):
         return [prefix]
     return [prefix / name for name in ("bin", "lib", "lib64", "libexec", "share")]
 

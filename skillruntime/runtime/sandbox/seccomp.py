@@ -74,7 +74,10 @@ _SIGNALS = """
 kill:62:129 pidfd_send_signal:424:424 rt_sigqueueinfo:129:138 rt_tgsigqueueinfo:297:240 tgkill:234:131 tkill:200:130
 """
 
-_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # AUDIT_ARCH_* of linux/audit.h
+_ARCHITECTURES = {
+    "x86_64": (0, 0xC000003E),
+    "aarch64": (1, 0xC00000B7),
+}  # AUDIT_ARCH_* of linux/audit.h
 
 # One test: which argument, which of its bits, and the values that these may have. A clause holds if one of its tests
 # does, and a call is allowed if all of its clauses hold; else it answers the number of an error. The kernel reads no
@@ -94,15 +97,64 @@ _STREAM, _DATAGRAM, _TCP, _UDP = 1, 2, 6, 17
 # Terminals, non-blocking files, copies of files. Not TIOCSTI and TIOCLINUX, which type into the terminal of the host
 # (CVE-2017-5226), nor FIOSETOWN and SIOCSPGRP, which have the kernel signal the owner of a file.
 _IOCTLS = (
-    *(0x5401, 0x5402, 0x5403, 0x5404, 0x5409, 0x540A, 0x540B, 0x540E, 0x540F, 0x5410, 0x5411, 0x5413, 0x5414, 0x541B),
-    *(0x5421, 0x5422, 0x5429, 0x5441, 0x5450, 0x5451, 0x5460, 0x802C542A, 0x80045430, 0x40045431),
+    *(
+        0x5401,
+        0x5402,
+        0x5403,
+        0x5404,
+        0x5409,
+        0x540A,
+        0x540B,
+        0x540E,
+        0x540F,
+        0x5410,
+        0x5411,
+        0x5413,
+        0x5414,
+        0x541B,
+    ),
+    *(
+        0x5421,
+        0x5422,
+        0x5429,
+        0x5441,
+        0x5450,
+        0x5451,
+        0x5460,
+        0x802C542A,
+        0x80045430,
+        0x40045431,
+    ),
     *(0x40049409, 0x4020940D, 0xC020660B, 0x80086601),
 )
 # Duplicates, flags, locks, pipe sizes, seals. Not F_SETOWN, F_SETSIG, F_SETLEASE and F_NOTIFY, which signal the
 # owner of a file, delay whoever opens it, and watch a directory (fcntl(2)).
 _FCNTLS = (*range(8), 36, 37, 38, *range(1030, 1035))
 # Names, signals at the end of a parent, the dumpable bit, no_new_privs, subreapers, timer slack, capabilities to drop.
-_PRCTLS = (1, 2, 3, 4, 8, 15, 16, 21, 23, 24, 27, 29, 30, 36, 37, 38, 39, 41, 42, 47, 0x53564D41, 0x59616D61)
+_PRCTLS = (
+    1,
+    2,
+    3,
+    4,
+    8,
+    15,
+    16,
+    21,
+    23,
+    24,
+    27,
+    29,
+    30,
+    36,
+    37,
+    38,
+    39,
+    41,
+    42,
+    47,
+    0x53564D41,
+    0x59616D61,
+)
 
 _LOAD, _JEQ, _RET, _AND = 0x20, 0x15, 0x06, 0x54
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
@@ -116,29 +168,49 @@ def is_supported() -> bool:
 
 # The same few programs for every command; compiling one takes a millisecond.
 @cache
-def seccomp_program(*, namespaces: bool, network: bool, landlock_abi: int = 0, machine: str | None = None) -> bytes:
+def seccomp_program(
+    *,
+    namespaces: bool,
+    network: bool,
+    landlock_abi: int = 0,
+    machine: str | None = None,
+) -> bytes:
     """Return the filter as an array of ``struct sock_filter``.
 
     *namespaces* says that the script has its own process, network and mount namespaces; without them less is allowed.
     *landlock_abi* is what the kernel's Landlock already covers: signals from 6 on, truncation from 3 on.
     """
     column, architecture = _ARCHITECTURES[machine or platform.machine()]
-    code = [_instruction(_LOAD, _ARCH), _instruction(_JEQ, architecture, 1, 0), _instruction(_RET, _KILL)]
+    code = [
+        _instruction(_LOAD, _ARCH),
+        _instruction(_JEQ, architecture, 1, 0),
+        _instruction(_RET, _KILL),
+    ]
     code.append(_instruction(_LOAD, _NR))
     # The x32 ABI of x86_64 numbers its calls from 0x40000000 on: none of these numbers is here.
-    for number, (refusal, clauses) in _rules(column, namespaces, network, landlock_abi).items():
-        body = [each for clause in clauses for each in _compiled(clause, refusal)] + [_instruction(_RET, _ALLOW)]
+    for number, (refusal, clauses) in _rules(
+        column, namespaces, network, landlock_abi
+    ).items():
+        body = [each for clause in clauses for each in _compiled(clause, refusal)] + [
+            _instruction(_RET, _ALLOW)
+        ]
         code += [_instruction(_JEQ, number, 0, len(body)), *body]
     code.append(_instruction(_RET, _ERRNO | errno.ENOSYS))
     return b"".join(code)
 
 
-def _rules(column: int, namespaces: bool, network: bool, landlock_abi: int) -> dict[int, _Rule]:
+def _rules(
+    column: int, namespaces: bool, network: bool, landlock_abi: int
+) -> dict[int, _Rule]:
     """Return the rule of each number that is not refused outright."""
     rules: dict[int, _Rule] = {}
 
-    def rule(text: str, refusal: int = 0, clauses: tuple[tuple[_Test, ...], ...] = ()) -> None:
-        rules.update((number, (refusal, clauses)) for number in _numbers(text, column).values())
+    def rule(
+        text: str, refusal: int = 0, clauses: tuple[tuple[_Test, ...], ...] = ()
+    ) -> None:
+        rules.update(
+            (number, (refusal, clauses)) for number in _numbers(text, column).values()
+        )
 
     rule(_ALLOWED)
     if namespaces:
@@ -151,13 +223,17 @@ def _rules(column: int, namespaces: bool, network: bool, landlock_abi: int) -> d
     if network:
         rule(_NETWORK)
     checked = _numbers(_CHECKED, column)
-    for name, (refusal, clauses) in _checked_rules(namespaces, network, landlock_abi).items():
+    for name, (refusal, clauses) in _checked_rules(
+        namespaces, network, landlock_abi
+    ).items():
         if name in checked:
             rules[checked[name]] = refusal, clauses
     return rules
 
 
-def _checked_rules(namespaces: bool, network: bool, landlock_abi: int) -> dict[str, _Rule]:
+def _checked_rules(
+    namespaces: bool, network: bool, landlock_abi: int
+) -> dict[str, _Rule]:
     """Return the rules of the calls whose arguments are looked at, by name."""
     own_process: tuple[_Test, ...] = ((0, _ALL, (0,)),)
     # PRIO_PROCESS and PRIO_PGRP are 0 and 1, IOPRIO_WHO_PROCESS is 1: this process or its group, never a user's.
@@ -175,10 +251,20 @@ def _checked_rules(namespaces: bool, network: bool, landlock_abi: int) -> dict[s
         # asyncio and Node's pipes to children need a pair of streams; a datagram socket reaches those of the host.
         "socketpair": (
             errno.EAFNOSUPPORT,
-            (((0, _ALL, (_AF_UNIX,)),), ((1, _ALL ^ _SOCK_FLAGS, (_STREAM,)),), ((2, _ALL, (0, _AF_UNIX)),)),
+            (
+                ((0, _ALL, (_AF_UNIX,)),),
+                ((1, _ALL ^ _SOCK_FLAGS, (_STREAM,)),),
+                ((2, _ALL, (0, _AF_UNIX)),),
+            ),
         ),
     }
-    for name in ("prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"):
+    for name in (
+        "prlimit64",
+        "sched_setaffinity",
+        "sched_setattr",
+        "sched_setparam",
+        "sched_setscheduler",
+    ):
         rules[name] = errno.EPERM, (own_process,)
     if network:
         # Not unix sockets: with the host's network come its abstract ones, such as those of X11 and D-Bus.
@@ -217,5 +303,7 @@ def _compiled(clause: tuple[_Test, ...], refusal: int) -> list[bytes]:
     return [*code, _instruction(_RET, _ERRNO | refusal)]
 
 
-def _instruction(operation: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+def _instruction(
+    operation: int, value: int, if_true: int = 0, if_false: int = 0
+) -> bytes:
     return struct.pack("=HBBI", operation, if_true, if_false, value)

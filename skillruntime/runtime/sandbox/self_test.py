@@ -105,7 +105,9 @@ async def failure_of(sandbox: LocalSandbox) -> str | None:
         return f"its self-test did not run: {last[0] if last else f'exit code {finished.exit_code}'}"
     if missing := [name for name in _EXPECTED if name not in done]:
         return f"its self-test failed: {', '.join(missing)} was refused"
-    leaks += [name for name in done if name not in _EXPECTED and name not in _SEEN_BY_HOST]
+    leaks += [
+        name for name in done if name not in _EXPECTED and name not in _SEEN_BY_HOST
+    ]
     if not finished.stopped:
         leaks.append("leaves_processes")
     return f"its self-test failed: {', '.join(leaks)} was possible" if leaks else None
@@ -117,8 +119,12 @@ def _surroundings() -> Iterator[tuple[dict[str, object], SandboxCommand]]:
     # Small, so that the probe of memory ends quickly on a machine that has little.
     limits = Limits(memory=256 * 1024**2)
     with ExitStack() as stack:
-        base = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skillruntime-"))).resolve()
-        outside, skill, workspace = (base / name for name in ("outside", "skill", "workspace"))
+        base = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="skillruntime-"))
+        ).resolve()
+        outside, skill, workspace = (
+            base / name for name in ("outside", "skill", "workspace")
+        )
         for directory in (outside, skill, workspace):
             directory.mkdir(parents=True)
         for file in (outside / "file", skill / "file"):
@@ -134,7 +140,12 @@ def _surroundings() -> Iterator[tuple[dict[str, object], SandboxCommand]]:
             )
         ]
         abstract = f"skillruntime-{os.getpid()}-{base.name}"
-        addresses: tuple[Any, ...] = (f"{outside}/socket", f"\0{abstract}", ("127.0.0.1", 0), ("127.0.0.1", 0))
+        addresses: tuple[Any, ...] = (
+            f"{outside}/socket",
+            f"\0{abstract}",
+            ("127.0.0.1", 0),
+            ("127.0.0.1", 0),
+        )
         for listener, address in zip(sockets, addresses, strict=True):
             listener.bind(address)
             if listener.type == socket.SOCK_STREAM:

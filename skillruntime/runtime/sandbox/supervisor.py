@@ -28,7 +28,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from skillruntime.runtime.sandbox import landlock
-from skillruntime.runtime.sandbox.bubblewrap import bubblewrap_arguments, prepare_options
+from skillruntime.runtime.sandbox.bubblewrap import (
+    bubblewrap_arguments,
+    prepare_options,
+)
 from skillruntime.runtime.sandbox.guest import (
     Guest,
     become_for_now,
@@ -51,7 +54,12 @@ __all__ = ["descendants", "serve"]
 ENDING = 5.0
 """Seconds, at most, to see every process of a command gone."""
 
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE, _PR_SET_SECCOMP = 1, 36, 4, 22
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE, _PR_SET_SECCOMP = (
+    1,
+    36,
+    4,
+    22,
+)
 _SECCOMP_MODE_FILTER = 2
 _BETWEEN_LOOKS = 0.05  # seconds between two looks at how much a command has written
 _MEMORY = (b"RssAnon:", b"RssShmem:", b"VmPTE:")  # lines of /proc/PID/status
@@ -64,21 +72,30 @@ _ANCILLARY = socket.CMSG_SPACE(5 * array.array("i").itemsize)
 
 def serve() -> NoReturn:
     """Serve requests from the socket on descriptor 0 until the host closes it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is the host's to handle
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C in the terminal is the host's to handle
     requests = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.close(null)
-    for network in (False, True):  # once, here: each supervisor is a copy of this process
+    for network in (
+        False,
+        True,
+    ):  # once, here: each supervisor is a copy of this process
         seccomp_program(namespaces=True, network=network)
         prepare_options(network=network)
     gc.disable()
     gc.freeze()  # a collection in a child would copy every page that it shares with its parent
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the supervisors (wait(2))
+    signal.signal(
+        signal.SIGCHLD, signal.SIG_IGN
+    )  # the kernel reaps the supervisors (wait(2))
     while _serve_next(requests):
         pass
-    with suppress(ChildProcessError):  # the host closed its end, and that ends every supervisor
+    with suppress(
+        ChildProcessError
+    ):  # the host closed its end, and that ends every supervisor
         os.waitpid(-1, 0)
     sys.exit(0)
 
@@ -109,7 +126,9 @@ def _supervise(descriptors: Sequence[int], guest: Guest | None) -> NoReturn:
     # Whatever a descendant does to leave, it is handed to this process when its parent ends (prctl(2)): the command
     # is over when there are no children left.
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    _prctl(_PR_SET_DUMPABLE, 0)  # it holds the environment of the command, secrets included
+    _prctl(
+        _PR_SET_DUMPABLE, 0
+    )  # it holds the environment of the command, secrets included
     request, stdin, stdout, stderr, control = descriptors
     report: dict[str, Any] = {}
     try:
@@ -119,10 +138,16 @@ def _supervise(descriptors: Sequence[int], guest: Guest | None) -> NoReturn:
         report = run.to_end()
     except OSError as error:
         is_writable = isinstance(error, WritablePathError)
-        report = {"errno": error.errno or errno.EIO, "error": error.strerror or str(error), "is_writable": is_writable}
+        report = {
+            "errno": error.errno or errno.EIO,
+            "error": error.strerror or str(error),
+            "is_writable": is_writable,
+        }
     except BaseException as error:
         report = {"errno": errno.EIO, "error": f"{type(error).__name__}: {error}"}
-    if "stopped" not in report:  # what failed may be the script's doing: nothing of it outlives its supervisor
+    if (
+        "stopped" not in report
+    ):  # what failed may be the script's doing: nothing of it outlives its supervisor
         report["stopped"] = _end_descendants()
     with suppress(OSError), socket.socket(fileno=control) as host:
         host.sendall(json.dumps(report).encode())
@@ -132,7 +157,13 @@ def _supervise(descriptors: Sequence[int], guest: Guest | None) -> NoReturn:
 class _Run:
     """One command: what was asked, what runs, and how it is ended."""
 
-    def __init__(self, asked: dict[str, Any], streams: tuple[int, int, int], control: int, guest: Guest | None) -> None:
+    def __init__(
+        self,
+        asked: dict[str, Any],
+        streams: tuple[int, int, int],
+        control: int,
+        guest: Guest | None,
+    ) -> None:
         self.asked = asked
         self.level: str = asked["level"]
         self.limits: dict[str, int] = asked["limits"]
@@ -146,18 +177,35 @@ class _Run:
 
     def to_end(self) -> dict[str, Any]:
         # Opened now: the command could move another directory to its place.
-        self.measured = [_listable(open_writable(path)) for path in self.asked["measured"]]
+        self.measured = [
+            _listable(open_writable(path)) for path in self.asked["measured"]
+        ]
         if self.measured:
-            self.most = sum(map(used_bytes, map(os.dup, self.measured))) + self.limits["workspace"]
+            self.most = (
+                sum(map(used_bytes, map(os.dup, self.measured)))
+                + self.limits["workspace"]
+            )
         if self.guest is not None:
             mount_for(self.guest, self._readable(), self.asked["bound"])
         if self.level != "none":
             self.opened = {path: open_writable(path) for path in self.asked["bound"]}
-        code, stopped = self._bubblewrap() if self.level == "bubblewrap" else self._directly()
-        self.is_full = self.is_full or (bool(self.measured) and self._used() > self.most)  # since the last look
-        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        code, stopped = (
+            self._bubblewrap() if self.level == "bubblewrap" else self._directly()
+        )
+        self.is_full = self.is_full or (
+            bool(self.measured) and self._used() > self.most
+        )  # since the last look
+        used = [
+            resource.getrusage(who)
+            for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        ]
         seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
-        return {"exit_code": code, "stopped": stopped, "cpu_seconds": seconds, "full": self.is_full}
+        return {
+            "exit_code": code,
+            "stopped": stopped,
+            "cpu_seconds": seconds,
+            "full": self.is_full,
+        }
 
     def _readable(self) -> list[str]:
         return [*self.asked["readable"], *self.asked["skills"]]
@@ -189,10 +237,17 @@ class _Run:
             else:
                 drop_capabilities()
             # What lies in a writable directory is readable with it, and could be a link out of it by now.
-            readable = [path for path in self._readable() if not is_inside(path, self.asked["bound"])]
+            readable = [
+                path
+                for path in self._readable()
+                if not is_inside(path, self.asked["bound"])
+            ]
             landlock.restrict(
                 [*readable, "/proc/self/cgroup"],
-                [*self.opened.values(), *(os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _DEVICES)],
+                [
+                    *self.opened.values(),
+                    *(os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _DEVICES),
+                ],
                 network=self.asked["network"],
                 abi=abi,
             )
@@ -200,9 +255,15 @@ class _Run:
         for target, descriptor in enumerate(self.streams):
             os.dup2(descriptor, target)
         if self.level == "landlock":
-            _apply_filter(seccomp_program(namespaces=False, network=self.asked["network"], landlock_abi=abi))
+            _apply_filter(
+                seccomp_program(
+                    namespaces=False, network=self.asked["network"], landlock_abi=abi
+                )
+            )
         # After the filter nothing here may need a system call that it refuses.
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # once more: changing the user cleared it (prctl(2))
+        _prctl(
+            _PR_SET_PDEATHSIG, signal.SIGKILL
+        )  # once more: changing the user cleared it (prctl(2))
         for number in _RESET_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         os.execve(self.asked["argv"][0], self.asked["argv"], self.asked["environment"])
@@ -219,7 +280,10 @@ class _Run:
         os.close(info_reading)
         if not words:  # it could not set up the namespaces, and has said why on stderr
             code = self._watch(child)
-            raise OSError(errno.EPERM, f"bubblewrap could not make its namespaces (exit code {code})")
+            raise OSError(
+                errno.EPERM,
+                f"bubblewrap could not make its namespaces (exit code {code})",
+            )
         inner: int = json.loads(words)["child-pid"]
         # The first process of the namespace: when it has ended, the kernel has ended every other one in it
         # (pid_namespaces(7)), and its descriptor becomes readable only then.
@@ -253,23 +317,43 @@ class _Run:
         if self.guest is not None:
             become_for_now(self.guest.user)
         arguments = bubblewrap_arguments(self.asked, opened)
-        filter_ = _memory_file(seccomp_program(namespaces=True, network=self.asked["network"]))
+        filter_ = _memory_file(
+            seccomp_program(namespaces=True, network=self.asked["network"])
+        )
         users = _memory_file(_PASSWD)
         options = [
-            *("--info-fd", str(info), "--block-fd", str(block), "--seccomp", str(filter_)),
+            *(
+                "--info-fd",
+                str(info),
+                "--block-fd",
+                str(block),
+                "--seccomp",
+                str(filter_),
+            ),
             *("--perms", "0444", "--file", str(users), "/etc/passwd"),
             *arguments,
         ]
         # Through a file, so that /proc/1/cmdline in the sandbox and `ps` on the host show no paths.
-        listed = _memory_file(b"\0".join(os.fsencode(option) for option in options) + b"\0")
+        listed = _memory_file(
+            b"\0".join(os.fsencode(option) for option in options) + b"\0"
+        )
         for descriptor in (info, block, *opened.values()):
             os.set_inheritable(descriptor, True)
         return os.posix_spawn(
             self.asked["bubblewrap"],
-            [self.asked["bubblewrap"], "--args", str(listed), "--", *self.asked["argv"]],
+            [
+                self.asked["bubblewrap"],
+                "--args",
+                str(listed),
+                "--",
+                *self.asked["argv"],
+            ],
             self.asked["environment"],
             # Descriptors above 2 are closed on exec, except those that bubblewrap is given.
-            file_actions=[(os.POSIX_SPAWN_DUP2, stream, target) for target, stream in enumerate(self.streams)],
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, stream, target)
+                for target, stream in enumerate(self.streams)
+            ],
             setsigdef=_RESET_SIGNALS,
         )
 
@@ -296,7 +380,9 @@ class _Run:
 
         Infinity where a process holds more memory than it may.
         """
-        removed: dict[tuple[int, int], int] = {}  # by inode: threads and children have the same files open
+        removed: dict[
+            tuple[int, int], int
+        ] = {}  # by inode: threads and children have the same files open
         for thread in _threads() if self.measured else ():
             if _memory_of(thread) > self.limits["memory"]:
                 return float("inf")
@@ -305,7 +391,9 @@ class _Run:
                     with suppress(OSError):
                         status = each.stat()
                         if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
-                            removed[status.st_dev, status.st_ino] = status.st_blocks * 512
+                            removed[status.st_dev, status.st_ino] = (
+                                status.st_blocks * 512
+                            )
         return sum(map(used_bytes, map(os.dup, self.measured))) + sum(removed.values())
 
 
@@ -327,7 +415,9 @@ def _end_descendants() -> bool:
         for child in descendants():
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(child, signal.SIGKILL)
-        time.sleep(0.002)  # for the kernel to take them down; orphans reach this process only then
+        time.sleep(
+            0.002
+        )  # for the kernel to take them down; orphans reach this process only then
 
 
 def _threads() -> list[Path]:
@@ -347,7 +437,9 @@ def _memory_of(thread: Path) -> int:
     """
     with suppress(OSError):
         lines = (thread / "status").read_bytes().splitlines()
-        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(_MEMORY))
+        return sum(
+            int(line.split()[1]) * 1024 for line in lines if line.startswith(_MEMORY)
+        )
     return 0
 
 
@@ -366,7 +458,9 @@ def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
         _end_first("self")
         become()
     except BaseException as error:
-        number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+        number = (
+            error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+        )
         reason = getattr(error, "strerror", None) or str(error)
         with suppress(OSError):
             os.write(failed, json.dumps({"errno": number, "error": reason}).encode())
@@ -416,7 +510,9 @@ def _apply_filter(program: bytes) -> None:
 
 
 def _memory_file(content: bytes) -> int:
-    descriptor = os.memfd_create("skillruntime", 0)  # without MFD_CLOEXEC: bubblewrap reads it
+    descriptor = os.memfd_create(
+        "skillruntime", 0
+    )  # without MFD_CLOEXEC: bubblewrap reads it
     os.write(descriptor, content)  # a file in memory takes some kilobytes in one piece
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor

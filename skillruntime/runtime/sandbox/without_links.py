@@ -21,12 +21,21 @@ __all__ = [
     "used_bytes",
 ]
 
-HAS_DIRECTORY_DESCRIPTORS = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
+HAS_DIRECTORY_DESCRIPTORS = (
+    os.open in os.supports_dir_fd and os.scandir in os.supports_fd
+)
 """Whether this system has what `open_without_links` needs; Windows does not."""
 
 # Without O_PATH (macOS) a FIFO is opened for reading, which must not wait for its other end.
-_PATH = getattr(os, "O_PATH", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)) | getattr(os, "O_CLOEXEC", 0)
-_LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_PATH = getattr(os, "O_PATH", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)) | getattr(
+    os, "O_CLOEXEC", 0
+)
+_LISTED = (
+    os.O_RDONLY
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -48,7 +57,11 @@ def open_without_links(path: str, *, at: int | None = None, flags: int = _PATH) 
     # of many containers refuse it.
     for number, part in enumerate(parts, 1):
         try:
-            opened = os.open(part, (flags if number == len(parts) else _PATH) | _NO_FOLLOW, dir_fd=here)
+            opened = os.open(
+                part,
+                (flags if number == len(parts) else _PATH) | _NO_FOLLOW,
+                dir_fd=here,
+            )
         except OSError as error:
             # What O_DIRECTORY says of a link (open(2)).
             if error.errno not in (errno.ELOOP, errno.ENOTDIR):
@@ -90,11 +103,15 @@ def used_bytes(at: int, depth: int = 0) -> float:
             return float("inf")
         with os.scandir(at) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError, NotADirectoryError):  # removed, or exchanged for a link, meanwhile
+                with suppress(
+                    FileNotFoundError, NotADirectoryError
+                ):  # removed, or exchanged for a link, meanwhile
                     status = entry.stat(follow_symlinks=False)
                     total += max(_LEAST, status.st_blocks * 512)
                     if stat.S_ISDIR(status.st_mode):
-                        total += used_bytes(os.open(entry.name, _LISTED, dir_fd=at), depth + 1)
+                        total += used_bytes(
+                            os.open(entry.name, _LISTED, dir_fd=at), depth + 1
+                        )
     except PermissionError:
         return float("inf")
     finally:
@@ -102,12 +119,16 @@ def used_bytes(at: int, depth: int = 0) -> float:
     return total
 
 
-_LEAST = 12 * 1024  # bytes: of the smallest files a limit of 256 MiB then allows 21,845, and looks stay short
+_LEAST = (
+    12 * 1024
+)  # bytes: of the smallest files a limit of 256 MiB then allows 21,845, and looks stay short
 
 
 def is_inside(path: str, directories: Iterable[str]) -> bool:
     """Return whether *path* is named as something inside one of *directories*."""
-    return any(path.startswith(f"{directory.rstrip('/')}/") for directory in directories)
+    return any(
+        path.startswith(f"{directory.rstrip('/')}/") for directory in directories
+    )
 
 
 def outermost(paths: list[str]) -> list[str]:

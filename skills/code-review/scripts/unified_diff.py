@@ -34,11 +34,18 @@ def parse_diff(text: str) -> list[dict[str, Any]]:
         found = HUNK.match(line)
         if line.startswith(("diff --cc ", "diff --combined ", "@@@ ")):
             action = "Send a diff against one parent, such as the output of git diff HEAD^1 HEAD."
-            raise Failure("INVALID_INPUT", f"line {number} begins a combined diff of a merge", action, path="/diff")
+            raise Failure(
+                "INVALID_INPUT",
+                f"line {number} begins a combined diff of a merge",
+                action,
+                path="/diff",
+            )
         if line.startswith("diff --git "):
             files.append(_file(_git_name(line)))
             is_begun = True
-        elif line.startswith("--- ") and "".join(listed[number : number + 1]).startswith("+++ "):
+        elif line.startswith("--- ") and "".join(
+            listed[number : number + 1]
+        ).startswith("+++ "):
             if not is_begun:
                 files.append(_file(""))
             _set_names(files[-1], _name(line[4:]), _name(next(lines)[1][4:]))
@@ -46,9 +53,16 @@ def parse_diff(text: str) -> list[dict[str, Any]]:
         elif found:
             if not files or not files[-1]["path"]:
                 message = f"the hunk in line {number} of the diff is of no file"
-                raise Failure("INVALID_INPUT", message, "Send its lines '--- a/name' and '+++ b/name'.", path="/diff")
+                raise Failure(
+                    "INVALID_INPUT",
+                    message,
+                    "Send its lines '--- a/name' and '+++ b/name'.",
+                    path="/diff",
+                )
             files[-1]["hunks"].append(_hunk(found, number, lines))
-        elif after_hunk and line[:1] in ("+", "-", " ") and line.rstrip() != "--":  # "-- " ends the patch of a mail
+        elif (
+            after_hunk and line[:1] in ("+", "-", " ") and line.rstrip() != "--"
+        ):  # "-- " ends the patch of a mail
             raise _miscounted(f"the hunk before line {number}")
         elif files:
             _read_header(files[-1], line.rstrip("\r"))
@@ -95,27 +109,45 @@ def _read_header(file: dict[str, Any], line: str) -> None:
     elif line.startswith("deleted file mode"):
         file["status"] = "deleted"
     elif line.startswith("rename from "):
-        file["status"], file["old_path"] = "renamed", _unquoted(line[len("rename from ") :])
+        file["status"], file["old_path"] = (
+            "renamed",
+            _unquoted(line[len("rename from ") :]),
+        )
     elif line.startswith("rename to "):
         file["path"] = _unquoted(line[len("rename to ") :])
     elif line.startswith(("Binary files ", "GIT binary patch")):
         file["status"] = "binary"
 
 
-def _hunk(found: re.Match[str], number: int, lines: Iterator[tuple[int, str]]) -> dict[str, Any]:
+def _hunk(
+    found: re.Match[str], number: int, lines: Iterator[tuple[int, str]]
+) -> dict[str, Any]:
     """Read as many lines as the header counts, and number them."""
     old, new = int(found[1]), int(found[3])
     old_left, new_left = int(found[2] or 1), int(found[4] or 1)
-    hunk: dict[str, Any] = {"old_start": old, "old_count": old_left, "new_start": new, "new_count": new_left}
+    hunk: dict[str, Any] = {
+        "old_start": old,
+        "old_count": old_left,
+        "new_start": new,
+        "new_count": new_left,
+    }
     if found[5].strip():
         hunk["section"] = found[5].strip()
     hunk["lines"] = []
     while old_left > 0 or new_left > 0:
         at, line = next(lines, (0, "end"))
-        sign, text = line[:1] or " ", line[1:].rstrip("\r")  # an empty line is one whose blank was cut off
+        sign, text = (
+            line[:1] or " ",
+            line[1:].rstrip("\r"),
+        )  # an empty line is one whose blank was cut off
         if sign == "\\":  # "\ No newline at end of file"
             continue
-        if sign not in "+- " or at == 0 or (sign != "+" and old_left == 0) or (sign != "-" and new_left == 0):
+        if (
+            sign not in "+- "
+            or at == 0
+            or (sign != "+" and old_left == 0)
+            or (sign != "-" and new_left == 0)
+        ):
             raise _miscounted(f"the hunk in line {number}")
         hunk["lines"].append(f"{sign}{old if sign == '-' else new} {text}")
         old, old_left = (old + 1, old_left - 1) if sign != "+" else (old, old_left)
@@ -125,7 +157,12 @@ def _hunk(found: re.Match[str], number: int, lines: Iterator[tuple[int, str]]) -
 
 def _miscounted(hunk: str) -> Failure:
     message = f"{hunk} of the diff does not have the lines that its header counts"
-    return Failure("INVALID_INPUT", message, "Send the diff as git printed it, whole.", path="/diff")
+    return Failure(
+        "INVALID_INPUT",
+        message,
+        "Send the diff as git printed it, whole.",
+        path="/diff",
+    )
 
 
 def _git_name(line: str) -> str:

@@ -22,7 +22,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
-from urllib.request import HTTPDefaultErrorHandler, HTTPErrorProcessor, HTTPHandler, HTTPSHandler, ProxyHandler
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPSHandler,
+    ProxyHandler,
+)
 
 import feedparser
 from script_call import Failure, shown_path
@@ -30,7 +36,9 @@ from script_call import Failure, shown_path
 MAX_FEEDS = 50
 MAX_BYTES = 3 * 1024 * 1024
 MAX_ENTRIES = 500
-ALL_FEEDS_SECONDS = 22.0  # below the contract's 30, so that a slow feed costs itself and not the digest
+ALL_FEEDS_SECONDS = (
+    22.0  # below the contract's 30, so that a slow feed costs itself and not the digest
+)
 WORKERS = 8
 WORKSPACE_LIST = "news_feeds.json"
 TRACKING = re.compile(r"^(utm_|at_|fbclid$|gclid$|ref$|cmp$|rss$)", re.IGNORECASE)
@@ -49,7 +57,9 @@ class Feed:
         if isinstance(self.address, Path):
             return shown_path(self.address)
         parts = urlsplit(self.address)
-        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        return urlunsplit(
+            (parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +112,37 @@ def _parse_list(path: Path, *, confined: bool) -> FeedList:
     if not isinstance(rows, list) or not 1 <= len(rows) <= MAX_FEEDS:
         raise refuse(f"holds no list of 1 to {MAX_FEEDS} feeds")
     timeout = document.get("timeout_seconds", 10) if isinstance(document, dict) else 10
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= 20:
+    if (
+        isinstance(timeout, bool)
+        or not isinstance(timeout, int | float)
+        or not 0 < timeout <= 20
+    ):
         raise refuse("has a timeout_seconds that is not between 0 and 20")
-    return FeedList(tuple(_parse_feed(row, path.parent, refuse, confined=confined) for row in rows), float(timeout))
+    return FeedList(
+        tuple(_parse_feed(row, path.parent, refuse, confined=confined) for row in rows),
+        float(timeout),
+    )
 
 
 def _parse_feed(row: Any, folder: Path, refuse: Any, *, confined: bool) -> Feed:
     row = {"url": row} if isinstance(row, str) else row
-    if not isinstance(row, dict) or not isinstance(row.get("url"), str) or not row["url"].strip():
+    if (
+        not isinstance(row, dict)
+        or not isinstance(row.get("url"), str)
+        or not row["url"].strip()
+    ):
         raise refuse("has an entry without a url")
     url = row["url"].strip()
     if re.match(r"https?://", url, re.IGNORECASE):
-        return Feed(str(row.get("name") or urlsplit(url).hostname or "feed"), _clean_url(url), bool(row.get("name")))
+        return Feed(
+            str(row.get("name") or urlsplit(url).hostname or "feed"),
+            _clean_url(url),
+            bool(row.get("name")),
+        )
     if "://" in url:
-        raise refuse(f"has {url.split('://')[0]!r} addresses: only http, https and files are read")
+        raise refuse(
+            f"has {url.split('://')[0]!r} addresses: only http, https and files are read"
+        )
     file = (folder / url).resolve()
     if confined and not file.is_relative_to(Path.cwd().resolve()):
         raise refuse("names a file outside the workspace")
@@ -128,7 +155,9 @@ def read_feeds(chosen: FeedList) -> tuple[list[Article], int, list[dict[str, Any
     Feeds are read eight at a time. The threads are daemons: one that hangs is left behind when the time is up.
     """
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
-    done: queue.SimpleQueue[tuple[int, list[Article] | dict[str, Any]]] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[int, list[Article] | dict[str, Any]]] = (
+        queue.SimpleQueue()
+    )
     for index in range(len(chosen.feeds)):
         waiting.put(index)
 
@@ -143,7 +172,9 @@ def read_feeds(chosen: FeedList) -> tuple[list[Article], int, list[dict[str, Any
     for _ in range(min(WORKERS, len(chosen.feeds))):
         threading.Thread(target=work, daemon=True).start()
     results: dict[int, list[Article] | dict[str, Any]] = {}
-    deadline = time.monotonic() + min(ALL_FEEDS_SECONDS, chosen.timeout * (1 + len(chosen.feeds) // WORKERS) + 1)
+    deadline = time.monotonic() + min(
+        ALL_FEEDS_SECONDS, chosen.timeout * (1 + len(chosen.feeds) // WORKERS) + 1
+    )
     while len(results) < len(chosen.feeds):
         try:
             index, result = done.get(timeout=max(0.0, deadline - time.monotonic()))
@@ -152,8 +183,12 @@ def read_feeds(chosen: FeedList) -> tuple[list[Article], int, list[dict[str, Any
         results[index] = result
     articles: dict[str, Article] = {}
     errors = []
-    for index, feed in enumerate(chosen.feeds):  # in the list's order, so that the answer does not depend on speed
-        result = results.get(index, _error(feed, "was not read in time", recoverable=True))
+    for index, feed in enumerate(
+        chosen.feeds
+    ):  # in the list's order, so that the answer does not depend on speed
+        result = results.get(
+            index, _error(feed, "was not read in time", recoverable=True)
+        )
         if isinstance(result, dict):
             errors.append(result)
             continue
@@ -170,38 +205,69 @@ def _read_feed(feed: Feed, timeout: float) -> list[Article] | dict[str, Any]:
         error.close()
         code = "RATE_LIMIT_EXCEEDED" if error.code == 429 else "FETCH_FAILED"
         is_passing = error.code == 429 or error.code >= 500
-        return _error(feed, f"answered HTTP {error.code}", recoverable=is_passing, code=code)
+        return _error(
+            feed, f"answered HTTP {error.code}", recoverable=is_passing, code=code
+        )
     except TimeoutError:
         return _error(feed, f"did not answer within {timeout:g} s", recoverable=True)
     except urllib.error.URLError as error:
         if isinstance(error.reason, TimeoutError):
-            return _error(feed, f"did not answer within {timeout:g} s", recoverable=True)
+            return _error(
+                feed, f"did not answer within {timeout:g} s", recoverable=True
+            )
         return _error(feed, f"could not be reached: {error.reason}", recoverable=True)
     except OverflowError:
-        return _error(feed, f"is larger than {MAX_BYTES // 1024**2} MiB", recoverable=False)
+        return _error(
+            feed, f"is larger than {MAX_BYTES // 1024**2} MiB", recoverable=False
+        )
     except FileNotFoundError:
         return _error(feed, "does not exist", recoverable=False)
     except Exception as error:  # a broken header, a reset, a bad gzip stream: the other feeds still count
-        return _error(feed, f"could not be read: {type(error).__name__}", recoverable=True)
+        return _error(
+            feed, f"could not be read: {type(error).__name__}", recoverable=True
+        )
     try:
         parsed = feedparser.parse(io.BytesIO(data), response_headers=headers)
-        source = feed.name if feed.has_name else _cut(plain_text(parsed.feed.get("title") or ""), 80) or feed.name
-        articles = [found for entry in parsed.entries[:MAX_ENTRIES] if (found := _article(entry, source))]
+        source = (
+            feed.name
+            if feed.has_name
+            else _cut(plain_text(parsed.feed.get("title") or ""), 80) or feed.name
+        )
+        articles = [
+            found
+            for entry in parsed.entries[:MAX_ENTRIES]
+            if (found := _article(entry, source))
+        ]
     except Exception as error:
-        return _error(feed, f"could not be parsed: {type(error).__name__}", recoverable=False)
+        return _error(
+            feed, f"could not be parsed: {type(error).__name__}", recoverable=False
+        )
     if not parsed.get("version") and not parsed.entries:
         return _error(feed, "is not an RSS or Atom feed", recoverable=False)
     return articles
 
 
-def _error(feed: Feed, what: str, *, recoverable: bool, code: str = "FETCH_FAILED") -> dict[str, Any]:
-    action = "Try again later." if recoverable else f"Correct or remove {feed.name!r} in the feed list."
+def _error(
+    feed: Feed, what: str, *, recoverable: bool, code: str = "FETCH_FAILED"
+) -> dict[str, Any]:
+    action = (
+        "Try again later."
+        if recoverable
+        else f"Correct or remove {feed.name!r} in the feed list."
+    )
     message = f"{feed.name} ({feed.shown()}) {what}"
-    return {"code": code, "message": message, "recoverable": recoverable, "suggested_action": action}
+    return {
+        "code": code,
+        "message": message,
+        "recoverable": recoverable,
+        "suggested_action": action,
+    }
 
 
 class _HttpOnly(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+    def redirect_request(
+        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Any:
         if not newurl.lower().startswith(("http://", "https://")):
             raise urllib.error.URLError("redirected away from http")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
@@ -210,7 +276,14 @@ class _HttpOnly(urllib.request.HTTPRedirectHandler):
 def _opener() -> urllib.request.OpenerDirector:
     """Return an opener for http and https and nothing else: the default one also reads ``file:`` and ``ftp:``."""
     opener = urllib.request.OpenerDirector()
-    for handler in (ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, HTTPErrorProcessor, _HttpOnly):
+    for handler in (
+        ProxyHandler,
+        HTTPHandler,
+        HTTPSHandler,
+        HTTPDefaultErrorHandler,
+        HTTPErrorProcessor,
+        _HttpOnly,
+    ):
         opener.add_handler(handler())
     return opener
 
@@ -230,16 +303,23 @@ def _fetch(address: str | Path, timeout: float) -> tuple[bytes, dict[str, str]]:
         "Accept-Encoding": "gzip",
     }
     body = bytearray()
-    with _opener().open(urllib.request.Request(address, headers=headers), timeout=timeout) as response:
+    with _opener().open(
+        urllib.request.Request(address, headers=headers), timeout=timeout
+    ) as response:
         gzip = response.headers.get("Content-Encoding", "").lower() == "gzip"
         unpack = zlib.decompressobj(wbits=31) if gzip else None
         while chunk := response.read1(65536):
-            body += unpack.decompress(chunk, MAX_BYTES + 1 - len(body)) if unpack else chunk
+            body += (
+                unpack.decompress(chunk, MAX_BYTES + 1 - len(body)) if unpack else chunk
+            )
             if len(body) > MAX_BYTES:
                 raise OverflowError
             if time.monotonic() > end:
                 raise TimeoutError
-        kept = {"content-type": response.headers.get("Content-Type", ""), "content-location": response.url}
+        kept = {
+            "content-type": response.headers.get("Content-Type", ""),
+            "content-location": response.url,
+        }
     return bytes(body), {name: value for name, value in kept.items() if value}
 
 
@@ -248,10 +328,16 @@ def _article(entry: Any, source: str) -> Article | None:
     link = str(entry.get("link") or entry.get("id") or "").strip()
     if not re.match(r"https?://[^/\s]", link, re.IGNORECASE):
         return None
-    html = entry.get("summary") or next((part.get("value") for part in entry.get("content") or []), "") or ""
+    html = (
+        entry.get("summary")
+        or next((part.get("value") for part in entry.get("content") or []), "")
+        or ""
+    )
     text = plain_text(html)
     title = plain_text(entry.get("title") or "") or text[:80] or link
-    return Article(_cut(title, 300), source, _clean_url(link), _published(entry), text[:4000])
+    return Article(
+        _cut(title, 300), source, _clean_url(link), _published(entry), text[:4000]
+    )
 
 
 def _published(entry: Any) -> datetime | None:
@@ -259,7 +345,11 @@ def _published(entry: Any) -> datetime | None:
         try:
             if moment := entry.get(name):
                 return datetime.fromtimestamp(calendar.timegm(moment), UTC)
-        except (ValueError, OverflowError, OSError):  # a date no calendar has: as good as none
+        except (
+            ValueError,
+            OverflowError,
+            OSError,
+        ):  # a date no calendar has: as good as none
             continue
     return None
 
@@ -269,16 +359,31 @@ def _clean_url(url: str) -> str:
     scheme, netloc, path, query, fragment = urlsplit(url.strip())
     lone = re.compile(r"%(?![0-9A-Fa-f]{2})")
     path, query, fragment = (
-        quote(lone.sub("%25", part), safe="%/:?#@!$&'*+,;=~-._()") for part in (path, query, fragment)
+        quote(lone.sub("%25", part), safe="%/:?#@!$&'*+,;=~-._()")
+        for part in (path, query, fragment)
     )
-    return urlunsplit((scheme.lower(), quote(netloc, safe="%:@[]!$&'()*+,;=~-._"), path, query, fragment))
+    return urlunsplit(
+        (
+            scheme.lower(),
+            quote(netloc, safe="%:@[]!$&'()*+,;=~-._"),
+            path,
+            query,
+            fragment,
+        )
+    )
 
 
 def _identity(url: str) -> str:
     """Return what two addresses of the same article have in common: no fragment, no tracking, no last slash."""
     parts = urlsplit(url)
-    kept = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not TRACKING.match(pair[0])]
-    return urlunsplit(("", parts.netloc.lower(), parts.path.rstrip("/"), urlencode(kept), ""))
+    kept = [
+        pair
+        for pair in parse_qsl(parts.query, keep_blank_values=True)
+        if not TRACKING.match(pair[0])
+    ]
+    return urlunsplit(
+        ("", parts.netloc.lower(), parts.path.rstrip("/"), urlencode(kept), "")
+    )
 
 
 class _Text(HTMLParser):
@@ -311,7 +416,9 @@ def plain_text(html: str) -> str:
     parser = _Text()
     parser.feed(html)
     parser.close()
-    text = "".join(char for char in "".join(parser.parts) if char.isprintable() or char.isspace())
+    text = "".join(
+        char for char in "".join(parser.parts) if char.isprintable() or char.isspace()
+    )
     return " ".join(text.split())
 
 

@@ -15,8 +15,39 @@ _INITIALS = re.compile(r"\b(?:[^\W\d_]\.){2,}")
 _POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
 _PHRASE = re.compile(r'"([^"]+)"|“([^”]+)”')
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-_ENGLISH = {"a", "about", "an", "and", "at", "by", "for", "from", "in", "latest", "news", "of", "on", "or", "the", "to"}
-_FILLERS = _ENGLISH | {"with", "de", "der", "die", "el", "en", "la", "las", "le", "les", "los", "und", "y"}
+_ENGLISH = {
+    "a",
+    "about",
+    "an",
+    "and",
+    "at",
+    "by",
+    "for",
+    "from",
+    "in",
+    "latest",
+    "news",
+    "of",
+    "on",
+    "or",
+    "the",
+    "to",
+}
+_FILLERS = _ENGLISH | {
+    "with",
+    "de",
+    "der",
+    "die",
+    "el",
+    "en",
+    "la",
+    "las",
+    "le",
+    "les",
+    "los",
+    "und",
+    "y",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +71,21 @@ class Topic:
         >>> topic.matches("Europe's new AI regulations"), topic.matches("Europe regulates chairs")
         (True, False)
         """
-        terms: list[str] = [" ".join((a or b).split()) for a, b in _PHRASE.findall(name)]
-        tests: list[Callable[[Words], bool]] = [_has_phrase(Words.of(term).stems) for term in terms]
+        terms: list[str] = [
+            " ".join((a or b).split()) for a, b in _PHRASE.findall(name)
+        ]
+        tests: list[Callable[[Words], bool]] = [
+            _has_phrase(Words.of(term).stems) for term in terms
+        ]
         words = _WORD.findall(_normal(_PHRASE.sub(" ", name)))
-        for word in [word for word in words if word.casefold() not in _FILLERS] or ([] if terms else words):
+        for word in [word for word in words if word.casefold() not in _FILLERS] or (
+            [] if terms else words
+        ):
             is_acronym = 2 <= len(word) <= 4 and word.isupper() and word.isascii()
             terms.append(word if is_acronym else word.casefold())
-            tests.append(_has_acronym(word) if is_acronym else _has_word(word.casefold()))
+            tests.append(
+                _has_acronym(word) if is_acronym else _has_word(word.casefold())
+            )
         return cls(name, tuple(terms), tuple(tests))
 
     def matches(self, text: str) -> bool:
@@ -67,14 +106,24 @@ class Words:
     def of(cls, text: str) -> Words:
         normal = _normal(text)
         words = _WORD.findall(normal)
-        exact = frozenset(words) | {word[:-1] for word in words if word[-1] == "s" and word[:-1].isupper()}
-        return cls(exact, normal.casefold(), tuple(_stem(word.casefold()) for word in words))
+        exact = frozenset(words) | {
+            word[:-1] for word in words if word[-1] == "s" and word[:-1].isupper()
+        }
+        return cls(
+            exact, normal.casefold(), tuple(_stem(word.casefold()) for word in words)
+        )
 
 
 def _normal(text: str) -> str:
     """Return *text* without accents and possessives, and with U.S. as US."""
-    plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
-    return _POSSESSIVE.sub("", _INITIALS.sub(lambda found: found[0].replace(".", ""), plain))
+    plain = "".join(
+        char
+        for char in unicodedata.normalize("NFKD", text)
+        if not unicodedata.combining(char)
+    )
+    return _POSSESSIVE.sub(
+        "", _INITIALS.sub(lambda found: found[0].replace(".", ""), plain)
+    )
 
 
 def _stem(word: str) -> str:
@@ -104,5 +153,9 @@ def _has_acronym(word: str) -> Callable[[Words], bool]:
 def _has_phrase(stems: tuple[str, ...]) -> Callable[[Words], bool]:
     size = len(stems)
     return lambda words: (
-        bool(size) and any(words.stems[start : start + size] == stems for start in range(len(words.stems) - size + 1))
+        bool(size)
+        and any(
+            words.stems[start : start + size] == stems
+            for start in range(len(words.stems) - size + 1)
+        )
     )

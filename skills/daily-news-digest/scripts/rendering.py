@@ -12,11 +12,15 @@ from typing import Any
 
 # Of each language: "1", "7" and "30" are the ranges in days; the rest says what it is.
 LABELS: dict[str, dict[str, str]] = json.loads(
-    (Path(__file__).resolve().parents[1] / "assets" / "labels.json").read_text(encoding="utf-8")
+    (Path(__file__).resolve().parents[1] / "assets" / "labels.json").read_text(
+        encoding="utf-8"
+    )
 )
 
 
-def summary(articles: list[dict[str, Any]], found: int, sources: int, days: int, language: str) -> str:
+def summary(
+    articles: list[dict[str, Any]], found: int, sources: int, days: int, language: str
+) -> str:
     """Return two or three sentences: how many articles from how many *sources*, and the leading titles.
 
     >>> summary([{"title": "Rates rise", "source": "BBC"}], 1, 1, 7, "en")
@@ -30,18 +34,33 @@ def summary(articles: list[dict[str, Any]], found: int, sources: int, days: int,
         sources=words["source"] if sources == 1 else words["sources"].format(sources),
         range=words[str(days)],
     )
-    sentences = [said] + ([words["shown"].format(len(articles))] if found > len(articles) else [])
-    leading = "; ".join(f"“{article['title']}” ({article['source']})" for article in articles[:2])
+    sentences = [said] + (
+        [words["shown"].format(len(articles))] if found > len(articles) else []
+    )
+    leading = "; ".join(
+        f"“{article['title']}” ({article['source']})" for article in articles[:2]
+    )
     return " ".join([*sentences, words["leading"].format(leading)])
 
 
-def render(topics: list[dict[str, Any]], date: str, unread: int, style: str, language: str) -> str:
+def render(
+    topics: list[dict[str, Any]], date: str, unread: int, style: str, language: str
+) -> str:
     """Return the whole digest as Markdown in one of the four formats."""
     words = LABELS[language]
-    write = {"prose": _prose, "bullets": _bullets, "structured": _structured, "brief": _brief}[style]
+    write = {
+        "prose": _prose,
+        "bullets": _bullets,
+        "structured": _structured,
+        "brief": _brief,
+    }[style]
     blocks = [f"# {words['title']} · {date}"]
     for topic in topics:
-        blocks += write(topic) if topic["articles"] else [f"**{_plain(topic['topic'])}**: {topic['summary']}"]
+        blocks += (
+            write(topic)
+            if topic["articles"]
+            else [f"**{_plain(topic['topic'])}**: {topic['summary']}"]
+        )
     if unread:
         blocks.append("*" + words["unread"].format(unread) + "*")
     return "\n\n".join(blocks) + "\n"
@@ -63,13 +82,18 @@ def _bullets(topic: dict[str, Any]) -> list[str]:
 def _prose(topic: dict[str, Any]) -> list[str]:
     stories = []
     for article in topic["articles"]:
-        points = " ".join(_sentence(_plain(point)) for point in article.get("key_points", [])[:2])
+        points = " ".join(
+            _sentence(_plain(point)) for point in article.get("key_points", [])[:2]
+        )
         stories.append(f"{_link(article)} ({_origin(article)}). {points}".strip())
     return [f"**{_plain(topic['topic'])}.** {_plain(topic['summary'])}", *stories]
 
 
 def _brief(topic: dict[str, Any]) -> list[str]:
-    rows = [f"- {_sentence(f'{_link(article)} ({_origin(article)})')}" for article in topic["articles"]]
+    rows = [
+        f"- {_sentence(f'{_link(article)} ({_origin(article)})')}"
+        for article in topic["articles"]
+    ]
     return [f"**{_plain(topic['topic'])}**", "\n".join(rows)]
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import duckdb
 
-NUMERIC = re.compile(r"^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL|FLOAT|DOUBLE|REAL|NUMERIC|BIGNUM)\b")
+NUMERIC = re.compile(
+    r"^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL|FLOAT|DOUBLE|REAL|NUMERIC|BIGNUM)\b"
+)
 TEMPORAL = re.compile(r"^(DATE|TIMESTAMP)")
 TEXT = re.compile(r"^(VARCHAR|ENUM|UUID|TIME)\b")
 
@@ -20,16 +22,44 @@ SAMPLE = 2000
 GAP = r"(?i)n/?a|n\.a\.|nan|none|null|[-–—?]+"  # what stands for a missing value among numbers, dates, true and false
 INTEGER = r"[+-]?(0|[1-9]\d{0,17})"  # 007 stays a text: it is an identifier
 ISO_DATE = r"\d{4}[-/]\d{1,2}[-/]\d{1,2}([ T]\d{1,2}:\d\d.*)?"
-BEFORE, AFTER = r"(?:[€$£¥₹]|[A-Z]{3} )?\s?[+-]?", r"\s?(?:[€$£¥₹%]|[A-Za-z]{1,4})?"  # a unit or currency
+BEFORE, AFTER = (
+    r"(?:[€$£¥₹]|[A-Z]{3} )?\s?[+-]?",
+    r"\s?(?:[€$£¥₹%]|[A-Za-z]{1,4})?",
+)  # a unit or currency
 GROUPS = r"(?:[1-9]\d{{0,2}}(?:[{0} '\x{{a0}}\x{{202f}}]\d{{3}})+|0|[1-9]\d*)"
-POINT = BEFORE + r"(?:" + GROUPS.format(",") + r"(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?" + AFTER
+POINT = (
+    BEFORE
+    + r"(?:"
+    + GROUPS.format(",")
+    + r"(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?"
+    + AFTER
+)
 COMMA = BEFORE + GROUPS.format(".") + r"(?:,\d+)?" + AFTER
 NO_UNIT = r"[\d.][eE][+-]?\d+|[^€$£¥₹%A-Za-z]"
 PARTS = r"(\d{1,2})[./-](\d{1,2})[./-](?:\d{4}|\d{2})(?:[ T]\d{1,2}:\d\d(?::\d\d)?)?"
 TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
-DAY_FIRST = [f"%d{mark}%m{mark}%{year}{time}" for mark in "/.-" for year in "yY" for time in TIMES]
-MONTH_FIRST = [f"%m{mark}%d{mark}%{year}{time}" for mark in "/.-" for year in "yY" for time in TIMES]
-NAMED = ["%Y-%m", "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %Y", "%B %Y"]  # sure in any order
+DAY_FIRST = [
+    f"%d{mark}%m{mark}%{year}{time}"
+    for mark in "/.-"
+    for year in "yY"
+    for time in TIMES
+]
+MONTH_FIRST = [
+    f"%m{mark}%d{mark}%{year}{time}"
+    for mark in "/.-"
+    for year in "yY"
+    for time in TIMES
+]
+NAMED = [
+    "%Y-%m",
+    "%d %b %Y",
+    "%d-%b-%Y",
+    "%d %B %Y",
+    "%b %d, %Y",
+    "%B %d, %Y",
+    "%b %Y",
+    "%B %Y",
+]  # sure in any order
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +87,9 @@ class Column:
         if self.type.endswith("]"):  # a list of anything
             return "other"
         kinds = (("numeric", NUMERIC), ("temporal", TEMPORAL), ("text", TEXT))
-        return next((kind for kind, pattern in kinds if pattern.match(self.type)), "other")
+        return next(
+            (kind for kind, pattern in kinds if pattern.match(self.type)), "other"
+        )
 
     @property
     def sql(self) -> str:
@@ -67,7 +99,11 @@ class Column:
     @property
     def shown_sql(self) -> str:
         """Return an expression whose value is plain JSON: dates, lists and the like as text."""
-        return self.sql if self.kind in ("numeric", "boolean") else f"CAST({self.sql} AS VARCHAR)"
+        return (
+            self.sql
+            if self.kind in ("numeric", "boolean")
+            else f"CAST({self.sql} AS VARCHAR)"
+        )
 
 
 def quoted_name(name: str) -> str:
@@ -91,18 +127,32 @@ class Conventions:
     @classmethod
     def of(cls, arguments: dict[str, Any], delimiter: str) -> Conventions:
         """Return what *arguments* say."""
-        return cls(arguments.get("date_format", "auto"), arguments.get("decimal_comma"), delimiter)
+        return cls(
+            arguments.get("date_format", "auto"),
+            arguments.get("decimal_comma"),
+            delimiter,
+        )
 
 
 def typed_columns(
-    connection: duckdb.DuckDBPyConnection, table: str, names: dict[str, str], conventions: Conventions
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    names: dict[str, str],
+    conventions: Conventions,
 ) -> dict[str, tuple[Column, str]]:
     """Return, for each text column of *table* (its name there, and the name to give), the column and SQL for it."""
     counts = {raw: _counts(connection, table, raw, whole=False) for raw in names}
-    is_longer = _row(connection, f"SELECT count(*) > {SAMPLE} AS longer FROM {table}")["longer"]
-    for raw, count in counts.items() if is_longer else ():  # what begins as prose is text: the others are read whole
+    is_longer = _row(connection, f"SELECT count(*) > {SAMPLE} AS longer FROM {table}")[
+        "longer"
+    ]
+    for raw, count in (
+        counts.items() if is_longer else ()
+    ):  # what begins as prose is text: the others are read whole
         forms = ("integers", "iso", "booleans", "point", "comma", "parts", "named")
-        if count["filled"] < SAMPLE / 10 or sum(count.get(form, 0) for form in forms) * 2 >= count["filled"]:
+        if (
+            count["filled"] < SAMPLE / 10
+            or sum(count.get(form, 0) for form in forms) * 2 >= count["filled"]
+        ):
             counts[raw] = _counts(connection, table, raw, whole=True)
     if conventions.decimal_comma is None:
         points = sum(count["point"] - count["both"] for count in counts.values())
@@ -110,7 +160,10 @@ def typed_columns(
         decided = None if bool(points) == bool(commas) else commas > points
     else:
         decided = conventions.decimal_comma
-    return {raw: _typed(raw, name, counts[raw], decided, conventions) for raw, name in names.items()}
+    return {
+        raw: _typed(raw, name, counts[raw], decided, conventions)
+        for raw, name in names.items()
+    }
 
 
 def cleaned(raw: str) -> str:
@@ -118,13 +171,13 @@ def cleaned(raw: str) -> str:
     return f"nullif(trim({quoted_name(raw)}, ' ' || chr(9) || chr(10) || chr(13) || chr(160)), '')"
 
 
-def _counts(connection: duckdb.DuckDBPyConnection, table: str, raw: str, *, whole: bool) -> dict[str, Any]:
+def _counts(
+    connection: duckdb.DuckDBPyConnection, table: str, raw: str, *, whole: bool
+) -> dict[str, Any]:
     """Count the forms of a column's values: over its different values, weighted, since most columns repeat."""
     part = table if whole else f"(FROM {table} LIMIT {SAMPLE})"
     texts = f"(SELECT {cleaned(raw)} AS t, count(*) AS n FROM {part} GROUP BY t)"
-    values = (
-        f"(SELECT t, n, CASE WHEN NOT regexp_full_match(t, '{GAP}') THEN t END AS v FROM {texts} WHERE t IS NOT NULL)"
-    )
+    values = f"(SELECT t, n, CASE WHEN NOT regexp_full_match(t, '{GAP}') THEN t END AS v FROM {texts} WHERE t IS NOT NULL)"
     first = (
         f"SELECT coalesce(sum(n) FILTER (v IS NULL), 0)::BIGINT AS gaps, min(t) FILTER (v IS NULL) AS gap, "
         f"coalesce(sum(n) FILTER (v IS NOT NULL), 0)::BIGINT AS filled, "
@@ -134,8 +187,14 @@ def _counts(connection: duckdb.DuckDBPyConnection, table: str, raw: str, *, whol
         f"coalesce(bool_or(contains(v, ':')), false) AS timed "
         f"FROM {values}"
     )
-    found = _row(connection, first) | dict.fromkeys(("point", "comma", "both", "unsure", "days", "months", "parts"), 0)
-    if not found["filled"] or found["filled"] in (found["integers"], found["iso"], found["booleans"]):
+    found = _row(connection, first) | dict.fromkeys(
+        ("point", "comma", "both", "unsure", "days", "months", "parts"), 0
+    )
+    if not found["filled"] or found["filled"] in (
+        found["integers"],
+        found["iso"],
+        found["booleans"],
+    ):
         return found
     point, comma = (quoted_text(pattern) for pattern in (POINT, COMMA))
     second = (
@@ -167,10 +226,18 @@ def _row(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
 
 
 def _typed(
-    raw: str, name: str, count: dict[str, Any], decided: bool | None, conventions: Conventions
+    raw: str,
+    name: str,
+    count: dict[str, Any],
+    decided: bool | None,
+    conventions: Conventions,
 ) -> tuple[Column, str]:
     value, filled = cleaned(raw), count["filled"]
-    gaps = f"{count['gaps']} value(s) such as {count['gap']!r} are missing values" if count["gaps"] else ""
+    gaps = (
+        f"{count['gaps']} value(s) such as {count['gap']!r} are missing values"
+        if count["gaps"]
+        else ""
+    )
     if not filled:  # of any kind
         return Column(name, "VARCHAR", "NULL::DOUBLE", "NULL::TIMESTAMP"), value
     kind = "TIMESTAMP" if count["timed"] else "DATE"
@@ -182,7 +249,9 @@ def _typed(
     if filled == numbers:
         return Column(name, "DOUBLE", note=f"{note}; {gaps}".strip("; ")), number
     if filled == moments:
-        return Column(name, kind, note=f"{dated}; {gaps}".strip("; ")), f"CAST({moment} AS {kind})"
+        return Column(
+            name, kind, note=f"{dated}; {gaps}".strip("; ")
+        ), f"CAST({moment} AS {kind})"
     mostly = filled * 0.9
     mixed = _mixed(count)
     if mixed and count["numbers"] >= mostly:
@@ -190,10 +259,18 @@ def _typed(
     return Column(
         name,
         "VARCHAR",
-        number.replace(value, quoted_name(name)) if numbers and numbers >= mostly else "",
-        moment.replace(value, quoted_name(name)) if moments and moments >= mostly else "",
+        number.replace(value, quoted_name(name))
+        if numbers and numbers >= mostly
+        else "",
+        moment.replace(value, quoted_name(name))
+        if moments and moments >= mostly
+        else "",
         undecided if undecided and count["parts"] >= mostly else "",
-        dated if moments and moments >= mostly else note if numbers and numbers >= mostly else "",
+        dated
+        if moments and moments >= mostly
+        else note
+        if numbers and numbers >= mostly
+        else "",
     ), value
 
 
@@ -201,11 +278,17 @@ def _mixed(count: dict[str, Any]) -> str:
     """Say so where the numbers are not in one unit: 50 % and 0.25, or euros and dollars."""
     if len(count["units"] or []) < 2:
         return ""
-    bare = f"; {count['bare']} of {count['numbers']} numbers have none" if count["bare"] else ""
+    bare = (
+        f"; {count['bare']} of {count['numbers']} numbers have none"
+        if count["bare"]
+        else ""
+    )
     return f"{count['low']!r} and {count['high']!r} are not in one unit{bare}"
 
 
-def _number(value: str, count: dict[str, Any], decided: bool | None, conventions: Conventions) -> tuple[str, int, str]:
+def _number(
+    value: str, count: dict[str, Any], decided: bool | None, conventions: Conventions
+) -> tuple[str, int, str]:
     """Return SQL for *value* as a number, how many values convert, and what to say about it.
 
     The decimal mark is the one that more values need; where none needs one, the file's.
@@ -219,7 +302,12 @@ def _number(value: str, count: dict[str, Any], decided: bool | None, conventions
         with_comma = conventions.delimiter == ";" if decided is None else decided
     else:
         with_comma = commas > points
-    if count["unsure"] and points == commas and decided is None and conventions.decimal_comma is None:
+    if (
+        count["unsure"]
+        and points == commas
+        and decided is None
+        and conventions.decimal_comma is None
+    ):
         said, other = ("comma", "false") if with_comma else ("point", "true")
         note = f"{count['unsure']!r} is read with a decimal {said}; if that is wrong, send decimal_comma: {other}"
     if units[0]:
@@ -232,7 +320,9 @@ def _number(value: str, count: dict[str, Any], decided: bool | None, conventions
     return sql, count["comma" if with_comma else "point"], note
 
 
-def _moment(value: str, count: dict[str, Any], conventions: Conventions) -> tuple[str, int, str, str]:
+def _moment(
+    value: str, count: dict[str, Any], conventions: Conventions
+) -> tuple[str, int, str, str]:
     """Return SQL for *value* as a time, how many values convert, a date that is undecided, and what to say."""
     formats, found, note = list(NAMED), count["iso"] + count.get("named", 0), ""
     iso = f"CASE WHEN regexp_full_match({value}, '{ISO_DATE}') THEN TRY_CAST({value} AS TIMESTAMP) END"
@@ -245,7 +335,9 @@ def _moment(value: str, count: dict[str, Any], conventions: Conventions) -> tupl
         elif order == "auto" and count["dotted"]:
             order = "day first"
             note = f"dates such as {count['part']!r} are read day first, as is usual with points; else send date_format"
-        elif order == "auto" and not count["part"]:  # 05/05/2025 is one day in either order
+        elif (
+            order == "auto" and not count["part"]
+        ):  # 05/05/2025 is one day in either order
             order = "day first"
         elif order == "auto":
             return "NULL", 0, count["part"] or "", ""

@@ -12,7 +12,15 @@ from typing import Any
 from expressions import Expression
 from script_call import Failure
 
-WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+WEEKDAYS = [
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+]
 DIGITS = 6  # of fractions: a ten-thousandth of a per cent
 YEARS_BACK = {"year": 1, "quarter": 4, "month": 12}
 
@@ -59,7 +67,12 @@ def add_comparisons(result: Result, wanted: list[str]) -> None:
             chosen = [index for index in figures if result.expressions[index].additive]
             if not chosen:
                 message = f"{what} of {result.names[figures[0]]!r} has no meaning: its values do not add up"
-                raise Failure("INVALID_INPUT", message, "Send a sum or count in values.", path="/add")
+                raise Failure(
+                    "INVALID_INPUT",
+                    message,
+                    "Send a sum or count in values.",
+                    path="/add",
+                )
         else:
             chosen = figures
         for index in chosen:
@@ -68,7 +81,10 @@ def add_comparisons(result: Result, wanted: list[str]) -> None:
                 values = _shares(result, index)
             else:
                 place = _time_group(result)
-                rows = sorted(rows, key=lambda row: [order_of(value) for value in row[: result.groups]])
+                rows = sorted(
+                    rows,
+                    key=lambda row: [order_of(value) for value in row[: result.groups]],
+                )
                 if what == "running_total":
                     values = _running(result, rows, index, place)
                 else:
@@ -96,21 +112,38 @@ def _time_group(result: Result) -> int:
     """Return the place of the group that is in time. Raises: Failure, where none is."""
     groups = result.expressions[: result.groups]
     found = [index for index, group in enumerate(groups) if group.period]
-    found += [index for index, group in enumerate(groups) if group.kind in ("temporal", "numeric")]
+    found += [
+        index
+        for index, group in enumerate(groups)
+        if group.kind in ("temporal", "numeric")
+    ]
     for index in range(result.groups):  # texts such as 2025-03 or 2025-Q1
-        if all(str(row[index])[:4].isdecimal() for row in result.rows if row[index] is not None):
+        if all(
+            str(row[index])[:4].isdecimal()
+            for row in result.rows
+            if row[index] is not None
+        ):
             found.append(index)
     if found:
         return found[0]
     action = "Group by a period, such as 'month(date)'."
-    raise Failure("INVALID_INPUT", "growth and running totals need a group in time", action, path="/add")
+    raise Failure(
+        "INVALID_INPUT",
+        "growth and running totals need a group in time",
+        action,
+        path="/add",
+    )
 
 
 def _others(row: list[Any], result: Result, place: int) -> tuple[Any, ...]:
-    return tuple(value for index, value in enumerate(row[: result.groups]) if index != place)
+    return tuple(
+        value for index, value in enumerate(row[: result.groups]) if index != place
+    )
 
 
-def _running(result: Result, rows: list[list[Any]], index: int, place: int) -> list[Any]:
+def _running(
+    result: Result, rows: list[list[Any]], index: int, place: int
+) -> list[Any]:
     sums: dict[Any, float] = {}
     found = []
     for row in rows:
@@ -124,15 +157,25 @@ def _periods_of_a_year(result: Result, place: int) -> int:
     period = result.expressions[place].period
     if period not in YEARS_BACK:
         action = "Group by month(date), quarter(date) or year(date)."
-        raise Failure("INVALID_INPUT", "growth_on_year needs months, quarters or years", action, path="/add")
+        raise Failure(
+            "INVALID_INPUT",
+            "growth_on_year needs months, quarters or years",
+            action,
+            path="/add",
+        )
     return YEARS_BACK[period]
 
 
-def _growth(result: Result, rows: list[list[Any]], index: int, place: int, back: int) -> list[Any]:
+def _growth(
+    result: Result, rows: list[list[Any]], index: int, place: int, back: int
+) -> list[Any]:
     """Return the relative change to the value *back* periods before; none where that has none, or none above zero."""
     numbers = _numbers([row[place] for row in rows], result.expressions[place].period)
     keys = [_others(row, result, place) for row in rows]
-    known = {(key, number): row[index] for key, number, row in zip(keys, numbers, rows, strict=True)}
+    known = {
+        (key, number): row[index]
+        for key, number, row in zip(keys, numbers, rows, strict=True)
+    }
     first = min((number for number in numbers if number is not None), default=0)
     found: list[Any] = []
     missing, below = [], []
@@ -142,18 +185,26 @@ def _growth(result: Result, rows: list[list[Any]], index: int, place: int, back:
             missing.append(str(row[place]))
         if before is not None and before <= 0:
             below.append(str(row[place]))
-        found.append((row[index] - before) / before if before and before > 0 and row[index] is not None else None)
+        found.append(
+            (row[index] - before) / before
+            if before and before > 0 and row[index] is not None
+            else None
+        )
     for what, named in (("no value", missing), ("a value not above zero", below)):
         if named:
             periods = ", ".join(list(dict.fromkeys(named))[:5])
-            result.notes.append(f"The period before has {what}, so there is no growth for {periods}.")
+            result.notes.append(
+                f"The period before has {what}, so there is no growth for {periods}."
+            )
     return found
 
 
 def _numbers(values: list[Any], period: str) -> list[int | None]:
     """Number the periods so that neighbours differ by one: of a calendar by the calendar, else in their order."""
     if period in ("year", "quarter", "month", "week", "day"):
-        return [None if value is None else _number(str(value), period) for value in values]
+        return [
+            None if value is None else _number(str(value), period) for value in values
+        ]
     order = sorted({order_of(value) for value in values if value is not None})
     return [None if value is None else order.index(order_of(value)) for value in values]
 
@@ -171,4 +222,6 @@ def _number(text: str, period: str) -> int:
     year, _, rest = text.partition("-")
     if period == "week":
         return date.fromisocalendar(int(year), int(rest[1:]), 1).toordinal() // 7
-    return int(year) * {"year": 1, "quarter": 4, "month": 12}[period] + int(rest.lstrip("Q") or 0)
+    return int(year) * {"year": 1, "quarter": 4, "month": 12}[period] + int(
+        rest.lstrip("Q") or 0
+    )

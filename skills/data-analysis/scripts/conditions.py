@@ -32,15 +32,33 @@ def condition(found: Expression, entry: dict[str, Any], path: str) -> str:
         return f"{found.sql} IS NULL"
     if value is None or value == []:
         message = f"{operator!r} needs a value"
-        raise Failure("MISSING_REQUIRED_PARAM", message, "Send value, or op 'empty'.", path=f"{path}/value")
+        raise Failure(
+            "MISSING_REQUIRED_PARAM",
+            message,
+            "Send value, or op 'empty'.",
+            path=f"{path}/value",
+        )
     if operator == "in" or isinstance(value, list):
         values = value if isinstance(value, list) else [value]
         if operator not in ("in", "="):
             message = f"{operator!r} takes one value"
-            raise Failure("INVALID_INPUT", message, "Send one value, or op 'in'.", path=f"{path}/value")
-        return "(" + " OR ".join(condition(found, {"op": "=", "value": part}, path) for part in values) + ")"
+            raise Failure(
+                "INVALID_INPUT",
+                message,
+                "Send one value, or op 'in'.",
+                path=f"{path}/value",
+            )
+        return (
+            "("
+            + " OR ".join(
+                condition(found, {"op": "=", "value": part}, path) for part in values
+            )
+            + ")"
+        )
     if operator == "contains":
-        return f"contains(lower({found.sql}::VARCHAR), {quoted_text(str(value).lower())})"
+        return (
+            f"contains(lower({found.sql}::VARCHAR), {quoted_text(str(value).lower())})"
+        )
     return _compared(found, operator, value, path)
 
 
@@ -51,7 +69,9 @@ def _compared(found: Expression, operator: str, value: Any, path: str) -> str:
             raise _unfit(found, value, "true or false", path)
         return f"{found.sql} {operator} {word}"
     text = str(value).strip()
-    if operator != "=" or PERIOD.fullmatch(text) or DATE.fullmatch(text):  # dates are equal as dates
+    if (
+        operator != "=" or PERIOD.fullmatch(text) or DATE.fullmatch(text)
+    ):  # dates are equal as dates
         found = as_ordered(found, path)
     if found.kind == "numeric":
         return f"{found.sql} {operator} {_number(found, value, path)}"
@@ -62,7 +82,11 @@ def _compared(found: Expression, operator: str, value: Any, path: str) -> str:
 
 def _number(found: Expression, value: Any, path: str) -> str:
     try:
-        return f"{float(value)!r}::DOUBLE" if not isinstance(value, int) else str(int(value))
+        return (
+            f"{float(value)!r}::DOUBLE"
+            if not isinstance(value, int)
+            else str(int(value))
+        )
     except (TypeError, ValueError) as error:
         raise _unfit(found, value, "a number such as 1000", path) from error
 
@@ -78,7 +102,12 @@ def _in_time(found: Expression, operator: str, value: Any, path: str) -> str:
     except ValueError:  # 2025-02-30
         first = after = None
     if first is None:
-        raise _unfit(found, value, "a date such as '2025-03-31', '2025-03', '2025-Q1' or '2025'", path)
+        raise _unfit(
+            found,
+            value,
+            "a date such as '2025-03-31', '2025-03', '2025-Q1' or '2025'",
+            path,
+        )
     start, end = f"DATE '{first}'", f"DATE '{after}'"
     shapes = {
         "=": f"({found.sql} >= {start} AND {found.sql} < {end})",
@@ -99,7 +128,9 @@ def _bounds(parts: re.Match[str]) -> tuple[date, date]:
     start = int(quarter) * 3 - 2 if quarter else int(month or 1)
     length = 3 if quarter else 1 if month else 12
     last = start + length
-    return date(int(year), start, 1), date(int(year) + (last > 12), last - 12 if last > 12 else last, 1)
+    return date(int(year), start, 1), date(
+        int(year) + (last > 12), last - 12 if last > 12 else last, 1
+    )
 
 
 def _unfit(found: Expression, value: Any, wanted: str, path: str) -> Failure:

@@ -23,7 +23,13 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 MAX_SERIES = len(COLOURS)
 INCHES, DPI = (9.0, 5.2), 150
-WIDER_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Zen Hei", "Arial Unicode MS")
+WIDER_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Source Han Sans SC",
+    "WenQuanYi Zen Hei",
+    "Arial Unicode MS",
+)
 STYLE = {
     "font.size": 11,
     "text.color": INK,
@@ -63,42 +69,74 @@ def draw(plot: Plot) -> tuple[bytes, list[str]]:
     """Return the PNG of *plot*, and what a reader should know."""
     installed = {font.name for font in fontManager.ttflist}
     fonts = ["DejaVu Sans", *(name for name in WIDER_FONTS if name in installed)]
-    with matplotlib.rc_context(STYLE | {"font.family": fonts}), warnings.catch_warnings(record=True) as caught:
+    with (
+        matplotlib.rc_context(STYLE | {"font.family": fonts}),
+        warnings.catch_warnings(record=True) as caught,
+    ):
         warnings.simplefilter("always")
-        figure = Figure(figsize=INCHES, dpi=DPI, facecolor="white", layout="constrained")
+        figure = Figure(
+            figsize=INCHES, dpi=DPI, facecolor="white", layout="constrained"
+        )
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         axes.set_axisbelow(True)
-        {"bar": _bars, "line": _line, "scatter": _scatter, "histogram": _histogram}[plot.kind](axes, plot)
-        figure.suptitle(_cut(plot.title, 80), x=0.01, ha="left", fontsize=15, fontweight="bold", color=INK)
+        {"bar": _bars, "line": _line, "scatter": _scatter, "histogram": _histogram}[
+            plot.kind
+        ](axes, plot)
+        figure.suptitle(
+            _cut(plot.title, 80),
+            x=0.01,
+            ha="left",
+            fontsize=15,
+            fontweight="bold",
+            color=INK,
+        )
         if len(plot.lines) > 1:
             names = [_cut(name, 30) for name in plot.lines]
             columns = 6 if max(map(len, names)) <= 12 else 3
-            axes.legend(labels=names, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=columns, frameon=False)
+            axes.legend(
+                labels=names,
+                loc="lower left",
+                bbox_to_anchor=(0, 1.0),
+                ncols=columns,
+                frameon=False,
+            )
         data = io.BytesIO()
         figure.savefig(data, format="png", metadata={"Software": None})
     missing = any("missing from" in str(warning.message) for warning in caught)
-    said = ["Some characters are in no installed font and show as boxes."] if missing else []
+    said = (
+        ["Some characters are in no installed font and show as boxes."]
+        if missing
+        else []
+    )
     return data.getvalue(), said
 
 
 def _bars(axes: Any, plot: Plot) -> None:
     labels = [_cut(_name(x), 28) for x in plot.categories]
-    across = max(map(len, labels)) > 12 or len(labels) > 12  # long names read better beside lying bars
+    across = (
+        max(map(len, labels)) > 12 or len(labels) > 12
+    )  # long names read better beside lying bars
     place = {category: index for index, category in enumerate(plot.categories)}
     thick = 0.78 / len(plot.lines)
     for number, (name, line) in enumerate(plot.lines.items()):
         shift = (number - (len(plot.lines) - 1) / 2) * thick
         spots = [place[x] + shift for x, _ in line]
         values = [y for _, y in line]
-        bars = (axes.barh if across else axes.bar)(spots, values, thick, color=COLOURS[number], label=name)
+        bars = (axes.barh if across else axes.bar)(
+            spots, values, thick, color=COLOURS[number], label=name
+        )
         if len(plot.lines) == 1 and len(labels) <= 20:
-            axes.bar_label(bars, [_number(y) for y in values], padding=3, color=QUIET, fontsize=10)
+            axes.bar_label(
+                bars, [_number(y) for y in values], padding=3, color=QUIET, fontsize=10
+            )
     axes.margins(**{"x" if across else "y": 0.08})
     if across:
         axes.set_yticks(range(len(labels)), labels)
         axes.invert_yaxis()
-        _label(axes, plot.y_label, "" if len(plot.x_label) > 40 else plot.x_label, grid="x")
+        _label(
+            axes, plot.y_label, "" if len(plot.x_label) > 40 else plot.x_label, grid="x"
+        )
     else:
         axes.set_xticks(range(len(labels)), labels)
         _label(axes, plot.x_label, plot.y_label, grid="y")
@@ -112,7 +150,12 @@ def _line(axes: Any, plot: Plot) -> None:
     for number, (name, line) in enumerate(plot.lines.items()):
         xs = [_moment(x) if moments else x if numeric else place[x] for x, _ in line]
         marker = MARKERS[number] if len(line) <= 40 else None
-        style = {"color": COLOURS[number], "linewidth": 2, "marker": marker, "markersize": 5}
+        style = {
+            "color": COLOURS[number],
+            "linewidth": 2,
+            "marker": marker,
+            "markersize": 5,
+        }
         axes.plot(xs, [y for _, y in line], label=name, **style)
     _label(axes, plot.x_label, plot.y_label, grid="y")
     if moments:
@@ -123,7 +166,10 @@ def _line(axes: Any, plot: Plot) -> None:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     else:
         step = -(-len(categories) // 12)
-        axes.set_xticks(range(0, len(categories), step), [_cut(_name(x), 14) for x in categories[::step]])
+        axes.set_xticks(
+            range(0, len(categories), step),
+            [_cut(_name(x), 14) for x in categories[::step]],
+        )
 
 
 def _scatter(axes: Any, plot: Plot) -> None:
@@ -137,7 +183,12 @@ def _scatter(axes: Any, plot: Plot) -> None:
 
 def _histogram(axes: Any, plot: Plot) -> None:
     line = plot.lines[""]
-    style = {"align": "edge", "color": COLOURS[0], "edgecolor": "white", "linewidth": 0.8}
+    style = {
+        "align": "edge",
+        "color": COLOURS[0],
+        "edgecolor": "white",
+        "linewidth": 0.8,
+    }
     axes.bar([x for x, _ in line], [y for _, y in line], width=plot.bin_width, **style)
     _label(axes, plot.x_label, plot.y_label, grid="y", numbers="both")
 
@@ -175,7 +226,11 @@ def _number(value: float) -> str:
         if abs(value) >= size:
             return f"{value / size:,.4g}{letter}"
     if abs(value) >= 1:
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}".rstrip("0").rstrip(".")
+        return (
+            f"{value:,.0f}"
+            if abs(value) >= 1000
+            else f"{value:.2f}".rstrip("0").rstrip(".")
+        )
     return f"{value:.3g}"
 
 

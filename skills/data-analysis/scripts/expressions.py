@@ -35,7 +35,13 @@ AGGREGATES = {
     "stddev": "stddev_samp",
     "corr": "corr",
 }
-OTHER_NAMES = {"avg": "mean", "average": "mean", "total": "sum", "count_distinct": "distinct", "std": "stddev"}
+OTHER_NAMES = {
+    "avg": "mean",
+    "average": "mean",
+    "total": "sum",
+    "count_distinct": "distinct",
+    "std": "stddev",
+}
 PERCENTILE = re.compile(r"p(\d{1,2})")
 COUNT_DISTINCT = re.compile(r"\bcount\(\s*distinct\s+", re.IGNORECASE)  # as SQL has it
 NUMBER = re.compile(r"\d+(\.\d+)?|\.\d+")
@@ -92,12 +98,24 @@ def as_number(found: Expression, path: str) -> Expression:
         return found
     column = _text_column(found)
     if column and column.number:
-        return replace(found, sql=column.number, kind="numeric", converted=((column, "number"),))
+        return replace(
+            found, sql=column.number, kind="numeric", converted=((column, "number"),)
+        )
     if column and column.mixed:
         action = "Ask the user what the numbers mean, and send a file that has them in one unit."
-        raise Failure("INVALID_INPUT", f"{found.text!r} is not one quantity: {column.mixed}", action, path=path)
+        raise Failure(
+            "INVALID_INPUT",
+            f"{found.text!r} is not one quantity: {column.mixed}",
+            action,
+            path=path,
+        )
     action = "Use a numeric column; the summary tool lists them."
-    raise Failure("INVALID_INPUT", f"{found.text!r} is {found.kind}, not numeric", action, path=path)
+    raise Failure(
+        "INVALID_INPUT",
+        f"{found.text!r} is {found.kind}, not numeric",
+        action,
+        path=path,
+    )
 
 
 def as_moment(found: Expression, path: str) -> Expression:
@@ -110,8 +128,15 @@ def as_moment(found: Expression, path: str) -> Expression:
         action = "Ask the user, then send date_format: 'day first' or 'month first'."
         raise Failure("INVALID_INPUT", message, action, path="/date_format")
     if column and column.moment:
-        return replace(found, sql=column.moment, kind="temporal", converted=((column, "moment"),))
-    raise Failure("INVALID_INPUT", f"{found.text!r} is {found.kind}, not a date", "Use a column of dates.", path=path)
+        return replace(
+            found, sql=column.moment, kind="temporal", converted=((column, "moment"),)
+        )
+    raise Failure(
+        "INVALID_INPUT",
+        f"{found.text!r} is {found.kind}, not a date",
+        "Use a column of dates.",
+        path=path,
+    )
 
 
 def as_ordered(found: Expression, path: str) -> Expression:
@@ -119,16 +144,24 @@ def as_ordered(found: Expression, path: str) -> Expression:
     column = _text_column(found)
     if column and (column.moment or column.undecided):
         return as_moment(found, path)
-    return as_number(found, path) if column and (column.number or column.mixed) else found
+    return (
+        as_number(found, path) if column and (column.number or column.mixed) else found
+    )
 
 
 def shown_sql(found: Expression) -> str:
     """Return SQL whose value is plain JSON: dates, lists and the like as text."""
-    return found.sql if found.kind in ("numeric", "boolean") else f"({found.sql})::VARCHAR"
+    return (
+        found.sql if found.kind in ("numeric", "boolean") else f"({found.sql})::VARCHAR"
+    )
 
 
 def _text_column(found: Expression) -> Column | None:
-    plain = found.kind == "text" and len(found.columns) == 1 and found.sql == found.columns[0].sql
+    plain = (
+        found.kind == "text"
+        and len(found.columns) == 1
+        and found.sql == found.columns[0].sql
+    )
     return found.columns[0] if plain else None
 
 
@@ -141,15 +174,24 @@ class _Reader:
     inside: str = ""  # the aggregate that is open
 
     def failure(self, message: str, action: str = "") -> Failure:
-        action = action or "Write a column, or a figure such as 'sum(amount)', 'sum(units * price)', 'month(date)'."
-        return Failure("INVALID_INPUT", f"{message} in {self.text!r}", action, path=self.path)
+        action = (
+            action
+            or "Write a column, or a figure such as 'sum(amount)', 'sum(units * price)', 'month(date)'."
+        )
+        return Failure(
+            "INVALID_INPUT", f"{message} in {self.text!r}", action, path=self.path
+        )
 
     def rest(self) -> str:
         return self.text[self.place :].strip()
 
     def whole_column(self) -> Expression | None:
         """Return the column whose name is the whole text: ``price/unit`` can be a name."""
-        exact = [name for name in self.scope.columns if name.casefold() == self.text.strip().strip('"`').casefold()]
+        exact = [
+            name
+            for name in self.scope.columns
+            if name.casefold() == self.text.strip().strip('"`').casefold()
+        ]
         return self._column(exact[0]) if exact else None
 
     def sum(self) -> Expression:
@@ -193,7 +235,11 @@ class _Reader:
     def _number(self) -> Expression | None:
         rest = self.rest()
         found = NUMBER.match(rest)
-        if not found or self._longest_name(rest) or re.match(r"\w", rest[found.end() :]):
+        if (
+            not found
+            or self._longest_name(rest)
+            or re.match(r"\w", rest[found.end() :])
+        ):
             return None
         self.place = self._start() + found.end()
         return Expression(found[0], f"{found[0]}::DOUBLE", "numeric")
@@ -201,20 +247,30 @@ class _Reader:
     def _call(self) -> Expression | None:
         rest = self.rest()
         word = WORD.match(rest)
-        if not word or not rest[word.end() :].lstrip().startswith("(") or len(self._longest_name(rest)) > word.end():
+        if (
+            not word
+            or not rest[word.end() :].lstrip().startswith("(")
+            or len(self._longest_name(rest)) > word.end()
+        ):
             return None
         name = OTHER_NAMES.get(word[0].casefold(), word[0].casefold())
         is_aggregate = name in AGGREGATES or PERCENTILE.fullmatch(name) is not None
         if not is_aggregate and name not in (*PERIODS, "bin"):
             known = ", ".join([*AGGREGATES, "p90", *PERIODS, "bin"])
-            raise self.failure(f"there is no function {word[0]!r}", f"The functions: {known}.")
+            raise self.failure(
+                f"there is no function {word[0]!r}", f"The functions: {known}."
+            )
         if is_aggregate and self.inside:
             raise self.failure(f"{name}() cannot stand inside {self.inside}()")
         self.place = self._start() + word.end()
         self.inside = name if is_aggregate else self.inside
         arguments = self._arguments(name)
         self.inside = "" if is_aggregate else self.inside
-        return self._aggregate(name, arguments) if is_aggregate else self._grouping(name, arguments)
+        return (
+            self._aggregate(name, arguments)
+            if is_aggregate
+            else self._grouping(name, arguments)
+        )
 
     def _arguments(self, name: str) -> list[Expression]:
         arguments = []
@@ -230,7 +286,9 @@ class _Reader:
     def _aggregate(self, name: str, arguments: list[Expression]) -> Expression:
         wanted = {"corr": 2, "count": min(len(arguments), 1)}.get(name, 1)
         if len(arguments) != wanted:
-            raise self.failure(f"{name}() takes {wanted} column(s), got {len(arguments)}")
+            raise self.failure(
+                f"{name}() takes {wanted} column(s), got {len(arguments)}"
+            )
         if name in ("min", "max"):
             arguments = [as_ordered(argument, self.path) for argument in arguments]
         elif name not in ("count", "distinct"):
@@ -238,47 +296,87 @@ class _Reader:
         merged = _merged(arguments)
         inner = ", ".join(argument.sql for argument in arguments) or "*"
         function = AGGREGATES.get(name, "quantile_cont")
-        if name in ("sum", "mean") and all(_is_exact(argument) for argument in arguments):
+        if name in ("sum", "mean") and all(
+            _is_exact(argument) for argument in arguments
+        ):
             function = {"sum": "sum", "mean": "avg"}[name]
         if percentile := PERCENTILE.fullmatch(name):
             inner += f", {int(percentile[1]) / 100}"
         sql = f"{function}({'DISTINCT ' if name == 'distinct' else ''}{inner})"
         sides = merged.sides or frozenset((LEFT,))
-        if self.scope.is_joined and len(sides) == 1:  # a row that the join repeats counts once for its own file
+        if (
+            self.scope.is_joined and len(sides) == 1
+        ):  # a row that the join repeats counts once for its own file
             sql += f' FILTER ("·once {min(sides)}" = 1)'
         kind = arguments[0].kind if name in ("min", "max") else "numeric"
         additive = name in ("sum", "count")
         exact = name in ("sum", "count", "distinct", "min", "max")
-        return replace(merged, sql=sql, kind=kind, sides=sides, is_aggregate=True, additive=additive, exact=exact)
+        return replace(
+            merged,
+            sql=sql,
+            kind=kind,
+            sides=sides,
+            is_aggregate=True,
+            additive=additive,
+            exact=exact,
+        )
 
     def _grouping(self, name: str, arguments: list[Expression]) -> Expression:
         if name == "bin":
             if len(arguments) != 2 or arguments[1].columns:
-                raise self.failure("bin() takes a column and a width", "Write it like 'bin(amount, 100)'.")
+                raise self.failure(
+                    "bin() takes a column and a width",
+                    "Write it like 'bin(amount, 100)'.",
+                )
             value, width = as_number(arguments[0], self.path), arguments[1].sql
-            return replace(value, sql=f"(floor({value.sql} / nullif({width}, 0)) * {width})")
+            return replace(
+                value, sql=f"(floor({value.sql} / nullif({width}, 0)) * {width})"
+            )
         if len(arguments) != 1:
             raise self.failure(f"{name}() takes one column of dates")
         moment = as_moment(arguments[0], self.path)
         kind = "numeric" if name in ("year", "hour") else "text"
-        return replace(moment, sql=PERIODS[name].format(moment.sql), kind=kind, period=name)
+        return replace(
+            moment, sql=PERIODS[name].format(moment.sql), kind=kind, period=name
+        )
 
     def _joined(self, left: Expression, operator: str, right: Expression) -> Expression:
         left, right = as_number(left, self.path), as_number(right, self.path)
         if any(part.columns and not part.is_aggregate for part in (left, right)) and (
             left.is_aggregate or right.is_aggregate
         ):
-            raise self.failure("a figure and a column are mixed", "Put the column into the figure: 'sum(a * b)'.")
+            raise self.failure(
+                "a figure and a column are mixed",
+                "Put the column into the figure: 'sum(a * b)'.",
+            )
         below = f"nullif({right.sql}, 0)" if operator == "/" else right.sql
-        additive = left.additive and right.additive if operator in "+-" else left.additive and not right.is_aggregate
+        additive = (
+            left.additive and right.additive
+            if operator in "+-"
+            else left.additive and not right.is_aggregate
+        )
         exact = left.exact and right.exact and operator in "+-"
         sql = f"({left.sql}::DOUBLE {operator} {below})"
-        return replace(_merged([left, right]), sql=sql, kind="numeric", additive=additive, exact=exact)
+        return replace(
+            _merged([left, right]),
+            sql=sql,
+            kind="numeric",
+            additive=additive,
+            exact=exact,
+        )
 
     def _longest_name(self, rest: str) -> str:
         """Return the longest name of a column that *rest* begins with: names can hold blanks and signs."""
-        fits = [name for name in self.scope.columns if rest[: len(name)].casefold() == name.casefold()]
-        fits = [name for name in fits if not re.search(r"^\w\w$", name[-1:] + rest[len(name) : len(name) + 1])]
+        fits = [
+            name
+            for name in self.scope.columns
+            if rest[: len(name)].casefold() == name.casefold()
+        ]
+        fits = [
+            name
+            for name in fits
+            if not re.search(r"^\w\w$", name[-1:] + rest[len(name) : len(name) + 1])
+        ]
         return max(fits, key=len, default="")
 
     def _name(self) -> Expression:
@@ -288,7 +386,11 @@ class _Reader:
         if name:
             self.place = start + len(name)
             return self._column(name)
-        said = (quoted[1] or quoted[2]) if quoted else re.split(r"[()+*/,]| - ", rest)[0].strip()
+        said = (
+            (quoted[1] or quoted[2])
+            if quoted
+            else re.split(r"[()+*/,]| - ", rest)[0].strip()
+        )
         if not said:
             raise self.failure("a column is missing")
         lacks = f"{self.scope.file} has no column"
@@ -298,7 +400,9 @@ class _Reader:
 
     def _column(self, name: str) -> Expression:
         column, side = self.scope.columns[name]
-        return Expression(column.name, column.sql, column.kind, (column,), frozenset((side,)))
+        return Expression(
+            column.name, column.sql, column.kind, (column,), frozenset((side,))
+        )
 
 
 def _is_exact(found: Expression) -> bool:
@@ -316,5 +420,7 @@ def _merged(parts: list[Expression]) -> Expression:
         tuple(dict.fromkeys(column for part in parts for column in part.columns)),
         frozenset(side for part in parts for side in part.sides),
         any(part.is_aggregate for part in parts),
-        converted=tuple(dict.fromkeys(pair for part in parts for pair in part.converted)),
+        converted=tuple(
+            dict.fromkeys(pair for part in parts for pair in part.converted)
+        ),
     )

@@ -17,7 +17,9 @@ MAX_FOUND = 100_000
 CONTEXT = 8
 
 
-def _duplicates(table: Table, scope: Scope, values: list[Expression], filters: str) -> Finding:
+def _duplicates(
+    table: Table, scope: Scope, values: list[Expression], filters: str
+) -> Finding:
     """Find values, or whole rows, that occur more than once."""
     chosen = values or _all(scope)
     by = ", ".join(expression.sql for expression in chosen)
@@ -29,14 +31,27 @@ def _duplicates(table: Table, scope: Scope, values: list[Expression], filters: s
     surplus = sum(row[-2] for row in rows) - len(rows)
     what = "these values" if values else "all values"
     note = f"{len(rows)} group(s) of rows are equal in {what}: {surplus} row(s) more than different ones."
-    action = [] if values else ["Send values: ['order_id'] (the key) to find rows that share only that."]
-    return [*(e.text for e in chosen), "count", "rows"], [list(row) for row in rows], [note, *action]
+    action = (
+        []
+        if values
+        else ["Send values: ['order_id'] (the key) to find rows that share only that."]
+    )
+    return (
+        [*(e.text for e in chosen), "count", "rows"],
+        [list(row) for row in rows],
+        [note, *action],
+    )
 
 
-def _gaps(table: Table, scope: Scope, values: list[Expression], filters: str) -> Finding:
+def _gaps(
+    table: Table, scope: Scope, values: list[Expression], filters: str
+) -> Finding:
     """Find rows where a value is missing, and count the gaps of each column."""
     chosen = values or _all(scope)
-    missing = " || ".join(f"CASE WHEN {e.sql} IS NULL THEN {quoted_text(', ' + e.text)} ELSE '' END" for e in chosen)
+    missing = " || ".join(
+        f"CASE WHEN {e.sql} IS NULL THEN {quoted_text(', ' + e.text)} ELSE '' END"
+        for e in chosen
+    )
     shown = (values or _all(scope))[:CONTEXT]
     rows = table.rows(
         f'SELECT "·left", ({missing})[3:], {", ".join(map(shown_sql, shown))} FROM base '
@@ -44,12 +59,20 @@ def _gaps(table: Table, scope: Scope, values: list[Expression], filters: str) ->
     )
     counts = ", ".join(f"count(*) FILTER ({e.sql} IS NULL)" for e in chosen)
     found = table.rows(f"SELECT {counts} FROM base WHERE {filters}")[0]
-    named = ", ".join(f"{e.text}: {count}" for e, count in zip(chosen, found, strict=True) if count)
+    named = ", ".join(
+        f"{e.text}: {count}" for e, count in zip(chosen, found, strict=True) if count
+    )
     note = f"Missing values: {named}." if named else "No value is missing."
-    return ["row", "missing", *(e.text for e in shown)], [list(row) for row in rows], [note]
+    return (
+        ["row", "missing", *(e.text for e in shown)],
+        [list(row) for row in rows],
+        [note],
+    )
 
 
-def _outliers(table: Table, scope: Scope, values: list[Expression], filters: str) -> Finding:
+def _outliers(
+    table: Table, scope: Scope, values: list[Expression], filters: str
+) -> Finding:
     """Find values more than one and a half interquartile ranges outside the middle half (Tukey's fences)."""
     context = _all(scope)[:CONTEXT]
     found, notes = [], []
@@ -68,21 +91,43 @@ def _outliers(table: Table, scope: Scope, values: list[Expression], filters: str
             f'ORDER BY abs({number.sql} - {(first + third) / 2!r}::DOUBLE) DESC, "·left" LIMIT {MAX_FOUND}'
         )
         found += [list(row) for row in rows]
-        notes.append(f"{number.text}: {len(rows)} of {count} values are not between {low:.10g} and {high:.10g}.")
-    return ["row", "column", "value", *(expression.text for expression in context)], found, notes
+        notes.append(
+            f"{number.text}: {len(rows)} of {count} values are not between {low:.10g} and {high:.10g}."
+        )
+    return (
+        ["row", "column", "value", *(expression.text for expression in context)],
+        found,
+        notes,
+    )
 
 
-def _correlations(table: Table, scope: Scope, values: list[Expression], filters: str) -> Finding:
+def _correlations(
+    table: Table, scope: Scope, values: list[Expression], filters: str
+) -> Finding:
     """Find how closely each two numbers go together (Pearson's r, from -1 to 1), the closest first."""
     numbers = _numbers(scope, values)
     if len(numbers) < 2:
-        raise Failure("INVALID_INPUT", "a correlation needs two numeric columns", "Send values: two.", path="/values")
+        raise Failure(
+            "INVALID_INPUT",
+            "a correlation needs two numeric columns",
+            "Send values: two.",
+            path="/values",
+        )
     rows = []
     for place, one in enumerate(numbers):
         for other in numbers[place + 1 :]:
             pair = f"{one.sql}::DOUBLE, {other.sql}::DOUBLE"
-            value, count = table.rows(f"SELECT corr({pair}), regr_count({pair}) FROM base WHERE {filters}")[0]
-            rows.append([one.text, other.text, None if value is None else round(value, 6), count])
+            value, count = table.rows(
+                f"SELECT corr({pair}), regr_count({pair}) FROM base WHERE {filters}"
+            )[0]
+            rows.append(
+                [
+                    one.text,
+                    other.text,
+                    None if value is None else round(value, 6),
+                    count,
+                ]
+            )
     rows.sort(key=lambda row: -abs(row[2] or 0))
     return ["column", "with", "correlation", "count"], rows, []
 
@@ -90,10 +135,18 @@ def _correlations(table: Table, scope: Scope, values: list[Expression], filters:
 def _numbers(scope: Scope, values: list[Expression]) -> list[Expression]:
     """Return the numeric expressions that are named, or all numeric columns."""
     if values:
-        return [as_number(expression, f"/values/{index}") for index, expression in enumerate(values)]
+        return [
+            as_number(expression, f"/values/{index}")
+            for index, expression in enumerate(values)
+        ]
     found = [expression for expression in _all(scope) if expression.kind == "numeric"]
     if not found:
-        raise Failure("INVALID_INPUT", f"{scope.file} has no numeric column", "Send values.", path="/values")
+        raise Failure(
+            "INVALID_INPUT",
+            f"{scope.file} has no numeric column",
+            "Send values.",
+            path="/values",
+        )
     return found[:20]
 
 
@@ -101,4 +154,9 @@ def _all(scope: Scope) -> list[Expression]:
     return [parse(name, scope, "/values") for name in scope.columns]
 
 
-FINDINGS = {"duplicates": _duplicates, "gaps": _gaps, "outliers": _outliers, "correlations": _correlations}
+FINDINGS = {
+    "duplicates": _duplicates,
+    "gaps": _gaps,
+    "outliers": _outliers,
+    "correlations": _correlations,
+}

@@ -20,15 +20,27 @@ def joined(left: Table, right: Table | None, on: list[str], notes: list[str]) ->
 
     Every row of *left* stays. Raises: Failure, where no row fits, or nearly every row fits every other.
     """
-    scope = Scope({column.name: (column, LEFT) for column in left.columns}, repr(shown_path(left.file)))
+    scope = Scope(
+        {column.name: (column, LEFT) for column in left.columns},
+        repr(shown_path(left.file)),
+    )
     if right is None:
-        left.connection.execute(f'CREATE TEMP VIEW base AS SELECT {left.row} AS "·left", * FROM data')
+        left.connection.execute(
+            f'CREATE TEMP VIEW base AS SELECT {left.row} AS "·left", * FROM data'
+        )
         return scope
-    other = Scope({column.name: (column, RIGHT) for column in right.columns}, repr(shown_path(right.file)))
-    pairs = [_pair(text, scope, other, f"/join/on/{index}") for index, text in enumerate(on)]
+    other = Scope(
+        {column.name: (column, RIGHT) for column in right.columns},
+        repr(shown_path(right.file)),
+    )
+    pairs = [
+        _pair(text, scope, other, f"/join/on/{index}") for index, text in enumerate(on)
+    ]
     columns = dict(scope.columns)
     selected = ["l.*", 'r."·right"']
-    same = {text.strip().casefold() for text in on}  # a key of this name is there already
+    same = {
+        text.strip().casefold() for text in on
+    }  # a key of this name is there already
     for column in right.columns:
         if column.name.casefold() in same:
             continue
@@ -38,24 +50,37 @@ def joined(left: Table, right: Table | None, on: list[str], notes: list[str]) ->
         selected.append(f"r.{column.sql} AS {quoted_name(name)}")
     keys = [f'"·k{index}"' for index in range(len(pairs))]
     for side, table in ((0, left), (1, right)):
-        computed = ", ".join(f"{_comparable(pair, side)} AS {key}" for pair, key in zip(pairs, keys, strict=True))
+        computed = ", ".join(
+            f"{_comparable(pair, side)} AS {key}"
+            for pair, key in zip(pairs, keys, strict=True)
+        )
         row = f'{table.row} AS "·{(LEFT, RIGHT)[side]}"'
-        left.connection.execute(f"CREATE TEMP TABLE side{side} AS SELECT *, {row}, {computed} FROM {table.name}")
+        left.connection.execute(
+            f"CREATE TEMP TABLE side{side} AS SELECT *, {row}, {computed} FROM {table.name}"
+        )
     _check_size(left, right, pairs, keys)
     using = f"side0 l LEFT JOIN side1 r ON {' AND '.join(f'l.{key} = r.{key}' for key in keys)}"
-    left.connection.execute(f"CREATE TEMP TABLE base AS SELECT {', '.join(selected)} FROM {using}")
+    left.connection.execute(
+        f"CREATE TEMP TABLE base AS SELECT {', '.join(selected)} FROM {using}"
+    )
     _note_rest(left, right, [shown_sql(ours) for ours, _ in pairs], notes)
     return Scope(columns, f"{scope.file} with {other.file}", is_joined=True)
 
 
-def _pair(text: str, scope: Scope, other: Scope, path: str) -> tuple[Expression, Expression]:
+def _pair(
+    text: str, scope: Scope, other: Scope, path: str
+) -> tuple[Expression, Expression]:
     """Return both sides of ``customer_id``, ``customer_id = id`` or ``month(date) = month``."""
     first, _, second = (text, "", "") if text in scope.columns else text.partition("=")
     ours = parse(first.strip(), scope, path)
     theirs = parse(second.strip() or first.strip(), other, path)
     for one, two, names in ((ours, theirs, other), (theirs, ours, scope)):
-        is_date = two.kind == "temporal" or any(column.moment or column.undecided for column in two.columns)
-        if one.period and not two.period and is_date:  # their months are dates: compare months with months
+        is_date = two.kind == "temporal" or any(
+            column.moment or column.undecided for column in two.columns
+        )
+        if (
+            one.period and not two.period and is_date
+        ):  # their months are dates: compare months with months
             found = parse(f'{one.period}("{two.columns[0].name}")', names, path)
             ours, theirs = (ours, found) if one is ours else (found, theirs)
     if ours.kind == "temporal" and theirs.kind == "text" and theirs.columns[0].moment:
@@ -74,25 +99,47 @@ def _comparable(pair: tuple[Expression, Expression], side: int) -> str:
 
 
 def _renamed(column: Column, name: str) -> Column:
-    number, moment = (sql.replace(column.sql, quoted_name(name)) for sql in (column.number, column.moment))
+    number, moment = (
+        sql.replace(column.sql, quoted_name(name))
+        for sql in (column.number, column.moment)
+    )
     return replace(column, name=name, number=number, moment=moment)
 
 
-def _check_size(left: Table, right: Table, pairs: list[tuple[Expression, Expression]], keys: list[str]) -> None:
+def _check_size(
+    left: Table,
+    right: Table,
+    pairs: list[tuple[Expression, Expression]],
+    keys: list[str],
+) -> None:
     by = ", ".join(keys)
-    sides = [f"(SELECT {by}, count(*) AS n{side} FROM side{side} GROUP BY ALL)" for side in (0, 1)]
-    (size,) = left.rows(f"SELECT coalesce(sum(n0 * n1), 0) FROM {sides[0]} JOIN {sides[1]} USING ({by})")[0]
+    sides = [
+        f"(SELECT {by}, count(*) AS n{side} FROM side{side} GROUP BY ALL)"
+        for side in (0, 1)
+    ]
+    (size,) = left.rows(
+        f"SELECT coalesce(sum(n0 * n1), 0) FROM {sides[0]} JOIN {sides[1]} USING ({by})"
+    )[0]
     if not size and left.row_count and right.row_count:
         samples = []
         for side, table in enumerate((left, right)):
-            found = left.rows(f"SELECT min({shown_sql(pairs[0][side])}) FROM side{side}")
+            found = left.rows(
+                f"SELECT min({shown_sql(pairs[0][side])}) FROM side{side}"
+            )
             samples.append(f"{shown_path(table.file)!r} has {plain(found[0][0])!r}")
         shown = " and ".join(samples)
         action = "Send the columns that hold the same values, such as on: ['customer_id = id']."
-        raise Failure("INVALID_INPUT", f"no row of the two files fits: {shown}", action, path="/join/on")
+        raise Failure(
+            "INVALID_INPUT",
+            f"no row of the two files fits: {shown}",
+            action,
+            path="/join/on",
+        )
     if size > MAX_ROWS:
         message = f"the join has {size} rows: both files have many rows for one value"
-        raise Failure("INVALID_INPUT", message, "Send more columns in on.", path="/join/on")
+        raise Failure(
+            "INVALID_INPUT", message, "Send more columns in on.", path="/join/on"
+        )
 
 
 def _note_rest(left: Table, right: Table, keys: list[str], notes: list[str]) -> None:
@@ -105,10 +152,17 @@ def _note_rest(left: Table, right: Table, keys: list[str], notes: list[str]) -> 
     if unmatched:
         key = f"concat_ws(', ', {', '.join(keys)})"
         query = f'SELECT DISTINCT {key} AS k FROM base WHERE "·right" IS NULL ORDER BY k LIMIT 3'
-        values = ", ".join(repr(plain(value)) if value else "without a value" for (value,) in left.rows(query))
-        notes.append(f"{unmatched} of {left.row_count} rows of {names[0]} have no row in {names[1]}: {values}.")
+        values = ", ".join(
+            repr(plain(value)) if value else "without a value"
+            for (value,) in left.rows(query)
+        )
+        notes.append(
+            f"{unmatched} of {left.row_count} rows of {names[0]} have no row in {names[1]}: {values}."
+        )
     if matched < right.row_count:
-        notes.append(f"{right.row_count - matched} of {right.row_count} rows of {names[1]} have no row in {names[0]}.")
+        notes.append(
+            f"{right.row_count - matched} of {right.row_count} rows of {names[1]} have no row in {names[0]}."
+        )
     if most > 1:
         notes.append(
             f"Rows of {names[0]} fit up to {most} rows of {names[1]}; a figure counts each row of its file once."

@@ -19,16 +19,34 @@ from typing import Any
 
 from comparisons import Result, add_comparisons, order_of
 from conditions import condition
-from expressions import LEFT, RIGHT, Expression, Scope, as_number, as_ordered, parse, shown_sql
+from expressions import (
+    LEFT,
+    RIGHT,
+    Expression,
+    Scope,
+    as_number,
+    as_ordered,
+    parse,
+    shown_sql,
+)
 from findings import FINDINGS
 from joining import joined
-from script_call import Failure, answer, check_output, inside_workspace, shown_path, write_output
+from script_call import (
+    Failure,
+    answer,
+    check_output,
+    inside_workspace,
+    shown_path,
+    write_output,
+)
 from tables import Table, database, open_table, plain
 from text_tables import named
 
 SKILL = Path(__file__).resolve().parents[1]
 ALIAS = re.compile(r"(.+?)\s+as\s+(\S.*)", re.IGNORECASE | re.DOTALL)
-SORT = re.compile(r"(-?)\s*(.+?)(?:\s+(asc|desc)(?:ending)?)?", re.IGNORECASE | re.DOTALL)
+SORT = re.compile(
+    r"(-?)\s*(.+?)(?:\s+(asc|desc)(?:ending)?)?", re.IGNORECASE | re.DOTALL
+)
 Named = list[tuple[str, Expression]]
 MAX_READ = 1_000_000  # rows that leave the database, for a file or a chart
 
@@ -41,7 +59,11 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
         left = open_table(opened, arguments)
         join = arguments.get("join")
         own = {"sheet": None, "has_header": None}  # of the first file
-        right = open_table(opened, arguments | own | join, "other", "/join") if join else None
+        right = (
+            open_table(opened, arguments | own | join, "other", "/join")
+            if join
+            else None
+        )
         notes = [*left.notes, *(right.notes if right else ())]
         scope = joined(left, right, join["on"] if join else [], notes)
         values = _parsed(scope, arguments, "values")
@@ -57,7 +79,9 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
     notes += result.notes
     data = b""
     if arguments.get("chart"):
-        from charts import draw_result  # half a second of matplotlib, which a call that draws nothing need not wait for
+        from charts import (
+            draw_result,
+        )  # half a second of matplotlib, which a call that draws nothing need not wait for
 
         data = draw_result(result, arguments, notes)
     elif target is not None:
@@ -80,12 +104,19 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
 def _target(arguments: dict[str, Any]) -> Path | None:
     """Return the file to write, if any: a chart as PNG, or the result as CSV."""
     suffix = ".png" if arguments.get("chart") else ".csv"
-    name = arguments.get("output_path") or ("chart.png" if arguments.get("chart") else "")
+    name = arguments.get("output_path") or (
+        "chart.png" if arguments.get("chart") else ""
+    )
     if not name:
         return None
     if not name.lower().endswith(suffix):
         action = "A chart is a .png, a result without chart a .csv; send chart: 'bar' or 'line' to draw."
-        raise Failure("INVALID_INPUT", f"{name!r} does not end in {suffix}", action, path="/output_path")
+        raise Failure(
+            "INVALID_INPUT",
+            f"{name!r} does not end in {suffix}",
+            action,
+            path="/output_path",
+        )
     target = inside_workspace(name, "/output_path")
     check_output(target, "/output_path", overwrite=arguments["overwrite"])
     return target
@@ -99,19 +130,30 @@ def _parsed(scope: Scope, arguments: dict[str, Any], part: str) -> Named:
         alias = None if text in scope.columns else ALIAS.fullmatch(text.strip())
         expression = parse(alias[1] if alias else text, scope, path)
         if part == "group" and expression.is_aggregate:
-            raise Failure("INVALID_INPUT", f"{text!r} is a figure, not a group", "Put it into values.", path=path)
+            raise Failure(
+                "INVALID_INPUT",
+                f"{text!r} is a figure, not a group",
+                "Put it into values.",
+                path=path,
+            )
         parsed.append((alias[2] if alias else text.strip(), expression))
     return parsed
 
 
 def _conditions(
-    table: Table, scope: Scope, arguments: dict[str, Any], values: Named, notes: list[str]
+    table: Table,
+    scope: Scope,
+    arguments: dict[str, Any],
+    values: Named,
+    notes: list[str],
 ) -> tuple[str, str]:
     """Return the filter of rows and that of groups: a condition on a figure is tried after grouping."""
     rows, groups = ["true"], ["true"]
     for index, entry in enumerate(arguments["where"]):
         path = f"/where/{index}"
-        expression = dict(values).get(entry["column"]) or parse(entry["column"], scope, f"{path}/column")
+        expression = dict(values).get(entry["column"]) or parse(
+            entry["column"], scope, f"{path}/column"
+        )
         sql = condition(expression, entry, path)
         _note_values(table, [expression], notes)
         if expression.is_aggregate:
@@ -124,31 +166,53 @@ def _conditions(
 
             query = f"SELECT DISTINCT {expression.sql} AS v FROM base WHERE v IS NOT NULL ORDER BY v LIMIT 5000"
             known = [str(value) for (value,) in table.rows(query)]
-            close = difflib.get_close_matches(str(entry["value"]), known, 3, 0.5) or known[:8]
+            close = (
+                difflib.get_close_matches(str(entry["value"]), known, 3, 0.5)
+                or known[:8]
+            )
             shown = ", ".join(repr(plain(value)) for value in close)
-            notes.append(f"No row has {entry['value']!r} in {expression.text}; it has values such as {shown}.")
+            notes.append(
+                f"No row has {entry['value']!r} in {expression.text}; it has values such as {shown}."
+            )
     return " AND ".join(rows), " AND ".join(groups)
 
 
 def _note_values(table: Table, expressions: list[Expression], notes: list[str]) -> None:
     """Say which values are left out because they are not numbers or dates, and how unclear ones are read."""
-    for column in dict.fromkeys(column for expression in expressions for column in expression.columns):
+    for column in dict.fromkeys(
+        column for expression in expressions for column in expression.columns
+    ):
         if column.undecided:
-            notes.append(f"{column.name}: {column.undecided!r} can be two dates; ask the user, then send date_format.")
+            notes.append(
+                f"{column.name}: {column.undecided!r} can be two dates; ask the user, then send date_format."
+            )
         elif column.note:
             notes.append(f"{column.name}: {column.note}.")
-    for column, what in dict.fromkeys(pair for expression in expressions for pair in expression.converted):
+    for column, what in dict.fromkeys(
+        pair for expression in expressions for pair in expression.converted
+    ):
         sql = column.number if what == "number" else column.moment
         bad = f'SELECT DISTINCT {column.sql} AS v, "·left" AS r FROM base WHERE v IS NOT NULL AND ({sql}) IS NULL'
         (count,) = table.rows(f"SELECT count(*) FROM ({bad})")[0]
         if count:
             first = table.rows(f"{bad} ORDER BY r LIMIT 3")
-            shown = ", ".join(f"{plain(value)[:30]!r} (row {row})" for value, row in first)
+            shown = ", ".join(
+                f"{plain(value)[:30]!r} (row {row})" for value, row in first
+            )
             kind = "numbers" if what == "number" else "dates"
-            notes.append(f"{column.name}: {count} value(s) are not {kind} and are left out: {shown}.")
+            notes.append(
+                f"{column.name}: {count} value(s) are not {kind} and are left out: {shown}."
+            )
 
 
-def _grouped(table: Table, scope: Scope, filters: str, kept: str, values: Named, arguments: dict[str, Any]) -> Result:
+def _grouped(
+    table: Table,
+    scope: Scope,
+    filters: str,
+    kept: str,
+    values: Named,
+    arguments: dict[str, Any],
+) -> Result:
     """Return a row of figures for each group; comparisons see all groups, also those that ``where`` leaves out."""
     groups = _parsed(scope, arguments, "group")
     values = values or [("count()", parse("count()", scope, "/values"))]
@@ -158,23 +222,44 @@ def _grouped(table: Table, scope: Scope, filters: str, kept: str, values: Named,
             action = f"Send a figure such as 'sum({name})', or put it into group."
             raise Failure("INVALID_INPUT", message, action, path=f"/values/{index}")
     keys = [f'"·g{index}"' for index in range(len(groups))]
-    keyed = ", ".join(["*", *(f"{group.sql} AS {key}" for (_, group), key in zip(groups, keys, strict=True))])
+    keyed = ", ".join(
+        [
+            "*",
+            *(
+                f"{group.sql} AS {key}"
+                for (_, group), key in zip(groups, keys, strict=True)
+            ),
+        ]
+    )
     source = f"(SELECT {keyed} FROM base WHERE {filters})"
     if scope.is_joined:
         # Numbers the repetitions of a row in its group; the figures of its file take the first alone.
-        over = [f"row_number() OVER (PARTITION BY {', '.join([*keys, quoted])})" for quoted in ('"·left"', '"·right"')]
+        over = [
+            f"row_number() OVER (PARTITION BY {', '.join([*keys, quoted])})"
+            for quoted in ('"·left"', '"·right"')
+        ]
         right = f'CASE WHEN "·right" IS NOT NULL THEN {over[1]} END'
         source = f'(SELECT *, {over[0]} AS "·once {LEFT}", {right} AS "·once {RIGHT}" FROM {source})'
     by = f"GROUP BY {', '.join(keys)}" if keys else ""
-    shown = [shown_sql(replace(group, sql=key)) for key, (_, group) in zip(keys, groups, strict=True)]
+    shown = [
+        shown_sql(replace(group, sql=key))
+        for key, (_, group) in zip(keys, groups, strict=True)
+    ]
     columns = ", ".join([kept, *shown, *(shown_sql(value) for _, value in values)])
     rows = table.rows(f"SELECT {columns} FROM {source} {by}")
     (used,) = table.rows(f'SELECT count(DISTINCT "·left") FROM base WHERE {filters}')[0]
     expressions = [expression for _, expression in (*groups, *values)]
-    result = Result([name for name, _ in (*groups, *values)], expressions, len(groups), [], used)
-    result.rows = [[_rounded(v, e) for v, e in zip(row[1:], expressions, strict=True)] for row in rows]
+    result = Result(
+        [name for name, _ in (*groups, *values)], expressions, len(groups), [], used
+    )
+    result.rows = [
+        [_rounded(v, e) for v, e in zip(row[1:], expressions, strict=True)]
+        for row in rows
+    ]
     add_comparisons(result, arguments["add"])
-    result.rows = [row for row, found in zip(result.rows, rows, strict=True) if found[0]]
+    result.rows = [
+        row for row, found in zip(result.rows, rows, strict=True) if found[0]
+    ]
     _sort(result, arguments.get("sort"))
     _note_values(table, expressions, result.notes)
     _note_case(table, [group for _, group in groups], result.notes)
@@ -183,7 +268,11 @@ def _grouped(table: Table, scope: Scope, filters: str, kept: str, values: Named,
 
 def _rounded(value: Any, expression: Expression) -> Any:
     """Return *value*, in ten digits where it is the result of a division."""
-    return plain(value) if expression.exact or not isinstance(value, float) else plain(float(f"{value:.10g}"))
+    return (
+        plain(value)
+        if expression.exact or not isinstance(value, float)
+        else plain(float(f"{value:.10g}"))
+    )
 
 
 def _note_case(table: Table, groups: list[Expression], notes: list[str]) -> None:
@@ -192,18 +281,27 @@ def _note_case(table: Table, groups: list[Expression], notes: list[str]) -> None
         if group.kind == "text" and not group.period:
             query = f"SELECT min({group.sql}) AS a, max({group.sql}) AS b FROM base GROUP BY lower({group.sql})"
             query += " HAVING a <> b ORDER BY a LIMIT 1"
-            notes += [f"{group.text}: {one!r} and {other!r} are two groups." for one, other in table.rows(query)]
+            notes += [
+                f"{group.text}: {one!r} and {other!r} are two groups."
+                for one, other in table.rows(query)
+            ]
 
 
 def _sort(result: Result, wanted: str | None) -> None:
     """Order the rows as asked; else in time where a group is one; else the largest first."""
     groups = result.expressions[: result.groups]
-    in_time = any(group.period or group.kind in ("temporal", "numeric") for group in groups)
-    result.rows.sort(key=lambda row: [order_of(value) for value in row[: result.groups]])
+    in_time = any(
+        group.period or group.kind in ("temporal", "numeric") for group in groups
+    )
+    result.rows.sort(
+        key=lambda row: [order_of(value) for value in row[: result.groups]]
+    )
     if wanted:
         found = SORT.fullmatch(wanted.strip())
         text = wanted if wanted in result.names or not found else found[2]
-        index = result.names.index(named(text, result.names, "the result has no column", "/sort"))
+        index = result.names.index(
+            named(text, result.names, "the result has no column", "/sort")
+        )
         descending = index >= result.groups
         if found and (found[1] or found[3]):
             descending = bool(found[1]) or found[3].lower() == "desc"
@@ -213,14 +311,26 @@ def _sort(result: Result, wanted: str | None) -> None:
         result.rows.sort(key=lambda row: order_of(row[result.groups]), reverse=True)
 
 
-def _listed(table: Table, scope: Scope, filters: str, values: Named, arguments: dict[str, Any]) -> Result:
+def _listed(
+    table: Table, scope: Scope, filters: str, values: Named, arguments: dict[str, Any]
+) -> Result:
     """Return rows as they are: the columns named, or all."""
     if arguments["add"]:
-        action = "Send group and values as well, such as 'month(date)' and 'sum(amount)'."
-        raise Failure("INVALID_INPUT", "add compares groups, and there are none", action, path="/add")
+        action = (
+            "Send group and values as well, such as 'month(date)' and 'sum(amount)'."
+        )
+        raise Failure(
+            "INVALID_INPUT",
+            "add compares groups, and there are none",
+            action,
+            path="/add",
+        )
     numeric = {"histogram": 1, "scatter": 2}.get(arguments.get("chart", ""), 0)
     values = values or [(name, parse(name, scope, "/values")) for name in scope.columns]
-    expressions = [as_number(v, f"/values/{i}") if i < numeric else v for i, (_, v) in enumerate(values)]
+    expressions = [
+        as_number(v, f"/values/{i}") if i < numeric else v
+        for i, (_, v) in enumerate(values)
+    ]
     order = '"·left"'
     if wanted := arguments.get("sort"):
         found = SORT.fullmatch(wanted.strip())
@@ -228,9 +338,15 @@ def _listed(table: Table, scope: Scope, filters: str, values: Named, arguments: 
         key = as_ordered(dict(values).get(text) or parse(text, scope, "/sort"), "/sort")
         descending = not found or found[1] or (found[3] or "desc").lower() == "desc"
         order = f"{key.sql} {'DESC' if descending else 'ASC'} NULLS LAST, {order}"
-    limit = MAX_READ if arguments.get("chart") or arguments.get("output_path") else arguments["limit"]
+    limit = (
+        MAX_READ
+        if arguments.get("chart") or arguments.get("output_path")
+        else arguments["limit"]
+    )
     columns = ", ".join(shown_sql(expression) for expression in expressions)
-    rows = table.rows(f"SELECT {columns} FROM base WHERE {filters} ORDER BY {order} LIMIT {limit}")
+    rows = table.rows(
+        f"SELECT {columns} FROM base WHERE {filters} ORDER BY {order} LIMIT {limit}"
+    )
     (count,) = table.rows(f"SELECT count(*) FROM base WHERE {filters}")[0]
     result = Result([name for name, _ in values], expressions, 0, [], count)
     result.rows, result.total = [[plain(value) for value in row] for row in rows], count
@@ -238,15 +354,30 @@ def _listed(table: Table, scope: Scope, filters: str, values: Named, arguments: 
     return result
 
 
-def _found(table: Table, scope: Scope, filters: str, values: Named, arguments: dict[str, Any]) -> Result:
+def _found(
+    table: Table, scope: Scope, filters: str, values: Named, arguments: dict[str, Any]
+) -> Result:
     """Return what ``find`` names: rows that are duplicates, have gaps or are outliers; or correlations."""
     expressions = [expression for _, expression in values]
-    if arguments["group"] or arguments["add"] or any(expression.is_aggregate for expression in expressions):
+    if (
+        arguments["group"]
+        or arguments["add"]
+        or any(expression.is_aggregate for expression in expressions)
+    ):
         action = "Leave group, add and figures out; values name the columns to look at."
-        raise Failure("INVALID_INPUT", "find looks at rows, not at groups", action, path="/find")
+        raise Failure(
+            "INVALID_INPUT", "find looks at rows, not at groups", action, path="/find"
+        )
     names, rows, notes = FINDINGS[arguments["find"]](table, scope, expressions, filters)
     (used,) = table.rows(f"SELECT count(*) FROM base WHERE {filters}")[0]
-    result = Result(names, [], 0, [[plain(value) for value in row] for row in rows], used, notes=notes)
+    result = Result(
+        names,
+        [],
+        0,
+        [[plain(value) for value in row] for row in rows],
+        used,
+        notes=notes,
+    )
     _note_values(table, expressions, result.notes)
     return result
 
@@ -259,7 +390,9 @@ def _as_csv(result: Result) -> bytes:
     writer = csv.writer(text)
     writer.writerow(result.names)
     writer.writerows(result.rows)
-    return text.getvalue().encode("utf-8-sig")  # with the mark by which spreadsheets know UTF-8
+    return text.getvalue().encode(
+        "utf-8-sig"
+    )  # with the mark by which spreadsheets know UTF-8
 
 
 if __name__ == "__main__":

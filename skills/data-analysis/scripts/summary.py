@@ -22,7 +22,9 @@ from tables import Table, database, open_table, plain
 
 SKILL = Path(__file__).resolve().parents[1]
 MAX_COLUMNS = 50
-EXACT_ROWS = 1_000_000  # above it, distinct values are estimated (HyperLogLog, about 2 % off)
+EXACT_ROWS = (
+    1_000_000  # above it, distinct values are estimated (HyperLogLog, about 2 % off)
+)
 QUANTILES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 
 
@@ -31,7 +33,10 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
     with database() as opened:
         table = open_table(opened, arguments)
         names = arguments.get("columns")
-        chosen = [table.column(name, f"/columns/{index}") for index, name in enumerate(names or [])]
+        chosen = [
+            table.column(name, f"/columns/{index}")
+            for index, name in enumerate(names or [])
+        ]
         chosen = chosen or list(table.columns[:MAX_COLUMNS])
         result: dict[str, Any] = {
             "path": shown_path(table.file),
@@ -40,21 +45,33 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
             "row_count": table.row_count,
             "column_count": len(table.columns),
             "distinct_counts_exact": table.row_count <= EXACT_ROWS,
-            "columns": [_summarise(table, column, arguments["top_values"]) for column in chosen],
+            "columns": [
+                _summarise(table, column, arguments["top_values"]) for column in chosen
+            ],
             "sample": _sample(table, chosen, arguments["sample_rows"]),
         }
         warnings = list(table.notes)
         if not names and len(table.columns) > MAX_COLUMNS:
-            rest = ", ".join(column.name for column in table.columns[MAX_COLUMNS : MAX_COLUMNS + 20])
-            warnings.append(f"Only the first {MAX_COLUMNS} columns are summarised; name others in columns: {rest}")
+            rest = ", ".join(
+                column.name for column in table.columns[MAX_COLUMNS : MAX_COLUMNS + 20]
+            )
+            warnings.append(
+                f"Only the first {MAX_COLUMNS} columns are summarised; name others in columns: {rest}"
+            )
         if not table.row_count:
             warnings.append("The file has columns and no rows.")
         return result | ({"warnings": warnings} if warnings else {})
 
 
 def _summarise(table: Table, column: Column, top: int) -> dict[str, Any]:
-    distinct = "count(DISTINCT {})" if table.row_count <= EXACT_ROWS else "approx_count_distinct({})"
-    filled, different = table.rows(f"SELECT count({column.sql}), {distinct.format(column.sql)} FROM data")[0]
+    distinct = (
+        "count(DISTINCT {})"
+        if table.row_count <= EXACT_ROWS
+        else "approx_count_distinct({})"
+    )
+    filled, different = table.rows(
+        f"SELECT count({column.sql}), {distinct.format(column.sql)} FROM data"
+    )[0]
     entry: dict[str, Any] = {
         "name": column.name,
         "type": column.type,
@@ -64,22 +81,30 @@ def _summarise(table: Table, column: Column, top: int) -> dict[str, Any]:
         "distinct_count": different,
     }
     if not filled:
-        return entry | ({"notes": ["Every value is missing."]} if table.row_count else {})
+        return entry | (
+            {"notes": ["Every value is missing."]} if table.row_count else {}
+        )
     if column.kind == "numeric":
         entry |= _numbers(table, column)
     elif column.kind != "other":
-        least, most = table.rows(f"SELECT min({column.sql})::VARCHAR, max({column.sql})::VARCHAR FROM data")[0]
+        least, most = table.rows(
+            f"SELECT min({column.sql})::VARCHAR, max({column.sql})::VARCHAR FROM data"
+        )[0]
         entry |= {"min": plain(least), "max": plain(most)}
     if column.kind == "text":
         text = f"length({column.sql}::VARCHAR)"
         least, most = table.rows(f"SELECT min({text}), max({text}) FROM data")[0]
         entry |= {"min_length": least, "max_length": most}
     repeats = different < filled if column.kind == "text" else different * 2 <= filled
-    if top and (repeats or column.kind == "boolean"):  # where nearly every value is another, none is frequent
+    if top and (
+        repeats or column.kind == "boolean"
+    ):  # where nearly every value is another, none is frequent
         entry["top_values"] = _top(table, column, filled, top)
     notes = [f"{column.note}."] if column.note else []
     if column.undecided:
-        notes.append(f"{column.undecided!r} can be two dates: ask the user, then send date_format.")
+        notes.append(
+            f"{column.undecided!r} can be two dates: ask the user, then send date_format."
+        )
     if different == 1 and filled == table.row_count > 1:
         notes.append("Every row has the same value.")
     notes += _almost(table, column, filled)
@@ -104,10 +129,16 @@ def _numbers(table: Table, column: Column) -> dict[str, Any]:
             f"SELECT avg({number}), stddev_samp({number}), quantile_cont({number}, [{shares}]) "
             f"FROM data WHERE isfinite({number})"
         )[0]
-    except duckdb.OutOfRangeException:  # values near the end of double precision: their squares have no number
+    except (
+        duckdb.OutOfRangeException
+    ):  # values near the end of double precision: their squares have no number
         return entry
     entry |= {"mean": plain(_short(mean)), "stddev": plain(_short(spread))}
-    return entry | {"quantiles": {name: plain(_short(q)) for name, q in zip(QUANTILES, quantiles, strict=True)}}
+    return entry | {
+        "quantiles": {
+            name: plain(_short(q)) for name, q in zip(QUANTILES, quantiles, strict=True)
+        }
+    }
 
 
 def _short(number: float | None) -> float | None:
@@ -119,18 +150,26 @@ def _top(table: Table, column: Column, filled: int, top: int) -> list[dict[str, 
         f"SELECT any_value({column.shown_sql}), count(*) AS n FROM data WHERE {column.sql} IS NOT NULL "
         f"GROUP BY {column.sql} ORDER BY n DESC, any_value({column.sql}::VARCHAR) LIMIT {top}"
     )
-    return [{"value": plain(value), "count": count, "share": round(count / filled, 4)} for value, count in rows]
+    return [
+        {"value": plain(value), "count": count, "share": round(count / filled, 4)}
+        for value, count in rows
+    ]
 
 
 def _almost(table: Table, column: Column, filled: int) -> list[str]:
     """Say so where nearly all of a text column are numbers or dates, and name what is not."""
-    sql, kind = (column.number, "numbers") if column.number else (column.moment, "dates")
+    sql, kind = (
+        (column.number, "numbers") if column.number else (column.moment, "dates")
+    )
     if not sql:
         return []
     others = f"SELECT DISTINCT {column.sql} AS v FROM data WHERE v IS NOT NULL AND ({sql}) IS NULL ORDER BY v LIMIT 3"
     shown = ", ".join(repr(plain(value)[:40]) for (value,) in table.rows(others))
     (count,) = table.rows(f"SELECT count({sql}) FROM data")[0]
-    return [f"{count} of {filled} values are {kind}, stored as text" + (f"; others: {shown}." if shown else ".")]
+    return [
+        f"{count} of {filled} values are {kind}, stored as text"
+        + (f"; others: {shown}." if shown else ".")
+    ]
 
 
 def _sample(table: Table, columns: list[Column], count: int) -> list[dict[str, Any]]:

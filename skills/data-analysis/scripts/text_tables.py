@@ -22,7 +22,11 @@ from script_call import Failure, shown_path
 DELIMITERS = ",;\t|"
 CHUNK = 1 << 20
 SAMPLE = 1 << 16
-GUESSES = ("cp1252", "gb18030", "shift_jis")  # what spreadsheets of Western, Chinese and Japanese systems write
+GUESSES = (
+    "cp1252",
+    "gb18030",
+    "shift_jis",
+)  # what spreadsheets of Western, Chinese and Japanese systems write
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?")
 NUMBER = re.compile(r"[€$£¥]?\s?[+-]?[\d.,']*\d\s?[%€$£¥]?")
 EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
@@ -40,7 +44,12 @@ class Layout:
 
 
 def load_text(
-    connection: duckdb.DuckDBPyConnection, table: str, text: Path, shown: str, has_header: Any, path: str
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    text: Path,
+    shown: str,
+    has_header: Any,
+    path: str,
 ) -> Layout:
     """Make *table* of the UTF-8 file *text*: columns c0, c1, ... of texts. Rows of another length are left out.
 
@@ -57,7 +66,9 @@ def load_text(
     }
     fixed = "auto_detect = false, header = false, quote = '\"', escape = '\"', store_rejects = true"
     given = ", ".join(f"{name} = {value}" for name, value in options.items())
-    connection.execute(f"CREATE TABLE {table} AS SELECT * FROM read_csv({quoted_path(text)}, {fixed}, {given})")
+    connection.execute(
+        f"CREATE TABLE {table} AS SELECT * FROM read_csv({quoted_path(text)}, {fixed}, {given})"
+    )
     rejected = connection.execute(
         f"SELECT min(line), any_value(csv_line ORDER BY line), any_value(error_message ORDER BY line) "
         f"FROM rejected_{table} GROUP BY line_byte_position ORDER BY 1"
@@ -77,7 +88,12 @@ def named(name: str, names: list[str], lacks: str, path: str) -> str:
 
     close = difflib.get_close_matches(name, names, 2, 0.6)
     guess = f"Did you mean {' or '.join(map(repr, close))}? " if close else ""
-    raise Failure("INVALID_INPUT", f"{lacks} {name!r}", f"{guess}It has: {', '.join(names[:40])}.", path=path)
+    raise Failure(
+        "INVALID_INPUT",
+        f"{lacks} {name!r}",
+        f"{guess}It has: {', '.join(names[:40])}.",
+        path=path,
+    )
 
 
 def _folded(name: str) -> str:
@@ -89,16 +105,29 @@ def quoted_path(file: Path) -> str:
     return "'" + re.sub(r"([*?\[])", r"[\1]", str(file)).replace("'", "''") + "'"
 
 
-def _rejected(rejected: list[tuple[Any, ...]], read: int, shown: str, delimiter: str, path: str) -> str:
+def _rejected(
+    rejected: list[tuple[Any, ...]], read: int, shown: str, delimiter: str, path: str
+) -> str:
     """Return the note about the rows that do not fit. Raises: Failure, where these are too many."""
     line, text, message = rejected[0]
-    said = str(message).replace("Expected Number of Columns:", "expected values:").replace("Found:", "found:")
+    said = (
+        str(message)
+        .replace("Expected Number of Columns:", "expected values:")
+        .replace("Found:", "found:")
+    )
     first = f"line {line}: {str(text).strip()[:80]!r} ({said.strip()[:80]}, delimiter {delimiter!r})"
     bad = len(rejected)
-    unclosed = str(text).strip().count("\n") > 1  # a quote that never closes takes the rest of the file with it
+    unclosed = (
+        str(text).strip().count("\n") > 1
+    )  # a quote that never closes takes the rest of the file with it
     if unclosed or bad > read:
         action = "Correct the file: quote values that hold the delimiter, and close each quote."
-        raise Failure("INVALID_INPUT", f"{shown!r} is not one table: {first}", action, path=f"{path}/path")
+        raise Failure(
+            "INVALID_INPUT",
+            f"{shown!r} is not one table: {first}",
+            action,
+            path=f"{path}/path",
+        )
     return f"{bad} of {read + bad} rows could not be read and {'is' if bad == 1 else 'are'} left out: {first}."
 
 
@@ -107,14 +136,23 @@ def as_utf8(file: Path, encoding: str | None, temporary: Path, path: str) -> Pat
     shown = shown_path(file)
     packed = file.suffix.lower() == ".gz"
     try:
-        if next(_chunks(file), b"").startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        if next(_chunks(file), b"").startswith(
+            (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        ):
             encoding = "utf-16"
         elif _is_utf8(file):
             encoding = "utf-8"
         elif encoding is None:
-            tries = "; ".join(f"{guess} gives {text!r}" for guess, text in _previews(file))
+            tries = "; ".join(
+                f"{guess} gives {text!r}" for guess, text in _previews(file)
+            )
             action = f"Send encoding, the one that reads well: {tries}."
-            raise Failure("INVALID_INPUT", f"{shown!r} is not UTF-8 text", action, path="/encoding")
+            raise Failure(
+                "INVALID_INPUT",
+                f"{shown!r} is not UTF-8 text",
+                action,
+                path="/encoding",
+            )
         if encoding == "utf-8" and not packed:
             return file
         copy = temporary / "text.csv"
@@ -124,10 +162,17 @@ def as_utf8(file: Path, encoding: str | None, temporary: Path, path: str) -> Pat
             to.write(decoder.decode(b"", final=True))
     except (UnicodeError, LookupError) as error:
         action = f"Send another encoding, such as {', '.join(GUESSES)}."
-        raise Failure("INVALID_INPUT", f"{shown!r} is not {encoding} text", action, path="/encoding") from error
+        raise Failure(
+            "INVALID_INPUT",
+            f"{shown!r} is not {encoding} text",
+            action,
+            path="/encoding",
+        ) from error
     except (OSError, EOFError) as error:
         message = f"{shown!r} cannot be read: {error}"
-        raise Failure("INVALID_INPUT", message, "Send another file.", path=f"{path}/path") from error
+        raise Failure(
+            "INVALID_INPUT", message, "Send another file.", path=f"{path}/path"
+        ) from error
     return copy
 
 
@@ -159,7 +204,9 @@ def _previews(file: Path) -> list[tuple[str, str]]:
     return [(guess, part.decode(guess, "ignore")[:40]) for guess in GUESSES]
 
 
-def sheet_as_text(file: Path, sheet: str | None, temporary: Path, path: str) -> tuple[Path, list[str]]:
+def sheet_as_text(
+    file: Path, sheet: str | None, temporary: Path, path: str
+) -> tuple[Path, list[str]]:
     """Write one worksheet as CSV and return it with notes. Dates become ISO text, whole numbers have no point."""
     from python_calamine import CalamineError, load_workbook
 
@@ -167,7 +214,11 @@ def sheet_as_text(file: Path, sheet: str | None, temporary: Path, path: str) -> 
     try:
         book = load_workbook(str(file))
         names = book.sheet_names
-        chosen = named(sheet, names, f"{shown!r} has no sheet", f"{path}/sheet") if sheet else names[0]
+        chosen = (
+            named(sheet, names, f"{shown!r} has no sheet", f"{path}/sheet")
+            if sheet
+            else names[0]
+        )
         rows = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
     except (CalamineError, IndexError) as error:
         message = f"{shown!r} cannot be read as a workbook: {str(error)[:100]}"
@@ -184,8 +235,16 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    return value.strip() if isinstance(value, str) else str(value).removesuffix(" 00:00:00")
+        return (
+            str(int(value))
+            if value.is_integer() and abs(value) < 2**53
+            else repr(value)
+        )
+    return (
+        value.strip()
+        if isinstance(value, str)
+        else str(value).removesuffix(" 00:00:00")
+    )
 
 
 def _layout(text: Path, has_header: Any) -> Layout:
@@ -196,7 +255,9 @@ def _layout(text: Path, has_header: Any) -> Layout:
     found = [_rows(sample, delimiter) for delimiter in DELIMITERS]
     best = max(range(len(DELIMITERS)), key=lambda index: _agreement(found[index]))
     rows, (_, width) = found[best], _agreement(found[best])
-    start = next((index for index, (_, row) in enumerate(rows) if _begins(row, width)), 0)
+    start = next(
+        (index for index, (_, row) in enumerate(rows) if _begins(row, width)), 0
+    )
     if not rows:
         return Layout(",", 0, ["column1"], ["The file has no rows."])
     before = rows[start - 1][0] if start else 0
@@ -248,7 +309,9 @@ def _looks_like_data(first: list[str], rest: list[list[str]]) -> bool:
             typed.append(cell)
             if _form(cell) not in forms:
                 return False
-    if all(YEAR.fullmatch(cell) for cell in typed):  # a header of years, or no column of numbers at all
+    if all(
+        YEAR.fullmatch(cell) for cell in typed
+    ):  # a header of years, or no column of numbers at all
         return False
     if len(typed) < 2 or not all(cell.isdecimal() for cell in typed):
         return True
@@ -258,14 +321,22 @@ def _looks_like_data(first: list[str], rest: list[list[str]]) -> bool:
 
 def _notes_on_header(first: list[str], rest: list[list[str]]) -> list[str]:
     """Say so where a cell of the first row occurs in its column below, as values do."""
-    again = [cell for index, cell in enumerate(first) if cell and any(row[index] == cell for row in rest)]
-    said = "of the first row is also a value below; send has_header: false if it is data."
+    again = [
+        cell
+        for index, cell in enumerate(first)
+        if cell and any(row[index] == cell for row in rest)
+    ]
+    said = (
+        "of the first row is also a value below; send has_header: false if it is data."
+    )
     return [f"{cell!r} {said}" for cell in again[:1]]
 
 
 def _form(value: str) -> str:
     forms = {"date": DATE, "number": NUMBER, "e-mail": EMAIL}
-    return next((name for name, pattern in forms.items() if pattern.fullmatch(value)), "")
+    return next(
+        (name for name, pattern in forms.items() if pattern.fullmatch(value)), ""
+    )
 
 
 def _names(cells: list[str]) -> list[str]:

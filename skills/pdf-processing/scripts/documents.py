@@ -15,13 +15,19 @@ from pypdf import PdfReader
 from pypdf.errors import DependencyError, EmptyFileError, PyPdfError
 from script_call import Failure, input_file, shown_path
 
-logging.getLogger("pypdf").setLevel(logging.ERROR)  # its repairs of slightly broken files are not worth a line each
+logging.getLogger("pypdf").setLevel(
+    logging.ERROR
+)  # its repairs of slightly broken files are not worth a line each
 logging.getLogger("pdfminer").setLevel(logging.ERROR)
 
-READ_ONLY, MULTILINE, RADIO, PUSH, EDITABLE, MULTIPLE = (1 << bit for bit in (0, 12, 15, 16, 18, 21))
+READ_ONLY, MULTILINE, RADIO, PUSH, EDITABLE, MULTIPLE = (
+    1 << bit for bit in (0, 12, 15, 16, 18, 21)
+)
 
 
-def open_pdf(name: str, path: str, password: str | None = None) -> tuple[Path, PdfReader]:
+def open_pdf(
+    name: str, path: str, password: str | None = None
+) -> tuple[Path, PdfReader]:
     """Return the file and a reader of it, decrypted. *path* is the JSON Pointer of the parameter that named it.
 
     Raises: Failure, where the file is missing, empty, not a PDF, damaged past reading, or locked.
@@ -32,25 +38,47 @@ def open_pdf(name: str, path: str, password: str | None = None) -> tuple[Path, P
     with file.open("rb") as opened:
         head = opened.read(1024)
     if not head:
-        raise Failure("INVALID_INPUT", f"{shown!r} is empty (0 bytes)", another, path=path)
+        raise Failure(
+            "INVALID_INPUT", f"{shown!r} is empty (0 bytes)", another, path=path
+        )
     if b"%PDF-" not in head:
-        raise Failure("INVALID_INPUT", f"{shown!r} is not a PDF: it has no %PDF header", another, path=path)
+        raise Failure(
+            "INVALID_INPUT",
+            f"{shown!r} is not a PDF: it has no %PDF header",
+            another,
+            path=path,
+        )
     try:
         reader = PdfReader(file)
         if reader.is_encrypted and not reader.decrypt(password or ""):
             wrong = "the password is wrong" if password else "it needs a password"
             action = "Ask the user for the password and send it as 'password'."
-            raise Failure("INVALID_INPUT", f"{shown!r} is encrypted and {wrong}", action, path="/password")
+            raise Failure(
+                "INVALID_INPUT",
+                f"{shown!r} is encrypted and {wrong}",
+                action,
+                path="/password",
+            )
         count = len(reader.pages)
     except DependencyError as error:
-        raise ModuleNotFoundError("No module named 'cryptography'", name="cryptography") from error
+        raise ModuleNotFoundError(
+            "No module named 'cryptography'", name="cryptography"
+        ) from error
     except EmptyFileError as error:
-        raise Failure("INVALID_INPUT", f"{shown!r} is empty", another, path=path) from error
+        raise Failure(
+            "INVALID_INPUT", f"{shown!r} is empty", another, path=path
+        ) from error
     except Failure:
         raise
-    except Exception as error:  # a damaged file fails in many ways, not all of them pypdf's own
-        what = str(error)[:100] if isinstance(error, PyPdfError) else type(error).__name__
-        raise Failure("INVALID_INPUT", f"{shown!r} is damaged: {what}", another, path=path) from error
+    except (
+        Exception
+    ) as error:  # a damaged file fails in many ways, not all of them pypdf's own
+        what = (
+            str(error)[:100] if isinstance(error, PyPdfError) else type(error).__name__
+        )
+        raise Failure(
+            "INVALID_INPUT", f"{shown!r} is damaged: {what}", another, path=path
+        ) from error
     if not count:
         raise Failure("INVALID_INPUT", f"{shown!r} has no pages", another, path=path)
     return file, reader
@@ -66,13 +94,25 @@ def parse_pages(text: str, count: int, path: str) -> list[int]:
         return list(range(1, count + 1))
     pages: list[int] = []
     for part in text.split(","):
-        if not (found := re.fullmatch(r"\s*(\d+)\s*(-?)\s*(\d*)\s*", part)) or (found[3] and not found[2]):
-            raise Failure("INVALID_INPUT", f"{part!r} is not a page range", "Send pages like '1-3,7'.", path=path)
+        if not (found := re.fullmatch(r"\s*(\d+)\s*(-?)\s*(\d*)\s*", part)) or (
+            found[3] and not found[2]
+        ):
+            raise Failure(
+                "INVALID_INPUT",
+                f"{part!r} is not a page range",
+                "Send pages like '1-3,7'.",
+                path=path,
+            )
         first = int(found[1])
         last = int(found[3]) if found[3] else count if found[2] else first
         if not 1 <= first <= last <= count:
             action = f"The file has {count} page(s): send a range inside 1-{count}."
-            raise Failure("PARAM_OUT_OF_RANGE", f"pages {part.strip()!r} are not in the file", action, path=path)
+            raise Failure(
+                "PARAM_OUT_OF_RANGE",
+                f"pages {part.strip()!r} are not in the file",
+                action,
+                path=path,
+            )
         pages += range(first, last + 1)
     return pages
 
@@ -93,7 +133,11 @@ class FormField:
 
     def shown(self) -> dict[str, Any]:
         """Return the field as the contracts describe it, without what it has not."""
-        entry: dict[str, Any] = {"name": self.name, "type": self.kind, "value": self.value}
+        entry: dict[str, Any] = {
+            "name": self.name,
+            "type": self.kind,
+            "value": self.value,
+        }
         if self.label:
             entry["label"] = self.label
         if self.kind in ("radio", "choice"):
@@ -110,7 +154,9 @@ def form_fields(reader: PdfReader) -> list[FormField]:
         flags = int(field.get("/Ff", 0) or 0)
         if field.get("/FT") is None or (field["/FT"] == "/Btn" and flags & PUSH):
             continue
-        kind = {"/Tx": "text", "/Ch": "choice", "/Sig": "signature"}.get(field["/FT"], "checkbox")
+        kind = {"/Tx": "text", "/Ch": "choice", "/Sig": "signature"}.get(
+            field["/FT"], "checkbox"
+        )
         if kind == "checkbox" and flags & RADIO:
             kind = "radio"
         states = [state for state in field.get("/_States_", []) if state != "/Off"]

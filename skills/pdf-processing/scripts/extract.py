@@ -43,11 +43,15 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
             try:
                 page: dict[str, Any] = {"page": number}
                 if content != "tables":
-                    page["text"] = text = (reader.pages[number - 1].extract_text() or "").strip()
+                    page["text"] = text = (
+                        reader.pages[number - 1].extract_text() or ""
+                    ).strip()
                     if not text:
                         silent.append(number)
                 if content != "text":
-                    page["tables"] = _tables(plumber, number, arguments["table_strategy"])
+                    page["tables"] = _tables(
+                        plumber, number, arguments["table_strategy"]
+                    )
             except Exception as error:  # one broken page must not cost the others
                 errors.append(_page_error(number, error))
                 continue
@@ -87,15 +91,23 @@ def _plumber(file: Path, password: str | None) -> Any:
 def _tables(plumber: Any, number: int, strategy: str) -> list[list[list[str]]]:
     """Return each table as rows of cells; an empty cell is an empty string."""
     page = plumber.pages[number - 1]
-    found = page.extract_tables({"vertical_strategy": strategy, "horizontal_strategy": strategy})
+    found = page.extract_tables(
+        {"vertical_strategy": strategy, "horizontal_strategy": strategy}
+    )
     page.close()
-    cells = [[[(cell or "").strip() for cell in row] for row in table] for table in found]
-    tables = [[row for row in table if any(row)] for table in cells]  # words far apart leave empty rows between them
+    cells = [
+        [[(cell or "").strip() for cell in row] for row in table] for table in found
+    ]
+    tables = [
+        [row for row in table if any(row)] for table in cells
+    ]  # words far apart leave empty rows between them
     return [table for table in tables if table]
 
 
 def _size(page: dict[str, Any]) -> int:
-    cells = (len(cell) for table in page.get("tables", []) for row in table for cell in row)
+    cells = (
+        len(cell) for table in page.get("tables", []) for row in table for cell in row
+    )
     return len(page.get("text", "")) + sum(cells)
 
 
@@ -131,7 +143,9 @@ def _metadata(reader: PdfReader) -> dict[str, str]:
         except Exception:  # a date no calendar has, an object that is not there
             continue
         if value:
-            found[name] = value.isoformat() if hasattr(value, "isoformat") else str(value)[:500]
+            found[name] = (
+                value.isoformat() if hasattr(value, "isoformat") else str(value)[:500]
+            )
     return found
 
 
@@ -139,9 +153,13 @@ def _warnings(silent: list[int], is_cut: bool, fields: int) -> list[str]:
     warnings = []
     if silent:
         shown = ", ".join(map(str, silent[:20])) + (", ..." if len(silent) > 20 else "")
-        warnings.append(f"No text on page(s) {shown}: probably scanned images, which need OCR.")
+        warnings.append(
+            f"No text on page(s) {shown}: probably scanned images, which need OCR."
+        )
     if is_cut:
-        warnings.append("The first page alone is longer than max_characters and was cut.")
+        warnings.append(
+            "The first page alone is longer than max_characters and was cut."
+        )
     if fields > 200:
         warnings.append(f"The form has {fields} fields; the first 200 are listed.")
     return warnings

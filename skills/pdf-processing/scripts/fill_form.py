@@ -21,12 +21,28 @@ from documents import FormField, form_fields, open_pdf
 from flattening import flatten_widgets
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, NameObject, TextStringObject
-from script_call import Failure, answer, check_output, inside_workspace, shown_path, write_output
+from script_call import (
+    Failure,
+    answer,
+    check_output,
+    inside_workspace,
+    shown_path,
+    write_output,
+)
 
 SKILL = Path(__file__).resolve().parents[1]
 
 FONT = re.compile(r"(/\S+)\s+\S+\s+Tf\b")
-SWITCH = {"true": True, "yes": True, "on": True, "x": True, "false": False, "no": False, "off": False, "": False}
+SWITCH = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "x": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "": False,
+}
 
 
 def run(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -37,14 +53,31 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
     file, reader = open_pdf(arguments["path"], "/path", arguments.get("password"))
     fields = {field.name: field for field in form_fields(reader)}
     if not fields:
-        what = "an XFA form, which is not supported" if _is_xfa(reader) else "no form fields"
-        action = "Print it to a plain PDF form first." if _is_xfa(reader) else "Send a PDF that has a fillable form."
+        what = (
+            "an XFA form, which is not supported"
+            if _is_xfa(reader)
+            else "no form fields"
+        )
+        action = (
+            "Print it to a plain PDF form first."
+            if _is_xfa(reader)
+            else "Send a PDF that has a fillable form."
+        )
         message = f"{shown_path(file)!r} has {what}"
         raise Failure("INVALID_INPUT", message, action, recoverable=False, path="/path")
     if not arguments["fields"] and not arguments["flatten"]:
-        raise Failure("INVALID_INPUT", "there is nothing to fill", "Send fields, or flatten=true.", path="/fields")
-    target = inside_workspace(arguments.get("output_path") or f"{_stem(file)}-filled.pdf", "/output_path")
-    check_output(target, "/output_path", overwrite=arguments["overwrite"], sources=(file,))
+        raise Failure(
+            "INVALID_INPUT",
+            "there is nothing to fill",
+            "Send fields, or flatten=true.",
+            path="/fields",
+        )
+    target = inside_workspace(
+        arguments.get("output_path") or f"{_stem(file)}-filled.pdf", "/output_path"
+    )
+    check_output(
+        target, "/output_path", overwrite=arguments["overwrite"], sources=(file,)
+    )
     stored: dict[str, str | list[str]] = {}
     errors = []
     for name, value in arguments["fields"].items():
@@ -65,7 +98,9 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
         "empty_fields": [
             field.name
             for field in fields.values()
-            if field.name not in stored and field.kind not in ("checkbox", "signature") and field.value in (None, "")
+            if field.name not in stored
+            and field.kind not in ("checkbox", "signature")
+            and field.value in (None, "")
         ],
     }
     warnings = _warnings(reader, fields)
@@ -100,11 +135,17 @@ def _stored(fields: dict[str, FormField], name: str, value: Any) -> str | list[s
         import difflib
 
         close = difflib.get_close_matches(name, fields, 3, 0.4) or list(fields)[:10]
-        raise refuse(f"the form has no field {name!r}", f"Its fields include: {', '.join(close)}.")
+        raise refuse(
+            f"the form has no field {name!r}",
+            f"Its fields include: {', '.join(close)}.",
+        )
     if field.is_read_only:
         raise refuse(f"field {name!r} is read-only", "Leave it out.")
     if field.kind == "signature":
-        raise refuse(f"field {name!r} takes a signature, not a value", "Leave it out; a person signs it.")
+        raise refuse(
+            f"field {name!r} takes a signature, not a value",
+            "Leave it out; a person signs it.",
+        )
     if field.kind == "checkbox":
         states = [state for state, _ in field.choices] or ["Yes"]
         if isinstance(value, bool):
@@ -115,11 +156,16 @@ def _stored(fields: dict[str, FormField], name: str, value: Any) -> str | list[s
             return f"/{states[0]}" if SWITCH[str(value).lower()] else "/Off"
         raise refuse(f"field {name!r} is a checkbox", "Send true or false.")
     if isinstance(value, bool) or (isinstance(value, list) and not field.is_multiple):
-        raise refuse(f"field {name!r} takes one text", f"Send a string; it is of type {field.kind}.")
+        raise refuse(
+            f"field {name!r} takes one text",
+            f"Send a string; it is of type {field.kind}.",
+        )
     if field.kind == "text":
         text = str(value)
         if field.max_length is not None and len(text) > field.max_length:
-            message = f"field {name!r} takes {field.max_length} characters, got {len(text)}"
+            message = (
+                f"field {name!r} takes {field.max_length} characters, got {len(text)}"
+            )
             raise refuse(message, "Shorten the text.")
         return shown(text)
     wanted = [str(part) for part in (value if isinstance(value, list) else [value])]
@@ -128,14 +174,22 @@ def _stored(fields: dict[str, FormField], name: str, value: Any) -> str | list[s
     for part in wanted:
         if part not in options and part not in by_label and not field.is_editable:
             known = ", ".join(label for _, label in field.choices[:20])
-            raise refuse(f"field {name!r} has no option {part!r}", f"Its options: {known}.")
+            raise refuse(
+                f"field {name!r} has no option {part!r}", f"Its options: {known}."
+            )
     chosen = [options.get(part) or by_label.get(part) or shown(part) for part in wanted]
     if field.kind == "radio":
         return f"/{chosen[0]}"
     return chosen if field.is_multiple and isinstance(value, list) else chosen[0]
 
 
-def _write(reader: PdfReader, fields: dict[str, FormField], stored: dict[str, Any], *, flatten: bool) -> bytes:
+def _write(
+    reader: PdfReader,
+    fields: dict[str, FormField],
+    stored: dict[str, Any],
+    *,
+    flatten: bool,
+) -> bytes:
     writer = PdfWriter(clone_from=reader)
     form = writer.root_object["/AcroForm"].get_object()
     if "/XFA" in form:
@@ -147,7 +201,12 @@ def _write(reader: PdfReader, fields: dict[str, FormField], stored: dict[str, An
         for name, value in undrawn.items():
             if name not in stored and (missing := _undrawable(str(value))):
                 message = f"field {name!r} holds {missing!r}, which the form's font does not have"
-                raise Failure("INVALID_INPUT", message, "Send flatten=false: readers draw it.", path="/flatten")
+                raise Failure(
+                    "INVALID_INPUT",
+                    message,
+                    "Send flatten=false: readers draw it.",
+                    path="/flatten",
+                )
         stored = undrawn | stored
     if stored:
         labels = {name: _label(fields[name], value) for name, value in stored.items()}
@@ -169,16 +228,27 @@ def _undrawn(writer: PdfWriter, fields: dict[str, FormField]) -> dict[str, Any]:
     found = {}
     for name, field in (writer.get_fields() or {}).items():
         known = fields.get(name)
-        if known and known.kind in ("text", "choice") and known.value and field.indirect_reference:
+        if (
+            known
+            and known.kind in ("text", "choice")
+            and known.value
+            and field.indirect_reference
+        ):
             node = field.indirect_reference.get_object()
-            if any("/AP" not in widget.get_object() for widget in node.get("/Kids", [node])):
+            if any(
+                "/AP" not in widget.get_object() for widget in node.get("/Kids", [node])
+            ):
                 found[name] = known.value
     return found
 
 
 def _label(field: FormField, value: Any) -> Any:
     """Return what a reader sees for *value*: pypdf draws the text it is given, and a choice stores another."""
-    return dict(field.choices).get(value, value) if field.kind == "choice" and isinstance(value, str) else value
+    return (
+        dict(field.choices).get(value, value)
+        if field.kind == "choice" and isinstance(value, str)
+        else value
+    )
 
 
 def _set_fonts(writer: PdfWriter, form: Any, labels: dict[str, Any]) -> None:
@@ -193,21 +263,43 @@ def _set_fonts(writer: PdfWriter, form: Any, labels: dict[str, Any]) -> None:
         for widget in (part.get_object() for part in node.get("/Kids", [node])):
             used = FONT.search(str(widget.get_inherited("/DA", form.get("/DA", ""))))
             key = NameObject(used[1] if used else "/Helv")
-            resources = widget.get_inherited("/DR", form.setdefault(NameObject("/DR"), DictionaryObject())).get_object()
-            fonts = resources.setdefault(NameObject("/Font"), DictionaryObject()).get_object()
+            resources = widget.get_inherited(
+                "/DR", form.setdefault(NameObject("/DR"), DictionaryObject())
+            ).get_object()
+            fonts = resources.setdefault(
+                NameObject("/Font"), DictionaryObject()
+            ).get_object()
             known = fonts.get(key, DictionaryObject()).get_object()
             if known.get("/Encoding") != "/WinAnsiEncoding":
                 base = str(known.get("/BaseFont", ""))
-                base = base if base.startswith(("/Courier", "/Helvetica", "/Times-")) else "/Helvetica"
-                entries = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": base, "/Encoding": "/WinAnsiEncoding"}
-                font = DictionaryObject({NameObject(entry): NameObject(value) for entry, value in entries.items()})
+                base = (
+                    base
+                    if base.startswith(("/Courier", "/Helvetica", "/Times-"))
+                    else "/Helvetica"
+                )
+                entries = {
+                    "/Type": "/Font",
+                    "/Subtype": "/Type1",
+                    "/BaseFont": base,
+                    "/Encoding": "/WinAnsiEncoding",
+                }
+                font = DictionaryObject(
+                    {
+                        NameObject(entry): NameObject(value)
+                        for entry, value in entries.items()
+                    }
+                )
                 fonts[key] = writer._add_object(font)
 
 
 def _store(writer: PdfWriter, stored: dict[str, Any]) -> None:
     """Store each value as ISO 32000-1 has it: a name for buttons (12.7.4.2.3), the export value for choices."""
     for name, field in (writer.get_fields() or {}).items():
-        if name in stored and field.indirect_reference and field.get("/FT") in ("/Btn", "/Ch"):
+        if (
+            name in stored
+            and field.indirect_reference
+            and field.get("/FT") in ("/Btn", "/Ch")
+        ):
             value = stored[name]
             node = field.indirect_reference.get_object()
             if field["/FT"] == "/Btn":
@@ -218,7 +310,11 @@ def _store(writer: PdfWriter, stored: dict[str, Any]) -> None:
 
 def _warnings(reader: PdfReader, fields: dict[str, FormField]) -> list[str]:
     warnings = []
-    if any(field.value == "signed" for field in fields.values() if field.kind == "signature"):
+    if any(
+        field.value == "signed"
+        for field in fields.values()
+        if field.kind == "signature"
+    ):
         warnings.append("The form was signed; filling it makes the signature invalid.")
     if _is_xfa(reader):
         warnings.append("The form's XFA part was removed; the plain form is filled.")
@@ -229,7 +325,11 @@ def _warnings(reader: PdfReader, fields: dict[str, FormField]) -> list[str]:
 
 def _undrawable(text: str) -> str:
     """Return the letters of *text* that the fonts of every reader lack."""
-    return "".join(dict.fromkeys(letter for letter in text if not letter.encode("cp1252", "ignore")))[:20]
+    return "".join(
+        dict.fromkeys(
+            letter for letter in text if not letter.encode("cp1252", "ignore")
+        )
+    )[:20]
 
 
 if __name__ == "__main__":

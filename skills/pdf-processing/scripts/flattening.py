@@ -18,12 +18,18 @@ def flatten_widgets(writer: PdfWriter, page: PageObject) -> None:
 
     The widgets stay: the caller removes them. One without an appearance, or hidden, leaves nothing.
     """
-    resources = DictionaryObject(page.get("/Resources", DictionaryObject()).get_object())  # it may be shared
-    shapes = DictionaryObject(resources.get("/XObject", DictionaryObject()).get_object())
+    resources = DictionaryObject(
+        page.get("/Resources", DictionaryObject()).get_object()
+    )  # it may be shared
+    shapes = DictionaryObject(
+        resources.get("/XObject", DictionaryObject()).get_object()
+    )
     drawn = []
     for annotation in page.get("/Annots") or []:
         widget = annotation.get_object()
-        if widget.get("/Subtype") != "/Widget" or int(widget.get("/F", 0)) & (HIDDEN | NO_VIEW):
+        if widget.get("/Subtype") != "/Widget" or int(widget.get("/F", 0)) & (
+            HIDDEN | NO_VIEW
+        ):
             continue
         appearance = _appearance(widget)
         place = _placement(widget, appearance) if appearance is not None else None
@@ -44,9 +50,16 @@ def flatten_widgets(writer: PdfWriter, page: PageObject) -> None:
     contents = page.get("/Contents")
     contents = contents.get_object() if contents is not None else None
     own = (
-        list(contents) if isinstance(contents, ArrayObject) else [] if contents is None else [page.raw_get("/Contents")]
+        list(contents)
+        if isinstance(contents, ArrayObject)
+        else []
+        if contents is None
+        else [page.raw_get("/Contents")]
     )
-    before, after = _stream(writer, "q\n"), _stream(writer, "\nQ\n" + "\n".join(drawn) + "\n")
+    before, after = (
+        _stream(writer, "q\n"),
+        _stream(writer, "\nQ\n" + "\n".join(drawn) + "\n"),
+    )
     page[NameObject("/Contents")] = ArrayObject([before, *own, after])
 
 
@@ -60,12 +73,18 @@ def _appearance(widget: Any) -> Any:
     return shown if isinstance(shown, StreamObject) else None
 
 
-def _placement(widget: Any, appearance: Any) -> tuple[float, float, float, float, float, float] | None:
+def _placement(
+    widget: Any, appearance: Any
+) -> tuple[float, float, float, float, float, float] | None:
     """Return the matrix that puts the appearance's box on the widget's rectangle (ISO 32000-1 12.5.5)."""
     left, bottom, right, top = _box(widget.get("/Rect"))
     x0, y0, x1, y1 = _box(appearance.get("/BBox"))
-    a, b, c, d, e, f = (float(part) for part in appearance.get("/Matrix", (1, 0, 0, 1, 0, 0)))
-    corners = [(a * x + c * y + e, b * x + d * y + f) for x in (x0, x1) for y in (y0, y1)]
+    a, b, c, d, e, f = (
+        float(part) for part in appearance.get("/Matrix", (1, 0, 0, 1, 0, 0))
+    )
+    corners = [
+        (a * x + c * y + e, b * x + d * y + f) for x in (x0, x1) for y in (y0, y1)
+    ]
     low_x, high_x = min(x for x, _ in corners), max(x for x, _ in corners)
     low_y, high_y = min(y for _, y in corners), max(y for _, y in corners)
     if high_x <= low_x or high_y <= low_y:
@@ -75,7 +94,11 @@ def _placement(widget: Any, appearance: Any) -> tuple[float, float, float, float
 
 
 def _box(rectangle: Any) -> tuple[float, float, float, float]:
-    x0, y0, x1, y1 = (float(part) for part in rectangle) if rectangle is not None else (0.0, 0.0, 0.0, 0.0)
+    x0, y0, x1, y1 = (
+        (float(part) for part in rectangle)
+        if rectangle is not None
+        else (0.0, 0.0, 0.0, 0.0)
+    )
     return min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
 
 

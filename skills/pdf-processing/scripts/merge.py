@@ -19,7 +19,14 @@ from typing import Any
 
 from documents import form_fields, open_pdf, parse_pages
 from pypdf import PdfWriter
-from script_call import Failure, answer, check_output, inside_workspace, shown_path, write_output
+from script_call import (
+    Failure,
+    answer,
+    check_output,
+    inside_workspace,
+    shown_path,
+    write_output,
+)
 
 SKILL = Path(__file__).resolve().parents[1]
 
@@ -30,36 +37,69 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
     ranges: list[str] = arguments.get("page_ranges") or ["all"] * len(names)
     if len(ranges) != len(names):
         message = f"page_ranges has {len(ranges)} entries for {len(names)} paths"
-        raise Failure("INVALID_INPUT", message, "Send one range per path, 'all' for whole files.", path="/page_ranges")
+        raise Failure(
+            "INVALID_INPUT",
+            message,
+            "Send one range per path, 'all' for whole files.",
+            path="/page_ranges",
+        )
     target = inside_workspace(arguments["output_path"], "/output_path")
     inputs, warnings, field_names = [], [], Counter[str]()
     for index, (name, text) in enumerate(zip(names, ranges, strict=True)):
         file, reader = open_pdf(name, f"/paths/{index}", arguments.get("password"))
-        inputs.append((file, reader, parse_pages(text, len(reader.pages), f"/page_ranges/{index}")))
+        inputs.append(
+            (
+                file,
+                reader,
+                parse_pages(text, len(reader.pages), f"/page_ranges/{index}"),
+            )
+        )
         field_names.update({field.name for field in form_fields(reader)})
         if reader.is_encrypted:
             warnings.append(f"{shown_path(file)} is encrypted; the result is not.")
     if shared := sorted(name for name, times in field_names.items() if times > 1):
         names_shown = ", ".join(shared[:10])
-        warnings.append(f"Fields named alike in several files may lose their values; flatten first: {names_shown}.")
-    check_output(target, "/output_path", overwrite=arguments["overwrite"], sources=tuple(file for file, _, _ in inputs))
+        warnings.append(
+            f"Fields named alike in several files may lose their values; flatten first: {names_shown}."
+        )
+    check_output(
+        target,
+        "/output_path",
+        overwrite=arguments["overwrite"],
+        sources=tuple(file for file, _, _ in inputs),
+    )
     writer = PdfWriter()
     for file, reader, numbers in inputs:
         title = file.stem if arguments["bookmarks"] else None
         try:
-            writer.append(reader, title, [number - 1 for number in numbers], import_outline=arguments["bookmarks"])
+            writer.append(
+                reader,
+                title,
+                [number - 1 for number in numbers],
+                import_outline=arguments["bookmarks"],
+            )
         except Exception as error:
             message = f"{shown_path(file)!r} is damaged: its pages could not be copied ({type(error).__name__})"
-            raise Failure("INVALID_INPUT", message, "Leave it out, or send a repaired copy.", path="/paths") from error
+            raise Failure(
+                "INVALID_INPUT",
+                message,
+                "Leave it out, or send a repaired copy.",
+                path="/paths",
+            ) from error
     writer.compress_identical_objects(remove_duplicates=True)
     data = io.BytesIO()
     writer.write(data)
-    write_output(target, data.getvalue(), "/output_path", overwrite=arguments["overwrite"])
+    write_output(
+        target, data.getvalue(), "/output_path", overwrite=arguments["overwrite"]
+    )
     result = {
         "output_path": shown_path(target),
         "page_count": len(writer.pages),
         "bytes": len(data.getvalue()),
-        "sources": [{"path": shown_path(file), "pages": len(numbers)} for file, _, numbers in inputs],
+        "sources": [
+            {"path": shown_path(file), "pages": len(numbers)}
+            for file, _, numbers in inputs
+        ],
     }
     return result | ({"warnings": warnings} if warnings else {})
 

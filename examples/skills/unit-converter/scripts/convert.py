@@ -32,7 +32,10 @@ def main() -> None:
         fault = {"code": "INVALID_INPUT", "message": str(error), "recoverable": True}
         json.dump({"status": "failed", "errors": [fault]}, sys.stdout)
         sys.exit(1)
-    json.dump({"value": round(value, arguments["digits"]), "unit": arguments["to"]}, sys.stdout)
+    json.dump(
+        {"value": round(value, arguments["digits"]), "unit": arguments["to"]},
+        sys.stdout,
+    )
 
 
 if __name__ == "__main__":

@@ -4,10 +4,19 @@ import argparse
 import json
 from pathlib import Path
 
-parser = argparse.ArgumentParser(description="Count the lines, words or characters of a text file.")
+parser = argparse.ArgumentParser(
+    description="Count the lines, words or characters of a text file."
+)
 parser.add_argument("file", type=Path, help="the text file")
-parser.add_argument("--unit", choices=["lines", "words", "characters"], default="words", help="what to count")
-parser.add_argument("--at-least", type=int, default=1, help="leave out words shorter than this")
+parser.add_argument(
+    "--unit",
+    choices=["lines", "words", "characters"],
+    default="words",
+    help="what to count",
+)
+parser.add_argument(
+    "--at-least", type=int, default=1, help="leave out words shorter than this"
+)
 arguments = parser.parse_args()
 
 text = arguments.file.read_text(encoding="utf-8")

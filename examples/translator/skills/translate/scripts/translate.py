@@ -119,7 +119,11 @@ def main() -> int:
         json.dump({"status": "failed", "errors": [error]}, sys.stdout)
         return 1
     answer = translate(arguments["text"], column, pace=0.02)
-    json.dump({**answer, "source_language": "en", "target_language": target}, sys.stdout, ensure_ascii=False)
+    json.dump(
+        {**answer, "source_language": "en", "target_language": target},
+        sys.stdout,
+        ensure_ascii=False,
+    )
     return 0
 
 
@@ -139,13 +143,26 @@ def translate(text: str, column: int, *, pace: float = 0.0) -> dict[str, object]
             time.sleep(pace)
             if known is not None:
                 translated = known[column]
-                part = translated[0].upper() + translated[1:] if part[0].isupper() else translated
+                part = (
+                    translated[0].upper() + translated[1:]
+                    if part[0].isupper()
+                    else translated
+                )
         parts.append(part)
     joined = "".join(parts)
     if column == COLUMNS["zh"]:
         joined = re.sub(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", joined)
-        joined = joined.replace(", ", ",").replace("! ", "!").replace("!", "!").replace(". ", "。").replace(".", "。")
-    return {"translated_text": joined, "confidence": round(found / total, 2) if total else 0.0}
+        joined = (
+            joined.replace(", ", ",")
+            .replace("! ", "!")
+            .replace("!", "!")
+            .replace(". ", "。")
+            .replace(".", "。")
+        )
+    return {
+        "translated_text": joined,
+        "confidence": round(found / total, 2) if total else 0.0,
+    }
 
 
 if __name__ == "__main__":
