@@ -1,4 +1,6 @@
-"""The sessions that a contributor runs: ``nox -l`` lists them, ``nox`` runs the quick ones."""
+"""The sessions that a contributor runs: ``nox -l`` lists them, ``nox`` runs the quick
+ones.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def base(session: nox.Session) -> None:
-    """Run what a plain install can do, without any extra; tests of what needs one are skipped."""
+    """Run what a plain install can do, without any extra; tests of what needs one are
+    skipped.
+    """
     session.install(
         *("-e", ".", "hypothesis>=6.140,<6.164", "hypothesis-jsonschema>=0.23,<0.24"),
         *("pytest>=8.4,<10", "pytest-asyncio", "pytest-xdist>=3.8,<4", "trio>=0.30"),
@@ -103,7 +107,9 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site in docs/_build, warnings as errors; run every example and every guide."""
+    """Build the site in docs/_build, warnings as errors; run every example and every
+    guide.
+    """
     session.install("-e", ".[dev]")
     session.run(
         "python",

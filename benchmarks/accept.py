@@ -1,11 +1,13 @@
-"""What it costs to accept a call: ours, the bare engines, and peers, on one schema of eight properties, nested.
+"""What it costs to accept a call: ours, the bare engines, and peers, on one schema of
+eight properties, nested.
 
     python benchmarks/accept.py [--rounds 30] [--calls 200] > accept.json
 
-One process, one run, the same arguments: the contenders take turns round by round, so that a slow moment of the machine
-falls on all of them alike. Each figure is that of the fastest round, in microseconds a call: what other work on the
-machine adds is left out; the document has the median too. A table with the targets
-and the measurements goes to stderr, one JSON document to stdout. Exit status 1 if a target is missed.
+One process, one run, the same arguments: the contenders take turns round by round, so
+that a slow moment of the machine falls on all of them alike. Each figure is that of the
+fastest round, in microseconds a call: what other work on the machine adds is left out;
+the document has the median too. A table with the targets and the measurements goes to
+stderr, one JSON document to stdout. Exit status 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -125,7 +127,9 @@ class Arguments(BaseModel):
 
 
 def seconds(call: Callable[[], Any], calls: int) -> float:
-    """Return the CPU time of one call, the mean over *calls*: other work on the machine does not count."""
+    """Return the CPU time of one call, the mean over *calls*: other work on the machine
+    does not count.
+    """
     started = time.process_time()
     for _ in range(calls):
         call()
@@ -156,7 +160,9 @@ def contenders() -> dict[str, Callable[[], Any]]:
         raise AssertionError("it was accepted")
 
     def least_repair() -> dict[str, Any]:
-        """Find the one error, convert its value, ask again and say what was done: the least that a repair takes."""
+        """Find the one error, convert its value, ask again and say what was done: the
+        least that a repair takes.
+        """
         if engine.is_valid(ONE_ERROR):
             raise AssertionError("it is valid")
         repaired, repairs = dict(ONE_ERROR), []
@@ -259,7 +265,9 @@ def targets(us: dict[str, float]) -> list[tuple[str, float, float, str]]:
 
 
 def main() -> int:
-    """Time every contender in turns, print the table and the document; 1 if a target is missed."""
+    """Time every contender in turns, print the table and the document; 1 if a target is
+    missed.
+    """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

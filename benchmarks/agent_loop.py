@@ -1,9 +1,11 @@
-"""What skills add to an agent's model calls, in time and tokens: our middleware and deepagents' on the same skills.
+"""What skills add to an agent's model calls, in time and tokens: our middleware and
+deepagents' on the same skills.
 
-``python -m benchmarks.agent_loop DIRECTORY [--skills 10 100 1000] [--turns 10] [--json]``. A scripted model takes no
-time, so what is measured is the host's part: a bare agent, then the same agent with each middleware, in one process,
-in turn; milliseconds of CPU a model call, the median. Tokens are those of the first request (system message, tools)
-above the bare agent's, by tiktoken.
+``python -m benchmarks.agent_loop DIRECTORY [--skills 10 100 1000] [--turns 10]
+[--json]``. A scripted model takes no time, so what is measured is the host's part: a
+bare agent, then the same agent with each middleware, in one process, in turn;
+milliseconds of CPU a model call, the median. Tokens are those of the first request
+(system message, tools) above the bare agent's, by tiktoken.
 """
 
 from __future__ import annotations

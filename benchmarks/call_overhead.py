@@ -1,8 +1,10 @@
-"""What a call costs above the function itself: LangChain's own tools, our SkillTool, and the bare runtime.
+"""What a call costs above the function itself: LangChain's own tools, our SkillTool,
+and the bare runtime.
 
-One process, one run, the same arguments: the contenders take turns round by round, so that a slow moment of the
-machine falls on all of them alike. Microseconds of CPU; a ratio is that of the same round, its median and its worst.
-Prints a table on stderr and one JSON document on stdout.
+One process, one run, the same arguments: the contenders take turns round by round, so
+that a slow moment of the machine falls on all of them alike. Microseconds of CPU; a
+ratio is that of the same round, its median and its worst. Prints a table on stderr and
+one JSON document on stdout.
 
     python benchmarks/call_overhead.py [--rounds 40] [--calls 250]
 """
@@ -99,7 +101,9 @@ OUTPUT = {
 
 
 class DigestInput(BaseModel):
-    """The same input as ``INPUT``, for LangChain's own tool (which checks no output and makes no envelope)."""
+    """The same input as ``INPUT``, for LangChain's own tool (which checks no output and
+    makes no envelope).
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -112,7 +116,9 @@ class DigestInput(BaseModel):
 
 
 class BareTool(BaseTool):
-    """The least that a tool of LangChain is: it checks nothing and makes no envelope."""
+    """The least that a tool of LangChain is: it checks nothing and makes no
+    envelope.
+    """
 
     name: str = "digest"
     description: str = "Digest"

@@ -1,14 +1,19 @@
-"""Break what servers stand on while clients submit, and check afterwards that no promise was broken.
+"""Break what servers stand on while clients submit, and check afterwards that no
+promise was broken.
 
-    python benchmarks/chaos.py SCENARIO... [--executions 1000] [--times 10] [--servers 3] [--sqlite]
+    python benchmarks/chaos.py SCENARIO... [--executions 1000] [--times 10] [--servers
+    3] [--sqlite]
 
-A model reads the history: what was accepted, what a file outside the database says of the effects, and every end, read
-twice. Scenarios: kill (kill -9, restarted at once), lost (a server killed for good), freeze (SIGSTOP for longer than a
-lease, then SIGCONT), mistaken (servers are taken for dead while they run, and take up their own work), stops (the
-database is stopped and started), partition (a relay before the database drops every byte for 30 s), clock (servers and
-the database an hour apart, by faketime), disk (a small tmpfs is full for a while), duplicates (one key, many times at
-once), deploys (SIGTERM to one server after another). PostgreSQL is that of the tests (SKILLRUNTIME_POSTGRES names
-another); with --sqlite, kill, deploys, duplicates, clock and disk use one server.
+A model reads the history: what was accepted, what a file outside the database says of
+the effects, and every end, read twice. Scenarios: kill (kill -9, restarted at once),
+lost (a server killed for good), freeze (SIGSTOP for longer than a lease, then SIGCONT),
+mistaken (servers are taken for dead while they run, and take up their own work), stops
+(the database is stopped and started), partition (a relay before the database drops
+every byte for 30 s), clock (servers and the database an hour apart, by faketime), disk
+(a small tmpfs is full for a while), duplicates (one key, many times at once), deploys
+(SIGTERM to one server after another). PostgreSQL is that of the tests
+(SKILLRUNTIME_POSTGRES names another); with --sqlite, kill, deploys, duplicates, clock
+and disk use one server.
 """
 
 from __future__ import annotations
@@ -89,7 +94,9 @@ async def lost(world: World) -> None:
 
 
 async def mistaken(world: World) -> None:
-    """All servers are taken for dead while they live: their work is queued again, and they take it up themselves."""
+    """All servers are taken for dead while they live: their work is queued again, and
+    they take it up themselves.
+    """
     import psycopg
 
     requeue = """UPDATE skillruntime.workflow_status SET status = 'ENQUEUED', owner_xid = NULL,
@@ -105,7 +112,9 @@ async def mistaken(world: World) -> None:
 
 
 async def freeze(world: World) -> None:
-    """SIGSTOP for two and a half leases; the others take up its work; then it thaws and goes on where it was."""
+    """SIGSTOP for two and a half leases; the others take up its work; then it thaws and
+    goes on where it was.
+    """
 
     async def act(number: int) -> None:
         which = number % len(world.cluster.ports)
@@ -173,7 +182,8 @@ async def disk(world: World) -> None:
             f"  {len(world.history.accepted) - before} accepted while the disk was full"
         )
         ballast.unlink(missing_ok=True)
-        # PostgreSQL ends itself when it cannot write its log; a service manager starts it again.
+        # PostgreSQL ends itself when it cannot write its log; a service manager starts
+        # it again.
         if world.postgres is not None and await anyio.to_thread.run_sync(
             world.postgres.start_again
         ):
@@ -213,7 +223,9 @@ async def attack(
     sqlite: bool,
     seconds: float = 0.02,
 ) -> int:
-    """Run one scenario; print what the model found, and return how many promises were broken."""
+    """Run one scenario; print what the model found, and return how many promises were
+    broken.
+    """
     if sqlite and name in _OF_MANY:
         return 0
     async with opened(name, executions, times, servers, sqlite, seconds) as world:
@@ -324,7 +336,9 @@ async def opened(
 
 
 def _with_clock(file: Path) -> list[str]:
-    """Return the command under which a process reads the difference of its clock from *file*, again and again."""
+    """Return the command under which a process reads the difference of its clock from
+    *file*, again and again.
+    """
     library = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None)
     if library is None or shutil.which("faketime") is None:
         raise SystemExit("clock needs faketime (Debian: apt-get install faketime)")

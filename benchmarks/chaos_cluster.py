@@ -1,7 +1,9 @@
-"""What the scenarios of chaos.py share: servers as processes, clients that do not give up, and a model of the promises.
+"""What the scenarios of chaos.py share: servers as processes, clients that do not give
+up, and a model of the promises.
 
-The skill of both published names appends a line to a file outside the database, the effects. A line ``begin TEXT``
-before its work and ``end TEXT`` after it; what must not run twice has at most one beginning.
+The skill of both published names appends a line to a file outside the database, the
+effects. A line ``begin TEXT`` before its work and ``end TEXT`` after it; what must not
+run twice has at most one beginning.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ LEASE = 6.0  # seconds
 
 
 async def serve(database: str, effects: Path, seconds: float) -> None:
-    """Serve ``twice``, which may run twice, and ``once``, which must not; print the port when it listens."""
+    """Serve ``twice``, which may run twice, and ``once``, which must not; print the
+    port when it listens.
+    """
     runtime = SkillRuntime()
     listening = bind("127.0.0.1", 0)
     port = listening.getsockname()[1]
@@ -90,7 +94,9 @@ async def serve(database: str, effects: Path, seconds: float) -> None:
 
 
 class Cluster:
-    """The servers, each of which has another port after each start; *prefixes* are commands, one a server."""
+    """The servers, each of which has another port after each start; *prefixes* are
+    commands, one a server.
+    """
 
     def __init__(
         self,
@@ -142,7 +148,9 @@ class Cluster:
         self.processes[number].wait(120)
 
     def restart(self, number: int, name: signal.Signals = signal.SIGKILL) -> None:
-        """End one server with this signal, and start it again; return when it listens."""
+        """End one server with this signal, and start it again; return when it
+        listens.
+        """
         self.end(number, name)
         self.processes[number] = self._start(number)
         self.ports[number] = self._read_port(number)
@@ -156,7 +164,9 @@ class Cluster:
 
 @dataclass
 class History:
-    """What clients saw: the executions that were accepted, by what was asked for, and the documents of their ends."""
+    """What clients saw: the executions that were accepted, by what was asked for, and
+    the documents of their ends.
+    """
 
     wanted: int
     accepted: dict[str, str] = field(default_factory=dict)
@@ -168,7 +178,9 @@ class History:
 
 @dataclass
 class Clients:
-    """Submit *history*.wanted executions, half of them not repeatable, and follow each to its end."""
+    """Submit *history*.wanted executions, half of them not repeatable, and follow each
+    to its end.
+    """
 
     cluster: Cluster
     http: httpx2.AsyncClient
@@ -178,7 +190,9 @@ class Clients:
     )
 
     async def submit(self, text: str) -> str:
-        """Submit one under the key *text*, until a server accepts it; return its execution's id."""
+        """Submit one under the key *text*, until a server accepts it; return its
+        execution's id.
+        """
         skill = text.partition("-")[0]
         document = {
             "caller": {"id": "c", "type": "service"},
@@ -257,8 +271,9 @@ def judge(history: History, effects: str, *, kills: int, stuck: bool) -> dict[st
     }
     interrupted = interrupted_of(history)
     unmarked = [text for text in interrupted if runs[text] == 0]
-    # A kill may come between a mark and its effect. Marks are committed one by one, each shortly before its effect, so
-    # that few of what a kill interrupts are there; how many depends on the machine, so a rate would be no promise.
+    # A kill may come between a mark and its effect. Marks are committed one by one,
+    # each shortly before its effect, so that few of what a kill interrupts are there;
+    # how many depends on the machine, so a rate would be no promise.
     is_too_many = len(unmarked) > kills + len(interrupted) / 2
     return {
         "accepted and lost": len(history.accepted)
@@ -283,7 +298,9 @@ def judge(history: History, effects: str, *, kills: int, stuck: bool) -> dict[st
 
 
 def interrupted_of(history: History) -> list[str]:
-    """Return what ended EXECUTION_INTERRUPTED, which is true of what was cut off and must not run twice."""
+    """Return what ended EXECUTION_INTERRUPTED, which is true of what was cut off and
+    must not run twice.
+    """
     return [
         text
         for text, seen in history.ends.items()

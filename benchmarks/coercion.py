@@ -1,20 +1,26 @@
-"""How many malformed calls of models are repaired, and how many wrongly: this library, and peers on the same calls.
+"""How many malformed calls of models are repaired, and how many wrongly: this library,
+and peers on the same calls.
 
     python benchmarks/coercion.py PATH [--failures] > coercion.json
 
-PATH is a file of cases, one JSON object a line: ``schema``, ``raw`` (the text a model sent), ``expect`` (``ok`` or
-``refuse``), ``value``, ``category``; see ``Case``. A table goes to stderr, one JSON document to stdout. Exit status 1
-if a target is missed.
+PATH is a file of cases, one JSON object a line: ``schema``, ``raw`` (the text a model
+sent), ``expect`` (``ok`` or ``refuse``), ``value``, ``category``; see ``Case``. A table
+goes to stderr, one JSON document to stdout. Exit status 1 if a target is missed.
 
-- repaired: a value was expected, and exactly that value came. Out of the repairable: all but the ``valid*`` ones.
-- mis-repaired: a value other than the expected one came, or any value where a refusal was expected. Out of all.
-- held: a refusal was expected, and no value came. Out of the cases that expect a refusal.
+- repaired: a value was expected, and exactly that value came. Out of the repairable:
+  all but the ``valid*`` ones.
+- mis-repaired: a value other than the expected one came, or any value where a refusal
+  was expected. Out of all.
+- held: a refusal was expected, and no value came. Out of the cases that expect a
+  refusal.
 
-Values are compared as JSON: 5 equals 5.0, ``true`` never equals 1. Defaults are not filled in.
+Values are compared as JSON: 5 equals 5.0, ``true`` never equals 1. Defaults are not
+filled in.
 
-The peers are read as kindly as is fair: what they return counts only if it fits the schema, so that a value any caller
-would have refused is a refusal, not a mis-repair. pydantic: a model built from the schema, closed, lax mode;
-json_repair: with the schema; BAML: a class built from the schema, its parser alone.
+The peers are read as kindly as is fair: what they return counts only if it fits the
+schema, so that a value any caller would have refused is a refusal, not a mis-repair.
+pydantic: a model built from the schema, closed, lax mode; json_repair: with the schema;
+BAML: a class built from the schema, its parser alone.
 """
 
 from __future__ import annotations
@@ -43,7 +49,9 @@ Contender = Callable[[Any, str], Any]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One call: its schema, the text that was sent, and what it means (or that it must be refused)."""
+    """One call: its schema, the text that was sent, and what it means (or that it must
+    be refused).
+    """
 
     id: str
     category: str
@@ -84,7 +92,9 @@ def read_cases(path: Path) -> Iterator[Case]:
 
 
 def verdict(case: Case, result: Any) -> str:
-    """Return what *result* is worth: repaired, mis_repaired, held, or lost (nothing, where a value was expected)."""
+    """Return what *result* is worth: repaired, mis_repaired, held, or lost (nothing,
+    where a value was expected).
+    """
     if result is REFUSED:
         return "held" if case.expect == "refuse" else "lost"
     return (
@@ -94,7 +104,8 @@ def verdict(case: Case, result: Any) -> str:
     )
 
 
-# The contenders: each takes what it prepared from a schema, and a text, and gives a value or REFUSED.
+# The contenders: each takes what it prepared from a schema, and a text, and gives a
+# value or REFUSED.
 
 
 @cache
@@ -105,7 +116,9 @@ def _contract(schema: str) -> Contract:
 def skillruntime(
     schema: str, raw: str, policy: str = "safe", finish_reason: str | None = "stop"
 ) -> Any:
-    """Accept by contract, as a caller that hands on why the model stopped: of itself, in all of these cases."""
+    """Accept by contract, as a caller that hands on why the model stopped: of itself,
+    in all of these cases.
+    """
     try:
         accepted = _contract(schema).accept(
             raw, fill_defaults=False, policy=policy, finish_reason=finish_reason
@@ -116,7 +129,9 @@ def skillruntime(
 
 
 def without_reason(schema: str, raw: str) -> Any:
-    """Accept by contract, as a caller that does not know why the model stopped: an open object is not closed."""
+    """Accept by contract, as a caller that does not know why the model stopped: an open
+    object is not closed.
+    """
     return skillruntime(schema, raw, finish_reason=None)
 
 
@@ -192,9 +207,11 @@ def _annotation(schema: Any, name: str) -> Any:
 
 
 def toolproxy(schema: str, raw: str) -> Any:
-    """Repair with toolproxy's `repair_arguments` for a pydantic model, then validate by that model, as it does.
+    """Repair with toolproxy's `repair_arguments` for a pydantic model, then validate by
+    that model, as it does.
 
-    A tool with a parameter whose name is not one for Python (28 valid calls) cannot be such a model: refused.
+    A tool with a parameter whose name is not one for Python (28 valid calls) cannot be
+    such a model: refused.
     """
     from pydantic import ValidationError
     from toolproxy.guardrails import repair_arguments
@@ -215,7 +232,9 @@ def toolproxy(schema: str, raw: str) -> Any:
 
 @cache
 def _named_model(schema: str) -> Any:
-    """Return a model whose fields have the parameters' own names; ``None`` where a name is not one for Python."""
+    """Return a model whose fields have the parameters' own names; ``None`` where a name
+    is not one for Python.
+    """
     from pydantic import ConfigDict, create_model
 
     fields = _annotated(schema)
@@ -271,7 +290,9 @@ def baml(schema: str, raw: str) -> Any:
 
 
 def _plain(value: Any, names: dict[str, dict[str, str]]) -> Any:
-    """Return BAML's instances as objects with the schema's own names; what is null was absent."""
+    """Return BAML's instances as objects with the schema's own names; what is null was
+    absent.
+    """
     if hasattr(value, "model_extra"):
         own = names[type(value).__name__]
         members = {
@@ -421,7 +442,9 @@ def _validator(schema: str) -> Any:
 
 
 def codes(cases: list[Case]) -> dict[str, int]:
-    """Return how many truncated calls were recognized, and how many others were called truncated."""
+    """Return how many truncated calls were recognized, and how many others were called
+    truncated.
+    """
     found: Counter[str] = Counter()
     for case in cases:
         if case.expect == "refuse":
@@ -440,7 +463,8 @@ def codes(cases: list[Case]) -> dict[str, int]:
 
 
 def rules_fired(paths: list[Path]) -> dict[str, dict[str, int]]:
-    """Return how often each rule of repair fires on the calls of each file, whatever they mean.
+    """Return how often each rule of repair fires on the calls of each file, whatever
+    they mean.
 
     A line has a ``schema`` and the call as ``raw`` or ``payload``: a text or an object.
     """
@@ -466,7 +490,9 @@ def rules_fired(paths: list[Path]) -> dict[str, dict[str, int]]:
 
 
 def dropped(cases: list[Case]) -> dict[str, int]:
-    """Return how the calls with an unknown key come out where the caller chose to drop such keys."""
+    """Return how the calls with an unknown key come out where the caller chose to drop
+    such keys.
+    """
     with_key = [case for case in cases if case.value_if_dropped is not REFUSED]
     results = [
         (case, skillruntime(json.dumps(case.schema), case.raw, "lenient"))
@@ -521,7 +547,9 @@ def table(figures: dict[str, dict[str, Any]]) -> str:
 
 
 def main() -> int:
-    """Score every contender, print the table and the document; 1 if a target is missed."""
+    """Score every contender, print the table and the document; 1 if a target is
+    missed.
+    """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

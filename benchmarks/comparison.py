@@ -1,17 +1,21 @@
-"""What each agent framework does with the calls that models get wrong: every cell is run, nothing is read off a page.
+"""What each agent framework does with the calls that models get wrong: every cell is
+run, nothing is read off a page.
 
     python benchmarks/comparison.py --environments DIRECTORY
     python benchmarks/comparison.py --environments DIRECTORY --skills PATH
 
-DIRECTORY gets a virtual environment for each peer (with network, once); each peer's own agent loop then answers a
-scripted model that calls one tool, `forecast(city: str, days: int = 3, stops: list[str] = [])`.
+DIRECTORY gets a virtual environment for each peer (with network, once); each peer's own
+agent loop then answers a scripted model that calls one tool, `forecast(city: str, days:
+int = 3, stops: list[str] = [])`.
 
-With ``--skills``, a directory of skills or an archive of them, it counts the text about skills in each request instead,
-in tokens of gpt-4o, for the first of these skills, the first 100 and all.
+With ``--skills``, a directory of skills or an archive of them, it counts the text about
+skills in each request instead, in tokens of gpt-4o, for the first of these skills, the
+first 100 and all.
 
-A cell says what happened: *right* (the tool ran with what was meant), *refused* (the tool did not run, and the model
-got the reason), *wrong* (the tool ran with something else, which follows), *lost* (the tool did not run, and the model
-got no answer), *ends* (an exception ended the run), *not seen* (the framework takes calls as objects only).
+A cell says what happened: *right* (the tool ran with what was meant), *refused* (the
+tool did not run, and the model got the reason), *wrong* (the tool ran with something
+else, which follows), *lost* (the tool did not run, and the model got no answer), *ends*
+(an exception ended the run), *not seen* (the framework takes calls as objects only).
 """
 
 from __future__ import annotations
@@ -38,9 +42,12 @@ PEERS = {
     "agent-framework": ("agent_framework_agent", "agent-framework"),
     "agent-airlock": ("airlock_agent", "agent-airlock"),
 }
-"""A column's heading -> its module in `comparison_peers`, and the package to install for it."""
+"""A column's heading -> its module in `comparison_peers`, and the package to install
+for it.
+"""
 
-# What the model writes, in words; its text; what the tool must receive, or None if it must not run.
+# What the model writes, in words; its text; what the tool must receive, or None if it
+# must not run.
 CASES: list[tuple[str, str, dict[str, Any] | None]] = [
     ("a valid call", '{"city": "Rome", "days": 5}', {"city": "Rome", "days": 5}),
     (
@@ -83,7 +90,9 @@ def probe(module: str) -> dict[str, str]:
 def cell(
     peer: Any, text: str, wanted: dict[str, Any] | None, *, everywhere: bool = False
 ) -> str:
-    """Return what became of one call; *everywhere*: the tool whose city has a default too."""
+    """Return what became of one call; *everywhere*: the tool whose city has a default
+    too.
+    """
     received: list[dict[str, Any]] = []
 
     def record(city: str, days: int, stops: list[str]) -> str:
@@ -120,7 +129,9 @@ def cell(
 
 
 def environment_of(package: str, directory: Path) -> Path:
-    """Return the interpreter of the environment for *package*, made where it is missing."""
+    """Return the interpreter of the environment for *package*, made where it is
+    missing.
+    """
     python = directory / package / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", directory / package], check=True)
@@ -129,7 +140,9 @@ def environment_of(package: str, directory: Path) -> Path:
 
 
 def listing_tokens(path: Path, environments: Path) -> None:
-    """Print, for 1, 100 and all skills at *path*, the tokens of each peer's text about them, made by its own code."""
+    """Print, for 1, 100 and all skills at *path*, the tokens of each peer's text about
+    them, made by its own code.
+    """
     from skill_roots import skill_roots
     from token_budget_peers import PEERS as LISTINGS
 

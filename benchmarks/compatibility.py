@@ -1,7 +1,9 @@
-"""How often `compare` gives the right verdict, on a table written by hand, and how long it takes.
+"""How often `compare` gives the right verdict, on a table written by hand, and how long
+it takes.
 
-Run: ``python benchmarks/compatibility.py [--json]``. Every pair is compared cold (its schemas are compiled again) and
-warm (contracts read once, as a registry would hold them).
+Run: ``python benchmarks/compatibility.py [--json]``. Every pair is compared cold (its
+schemas are compiled again) and warm (contracts read once, as a registry would hold
+them).
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ ROUNDS = 5
 
 
 def pairs() -> list[tuple[str, str, Any, Any, str, str]]:
-    """Return every row as (side, name, old contract, new contract, expected bump, expected by set theory)."""
+    """Return every row as (side, name, old contract, new contract, expected bump,
+    expected by set theory).
+    """
     rows = [
         ("input", name, {"input": old}, {"input": new}, *expected)
         for name, old, new, *expected in INPUT

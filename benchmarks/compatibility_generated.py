@@ -1,11 +1,15 @@
-"""How often a sampled instance refutes a verdict of `compare`, over generated pairs for each keyword of draft 2020-12.
+"""How often a sampled instance refutes a verdict of `compare`, over generated pairs for
+each keyword of draft 2020-12.
 
-Run: ``python benchmarks/compatibility_generated.py [--pairs 1000] [--seed 1] [--keyword NAME] [--json]``.
+Run: ``python benchmarks/compatibility_generated.py [--pairs 1000] [--seed 1] [--keyword
+NAME] [--json]``.
 
-The pairs are made by program, and small: they show where a verdict is wrong, not how often real contracts change so.
-By set theory a verdict claims that the taking side admits all that the giving side does, unless it is MAJOR; PATCH and
-NONE claim it both ways. Each claim is tried on values that either schema is likely to admit, and on a fixed pool, by
-the reference engine. Every counterexample that is shown is checked by it too.
+The pairs are made by program, and small: they show where a verdict is wrong, not how
+often real contracts change so. By set theory a verdict claims that the taking side
+admits all that the giving side does, unless it is MAJOR; PATCH and NONE claim it both
+ways. Each claim is tried on values that either schema is likely to admit, and on a
+fixed pool, by the reference engine. Every counterexample that is shown is checked by it
+too.
 """
 
 from __future__ import annotations
@@ -358,7 +362,9 @@ def leaf_object(leaf: Any) -> dict[str, Any]:
 
 
 def pair(make: Maker, keyword: str) -> tuple[Any, Any]:
-    """Return two schemas that differ in *keyword*: changed, added, taken away, or moved to another place."""
+    """Return two schemas that differ in *keyword*: changed, added, taken away, or moved
+    to another place.
+    """
     create = keywords(make)[keyword]
     old = create()
     match make.random.randrange(5):
@@ -412,7 +418,9 @@ def admits(schema: Any, values: list[Any]) -> list[bool | None]:
 
 
 def examined(old: Any, new: Any, side: str) -> tuple[str, list[str], Bump]:
-    """Return whether the verdict was proven or undecided, what refutes it, and its part by set theory."""
+    """Return whether the verdict was proven or undecided, what refutes it, and its part
+    by set theory.
+    """
     verdict = compare({side: old}, {side: new})
     giver, taker = (new, old) if side == "output" else (old, new)
     values = [*POOL, *candidates(old), *candidates(new)]
@@ -443,7 +451,9 @@ def examined(old: Any, new: Any, side: str) -> tuple[str, list[str], Bump]:
 
 
 def candidates(schema: Any) -> list[Any]:
-    """Return values near what the schema says: its constants and limits, alone and inside members and items."""
+    """Return values near what the schema says: its constants and limits, alone and
+    inside members and items.
+    """
     found: list[Any] = []
     pending = [schema]
     while pending:

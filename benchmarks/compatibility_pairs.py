@@ -1,8 +1,10 @@
-"""Pairs of contracts and what each change asks for, written by hand from the contract document's rules and the JSON Schema keywords.
+"""Pairs of contracts and what each change asks for, written by hand from the contract
+document's rules and the JSON Schema keywords.
 
-Each row: a name, the old schema, the new one, the part to raise, and the part by set theory alone. ``INPUT`` rows stand
-on the input side, ``OUTPUT`` rows on the output side, ``CONTRACT`` rows are whole documents. What that document (31.5)
-rules by name is marked with its clause.
+Each row: a name, the old schema, the new one, the part to raise, and the part by set
+theory alone. ``INPUT`` rows stand on the input side, ``OUTPUT`` rows on the output
+side, ``CONTRACT`` rows are whole documents. What that document (31.5) rules by name is
+marked with its clause.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ def shut(
     required: tuple[str, ...] = (),
     **more: Any,
 ) -> dict[str, Any]:
-    """An object with additionalProperties: false, as principle four of the contract document asks for."""
+    """An object with additionalProperties: false, as principle four of the contract
+    document asks for.
+    """
     return obj(properties, required, additionalProperties=False, **more)
 
 

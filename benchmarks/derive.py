@@ -1,16 +1,18 @@
 """How many scripts give a whole contract, how fast, and whether what is read is true.
 
-    python benchmarks/derive.py                       the test scripts, checked against their real parsers
-    python benchmarks/derive.py PATH                  the scripts under PATH, read only
-    python benchmarks/derive.py PATH --ask            and their real argparse parsers asked: this runs the scripts
-    python benchmarks/derive.py PATH --causes         and why what is not whole is not
-    python benchmarks/derive.py [PATH ...] --speed    how long it takes, as a multiple of parsing the same script
+    python benchmarks/derive.py                       the test scripts, checked against
+    their real parsers python benchmarks/derive.py PATH                  the scripts
+    under PATH, read only python benchmarks/derive.py PATH --ask            and their
+    real argparse parsers asked: this runs the scripts python benchmarks/derive.py PATH
+    --causes         and why what is not whole is not python benchmarks/derive.py [PATH
+    ...] --speed    how long it takes, as a multiple of parsing the same script
 
-A script is whole where every argument was read with all that is declared of it, and none is reported as unread. It is
-wrong where the reading says what the parser does not, or leaves out what it does not report. Its parser is also given
-the words of up to 60 calls, and what it reads differently is printed. It stands alone where it
-imports nothing of the package it lies in but modules next to it. What counts as a script, and as standing alone, is
-decided before it is read, by `benchmarks.derive_sample`.
+A script is whole where every argument was read with all that is declared of it, and
+none is reported as unread. It is wrong where the reading says what the parser does not,
+or leaves out what it does not report. Its parser is also given the words of up to 60
+calls, and what it reads differently is printed. It stands alone where it imports
+nothing of the package it lies in but modules next to it. What counts as a script, and
+as standing alone, is decided before it is read, by `benchmarks.derive_sample`.
 """
 
 from __future__ import annotations
@@ -103,7 +105,9 @@ class Tally:
 
 
 def timed(script: Script, text: str, name: str) -> tuple[Derivation | None, float]:
-    """Return what is read, and the milliseconds of the best of three readings, none of them remembered."""
+    """Return what is read, and the milliseconds of the best of three readings, none of
+    them remembered.
+    """
     best = float("inf")
     found = None
     for round_ in range(3):
@@ -114,7 +118,9 @@ def timed(script: Script, text: str, name: str) -> tuple[Derivation | None, floa
 
 
 def measure(paths: list[Path], *, asks: bool) -> dict[str, Tally]:
-    """Read the scripts under *paths*, and ask the parsers of those that use argparse."""
+    """Read the scripts under *paths*, and ask the parsers of those that use
+    argparse.
+    """
     tallies: dict[str, Tally] = defaultdict(Tally)
     read: list[tuple[Script, Derivation, list[Call]]] = []
     derive("import argparse\nargparse.ArgumentParser().parse_args()", path="warm.py")
@@ -157,7 +163,9 @@ def measure(paths: list[Path], *, asks: bool) -> dict[str, Tally]:
 
 
 def main() -> int:
-    """Read, compare, print a table or JSON; the exit code is 1 where anything is wrong."""
+    """Read, compare, print a table or JSON; the exit code is 1 where anything is
+    wrong.
+    """
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "paths",
@@ -212,7 +220,9 @@ def main() -> int:
 
 
 def print_table(figures: dict[str, dict[str, Any]]) -> None:
-    """Print the figures, a framework a line, and the times of the most frequent one by length."""
+    """Print the figures, a framework a line, and the times of the most frequent one by
+    length.
+    """
     print(
         f"{'framework':12} {'scripts':>7} {'whole':>6} {'share':>7} {'alone':>6} {'share':>7} {'asked':>6} {'wrong':>6}"
         f" {'median':>8} {'p95':>8} {'max':>8}"

@@ -1,7 +1,9 @@
-"""Calls of a derived contract, tried on the script's own parser: the values that it reads are those asked for.
+"""Calls of a derived contract, tried on the script's own parser: the values that it
+reads are those asked for.
 
-A call is made of what is required and one more argument, each with a value that its schema allows. An argument with a
-converter that is not known is left out of the comparison: only the script knows which text it takes.
+A call is made of what is required and one more argument, each with a value that its
+schema allows. An argument with a converter that is not known is left out of the
+comparison: only the script knows which text it takes.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class Call:
 
 
 def sample_calls(derivation: Derivation) -> list[Call]:
-    """Return calls of the script that its contract accepts; what its command line cannot say is left out."""
+    """Return calls of the script that its contract accepts; what its command line
+    cannot say is left out.
+    """
     if "command_line" not in derivation.document["run"]:
         return []
     line = CommandLine.from_dict(derivation.document["run"]["command_line"])
@@ -78,7 +82,9 @@ def minimal_arguments(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
 def call_faults(
     derivation: Derivation, calls: list[Call], parsed: list[dict[str, Any]]
 ) -> list[str]:
-    """Return what the real parser made otherwise of *calls*; *parsed* is its answer to each."""
+    """Return what the real parser made otherwise of *calls*; *parsed* is its answer to
+    each.
+    """
     noted = {note.partition(":")[0].strip("-") for note in derivation.notes}
     faults: list[str] = []
     for call, answer in zip(calls, parsed, strict=True):
@@ -98,7 +104,9 @@ def call_faults(
 
 
 def _agree(asked: Any, read: Any) -> bool:
-    """Whether *read* is what was *asked*: a path may have been made absolute, a switch may store anything."""
+    """Whether *read* is what was *asked*: a path may have been made absolute, a switch
+    may store anything.
+    """
     if isinstance(asked, bool) or not isinstance(asked, str | int | float):
         return True
     return (

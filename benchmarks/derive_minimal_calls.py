@@ -1,14 +1,19 @@
-"""How many minimal calls does a script refuse for usage? Each is run, confined, as its derived contract says it.
+"""How many minimal calls does a script refuse for usage? Each is run, confined, as its
+derived contract says it.
 
-    python benchmarks/derive_minimal_calls.py                 the scripts in benchmarks/derive_written_scripts.txt
-    python benchmarks/derive_minimal_calls.py PATH ...        the scripts below directories, and single ones
-    python benchmarks/derive_minimal_calls.py PATH --whole    only those that were read whole
-    python benchmarks/derive_minimal_calls.py --more          each further argument too, one in a call
+    python benchmarks/derive_minimal_calls.py                 the scripts in
+    benchmarks/derive_written_scripts.txt python benchmarks/derive_minimal_calls.py PATH
+    ...        the scripts below directories, and single ones python
+    benchmarks/derive_minimal_calls.py PATH --whole    only those that were read whole
+    python benchmarks/derive_minimal_calls.py --more          each further argument too,
+    one in a call
 
-A minimal call has the arguments that the contract requires, each with a value that its schema allows; each command of a
-script has one. The words run in a bubblewrap sandbox without network, in an empty directory. A call is refused for
-usage where the script fails and its output says so (`_REFUSED`); a script that does not come to its command line, for a
-module or a program that is not installed, counts apart. What was refused is printed, to be judged by a reader.
+A minimal call has the arguments that the contract requires, each with a value that its
+schema allows; each command of a script has one. The words run in a bubblewrap sandbox
+without network, in an empty directory. A call is refused for usage where the script
+fails and its output says so (`_REFUSED`); a script that does not come to its command
+line, for a module or a program that is not installed, counts apart. What was refused is
+printed, to be judged by a reader.
 """
 
 from __future__ import annotations
@@ -47,7 +52,8 @@ COMMANDS = 6
 CALLS = 20
 """Calls of one script with ``--more``."""
 
-# ``run: FILE`` in a help text is not a complaint, so a refusal needs an exit code of its own too.
+# ``run: FILE`` in a help text is not a complaint, so a refusal needs an exit code of
+# its own too.
 _REFUSED = re.compile(
     r"(?i)\busage\b\s*:|\bmissing\b.{0,40}\b(?:arg|operand|option|param|command|file|input|name|value)"
     r"|\b(?:arguments?|parameters?|options?|flags?)\b.{0,60}\b(?:is|are|were)? ?(?:required|missing|expected)"
@@ -66,7 +72,9 @@ _NOT_STARTED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One minimal call, and how it ended: ``"ran"``, ``"refused"``, ``"not started"`` or ``"stopped"``."""
+    """One minimal call, and how it ended: ``"ran"``, ``"refused"``, ``"not started"``
+    or ``"stopped"``.
+    """
 
     name: str
     derivation: Derivation
@@ -76,7 +84,9 @@ class Tried:
 
 
 def scripts_of(path: Path) -> Iterator[Path]:
-    """Yield the shell, Python and Node scripts below *path*: by suffix, or by the first line of a file without one."""
+    """Yield the shell, Python and Node scripts below *path*: by suffix, or by the first
+    line of a file without one.
+    """
     for each in [path] if path.is_file() else sorted(path.rglob("*")):
         inside = each.relative_to(path).parts if each != path else ()
         if (
@@ -98,7 +108,9 @@ def scripts_of(path: Path) -> Iterator[Path]:
 
 
 def written_scripts(directory: Path) -> Iterator[Path]:
-    """Write the scripts of `WRITTEN` below *directory*, and yield them; each starts after a line ``=== NAME``."""
+    """Write the scripts of `WRITTEN` below *directory*, and yield them; each starts
+    after a line ``=== NAME``.
+    """
     for part in re.split(r"^=== ", WRITTEN.read_text("utf-8"), flags=re.MULTILINE)[1:]:
         name, _, text = part.partition("\n")
         path = directory / name.strip()
@@ -152,7 +164,8 @@ async def _run(
 ) -> Tried:
     interpreter = _interpreter(path, source.partition("\n")[0])
     with tempfile.TemporaryDirectory() as directory:
-        # A value that names a file names one that is there: what is measured is the command line.
+        # A value that names a file names one that is there: what is measured is the
+        # command line.
         for name in ("text", "some.txt"):
             (Path(directory) / name).write_text("text\n", "utf-8")
         command = SandboxCommand(

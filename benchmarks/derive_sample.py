@@ -1,8 +1,10 @@
-"""Which files below a directory are scripts, and which library each of them declares its command line with.
+"""Which files below a directory are scripts, and which library each of them declares
+its command line with.
 
-A Python file is a script where it can be run by its path and does something then: it has no relative import, and it
-either is guarded by ``__name__ == "__main__"``, or parses at the top of the module. What it declares must be in its own
-code: a module that only mentions a parser, or is passed one, does not count.
+A Python file is a script where it can be run by its path and does something then: it
+has no relative import, and it either is guarded by ``__name__ == "__main__"``, or
+parses at the top of the module. What it declares must be in its own code: a module that
+only mentions a parser, or is passed one, does not count.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ SIZE_LIMIT = 400_000
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script, what it declares its arguments with, and whether it needs nothing of the package it lies in."""
+    """A script, what it declares its arguments with, and whether it needs nothing of
+    the package it lies in.
+    """
 
     path: Path
     framework: str
@@ -52,8 +56,9 @@ class Script:
 def scripts_under(path: Path) -> Iterator[Script]:
     """Yield the scripts below *path*, each content once.
 
-    Tests, packages' own files and virtual environments below *path* are left out; where *path* itself lies does not
-    matter. A directory of *path* is one package, or one skill.
+    Tests, packages' own files and virtual environments below *path* are left out; where
+    *path* itself lies does not matter. A directory of *path* is one package, or one
+    skill.
     """
     seen: set[bytes] = set()
     for each in [path] if path.is_file() else sorted(path.rglob("*")):
@@ -85,7 +90,9 @@ def scripts_under(path: Path) -> Iterator[Script]:
 
 
 def declares(text: str, path: Path) -> str:
-    """Return what the script declares its arguments with; nothing where it is not a script."""
+    """Return what the script declares its arguments with; nothing where it is not a
+    script.
+    """
     if path.suffix in (".sh", ".bash"):
         return "shell"
     if path.suffix in (".js", ".mjs", ".cjs"):
@@ -122,7 +129,9 @@ def declares(text: str, path: Path) -> str:
 
 
 def _stands_alone(text: str, path: Path, root: Path) -> bool:
-    """Whether it imports no package of *root*, nor the one it lies in itself, but modules next to it at most."""
+    """Whether it imports no package of *root*, nor the one it lies in itself, but
+    modules next to it at most.
+    """
     own = {
         each.name for each in root.iterdir() if each.is_dir() and any(each.glob("*.py"))
     }
@@ -148,7 +157,9 @@ def _is_source(path: Path) -> bool:
 
 
 def _runs(tree: ast.Module) -> bool:
-    """Whether running the file does something: it is guarded, parses at its top, or calls a function of its own."""
+    """Whether running the file does something: it is guarded, parses at its top, or
+    calls a function of its own.
+    """
     functions = {
         each.name
         for each in tree.body

@@ -1,9 +1,11 @@
-"""How long does deriving a script's contract take, as a multiple of parsing the same script?
+"""How long does deriving a script's contract take, as a multiple of parsing the same
+script?
 
 What any reader needs is the measure: for Python ``ast.parse``, for another script
-reading the file and splitting it into lines. Both are CPU time in one process after one pass over all scripts, so that
-imports and expressions of the library are warm; each takes the least of several rounds, none of them remembered.
-Modules beside a script that are read for it count.
+reading the file and splitting it into lines. Both are CPU time in one process after one
+pass over all scripts, so that imports and expressions of the library are warm; each
+takes the least of several rounds, none of them remembered. Modules beside a script that
+are read for it count.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ class Ratio:
 
 
 def ratios(paths: list[Path]) -> Iterator[Ratio]:
-    """Yield the ratio of each script below *paths*; without any, of installed packages and of the project's own."""
+    """Yield the ratio of each script below *paths*; without any, of installed packages
+    and of the project's own.
+    """
     warnings.simplefilter(
         "ignore"
     )  # CPython warns of other people's escapes while it parses
@@ -55,7 +59,8 @@ def ratios(paths: list[Path]) -> Iterator[Ratio]:
         for path, framework in scripts:
             text = path.read_text("utf-8", "replace")
             parsing = min(_cpu(_parsed(path, text)) for _ in range(ROUNDS))
-            # Each round is another source, with as many empty lines at its end: the same one is remembered.
+            # Each round is another source, with as many empty lines at its end: the
+            # same one is remembered.
             took = min(
                 _cpu(_derived(path, text + "\n" * number))
                 for number in range(1, ROUNDS + 1)
@@ -64,7 +69,9 @@ def ratios(paths: list[Path]) -> Iterator[Ratio]:
 
 
 def print_ratios(found: list[Ratio]) -> None:
-    """Print a line for each framework, and the scripts that take longest for what they are."""
+    """Print a line for each framework, and the scripts that take longest for what they
+    are.
+    """
     groups: dict[str, list[Ratio]] = defaultdict(list)
     for each in found:
         groups[each.framework].append(each)

@@ -1,4 +1,6 @@
-"""Asks the real parser of a script what it takes, in a separate process, and compares the answer with what was read."""
+"""Asks the real parser of a script what it takes, in a separate process, and compares
+the answer with what was read.
+"""
 
 from __future__ import annotations
 
@@ -178,13 +180,15 @@ finally:
 def ask(
     script: Path, *, words: Sequence[list[str]] = (), timeout: float = 20
 ) -> dict[str, Any] | None:
-    """Return what the script's own argparse parser declares, or None where it never comes to parse.
+    """Return what the script's own argparse parser declares, or None where it never
+    comes to parse.
 
-    The script is run, up to where it would parse, in a scratch directory that is its home too: ask only scripts that
-    you trust. A module that is not installed is replaced by a placeholder whose attributes are placeholders too; where
-    that is not enough, so is every module but the standard library's and those next to the script. ``missing`` names
-    them. A script that only shows its help when it is called without a word is given one.
-    ``parsed`` is what the parser makes of each of *words*.
+    The script is run, up to where it would parse, in a scratch directory that is its
+    home too: ask only scripts that you trust. A module that is not installed is
+    replaced by a placeholder whose attributes are placeholders too; where that is not
+    enough, so is every module but the standard library's and those next to the script.
+    ``missing`` names them. A script that only shows its help when it is called without
+    a word is given one. ``parsed`` is what the parser makes of each of *words*.
     """
     ways = [
         (imports, given)
@@ -246,7 +250,9 @@ def _ask(
 def compare(
     truth: dict[str, Any], document: dict[str, Any]
 ) -> tuple[list[str], list[str]]:
-    """Return what of *truth* the document leaves out, and what it says otherwise than the truth."""
+    """Return what of *truth* the document leaves out, and what it says otherwise than
+    the truth.
+    """
     missing: list[str] = []
     wrong: list[str] = []
     line = document["run"].get("command_line", {"parameters": []})
@@ -310,7 +316,9 @@ def _compare_level(
 def _group_faults(
     truth: dict[str, Any], parameters: list[dict[str, Any]], branch: dict[str, Any]
 ) -> list[str]:
-    """What exclusive groups of the parser the schema does not keep apart, or does not ask one of."""
+    """What exclusive groups of the parser the schema does not keep apart, or does not
+    ask one of.
+    """
     rules = [branch, *branch.get("allOf", [])]
     apart = {frozenset(rule["not"]["required"]) for rule in rules if "not" in rule}
     asked = [
@@ -342,7 +350,9 @@ def _group_faults(
 
 
 def _can_be_given(action: dict[str, Any], actions: list[dict[str, Any]]) -> bool:
-    """Whether any word can be given to it: not where none is a choice, nor behind a list that takes them all."""
+    """Whether any word can be given to it: not where none is a choice, nor behind a
+    list that takes them all.
+    """
     if action["choices"] and action["type"] in (None, "str"):
         return action["required"] or any(
             isinstance(choice, str) for choice in action["choices"]
@@ -358,7 +368,9 @@ def _can_be_given(action: dict[str, Any], actions: list[dict[str, Any]]) -> bool
 def _branch(
     schema: dict[str, Any], chosen: tuple[tuple[str, str], ...]
 ) -> dict[str, Any]:
-    """The branch of the schema in which *chosen* commands are chosen: the first one for a command with commands."""
+    """The branch of the schema in which *chosen* commands are chosen: the first one for
+    a command with commands.
+    """
     for branch in schema.get("oneOf", [schema]):
         properties = branch["properties"]
         if all(

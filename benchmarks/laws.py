@@ -1,10 +1,12 @@
 """Run every law on many generated cases, and count them.
 
-Run: ``python benchmarks/laws.py [CASES] [--seed FIRST] [--schemas FILE]``; by default 100,000 cases in all.
+Run: ``python benchmarks/laws.py [CASES] [--seed FIRST] [--schemas FILE]``; by default
+100,000 cases in all.
 
-The laws of accepting (valid calls, single errors, cuts, anything) take generated schemas of every kind, or the
-schemas of real tools in FILE (JSON Lines, each with a ``schema``), closed and open in turn; those of
-versions, migrations and compatibility are the hypothesis tests of their modules, at random.
+The laws of accepting (valid calls, single errors, cuts, anything) take generated
+schemas of every kind, or the schemas of real tools in FILE (JSON Lines, each with a
+``schema``), closed and open in turn; those of versions, migrations and compatibility
+are the hypothesis tests of their modules, at random.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ def hypothesis_laws() -> Iterator[tuple[str, Any]]:
 def run_accepting(
     wanted: int, seed: int, schemas: list[dict[str, Any]]
 ) -> tuple[int, int]:
-    """Run the laws of accepting until *wanted* calls were tried; return how many were, and how many broke a law."""
+    """Run the laws of accepting until *wanted* calls were tried; return how many were,
+    and how many broke a law.
+    """
     from tests.contract.generated import Case
     from tests.contract.laws import LAWS
 
@@ -80,7 +84,9 @@ def run_accepting(
 
 
 def run_hypothesis(share: int) -> tuple[int, int]:
-    """Run each hypothesis law on *share* cases; return how many cases there were, and how many laws broke."""
+    """Run each hypothesis law on *share* cases; return how many cases there were, and
+    how many laws broke.
+    """
     from hypothesis import HealthCheck, settings
 
     ran = broken = 0

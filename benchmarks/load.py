@@ -1,16 +1,21 @@
-"""How long it takes until ten thousand skills are known, against the least that any loader must do.
+"""How long it takes until ten thousand skills are known, against the least that any
+loader must do.
 
-Run ``python benchmarks/load.py``: prints a table, targets and measurements; ``--json FILE`` writes it too.
-Every figure is CPU time (user and system) of a process of its own on a warm file system; the minimal loaders and this
-library take turns, so that a busy machine slows both. Ratios are the median of ``--rounds``; beside it is the worst.
-Where the skills come from:
+Run ``python benchmarks/load.py``: prints a table, targets and measurements; ``--json
+FILE`` writes it too. Every figure is CPU time (user and system) of a process of its own
+on a warm file system; the minimal loaders and this library take turns, so that a busy
+machine slows both. Ratios are the median of ``--rounds``; beside it is the worst. Where
+the skills come from:
 
-- by default they are made up, in the proportions of 729 well-kept real ones: half plain, a fifth quoted, the rest block
-  text; 310 characters of description; a third with metadata;
-- ``--corpus PATH`` copies the SKILL.md files of a directory, or of an archive (.tar.gz);
-- ``--shapes FILE`` writes frontmatters of real files, broken ones too, one JSON object a line (``frontmatter``,
-  ``name_is_directory``, ``file_bytes``; .jsonl or .jsonl.gz), each padded to the size of its file. A fifth of them
-  hold JSON below ``metadata``, a twentieth is not YAML: the figures that count are these.
+- by default they are made up, in the proportions of 729 well-kept real ones: half
+  plain, a fifth quoted, the rest block text; 310 characters of description; a third
+  with metadata;
+- ``--corpus PATH`` copies the SKILL.md files of a directory, or of an archive
+  (.tar.gz);
+- ``--shapes FILE`` writes frontmatters of real files, broken ones too, one JSON object
+  a line (``frontmatter``, ``name_is_directory``, ``file_bytes``; .jsonl or .jsonl.gz),
+  each padded to the size of its file. A fifth of them hold JSON below ``metadata``, a
+  twentieth is not YAML: the figures that count are these.
 """
 
 from __future__ import annotations
@@ -44,13 +49,16 @@ WORDS = SHORT + [a + word for a in SYLLABLES[:6] for word in SHORT]
 FREQUENCIES = [1 / rank for rank in range(3, len(WORDS) + 3)]
 """14,000 words, as frequent as words are in real text (Zipf), the shortest most.
 
-Of 733 real files 26 % contain the hundredth most frequent word, 4 % the thousandth, and there are 13,600
-words; here it is 53 and 6 %. With two thousand words, every word of a query would be a common one.
+Of 733 real files 26 % contain the hundredth most frequent word, 4 % the thousandth, and
+there are 13,600 words; here it is 53 and 6 %. With two thousand words, every word of a
+query would be a common one.
 """
 CUMULATIVE = list(itertools.accumulate(FREQUENCIES))
 FEW = 1_000
 STOP_WORDS = 70
-"""No query has one of this many most frequent words: search has as many English stop words."""
+"""No query has one of this many most frequent words: search has as many English stop
+words.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +252,9 @@ def measure(directory: Path, options: argparse.Namespace) -> Iterator[Figure]:
 
 
 def make_skills(root: Path, count: int, options: argparse.Namespace) -> Path:
-    """Write *count* skills, as different from each other as real ones are, an hour ago."""
+    """Write *count* skills, as different from each other as real ones are, an hour
+    ago.
+    """
     past = time.time() - 3600
     for name, data in itertools.islice(skills(options), count):
         (root / name).mkdir(parents=True)
@@ -285,7 +295,9 @@ def read_shapes(path: Path) -> list[dict[str, Any]]:
 
 
 def shaped(shape: dict[str, Any], name: str, rng: random.Random) -> tuple[str, bytes]:
-    """Return a skill with this frontmatter in the directory *name*, which it states if the original stated its own."""
+    """Return a skill with this frontmatter in the directory *name*, which it states if
+    the original stated its own.
+    """
     text = shape["frontmatter"]
     if shape["name_is_directory"]:
         text = re.sub(
@@ -303,7 +315,9 @@ def shaped(shape: dict[str, Any], name: str, rng: random.Random) -> tuple[str, b
 
 
 def read_originals(corpus: Path) -> list[bytes]:
-    """Return the SKILL.md files of *corpus*, a directory or an archive, that can be given another name."""
+    """Return the SKILL.md files of *corpus*, a directory or an archive, that can be
+    given another name.
+    """
     with tempfile.TemporaryDirectory() as folder:
         roots = skill_roots([corpus], Path(folder))
         files = [
@@ -356,7 +370,9 @@ def run(step: str, root: Path, directory: Path) -> dict[str, float]:
 
 
 def environment_of(step: str, directory: Path) -> dict[str, str]:
-    """Return the environment of a process: its index, and modules that are compiled, as those of a wheel are."""
+    """Return the environment of a process: its index, and modules that are compiled, as
+    those of a wheel are.
+    """
     cache = "off" if step.startswith(("cold", "least")) else str(directory / "cache")
     own = {
         "SKILLRUNTIME_CACHE": cache,
@@ -373,13 +389,17 @@ def environment_of(step: str, directory: Path) -> dict[str, str]:
 def ratio_of(
     what: str, times: list[dict[str, float]], step: str, target: float
 ) -> Figure:
-    """Return the median and the worst ratio of *step* to the least work of the same round."""
+    """Return the median and the worst ratio of *step* to the least work of the same
+    round.
+    """
     ratios = [each[step] / each["least-cold"] for each in times]
     return Figure(what, statistics.median(ratios), target, "x", max(ratios))
 
 
 def imports(rounds: int, directory: Path) -> Iterator[Figure]:
-    """Yield the CPU time of processes that import a public name, against one that imports two usual modules."""
+    """Yield the CPU time of processes that import a public name, against one that
+    imports two usual modules.
+    """
     base = "import dataclasses, yaml"
     langchain = "from langchain_core.tools import BaseTool, StructuredTool"
     codes = {
@@ -426,7 +446,9 @@ def timed(work: Callable[[], object]) -> dict[str, float]:
 
 
 def least_cold(root: str) -> dict[str, float]:
-    """Measure the least work of a loader without an index: list, read 4 KiB, parse YAML with the C loader."""
+    """Measure the least work of a loader without an index: list, read 4 KiB, parse YAML
+    with the C loader.
+    """
 
     def load() -> object:
         import yaml  # counts, as what `cold` imports does
@@ -525,7 +547,8 @@ def memory(root: str) -> dict[str, float]:
     """Measure by how much the process grows that holds the catalog."""
     from skillruntime.catalog import discover
 
-    # Imports do not count, and a skill that is simple to read does not need all of them.
+    # Imports do not count, and a skill that is simple to read does not need all of
+    # them.
     with tempfile.TemporaryDirectory() as broken:
         Path(broken, "SKILL.md").write_text(
             "---\nname: !!str broken\ndescription: Is not YAML: at all\n---\n"
@@ -538,7 +561,9 @@ def memory(root: str) -> dict[str, float]:
 
 
 def least_memory(root: str) -> dict[str, float]:
-    """Measure by how much a process grows that holds names, descriptions and paths, and nothing else."""
+    """Measure by how much a process grows that holds names, descriptions and paths, and
+    nothing else.
+    """
     before = resident()
     held = {}
     for child in os.scandir(root):
@@ -551,7 +576,9 @@ def least_memory(root: str) -> dict[str, float]:
 
 
 def activate(root: str) -> dict[str, float]:
-    """Measure the activation of a hundred skills, and the bare reading of their files, in turns."""
+    """Measure the activation of a hundred skills, and the bare reading of their files,
+    in turns.
+    """
     from skillruntime.catalog import discover
 
     catalog = discover(root)
@@ -572,7 +599,8 @@ def search(root: str) -> dict[str, float]:
     """Measure building the search index, and the mean of some queries."""
     from skillruntime.catalog import discover
 
-    # Imports do not count, as in `memory`: they take 20 ms, whatever the number of skills.
+    # Imports do not count, as in `memory`: they take 20 ms, whatever the number of
+    # skills.
     discover(next(os.scandir(root)).path, use_index=False).search("nothing")
     catalog = discover(root)
     first = timed(lambda: catalog.search("nothing"))[

@@ -1,4 +1,6 @@
-"""Further steps of `load.py`, each run in a process of its own: edits, rendering, packages, hostile files."""
+"""Further steps of `load.py`, each run in a process of its own: edits, rendering,
+packages, hostile files.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def cpu(work: Callable[[], object]) -> float:
 
 
 def edited(root: str) -> dict[str, float]:
-    """Measure starts after one of the skills was edited, and unchanged ones in turns with them."""
+    """Measure starts after one of the skills was edited, and unchanged ones in turns
+    with them.
+    """
     from skillruntime.catalog import discover
 
     discover(root)
@@ -43,7 +47,9 @@ def edited(root: str) -> dict[str, float]:
 
 
 def rendered(root: str) -> dict[str, float]:
-    """Measure the list of skills for a model within 4,000 tokens, exactly counted; again, it is kept."""
+    """Measure the list of skills for a model within 4,000 tokens, exactly counted;
+    again, it is kept.
+    """
     from skillruntime.catalog import discover
     from skillruntime.tokens import count
 
@@ -57,7 +63,9 @@ def rendered(root: str) -> dict[str, float]:
 
 
 def installed(root: str) -> dict[str, float]:
-    """Measure the search of 300 distributions, four of them with skills, and Python's own scan of them."""
+    """Measure the search of 300 distributions, four of them with skills, and Python's
+    own scan of them.
+    """
     from importlib.metadata import distributions
 
     from skillruntime.catalog import installed_roots
@@ -101,7 +109,9 @@ def installed(root: str) -> dict[str, float]:
 
 
 def hostile(root: str) -> dict[str, float]:
-    """Measure `discover` and `load_skill` of hostile files of 100 KB, the worst of all shapes, the least of three."""
+    """Measure `discover` and `load_skill` of hostile files of 100 KB, the worst of all
+    shapes, the least of three.
+    """
     sys.path.insert(
         0, str(Path(__file__).parents[1])
     )  # for what it shares with the tests

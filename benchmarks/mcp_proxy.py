@@ -1,12 +1,15 @@
-"""What the MCP proxy saves and costs, with real servers that run offline, each bare and behind the proxy.
+"""What the MCP proxy saves and costs, with real servers that run offline, each bare and
+behind the proxy.
 
     python benchmarks/mcp_proxy.py [--peers DIRECTORY] [--only SERVER]
 
-The servers are installed from npm and PyPI into folders of their own in DIRECTORY (by default a temporary one). For
-each, a few valid calls are written below; damaged ones are made of them by program, from the server's own schemas, in
-the ways in which models damage calls. A damaged call succeeds if the server's result is the one that the valid call
-has; it is wrong if the server ran it and the result is another one. What a server receives and sends is recorded
-next to it, and compared with what the client sent and received.
+The servers are installed from npm and PyPI into folders of their own in DIRECTORY (by
+default a temporary one). For each, a few valid calls are written below; damaged ones
+are made of them by program, from the server's own schemas, in the ways in which models
+damage calls. A damaged call succeeds if the server's result is the one that the valid
+call has; it is wrong if the server ran it and the result is another one. What a server
+receives and sends is recorded next to it, and compared with what the client sent and
+received.
 """
 
 from __future__ import annotations
@@ -76,7 +79,9 @@ copy(server.stdout, sys.stdout.buffer, b"< ")
 
 @dataclass(slots=True)
 class Peer:
-    """One real server: how it starts, and valid calls of it that leave its state as it is."""
+    """One real server: how it starts, and valid calls of it that leave its state as it
+    is.
+    """
 
     name: str
     command: list[str]
@@ -172,7 +177,9 @@ def connected(command: list[str]) -> Iterator[Connection]:
 
 
 def outcome(answer: dict[str, Any], expected: Any) -> str:
-    """Say what became of a call: success, wrong (run with another result), error (the model sees it), or lost."""
+    """Say what became of a call: success, wrong (run with another result), error (the
+    model sees it), or lost.
+    """
     if "error" in answer:
         return "protocol error"
     result = answer["result"]
@@ -199,7 +206,9 @@ def content(answer: dict[str, Any]) -> Any:
 def damaged(
     tool: str, arguments: dict[str, Any], schema: dict[str, Any]
 ) -> Iterator[tuple[str, str, Any]]:
-    """Yield damaged forms of a call: what was done, the name and the arguments to send."""
+    """Yield damaged forms of a call: what was done, the name and the arguments to
+    send.
+    """
     yield "arguments as text", tool, json.dumps(arguments)
     yield "wrapper object", tool, {"arguments": arguments}
     yield "name in other case", tool.replace("-", "_").upper(), arguments
@@ -315,7 +324,9 @@ def measure(peer: Peer, directory: Path) -> Row:
 
 
 def unequal(client: Connection, record: list[bytes]) -> list[str]:
-    """Return the messages other than calls and their answers that differ between the two sides of the proxy."""
+    """Return the messages other than calls and their answers that differ between the
+    two sides of the proxy.
+    """
 
     def others(lines: list[bytes], calls: set[Any]) -> list[bytes]:
         return [
@@ -464,7 +475,9 @@ def install(directory: Path) -> list[Peer]:
 
 
 def page_url(directory: Path) -> str:
-    """Serve *directory* on this machine, for the server that fetches pages; return the address of a page."""
+    """Serve *directory* on this machine, for the server that fetches pages; return the
+    address of a page.
+    """
     handler = partial(QuietHandler, directory=str(directory))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,9 +1,12 @@
-"""How many bytes of each request a provider's prompt cache can keep: a fixed tool list next to one tool a skill.
+"""How many bytes of each request a provider's prompt cache can keep: a fixed tool list
+next to one tool a skill.
 
-``python -m benchmarks.prompt_prefix [--turns 20] [--json]``. One scripted conversation with the bundled skills loads
-three of them and calls their tools, once with each tool list of the middleware. A request is written in the order in
-which providers cache it: tools, system message, messages. What equals the request before it is a cache read; the rest
-is billed in full. ``weighted`` counts a cached byte as a tenth of a full one, as Anthropic bills it.
+``python -m benchmarks.prompt_prefix [--turns 20] [--json]``. One scripted conversation
+with the bundled skills loads three of them and calls their tools, once with each tool
+list of the middleware. A request is written in the order in which providers cache it:
+tools, system message, messages. What equals the request before it is a cache read; the
+rest is billed in full. ``weighted`` counts a cached byte as a tenth of a full one, as
+Anthropic bills it.
 """
 
 from __future__ import annotations
@@ -61,7 +64,9 @@ def written(message: BaseMessage) -> str:
 
 
 def script(turns: int, mode: str) -> list[AIMessage]:
-    """Return what the model says: three loads, spread over the conversation, and calls of what is loaded."""
+    """Return what the model says: three loads, spread over the conversation, and calls
+    of what is loaded.
+    """
     replies: list[AIMessage] = []
     loads = {turns * part // 10: index for index, part in enumerate((0, 3, 6))}
     loaded = 0
@@ -126,7 +131,9 @@ def unchanged(before: str, after: str) -> int:
 
 
 def malformed_call(mode: Any) -> dict[str, int]:
-    """Return what one malformed call adds to a conversation: the refused call, its answer, and the next request."""
+    """Return what one malformed call adds to a conversation: the refused call, its
+    answer, and the next request.
+    """
     row = measure(20, mode)
     runtime = SkillRuntime(discover(SKILLS, trusted=True))
     answer = runtime.call_sync(

@@ -1,12 +1,16 @@
-"""What it takes until an agent with many skills is ready: CPU seconds and memory, cold, warm, and in deepagents.
+"""What it takes until an agent with many skills is ready: CPU seconds and memory, cold,
+warm, and in deepagents.
 
-``python benchmarks/ready_agent.py FRONTMATTERS.jsonl.gz [--skills 700 10000] [--peer PYTHON] [--rounds 3]``. In place
-of the file, a directory of real skills is measured as it is. Otherwise the skills have real frontmatters (see
-``load.py --shapes``); a quarter of them has one to four argparse scripts without a contract. Each figure is that of a
-process of its own, without its imports, the median and the worst of the rounds: cold with an empty cache directory,
-warm with that of an earlier process. ``toolkit`` has the default style, ``typed`` a tool for each callable, ``schemas``
-reads the contracts of all of them too, and ``bare tools`` are LangChain's own, as many. ``--peer`` is an interpreter in
-whose environment deepagents is installed, since its dependencies need not fit this one.
+``python benchmarks/ready_agent.py FRONTMATTERS.jsonl.gz [--skills 700 10000] [--peer
+PYTHON] [--rounds 3]``. In place of the file, a directory of real skills is measured as
+it is. Otherwise the skills have real frontmatters (see ``load.py --shapes``); a quarter
+of them has one to four argparse scripts without a contract. Each figure is that of a
+process of its own, without its imports, the median and the worst of the rounds: cold
+with an empty cache directory, warm with that of an earlier process. ``toolkit`` has the
+default style, ``typed`` a tool for each callable, ``schemas`` reads the contracts of
+all of them too, and ``bare tools`` are LangChain's own, as many. ``--peer`` is an
+interpreter in whose environment deepagents is installed, since its dependencies need
+not fit this one.
 """
 
 from __future__ import annotations
@@ -144,7 +148,8 @@ def make_tree(root: Path, size: int, shapes: Path) -> Path:
     options = argparse.Namespace(shapes=shapes, corpus=None)
     load.make_skills(root, size, options)
     for file in root.glob("*/SKILL.md"):
-        # Some of the dates have a thirteenth month, at which deepagents' reader raises for all skills.
+        # Some of the dates have a thirteenth month, at which deepagents' reader raises
+        # for all skills.
         file.write_bytes(
             re.sub(rb"\d{4}-\d{1,2}-\d{1,2}[^\n]*", b"2026-01-31", file.read_bytes())
         )
@@ -215,7 +220,9 @@ def toolkit(
     *,
     with_schemas: bool = False,
 ) -> Any:
-    """Measure `SkillToolkit`: discovery, the tools and the system prompt; with the schemas all contracts are read."""
+    """Measure `SkillToolkit`: discovery, the tools and the system prompt; with the
+    schemas all contracts are read.
+    """
     from skillruntime import SkillRuntime, discover
     from skillruntime.adapters.langchain import SkillToolkit
 
@@ -232,7 +239,9 @@ def toolkit(
 
 
 def bare_tools(root: str) -> dict[str, float]:
-    """Measure what LangChain itself takes for as many tools, each with a small schema of its own."""
+    """Measure what LangChain itself takes for as many tools, each with a small schema
+    of its own.
+    """
     from langchain_core.tools import BaseTool
 
     class Bare(BaseTool):

@@ -1,18 +1,22 @@
-"""What an execution costs a server: CPU and time, beside a bare application that writes the same rows.
+"""What an execution costs a server: CPU and time, beside a bare application that writes
+the same rows.
 
-    python benchmarks/remote.py [--calls 300] [--clients 1 16 128] [--postgres] [--engine]
-    python benchmarks/remote.py [--memory 50000] [--ended 100000]
+    python benchmarks/remote.py [--calls 300] [--clients 1 16 128] [--postgres]
+    [--engine] python benchmarks/remote.py [--memory 50000] [--ended 100000]
 
-There are two bases, Starlette applications on the same uvicorn with one route. The bare one reads JSON, inserts a row,
-updates it with its output and answers: two transactions, as an execution takes that is begun by the server that accepts
-it. With --engine (``pip install dbos``) the other one runs a workflow of DBOS that returns its arguments, and answers
-with its result. Neither has what a server of skills does besides: contracts, callers, limits, the state of an
-execution and who may see it. ``skills`` may be repeated, ``once`` must not. SQLite has WAL and synchronous=FULL
-everywhere, and PostgreSQL is one server for all. Every server is a process of its own, whose CPU time is read from
-the system; what is compared is measured in one run. Also: the poll of an ended execution, an idle server, four
-servers beside one (with --postgres) for a skill that waits 200 ms, the memory of a server on SQLite after so many
-executions (with --memory), and the cost of an execution before and after so many ended rows were added (with --ended);
-each of the last two is then all that is measured.
+There are two bases, Starlette applications on the same uvicorn with one route. The bare
+one reads JSON, inserts a row, updates it with its output and answers: two transactions,
+as an execution takes that is begun by the server that accepts it. With --engine (``pip
+install dbos``) the other one runs a workflow of DBOS that returns its arguments, and
+answers with its result. Neither has what a server of skills does besides: contracts,
+callers, limits, the state of an execution and who may see it. ``skills`` may be
+repeated, ``once`` must not. SQLite has WAL and synchronous=FULL everywhere, and
+PostgreSQL is one server for all. Every server is a process of its own, whose CPU time
+is read from the system; what is compared is measured in one run. Also: the poll of an
+ended execution, an idle server, four servers beside one (with --postgres) for a skill
+that waits 200 ms, the memory of a server on SQLite after so many executions (with
+--memory), and the cost of an execution before and after so many ended rows were added
+(with --ended); each of the last two is then all that is measured.
 """
 
 from __future__ import annotations
@@ -96,7 +100,9 @@ async def serve_base(listening: socket.socket, database: str) -> None:
 
 
 async def serve_engine(listening: socket.socket, database: str) -> None:
-    """Serve a workflow of DBOS that does nothing: what the same call costs on an engine."""
+    """Serve a workflow of DBOS that does nothing: what the same call costs on an
+    engine.
+    """
     import sqlalchemy
     import uvicorn
     from dbos import DBOS
@@ -160,7 +166,9 @@ async def serve_skills(
     capacity: int,
     repeats: bool,
 ) -> None:
-    """Serve one skill that returns its arguments, after so many seconds; whether it may be repeated is *repeats*."""
+    """Serve one skill that returns its arguments, after so many seconds; whether it may
+    be repeated is *repeats*.
+    """
     from skillruntime import SkillRuntime
     from skillruntime.contract import Contract
     from skillruntime.server import (
@@ -259,7 +267,9 @@ async def drive(
     path: str = "/skills/echo/invoke",
     method: str = "POST",
 ) -> tuple[float, list[float], str]:
-    """Send so many calls; return how long all took, how long each took, and the id of the last execution."""
+    """Send so many calls; return how long all took, how long each took, and the id of
+    the last execution.
+    """
     times: list[float] = []
     last = ""
     limits = httpx2.Limits(max_connections=clients, max_keepalive_connections=clients)
@@ -299,7 +309,8 @@ def line(name: str, cpu: float, times: list[float], base: float | None = None) -
     """Print one row."""
     quantiles = statistics.quantiles(times, n=100)
     ratio = "" if base is None else f"{cpu / base:6.2f} x"
-    # The mean too: where a server answers a few clients first and others late, its median is low, and its mean is not.
+    # The mean too: where a server answers a few clients first and others late, its
+    # median is low, and its mean is not.
     shown = (quantiles[49], statistics.mean(times), quantiles[98])
     print(
         f"{name:34} {cpu * 1e3:8.2f} ms {ratio:>9}"
@@ -374,7 +385,9 @@ async def compare(kind: str, calls: int, clients: list[int], with_engine: bool) 
 
 
 async def four_servers(calls: int) -> None:
-    """Compare four servers with one, for a skill that waits 200 ms, with 8 places on each server."""
+    """Compare four servers with one, for a skill that waits 200 ms, with 8 places on
+    each server.
+    """
     with place("PostgreSQL") as create:
         rates, costs = [], []
         for number in (1, 4):
@@ -395,7 +408,9 @@ async def four_servers(calls: int) -> None:
 
 
 async def measure_ended(number: int) -> None:
-    """Print the CPU of an execution before and after *number* ended ones are added to the database."""
+    """Print the CPU of an execution before and after *number* ended ones are added to
+    the database.
+    """
     for kind in ("SQLite", "PostgreSQL"):
         with place(kind) as create, ExitStack() as stack:
             database = create()
@@ -457,7 +472,9 @@ def add_ended(database: str, number: int) -> None:
 
 
 async def measure_memory(most: int) -> None:
-    """Print the memory of a server after a fifth of *most* executions, two fifths, and so on."""
+    """Print the memory of a server after a fifth of *most* executions, two fifths, and
+    so on.
+    """
     with place("SQLite") as create, ExitStack() as stack:
         server = Measured("skills", create())
         stack.callback(server.close)

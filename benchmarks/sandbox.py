@@ -1,7 +1,9 @@
-"""What starting a confined script costs: `python -I -c pass` at each level, next to the same without a sandbox.
+"""What starting a confined script costs: `python -I -c pass` at each level, next to the
+same without a sandbox.
 
-Side by side in one run, turn by turn, so that a loaded machine slows all alike. CPU is user and system time of every
-process involved, the supervisor's included. The launcher is started once before, as in a host that makes many calls.
+Side by side in one run, turn by turn, so that a loaded machine slows all alike. CPU is
+user and system time of every process involved, the supervisor's included. The launcher
+is started once before, as in a host that makes many calls.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ async def main() -> None:
             writable=(Path(workspace).resolve(),),
         )
         for _ in range(ROUNDS):
-            # What the launcher does between two commands must not slow the start that they are compared with.
+            # What the launcher does between two commands must not slow the start that
+            # they are compared with.
             await anyio.sleep(0.02)
             started, before = time.perf_counter(), _children()
             subprocess.run(

@@ -1,22 +1,29 @@
-"""How often search finds the right skills among 30,000, what a query costs, and what the index costs.
+"""How often search finds the right skills among 30,000, what a query costs, and what
+the index costs.
 
     python benchmarks/search.py PATH [--pool 30000] [--json FILE] [--misses]
 
-PATH is a directory of real skills, or an archive (.tar.gz) of them; what lies in folders named ``malformed`` is left
-out. Around them stand generated skills (`search_pool`), and sixteen Chinese ones, written for this benchmark.
+PATH is a directory of real skills, or an archive (.tar.gz) of them; what lies in
+folders named ``malformed`` is left out. Around them stand generated skills
+(`search_pool`), and sixteen Chinese ones, written for this benchmark.
 
-The tasks: *terminal*, requests as agents in a terminal get them, with file names, numbers and several right skills;
-*long*, requests of several sentences; *short*, one sentence; *keywords*, two or three words; *paraphrase*, which avoids
-the words of the skill; *name*, exact names; *misspelt* and half-remembered names; *chinese*; *languages*, Japanese,
-German, Spanish and Chinese requests; *identifiers* of code; *errors*, messages of programs. They were written from
-names and descriptions, before any ranking was tried on them. Half of them, chosen by a hash, were used to choose
-weights; the other half was only measured. Hit@1 is the share of tasks whose first result is right, Recall@10 the mean
-share of a task's right skills that are among the first ten.
+The tasks: *terminal*, requests as agents in a terminal get them, with file names,
+numbers and several right skills; *long*, requests of several sentences; *short*, one
+sentence; *keywords*, two or three words; *paraphrase*, which avoids the words of the
+skill; *name*, exact names; *misspelt* and half-remembered names; *chinese*;
+*languages*, Japanese, German, Spanish and Chinese requests; *identifiers* of code;
+*errors*, messages of programs. They were written from names and descriptions, before
+any ranking was tried on them. Half of them, chosen by a hash, were used to choose
+weights; the other half was only measured. Hit@1 is the share of tasks whose first
+result is right, Recall@10 the mean share of a task's right skills that are among the
+first ten.
 
-Compared is BM25 as users of libraries have it (k1 = 1.5, b = 0.75, 179 English stop words, Snowball stems, words of two
-letters or more, every word of the query), over name and description, and over these and the first 2,500 characters of
-the instructions: scores are computed when it is built, a query adds up lists. Where ``bm25s`` (NumPy and C) is
-installed it is measured too. The stems of all words are known before the time of building is taken.
+Compared is BM25 as users of libraries have it (k1 = 1.5, b = 0.75, 179 English stop
+words, Snowball stems, words of two letters or more, every word of the query), over name
+and description, and over these and the first 2,500 characters of the instructions:
+scores are computed when it is built, a query adds up lists. Where ``bm25s`` (NumPy and
+C) is installed it is measured too. The stems of all words are known before the time of
+building is taken.
 """
 
 from __future__ import annotations
@@ -152,7 +159,9 @@ def measure(roots: list[Path], folder: Path, options: argparse.Namespace) -> Non
 
 
 def tasks_about(known: set[str], files: Sequence[Path]) -> list[Task]:
-    """Return the tasks that have a right skill among the *known* ones, each with its half."""
+    """Return the tasks that have a right skill among the *known* ones, each with its
+    half.
+    """
     tasks: list[Task] = []
     for task in (json.loads(line) for path in files for line in _lines(path)):
         right = [
@@ -177,7 +186,9 @@ def tasks_about(known: set[str], files: Sequence[Path]) -> list[Task]:
 
 
 def measured(search: Search, tasks: Sequence[Task], *, show: bool) -> dict[str, Any]:
-    """Return Hit@1 and Recall@10 in percent for each kind and half, and the milliseconds for a query of each kind."""
+    """Return Hit@1 and Recall@10 in percent for each kind and half, and the
+    milliseconds for a query of each kind.
+    """
     found: dict[tuple[str, str], list[tuple[bool, float]]] = defaultdict(list)
     spent: dict[str, float] = defaultdict(float)
     for task in tasks:
@@ -237,7 +248,9 @@ def show(rows: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> None:
 
 
 def ours(skills: Sequence[SkillMetadata]) -> Search:
-    """Return the search of a catalog; it reads the files while the index is built, which the others had before."""
+    """Return the search of a catalog; it reads the files while the index is built,
+    which the others had before.
+    """
     index = SearchIndex(skills)
     index.search("", wait=True)
     return lambda query: [hit.name for hit in index.search(query)]
@@ -277,7 +290,9 @@ def library(texts: dict[str, str]) -> Search:
 
 
 class BM25:
-    """BM25 with the idf of Lucene, as bm25s and rank_bm25 have it; Python's lists instead of NumPy's arrays."""
+    """BM25 with the idf of Lucene, as bm25s and rank_bm25 have it; Python's lists
+    instead of NumPy's arrays.
+    """
 
     stems: ClassVar[dict[str, str]] = {}
 

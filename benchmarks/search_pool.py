@@ -1,10 +1,13 @@
-"""Generates skills that are like the real ones of a corpus, but are the answer to no task: the crowd around them.
+"""Generates skills that are like the real ones of a corpus, but are the answer to no
+task: the crowd around them.
 
-A generated skill has parts of several real ones: half of a name from one and half from another, phrases of three or
-four descriptions, and paragraphs of five to nine skills, so that no generated skill is about one topic as a real one
-is. Every fifth word is replaced by one drawn from all the text, and a few made-up product names are added, because the
-vocabulary of real collections grows with their size. One in twelve is a near-twin: the name of a real skill with
-another ending, one of its phrases and one of its paragraphs. The same corpus and seed give the same files.
+A generated skill has parts of several real ones: half of a name from one and half from
+another, phrases of three or four descriptions, and paragraphs of five to nine skills,
+so that no generated skill is about one topic as a real one is. Every fifth word is
+replaced by one drawn from all the text, and a few made-up product names are added,
+because the vocabulary of real collections grows with their size. One in twelve is a
+near-twin: the name of a real skill with another ending, one of its phrases and one of
+its paragraphs. The same corpus and seed give the same files.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ _REPLACED = 1 / 5
 def write_pool(
     documents: list[tuple[str, str, str]], folder: Path, count: int, seed: int = 21
 ) -> None:
-    """Write *count* generated skills below *folder*, made of *documents*: name, description and body of real skills."""
+    """Write *count* generated skills below *folder*, made of *documents*: name,
+    description and body of real skills.
+    """
     chance = random.Random(seed)
     paragraphs = [_paragraphs(body) for _, _, body in documents]
     phrases = [

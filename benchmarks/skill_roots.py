@@ -9,7 +9,8 @@ __all__ = ["skill_roots"]
 
 
 def skill_roots(paths: Iterable[Path], folder: Path) -> list[Path]:
-    """Return the directories to discover: an archive is unpacked into *folder*, without what is malformed.
+    """Return the directories to discover: an archive is unpacked into *folder*, without
+    what is malformed.
 
     Raises:
         SystemExit: there is no SKILL.md below one of *paths*.

@@ -1,10 +1,13 @@
-"""What skills cost a conversation in tokens: progressive disclosure against loading everything, measured offline.
+"""What skills cost a conversation in tokens: progressive disclosure against loading
+everything, measured offline.
 
-    python benchmarks/token_budget.py PATH... [--calls CALLS.jsonl] [--json FILE] [--html FILE] [--png DIRECTORY]
+    python benchmarks/token_budget.py PATH... [--calls CALLS.jsonl] [--json FILE]
+    [--html FILE] [--png DIRECTORY]
 
-PATH is a directory of skills, or an archive (.tar.gz) of them; folders named ``malformed`` in an archive are left out.
-Every text is the real one: what the catalog renders, what a session answers, what the envelope says. Every figure is
-in tokens of one model.
+PATH is a directory of skills, or an archive (.tar.gz) of them; folders named
+``malformed`` in an archive are left out. Every text is the real one: what the catalog
+renders, what a session answers, what the envelope says. Every figure is in tokens of
+one model.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000)
 ACTIVATIONS = (1, 3, 10)
 CATALOG_BUDGET = 8_000
 
-# The one made-up skill of the scripted conversations: its real contract, a malformed call, the corrected call.
+# The one made-up skill of the scripted conversations: its real contract, a malformed
+# call, the corrected call.
 DIGEST = {
     "description": "Collects recent news on the topics given.",
     "input": {
@@ -75,7 +79,9 @@ RESULT = {
 
 @dataclass
 class Context:
-    """What a conversation's next request would carry, by tier, and what all requests so far have carried."""
+    """What a conversation's next request would carry, by tier, and what all requests so
+    far have carried.
+    """
 
     held: dict[str, int] = field(default_factory=dict)
     carried: dict[str, int] = field(default_factory=dict)
@@ -170,7 +176,9 @@ class Bench:
         return document
 
     def styles(self, folder: Path) -> list[dict[str, Any]]:
-        """List the same skills in every way: staged with their names and descriptions only, which all can read."""
+        """List the same skills in every way: staged with their names and descriptions
+        only, which all can read.
+        """
         for name in self.catalog:
             stage(folder / "skills", self.catalog, name, 0)
         catalog = discover(folder / "skills")
@@ -227,7 +235,9 @@ class Bench:
     def conversation(
         self, catalog: SkillCatalog, report: TokenReport, activations: int
     ) -> dict[str, Any]:
-        """Play one conversation under each strategy: so many skills, a repeat and a refusal for every three."""
+        """Play one conversation under each strategy: so many skills, a repeat and a
+        refusal for every three.
+        """
         by_size = sorted(report.skills, key=lambda skill: (skill.body, skill.name))
         activations = min(activations, len(by_size))
         step = len(by_size) / activations
@@ -267,7 +277,9 @@ class Bench:
         metadata: int,
         budget: int | None = None,
     ) -> dict[str, Any]:
-        """Load what is needed; with a *budget* for the catalog, a skill that it leaves out is searched for first."""
+        """Load what is needed; with a *budget* for the catalog, a skill that it leaves
+        out is searched for first.
+        """
         runtime = digest_runtime(catalog)
         session = runtime.session()
         toolkit = SkillToolkit(
@@ -303,7 +315,9 @@ class Bench:
         chosen: list[str],
         metadata: int,
     ) -> dict[str, Any]:
-        """Every skill is a tool; one without a contract gets the digest's schema, so that each has a full one."""
+        """Every skill is a tool; one without a contract gets the digest's schema, so
+        that each has a full one.
+        """
         context = Context()
         definitions = []
         for name, meta in catalog.items():
@@ -345,7 +359,9 @@ class Bench:
         return context.to_dict()
 
     def calling(self, context: Context, *, refused: bool) -> None:
-        """Call a skill once, after a refused attempt if *refused*: the same under every strategy."""
+        """Call a skill once, after a refused attempt if *refused*: the same under every
+        strategy.
+        """
         runtime = digest_runtime(None)
         for arguments in (MALFORMED, CORRECTED) if refused else (CORRECTED,):
             context.request()
@@ -362,7 +378,9 @@ class Bench:
             )
 
     def searching(self, toolkit: SkillToolkit, name: str) -> int:
-        """The tokens of one search for a skill that the catalog does not list, and of its answer."""
+        """The tokens of one search for a skill that the catalog does not list, and of
+        its answer.
+        """
         search = next(
             tool for tool in toolkit.get_tools() if tool.name == "search_skills"
         )
@@ -372,7 +390,9 @@ class Bench:
         )
 
     def call(self, tool: str, arguments: dict[str, Any]) -> int:
-        """The tokens of a call and of the frame around it and its answer, as the OpenAI Cookbook frames messages."""
+        """The tokens of a call and of the frame around it and its answer, as the OpenAI
+        Cookbook frames messages.
+        """
         roles = self.tokens("assistant") + self.tokens("tool")
         priming, two_messages, call_id = 3, 2 * 3, 3
         return (
@@ -385,7 +405,9 @@ class Bench:
         )
 
     def definitions(self, toolkit: SkillToolkit | None) -> int:
-        """The tokens of the toolkit's tools; without one, of the one tool that any strategy needs to call a skill."""
+        """The tokens of the toolkit's tools; without one, of the one tool that any
+        strategy needs to call a skill.
+        """
         from langchain_core.utils.function_calling import convert_to_openai_tool
 
         tools = (
@@ -397,7 +419,9 @@ class Bench:
         return count_tools(sent, model=self.model).tokens
 
     def growth(self, report: TokenReport, folder: Path) -> Iterator[dict[str, Any]]:
-        """Render catalogs of 10 to 10,000 skills: the corpus, thinned evenly or repeated under further names."""
+        """Render catalogs of 10 to 10,000 skills: the corpus, thinned evenly or
+        repeated under further names.
+        """
         skills = sorted(report.skills, key=lambda skill: skill.name)
         for size in SIZES:
             root = folder / str(size)
@@ -448,7 +472,9 @@ class Bench:
         return self.tokens(rendered.text if hasattr(rendered, "text") else rendered[0])
 
     def errors(self, path: Path) -> dict[str, Any]:
-        """Cost the repairable calls of *path* with and without repair: the error, and the repeated call."""
+        """Cost the repairable calls of *path* with and without repair: the error, and
+        the repeated call.
+        """
         totals = {
             "calls": 0,
             "repaired": 0,
@@ -509,7 +535,9 @@ class Bench:
 
 
 def digest_runtime(catalog: SkillCatalog | None) -> SkillRuntime:
-    """Return a runtime in which ``digest`` is a function, and an accepted call of it answers the same each time."""
+    """Return a runtime in which ``digest`` is a function, and an accepted call of it
+    answers the same each time.
+    """
     runtime = SkillRuntime(catalog)
 
     @runtime.implements("digest", contract=Contract.from_dict(DIGEST, name="digest"))
@@ -520,7 +548,9 @@ def digest_runtime(catalog: SkillCatalog | None) -> SkillRuntime:
 
 
 def stage(root: Path, catalog: SkillCatalog, name: str, copy: int) -> None:
-    """Write the skill *name* under *root* with its own description, as a further copy under a further name."""
+    """Write the skill *name* under *root* with its own description, as a further copy
+    under a further name.
+    """
     meta = catalog[name]
     staged = f"{name[:58]}-{copy}" if copy else name
     folder = root / staged

@@ -1,4 +1,6 @@
-"""The results of ``token_budget.py`` as one HTML page: no script, nothing fetched, light and dark, and for paper."""
+"""The results of ``token_budget.py`` as one HTML page: no script, nothing fetched,
+light and dark, and for paper.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from typing import Any
 
 __all__ = ["TIERS", "page"]
 
-# Okabe and Ito's colours, which are distinct for every kind of colour vision; lighter ones on a dark ground. In the order
-# of the stacks: tier, light, dark.
+# Okabe and Ito's colours, which are distinct for every kind of colour vision; lighter
+# ones on a dark ground. In the order of the stacks: tier, light, dark.
 TIERS = (
     ("names and descriptions", "#0072b2", "#56b4e9"),
     ("bodies", "#e69f00", "#f0b63a"),
@@ -137,7 +139,9 @@ so that part is an estimate.</li>
 
 
 def extra_requests(conversation: dict[str, Any]) -> str:
-    """Say it where progressive disclosure sends more in all, because loading a skill is a request of its own."""
+    """Say it where progressive disclosure sends more in all, because loading a skill is
+    a request of its own.
+    """
     ours, tools = (
         conversation["strategies"][key] for key in ("progressive", "tool_per_skill")
     )
@@ -244,7 +248,9 @@ def bars(
     right: int = 150,
     most: float = 0,
 ) -> str:
-    """Return horizontal bars: each row a name, its parts (class and value) and the text at its end."""
+    """Return horizontal bars: each row a name, its parts (class and value) and the text
+    at its end.
+    """
     most = most or max(sum(value for _, value in parts) for _, parts, _ in rows)
     scale = (WIDTH - left - right) / most
     drawn = []

@@ -1,7 +1,9 @@
-"""How other frameworks list the same skills to a model: their own code, called where it is installed.
+"""How other frameworks list the same skills to a model: their own code, called where it
+is installed.
 
-Each returns the listing, which grows with the number of skills, and the standing instruction around it, which does
-not. What is not public in a framework is reached into, because it is only measured here.
+Each returns the listing, which grows with the number of skills, and the standing
+instruction around it, which does not. What is not public in a framework is reached
+into, because it is only measured here.
 """
 
 from __future__ import annotations
@@ -93,7 +95,9 @@ def agent_framework(entries: Entries) -> Listing:
 
 
 def agno(entries: Entries) -> Listing:
-    """agno's Skills: XML in a system prompt, names and descriptions, without scripts and references here."""
+    """agno's Skills: XML in a system prompt, names and descriptions, without scripts
+    and references here.
+    """
     module = importlib.import_module("agno.skills")
     skills = [
         module.Skill(name=name, description=text, instructions="", source_path="")
@@ -123,7 +127,9 @@ def strands(entries: Entries) -> Listing:
 
 
 def pydantic_ai(entries: Entries) -> Listing:
-    """pydantic-ai-skills: what an agent's first request holds, as pydantic-ai writes it from the files."""
+    """pydantic-ai-skills: what an agent's first request holds, as pydantic-ai writes it
+    from the files.
+    """
     package = importlib.import_module("pydantic_ai_skills")
     agent = importlib.import_module("pydantic_ai").Agent
     model = importlib.import_module("pydantic_ai.models.function").FunctionModel

@@ -1,4 +1,6 @@
-"""The main plots of ``token_budget.py`` as PNG for the README: on white, and on a dark ground."""
+"""The main plots of ``token_budget.py`` as PNG for the README: on white, and on a dark
+ground.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ GROUNDS = {
 
 
 def plots(result: dict[str, Any], folder: Path) -> None:
-    """Write ``token-tiers.png`` and ``token-growth.png`` into *folder*, each also as ``...-dark.png``."""
+    """Write ``token-tiers.png`` and ``token-growth.png`` into *folder*, each also as
+    ``...-dark.png``.
+    """
     mpl.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
     for suffix, (ground, ink, soft, rule) in GROUNDS.items():
@@ -48,7 +52,9 @@ def colour(number: int, *, dark: bool) -> str:
 
 
 def tiers(result: dict[str, Any], path: Path, *, dark: bool) -> None:
-    """What a request carries with three skills in use, by tier; loading everything, far off the scale, in words."""
+    """What a request carries with three skills in use, by tier; loading everything, far
+    off the scale, in words.
+    """
     conversation = result["conversations"][1]
     figure, axes = pyplot.subplots(figsize=(9, 3), layout="constrained")
     names = ["tool_per_skill", "progressive", "budgeted"]
@@ -105,7 +111,9 @@ def tiers(result: dict[str, Any], path: Path, *, dark: bool) -> None:
 
 
 def growth(result: dict[str, Any], path: Path, *, dark: bool) -> None:
-    """Tokens before anything is activated, by number of skills: both axes logarithmic, each line named at its end."""
+    """Tokens before anything is activated, by number of skills: both axes logarithmic,
+    each line named at its end.
+    """
     rows = result["growth"]
     series = [
         ("eager", "loading everything", 4),

@@ -1,4 +1,5 @@
-"""How fast texts are counted, as ratios to bare tiktoken in the same run (target: at most 2).
+"""How fast texts are counted, as ratios to bare tiktoken in the same run (target: at
+most 2).
 
     python benchmarks/token_counting.py PATH
 
@@ -63,7 +64,9 @@ def main() -> None:
 
 
 def once(many: list[str]) -> float:
-    """Count texts that are not cached yet: a last line of its own makes each one new."""
+    """Count texts that are not cached yet: a last line of its own makes each one
+    new.
+    """
     number = next(FRESH)
     fresh = [f"{text}\n{number}" for text in many]
     start = time.perf_counter()

@@ -1,7 +1,8 @@
-"""How the documentation becomes a site: ``nox -s docs`` builds it, with warnings as errors.
+"""How the documentation becomes a site: ``nox -s docs`` builds it, with warnings as
+errors.
 
-The pages are the Markdown files beside this one. The Python reference is made from the docstrings of the public names,
-which each package lists in its `__init__.pyi`.
+The pages are the Markdown files beside this one. The Python reference is made from the
+docstrings of the public names, which each package lists in its `__init__.pyi`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from sphinx.ext.napoleon.docstring import GoogleDocstring
 
 from skillruntime import __version__
 
-# autodoc imports modules with TYPE_CHECKING set, under which the pydantic models of these two packages cannot be built.
+# autodoc imports modules with TYPE_CHECKING set, under which the pydantic models of
+# these two packages cannot be built.
 for module in ("agents", "mcp"):
     import_module(module)
 
@@ -72,7 +74,8 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 
-# Links to headings of another page (`repairs.md#policies`) are checked as links to pages are.
+# Links to headings of another page (`repairs.md#policies`) are checked as links to
+# pages are.
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 
@@ -124,7 +127,9 @@ def _readable_signature(
     signature: str | None,
     result: Any,
 ) -> Any:
-    """Write defaults as Python: with ``<factory>`` in it Sphinx cannot parse a signature, and prints it as it is."""
+    """Write defaults as Python: with ``<factory>`` in it Sphinx cannot parse a
+    signature, and prints it as it is.
+    """
     if signature is not None:
         signature = re.sub(r"<class '([\w.]+)'>", r"\1", signature).replace(
             "<factory>", "..."
@@ -134,8 +139,9 @@ def _readable_signature(
 
 
 def _attribute_text(self: GoogleDocstring) -> list[str]:
-    """Return an attribute's docstring as it is; Napoleon reads what precedes its first colon as the text, and the rest
-    as a type."""
+    """Return an attribute's docstring as it is; Napoleon reads what precedes its first
+    colon as the text, and the rest as a type.
+    """
     return self._consume_to_end()
 
 
@@ -143,7 +149,9 @@ GoogleDocstring._parse_attribute_docstring = _attribute_text  # type: ignore[met
 
 
 def _write_llms_txt(app: Any, error: Exception | None) -> None:
-    """Write llms.txt (llmstxt.org): each page's address, title and first sentence, for models that read the site."""
+    """Write llms.txt (llmstxt.org): each page's address, title and first sentence, for
+    models that read the site.
+    """
     lines = [
         f"# {project}",
         "",
@@ -174,7 +182,9 @@ def _write_llms_txt(app: Any, error: Exception | None) -> None:
 
 
 def _without_last_blank(app: Any, page: str, source: list[str]) -> None:
-    """Leave out the line that ends the output of an example, which doctest needs and no reader does."""
+    """Leave out the line that ends the output of an example, which doctest needs and no
+    reader does.
+    """
     source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
 
 

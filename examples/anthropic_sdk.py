@@ -1,7 +1,8 @@
-"""Skills in a loop around Anthropic's own SDK: definitions in, tool uses out, results back.
+"""Skills in a loop around Anthropic's own SDK: definitions in, tool uses out, results
+back.
 
-``python examples/anthropic_sdk.py --model claude-sonnet-4-5`` uses a key; without, the SDK's own types are filled from
-a script.
+``python examples/anthropic_sdk.py --model claude-sonnet-4-5`` uses a key; without, the
+SDK's own types are filled from a script.
 """
 
 from __future__ import annotations

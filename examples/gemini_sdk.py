@@ -1,7 +1,8 @@
-"""Skills in a loop around Google's own SDK: declarations in, function calls out, results back.
+"""Skills in a loop around Google's own SDK: declarations in, function calls out,
+results back.
 
-``python examples/gemini_sdk.py --model gemini-2.5-flash`` uses a key; without, the SDK's own types are filled from a
-script.
+``python examples/gemini_sdk.py --model gemini-2.5-flash`` uses a key; without, the
+SDK's own types are filled from a script.
 """
 
 from __future__ import annotations

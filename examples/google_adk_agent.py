@@ -1,6 +1,7 @@
 """Skills in Google's Agent Development Kit: one toolset.
 
-``--model gemini-2.5-flash`` uses a key; without, a ``BaseLlm`` of the kit plays a script.
+``--model gemini-2.5-flash`` uses a key; without, a ``BaseLlm`` of the kit plays a
+script.
 """
 
 from __future__ import annotations

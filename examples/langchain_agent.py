@@ -1,8 +1,9 @@
-"""A LangChain agent with skills: one middleware for ``create_agent``, and no bad call ends the run.
+"""A LangChain agent with skills: one middleware for ``create_agent``, and no bad call
+ends the run.
 
-Without arguments a scripted model plays the part, so that no key is needed. With one, for example
-``python examples/langchain_agent.py --model openai:gpt-4o``, the model of that provider does (its package and key
-given).
+Without arguments a scripted model plays the part, so that no key is needed. With one,
+for example ``python examples/langchain_agent.py --model openai:gpt-4o``, the model of
+that provider does (its package and key given).
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ HERE = Path(__file__).parent
 
 
 def scripted_model() -> ScriptedChatModel:
-    """Return a model that forgets a parameter, reads what to do, and then calls rightly."""
+    """Return a model that forgets a parameter, reads what to do, and then calls
+    rightly.
+    """
     return ScriptedChatModel(
         replies=[
             call_message(("load_skill", {"name": "unit-converter"})),

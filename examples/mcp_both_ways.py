@@ -1,4 +1,6 @@
-"""Skills over MCP: a skillruntime server, started as a process; another runtime loads its tools."""
+"""Skills over MCP: a skillruntime server, started as a process; another runtime loads
+its tools.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Two agents with different skills: a lead that delegates, and a specialist that alone may convert units.
+"""Two agents with different skills: a lead that delegates, and a specialist that alone
+may convert units.
 
-To the lead, the specialist's skills do not exist: ``catalog.select`` is one agent's view.
+To the lead, the specialist's skills do not exist: ``catalog.select`` is one agent's
+view.
 """
 
 from __future__ import annotations

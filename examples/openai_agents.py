@@ -1,4 +1,5 @@
-"""Skills in the OpenAI Agents SDK: the SDK hands over the model's raw text, so broken JSON is repaired.
+"""Skills in the OpenAI Agents SDK: the SDK hands over the model's raw text, so broken
+JSON is repaired.
 
 ``--model gpt-4o`` uses a key; without, a ``Model`` of the SDK plays a script.
 """

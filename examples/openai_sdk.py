@@ -1,6 +1,8 @@
-"""Skills in a loop around OpenAI's own SDK: definitions in, raw arguments out, answers back.
+"""Skills in a loop around OpenAI's own SDK: definitions in, raw arguments out, answers
+back.
 
-``python examples/openai_sdk.py --model gpt-4o`` uses a key; without, the SDK's own types are filled from a script.
+``python examples/openai_sdk.py --model gpt-4o`` uses a key; without, the SDK's own
+types are filled from a script.
 """
 
 from __future__ import annotations

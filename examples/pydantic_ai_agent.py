@@ -1,6 +1,7 @@
 """Skills in a pydantic-ai agent: one toolset, and every answer is the envelope.
 
-``--model openai:gpt-4o`` uses a key; without, pydantic-ai's own ``FunctionModel`` plays the script.
+``--model openai:gpt-4o`` uses a key; without, pydantic-ai's own ``FunctionModel`` plays
+the script.
 """
 
 from __future__ import annotations

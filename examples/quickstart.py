@@ -1,4 +1,6 @@
-"""A skill's script and a Python function, called the way models call: five lines each, and nothing raises."""
+"""A skill's script and a Python function, called the way models call: five lines each,
+and nothing raises.
+"""
 
 from __future__ import annotations
 

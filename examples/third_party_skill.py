@@ -1,7 +1,9 @@
-"""A third-party skill with three plain argparse scripts, called by an agent without any code written for it.
+"""A third-party skill with three plain argparse scripts, called by an agent without any
+code written for it.
 
-The scripts are read, never imported: each is a typed tool. What the model gets wrong is repaired or refused by
-parameter, and because the skill comes from an untrusted source, each run asks the host first.
+The scripts are read, never imported: each is a typed tool. What the model gets wrong is
+repaired or refused by parameter, and because the skill comes from an untrusted source,
+each run asks the host first.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ POEM = "The fog comes\non little cat feet.\n\nIt sits looking\nover harbor and c
 
 
 def approve(request: Approval) -> bool:
-    """Act as a user who reviews what would run, and allows the two scripts that only read."""
+    """Act as a user who reviews what would run, and allows the two scripts that only
+    read.
+    """
     print(
         f"[host] run {request.script} of {request.skill.name} with {dict(request.arguments)}?"
     )

@@ -1,4 +1,5 @@
-"""The typed layer for Agent Skills: load them cheaply, enforce their contracts, run them, answer in one envelope.
+"""The typed layer for Agent Skills: load them cheaply, enforce their contracts, run
+them, answer in one envelope.
 
 The public names are listed in `__init__.pyi`; each is imported when it is first used.
 """

@@ -1,8 +1,10 @@
-"""Files in the user's cache directory: what can be computed again, so every failure reads as "not there".
+"""Files in the user's cache directory: what can be computed again, so every failure
+reads as "not there".
 
-They are replaced as a whole, so any number of processes may read and write them at the same time, and a process that
-is killed while it writes leaves the old file, and its temporary one until a later write. They are read, never mapped
-into memory: a mapped file that another program cuts ends the process (SIGBUS).
+They are replaced as a whole, so any number of processes may read and write them at the
+same time, and a process that is killed while it writes leaves the old file, and its
+temporary one until a later write. They are read, never mapped into memory: a mapped
+file that another program cuts ends the process (SIGBUS).
 """
 
 from __future__ import annotations
@@ -33,9 +35,11 @@ _READ_FLAGS = (
 
 
 def cache_directory() -> str | None:
-    """Return the directory; ``None`` if ``SKILLRUNTIME_CACHE`` is ``off`` or there is no home directory.
+    """Return the directory; ``None`` if ``SKILLRUNTIME_CACHE`` is ``off`` or there is
+    no home directory.
 
-    ``SKILLRUNTIME_CACHE`` is the directory; by default it is the platform's cache directory.
+    ``SKILLRUNTIME_CACHE`` is the directory; by default it is the platform's cache
+    directory.
     """
     stated = os.environ.get("SKILLRUNTIME_CACHE")
     if stated is not None:
@@ -52,7 +56,9 @@ def cache_directory() -> str | None:
 
 
 def read_cached(name: str, most_bytes: int) -> bytes | None:
-    """Return what `write_cached` wrote to the file *name*; None if it is absent, damaged, or another user's."""
+    """Return what `write_cached` wrote to the file *name*; None if it is absent,
+    damaged, or another user's.
+    """
     directory = cache_directory()
     if directory is None:
         return None
@@ -63,7 +69,8 @@ def read_cached(name: str, most_bytes: int) -> bytes | None:
             data = file.readall()
     except OSError:
         return None
-    # Detects damage, not attacks: whoever can write this file can also write the skills.
+    # Detects damage, not attacks: whoever can write this file can also write the
+    # skills.
     return (
         data[4:]
         if len(data) >= 4 and zlib.crc32(data[4:]).to_bytes(4, "little") == data[:4]
@@ -72,16 +79,20 @@ def read_cached(name: str, most_bytes: int) -> bytes | None:
 
 
 def write_cached(name: str, data: bytes) -> None:
-    """Write *data* to the file *name*, ``directory/file`` perhaps; a failure is ignored."""
+    """Write *data* to the file *name*, ``directory/file`` perhaps; a failure is
+    ignored.
+    """
     directory = cache_directory()
     if directory is not None:
-        # In a directory of its own there are thousands of files: `prune_cached` looks through it now and then.
+        # In a directory of its own there are thousands of files: `prune_cached` looks
+        # through it now and then.
         write = _replaced if "/" in name else replace_file
         write(f"{directory}/{name}", (zlib.crc32(data).to_bytes(4, "little"), data))
 
 
 def open_own(path: str, most_bytes: int, flags: int = 0) -> int:
-    """Return a descriptor of the regular file *path* of this user; *flags* are added to those for reading.
+    """Return a descriptor of the regular file *path* of this user; *flags* are added to
+    those for reading.
 
     Raises:
         OSError: there is no such file, or it has more than *most_bytes*.
@@ -90,7 +101,8 @@ def open_own(path: str, most_bytes: int, flags: int = 0) -> int:
     descriptor = os.open(path, _READ_FLAGS | flags)
     try:
         status = os.fstat(descriptor)
-        # A file of another user could contain descriptions of their choice: in a shared directory it is ignored.
+        # A file of another user could contain descriptions of their choice: in a shared
+        # directory it is ignored.
         is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
         if stat.S_ISREG(status.st_mode) and is_own and status.st_size <= most_bytes:
             return descriptor
@@ -104,7 +116,8 @@ def open_own(path: str, most_bytes: int, flags: int = 0) -> int:
 
 
 def replace_file(path: str, parts: Iterable[bytes | memoryview]) -> bool:
-    """Write *parts* to *path*, which has either its old or its new content at any time; return whether it worked.
+    """Write *parts* to *path*, which has either its old or its new content at any time;
+    return whether it worked.
 
     What is there and is not a file, a device for example, is not replaced.
     """
@@ -120,7 +133,8 @@ def replace_file(path: str, parts: Iterable[bytes | memoryview]) -> bool:
 
 
 def _replaced(path: str, parts: Iterable[bytes | memoryview]) -> bool:
-    # Random, because two threads of one process may write at the same time. No fsync: a lost file is made again.
+    # Random, because two threads of one process may write at the same time. No fsync: a
+    # lost file is made again.
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
         try:
@@ -155,7 +169,8 @@ def _created(path: str) -> int:
 
 
 def prune_cached(name: str, most_files: int) -> None:
-    """Remove the oldest half of the files in the directory *name* if it has more than *most_files*.
+    """Remove the oldest half of the files in the directory *name* if it has more than
+    *most_files*.
 
     What killed writers left there is removed in any case.
     """
@@ -178,7 +193,9 @@ _ABANDONED_AFTER = 3600  # seconds
 
 
 def _remove_abandoned(directory: str, prefix: str) -> None:
-    """Remove the temporary files of `_replaced` whose writer was killed, those that begin with *prefix*."""
+    """Remove the temporary files of `_replaced` whose writer was killed, those that
+    begin with *prefix*.
+    """
     oldest = time.time() - _ABANDONED_AFTER
     try:
         with os.scandir(directory) as entries:

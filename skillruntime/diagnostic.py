@@ -10,7 +10,9 @@ __all__ = ["Diagnostic", "Severity"]
 
 
 class Severity(StrEnum):
-    """An error makes the skill unusable or invalid, a warning does not, advice is optional."""
+    """An error makes the skill unusable or invalid, a warning does not, advice is
+    optional.
+    """
 
     ERROR = "error"
     WARNING = "warning"
@@ -19,10 +21,12 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A finding: the rule, its severity, the place, the message, and a hint on what would be right.
+    """A finding: the rule, its severity, the place, the message, and a hint on what
+    would be right.
 
-    ``path`` is the file or directory it is about; ``line`` and ``column`` count from 1; ``related`` has the files of
-    other skills that the message names, which a view for one caller may hide.
+    ``path`` is the file or directory it is about; ``line`` and ``column`` count from 1;
+    ``related`` has the files of other skills that the message names, which a view for
+    one caller may hide.
 
     >>> str(Diagnostic("name-mismatch", Severity.WARNING, "skills/pdf/SKILL.md", "name 'PDF' differs", line=2))
     "skills/pdf/SKILL.md:2: warning: name 'PDF' differs [name-mismatch]"

@@ -1,26 +1,29 @@
 """The exceptions that the library raises, and the errors that a model receives.
 
-An exception of this family reaches the model with its own code; any other exception is a bug: it is logged, and
-reaches the model as ``INTERNAL_ERROR`` without its text.
+An exception of this family reaches the model with its own code; any other exception is
+a bug: it is logged, and reaches the model as ``INTERNAL_ERROR`` without its text.
 
 The family::
 
-    SkillRuntimeError               code                    recoverable
-    ├── SkillInputError             INVALID_INPUT           yes   the arguments do not fit the contract
-    │   ├── TruncatedInputError     TRUNCATED_INPUT         yes   the model's text was cut off
-    │   └── UnsupportedVersionError UNSUPPORTED_VERSION     no    no contract or migration covers the version
-    ├── SkillNotFoundError          SKILL_NOT_FOUND         yes   there is no such skill, or it is hidden
-    ├── ResourceNotFoundError       FETCH_FAILED            yes   the skill has no such file
-    ├── LockfileNotFoundError       LOCKFILE_NOT_FOUND      no    there is nothing to check the skills against
-    ├── InvalidSkillError           INVALID_SKILL           no    the skill's own files are wrong
-    ├── SkillOutputError            INVALID_OUTPUT          no    the output does not fit the contract
-    ├── IncompatibleRuntimeError    INCOMPATIBLE_RUNTIME    no    the skill needs another runtime version
-    ├── AccessDeniedError           ACCESS_DENIED           no    not trusted, or not approved
-    ├── ToolNotAvailableError       TOOL_NOT_AVAILABLE      no    a command, package or runner is missing
-    ├── ToolExecutionError          TOOL_EXECUTION_FAILED   no    the skill ran and failed
-    ├── ToolTimeoutError            TOOL_TIMEOUT            no    the skill ran past its deadline
-    ├── TokenLimitError             TOKEN_LIMIT_EXCEEDED    no    the conversation's token limit is reached
-    └── RateLimitError              RATE_LIMIT_EXCEEDED     yes   a service asks to wait
+    SkillRuntimeError               code                    recoverable ├──
+    SkillInputError             INVALID_INPUT           yes   the arguments do not fit
+    the contract │   ├── TruncatedInputError     TRUNCATED_INPUT         yes   the
+    model's text was cut off │   └── UnsupportedVersionError UNSUPPORTED_VERSION     no
+    no contract or migration covers the version ├── SkillNotFoundError
+    SKILL_NOT_FOUND         yes   there is no such skill, or it is hidden ├──
+    ResourceNotFoundError       FETCH_FAILED            yes   the skill has no such file
+    ├── LockfileNotFoundError       LOCKFILE_NOT_FOUND      no    there is nothing to
+    check the skills against ├── InvalidSkillError           INVALID_SKILL           no
+    the skill's own files are wrong ├── SkillOutputError            INVALID_OUTPUT
+    no    the output does not fit the contract ├── IncompatibleRuntimeError
+    INCOMPATIBLE_RUNTIME    no    the skill needs another runtime version ├──
+    AccessDeniedError           ACCESS_DENIED           no    not trusted, or not
+    approved ├── ToolNotAvailableError       TOOL_NOT_AVAILABLE      no    a command,
+    package or runner is missing ├── ToolExecutionError          TOOL_EXECUTION_FAILED
+    no    the skill ran and failed ├── ToolTimeoutError            TOOL_TIMEOUT
+    no    the skill ran past its deadline ├── TokenLimitError
+    TOKEN_LIMIT_EXCEEDED    no    the conversation's token limit is reached └──
+    RateLimitError              RATE_LIMIT_EXCEEDED     yes   a service asks to wait
 """
 
 from __future__ import annotations
@@ -70,7 +73,8 @@ class ErrorCode(StrEnum):
     # Contract document, 31.4: the skill itself
     INTERNAL_ERROR = "INTERNAL_ERROR"
     PARTIAL_SUCCESS = "PARTIAL_SUCCESS"
-    # The invocation protocol: these two reach a caller as they are; remote/wire_errors.py maps its other codes
+    # The invocation protocol: these two reach a caller as they are;
+    # remote/wire_errors.py maps its other codes
     AUTH_REQUIRED = "AUTH_REQUIRED"
     EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT"
     # Ours: cases that 31.4 has no code for and that call for a different next step
@@ -90,7 +94,8 @@ class ErrorCode(StrEnum):
 class SkillError:
     """One error of the envelope.
 
-    ``details`` of an error about an argument are ``{"path": JSON Pointer, "expected": words, "received": ...}``.
+    ``details`` of an error about an argument are ``{"path": JSON Pointer, "expected":
+    words, "received": ...}``.
 
     >>> SkillError(ErrorCode.INTERNAL_ERROR, "An unexpected error occurred", recoverable=False).to_dict()
     {'code': 'INTERNAL_ERROR', 'message': 'An unexpected error occurred', 'recoverable': False}
@@ -103,13 +108,16 @@ class SkillError:
     suggested_action: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object of 31.4; ``details`` and ``suggested_action`` only where there are any."""
+        """Return the JSON object of 31.4; ``details`` and ``suggested_action`` only
+        where there are any.
+        """
         document: dict[str, Any] = {
             "code": self.code.value,
             "message": self.message,
             "recoverable": self.recoverable,
         }
-        # 31.4 gives both members as optional: an empty one would only cost the model tokens.
+        # 31.4 gives both members as optional: an empty one would only cost the model
+        # tokens.
         if self.details:
             document["details"] = self.details
         if self.suggested_action:
@@ -120,7 +128,8 @@ class SkillError:
 class SkillRuntimeError(Exception):
     """The base of the family: a failure that a model, or the host, can act on.
 
-    *details* and *suggested_action* go to the model as they are; *recoverable* overrides the class's own.
+    *details* and *suggested_action* go to the model as they are; *recoverable*
+    overrides the class's own.
     """
 
     code: ClassVar[ErrorCode] = ErrorCode.INTERNAL_ERROR
@@ -141,7 +150,9 @@ class SkillRuntimeError(Exception):
             self.recoverable = recoverable
 
     def to_errors(self) -> tuple[SkillError, ...]:
-        """Return what the envelope says of this failure: one error, or one per offending parameter."""
+        """Return what the envelope says of this failure: one error, or one per
+        offending parameter.
+        """
         return (
             SkillError(
                 self.code,
@@ -153,9 +164,11 @@ class SkillRuntimeError(Exception):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what pickling and copying need; an exception's own way calls the class with ``args`` alone.
+        """Return what pickling and copying need; an exception's own way calls the class
+        with ``args`` alone.
 
-        A process pool whose worker raises an exception that cannot be read again breaks, for all its calls.
+        A process pool whose worker raises an exception that cannot be read again
+        breaks, for all its calls.
         """
         return _restored, (type(self), self.args), self.__dict__
 
@@ -163,8 +176,8 @@ class SkillRuntimeError(Exception):
 class SkillInputError(SkillRuntimeError):
     """The arguments do not fit the contract.
 
-    ``errors`` is that document's list of sentences; ``skill_errors`` are the same faults, structured, one per
-    offending parameter.
+    ``errors`` is that document's list of sentences; ``skill_errors`` are the same
+    faults, structured, one per offending parameter.
 
     >>> SkillInputError("Input validation failed", errors=["'topics' is a required property"]).errors
     ["'topics' is a required property"]
@@ -184,7 +197,8 @@ class SkillInputError(SkillRuntimeError):
     ) -> None:
         super().__init__(message, details=details, suggested_action=suggested_action)
         self.skill_errors = tuple(skill_errors)
-        # 31.3 passes sentences, as its examples do; the library itself passes structured errors.
+        # 31.3 passes sentences, as its examples do; the library itself passes
+        # structured errors.
         self.errors: list[str] = (
             list(errors)
             if errors is not None
@@ -198,7 +212,9 @@ class SkillInputError(SkillRuntimeError):
         return f"{message}: {'; '.join(faults)}" if faults else message
 
     def to_errors(self) -> tuple[SkillError, ...]:
-        """Return one error per offending parameter; where only sentences are known, one that lists them."""
+        """Return one error per offending parameter; where only sentences are known, one
+        that lists them.
+        """
         if self.skill_errors:
             return self.skill_errors
         # The envelope of 31.3's example: one error whose details list the sentences.
@@ -230,7 +246,9 @@ class TruncatedInputError(SkillInputError):
 
 
 class UnsupportedVersionError(SkillInputError):
-    """Neither the contract nor a migration covers the version that the arguments were written for."""
+    """Neither the contract nor a migration covers the version that the arguments were
+    written for.
+    """
 
     code = ErrorCode.UNSUPPORTED_VERSION
     recoverable = False
@@ -275,13 +293,17 @@ class IncompatibleRuntimeError(SkillRuntimeError):
 
 
 class AccessDeniedError(SkillRuntimeError):
-    """The call was not allowed: an untrusted script without approval, or a tool outside the allowed ones."""
+    """The call was not allowed: an untrusted script without approval, or a tool outside
+    the allowed ones.
+    """
 
     code = ErrorCode.ACCESS_DENIED
 
 
 class ToolNotAvailableError(SkillRuntimeError):
-    """Something the skill needs is missing: a command, a Python package, an implementation."""
+    """Something the skill needs is missing: a command, a Python package, an
+    implementation.
+    """
 
     code = ErrorCode.TOOL_NOT_AVAILABLE
 
@@ -292,7 +314,8 @@ class ToolExecutionError(SkillRuntimeError):
     code = ErrorCode.TOOL_EXECUTION_FAILED
 
 
-# A TimeoutError too, so that code around a call can treat it as the deadline of anyio or asyncio that it is.
+# A TimeoutError too, so that code around a call can treat it as the deadline of anyio
+# or asyncio that it is.
 class ToolTimeoutError(SkillRuntimeError, TimeoutError):
     """The skill ran past its deadline."""
 

@@ -1,4 +1,6 @@
-"""Which extra installs a package that is missing: the error names the command to run."""
+"""Which extra installs a package that is missing: the error names the command to
+run.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +48,11 @@ _STANDARD = "standard"
 
 
 def missing_extra(error: ModuleNotFoundError) -> ModuleNotFoundError:
-    """Return the error to raise in place of *error*, the failed import of a package that an extra installs.
+    """Return the error to raise in place of *error*, the failed import of a package
+    that an extra installs.
 
-    An import of this library's own modules that failed is a bug, and comes back as it is.
+    An import of this library's own modules that failed is a bug, and comes back as it
+    is.
 
     >>> print(missing_extra(ModuleNotFoundError("No module named 'langgraph'", name="langgraph")))
     No module named 'langgraph'; install it with: pip install 'skillruntime[agents]'

@@ -1,7 +1,9 @@
-"""Resolve a package's public names at their first use, so that importing the package costs next to nothing.
+"""Resolve a package's public names at their first use, so that importing the package
+costs next to nothing.
 
-The names of a package stand once, in its `__init__.pyi`: type checkers and editors read that file, and so does this
-module, when a name is first asked for. Each line has the form ``from skillruntime.module import Name as Name``.
+The names of a package stand once, in its `__init__.pyi`: type checkers and editors read
+that file, and so does this module, when a name is first asked for. Each line has the
+form ``from skillruntime.module import Name as Name``.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ __all__ = ["lazy_exports"]
 
 
 def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the ``__getattr__`` and ``__dir__`` (PEP 562) of *package*, which has an `__init__.pyi`.
+    """Return the ``__getattr__`` and ``__dir__`` (PEP 562) of *package*, which has an
+    `__init__.pyi`.
 
     >>> getattr_, dir_ = lazy_exports("skillruntime.catalog")
     >>> getattr_("discover").__module__
@@ -27,7 +30,8 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
     @cache
     def modules() -> dict[str, str]:
-        # As `pkgutil.get_data` does, whose import takes longer than all the rest of a start; works in archives too.
+        # As `pkgutil.get_data` does, whose import takes longer than all the rest of a
+        # start; works in archives too.
         module = sys.modules[package]
         path = f"{module.__path__[0]}/__init__.pyi"
         stub = module.__spec__.loader.get_data(path).decode("utf-8")  # type: ignore[union-attr]  # every loader of files
@@ -53,7 +57,9 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
 
 def _is_installed(package: str, name: str) -> bool:
-    """Whether what *name* needs is installed: ``from package import *`` takes only such names."""
+    """Whether what *name* needs is installed: ``from package import *`` takes only such
+    names.
+    """
     try:
         getattr(sys.modules[package], name)
     except ModuleNotFoundError:

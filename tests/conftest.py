@@ -1,4 +1,6 @@
-"""What every test shares: one asynchronous backend unless a test asks for more, and quiet, repeatable properties."""
+"""What every test shares: one asynchronous backend unless a test asks for more, and
+quiet, repeatable properties.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +33,19 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 
-# Where the environment switches byte code off, each process that a test starts would compile every module again.
+# Where the environment switches byte code off, each process that a test starts would
+# compile every module again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# The modules and the tests that are collected stay to the end: looking at them again and again takes a tenth of a run.
+# The modules and the tests that are collected stay to the end: looking at them again
+# and again takes a tenth of a run.
 gc.disable()
 
 IS_BASE = "SKILLRUNTIME_TESTS_BASE" in os.environ
-"""Whether the tests run in a plain install: what needs an extra is skipped then, and by its error alone."""
+"""Whether the tests run in a plain install: what needs an extra is skipped then, and by
+its error alone.
+"""
 
 
 @pytest.hookimpl(tryfirst=True)  # before what is slow is left out
@@ -48,7 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if marker := item.get_closest_marker("one_in"):
             name = item.nodeid.partition("[")[0]
-            # By a sum over the name: every n-th would be the same of one parameter for each of another.
+            # By a sum over the name: every n-th would be the same of one parameter for
+            # each of another.
             if cases[name] and zlib.crc32(item.nodeid.encode()) % marker.args[0]:
                 item.add_marker(pytest.mark.slow)
             cases[name] += 1
@@ -87,7 +94,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
-    """Return half as many processes again as xdist would start: a third of the time, a test waits."""
+    """Return half as many processes again as xdist would start: a third of the time, a
+    test waits.
+    """
     workers = yield
     return (
         workers if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else workers * 3 // 2
@@ -102,12 +111,16 @@ def anyio_backend() -> str:
 LEVELS = (
     ("bubblewrap", "landlock") if shutil.which("bwrap") else ("landlock", "bubblewrap")
 )
-"""The levels of the sandbox, first the one that every test of it is run at; at the other one they are slow."""
+"""The levels of the sandbox, first the one that every test of it is run at; at the
+other one they are slow.
+"""
 
 
 @pytest.fixture(params=[LEVELS[0], pytest.param(LEVELS[1], marks=pytest.mark.slow)])
 def level(request: pytest.FixtureRequest) -> str:
-    """Each level in turn; one that this machine lacks is skipped, and under CI a failure."""
+    """Each level in turn; one that this machine lacks is skipped, and under CI a
+    failure.
+    """
     from skillruntime.runtime.sandbox.levels import sandbox_report
 
     name: str = request.param
@@ -118,7 +131,9 @@ def level(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def some_sandbox() -> None:
-    """Skip where no sandbox works; a fixture, because the answer is found by starting one."""
+    """Skip where no sandbox works; a fixture, because the answer is found by starting
+    one.
+    """
     from skillruntime.runtime.sandbox.levels import sandbox_report
 
     if sys.platform != "linux" or all(anyio.run(sandbox_report).values()):
@@ -131,7 +146,8 @@ _unmarked: str | None = None
 
 
 def _is_script(event: str, arguments: tuple[Any, ...]) -> bool:
-    # A script is started by the launcher, which gets its descriptors in a message of this kind of socket.
+    # A script is started by the launcher, which gets its descriptors in a message of
+    # this kind of socket.
     return event == "socket.sendmsg" and arguments[0].type == getattr(
         socket, "SOCK_SEQPACKET", None
     )
@@ -149,7 +165,9 @@ sys.addaudithook(_refuse_processes)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Let only tests that are marked start processes, so that those which are not are quick."""
+    """Let only tests that are marked start processes, so that those which are not are
+    quick.
+    """
     global _unmarked
     _unmarked = (
         None
@@ -190,7 +208,9 @@ ENVELOPE = {
     "if": {"properties": {"status": {"const": "failed"}}},
     "then": {"required": ["errors"]},
 }
-"""The envelope of the contract document (31.4), as a schema: every response in a test is validated against it."""
+"""The envelope of the contract document (31.4), as a schema: every response in a test
+is validated against it.
+"""
 
 _judge = jsonschema.Draft202012Validator(ENVELOPE)
 _to_dict = SkillResponse.to_dict

@@ -1,4 +1,6 @@
-"""Commands and scripts, run in this process: as a shell runs them, but without the seconds that imports take."""
+"""Commands and scripts, run in this process: as a shell runs them, but without the
+seconds that imports take.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,11 @@ def run_command(
     charset: str = "utf-8",
     **environment: str,
 ) -> Ran:
-    """Run ``skillruntime ARGUMENTS`` to its end, with *environment* beside what is set already.
+    """Run ``skillruntime ARGUMENTS`` to its end, with *environment* beside what is set
+    already.
 
-    *charset* is that of the streams, as the locale says it to a process; what is printed is UTF-8 or escaped.
+    *charset* is that of the streams, as the locale says it to a process; what is
+    printed is UTF-8 or escaped.
     """
     with CliRunner(env=environment, charset=charset).isolation(stdin) as (
         stdout,
@@ -61,7 +65,9 @@ def run_command(
 
 
 def run_on_terminal(*arguments: str, **environment: str) -> str:
-    """Run ``skillruntime ARGUMENTS`` on a terminal of its own, and return everything that reaches it."""
+    """Run ``skillruntime ARGUMENTS`` on a terminal of its own, and return everything
+    that reaches it.
+    """
     import pty  # Unix has it
 
     leader, follower = pty.openpty()
@@ -93,7 +99,9 @@ def run_script(
     stdin: str = "",
     environment: Mapping[str, str] | None = None,
 ) -> Ran:
-    """Run ``python PATH ARGUMENTS`` in *directory*; *environment* takes the place of what is set."""
+    """Run ``python PATH ARGUMENTS`` in *directory*; *environment* takes the place of
+    what is set.
+    """
     given, code = io.TextIOWrapper(io.BytesIO(stdin.encode()), "utf-8"), 0
     with (
         TemporaryFile(
@@ -143,7 +151,9 @@ def _streams(stdin: TextIO, stdout: TextIO, stderr: TextIO) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_event_loop() -> Iterator[None]:
-    """Give what asks for this thread's event loop one that is closed at the end, as with a process."""
+    """Give what asks for this thread's event loop one that is closed at the end, as
+    with a process.
+    """
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
@@ -160,7 +170,9 @@ def _exit_code_of(arguments: tuple[str, ...]) -> int:
 
 
 def _number_of(ended: SystemExit) -> int:
-    """Return the exit code that the interpreter gives; it prints a text, and exits with 1."""
+    """Return the exit code that the interpreter gives; it prints a text, and exits with
+    1.
+    """
     code: Any = ended.code
     if isinstance(code, str):
         sys.stderr.write(f"{code}\n")

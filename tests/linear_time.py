@@ -1,4 +1,5 @@
-"""Hostile texts of any length, every regular expression of the package, and a measure of growth.
+"""Hostile texts of any length, every regular expression of the package, and a measure
+of growth.
 
 Used by `test_linear_time.py`.
 """
@@ -68,7 +69,9 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "role marks": lambda n: "<|a" * (n // 3),
     "getopts": lambda n: 'getopts "' + "a:" * (n // 2),
 }
-"""Texts of about *n* characters, in which a reader could look at the same place again and again."""
+"""Texts of about *n* characters, in which a reader could look at the same place again
+and again.
+"""
 
 COMMON_SHAPES = (
     *(
@@ -98,7 +101,8 @@ COMMON_SHAPES = (
 def texts_for(pattern: re.Pattern[Any]) -> list[Callable[[int], str]]:
     """Return hostile texts made from *pattern* itself.
 
-    For each repetition in it: what must come before, many times what is repeated, and an end that fits nothing.
+    For each repetition in it: what must come before, many times what is repeated, and
+    an end that fits nothing.
     """
     try:
         tree = parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)
@@ -117,7 +121,9 @@ _MOST_SAMPLES = 3
 
 
 def _repetitions(items: list[Any], before: str) -> Iterator[tuple[str, str]]:
-    """Yield what must come before each repetition in *items*, and samples of what is repeated."""
+    """Yield what must come before each repetition in *items*, and samples of what is
+    repeated.
+    """
     for operation, value in items:
         if operation in _REPEATS and value[1] > 8:
             for body in _samples(list(value[2])):
@@ -146,7 +152,9 @@ def _parts(operation: Any, value: Any) -> list[list[Any]]:
 
 
 def _samples(items: list[Any]) -> list[str]:
-    """Return a few texts that *items* match, if lookaround and references are disregarded."""
+    """Return a few texts that *items* match, if lookaround and references are
+    disregarded.
+    """
     found = [""]
     for operation, value in items:
         if operation in _REPEATS:
@@ -163,7 +171,9 @@ def _samples(items: list[Any]) -> list[str]:
 
 
 def _character(operation: Any, value: Any) -> str:
-    """Return a character that *operation* matches; nothing where it matches no character."""
+    """Return a character that *operation* matches; nothing where it matches no
+    character.
+    """
     if operation is sre.LITERAL:
         return chr(value)
     if operation in (sre.ANY, sre.NOT_LITERAL):
@@ -213,7 +223,9 @@ def _class_of(members: list[Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One regular expression, where it stands, and the methods with which it is used."""
+    """One regular expression, where it stands, and the methods with which it is
+    used.
+    """
 
     place: str
     pattern: re.Pattern[Any]
@@ -232,10 +244,12 @@ class Expression:
 
 
 def expressions() -> tuple[list[Expression], list[str]]:
-    """Return every regular expression of the package, and the places of those that are only known when they are used.
+    """Return every regular expression of the package, and the places of those that are
+    only known when they are used.
 
-    Those are: each compiled pattern in the globals of a module, and each expression that a function gives to `re`, if
-    it is a constant or made of the module's globals. A module whose extra is not installed is left out.
+    Those are: each compiled pattern in the globals of a module, and each expression
+    that a function gives to `re`, if it is a constant or made of the module's globals.
+    A module whose extra is not installed is left out.
     """
     sources = {
         name: path.read_text("utf-8")
@@ -306,7 +320,9 @@ def _patterns_in(values: Iterable[Any]) -> list[re.Pattern[Any]]:
 def _used_in_functions(
     module: ModuleType, tree: ast.Module
 ) -> Iterator[tuple[str, str, re.Pattern[Any] | None]]:
-    """Yield each expression that a function of *module* gives to `re`; ``None`` if only a call shows it."""
+    """Yield each expression that a function of *module* gives to `re`; ``None`` if only
+    a call shows it.
+    """
     for definition in tree.body:
         if not isinstance(
             definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -347,7 +363,9 @@ class TooSlowError(Exception):
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Raise `TooSlowError` in the main thread after so many *seconds* of CPU; `re` looks for signals as it matches."""
+    """Raise `TooSlowError` in the main thread after so many *seconds* of CPU; `re`
+    looks for signals as it matches.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TooSlowError
@@ -368,11 +386,13 @@ def growth(
     size: int,
     quick: float,
 ) -> str | None:
-    """Return how the work of *read* grows too fast with its *text*, ``None`` if it does not.
+    """Return how the work of *read* grows too fast with its *text*, ``None`` if it does
+    not.
 
-    Work is CPU time. *size* characters within *quick* seconds are as good as linear; shorter texts are tried before,
-    for what would never end. Else each of two doublings must cost less than three times as much, in one of several
-    tries: some systems count CPU time in steps of milliseconds, and other programs disturb it.
+    Work is CPU time. *size* characters within *quick* seconds are as good as linear;
+    shorter texts are tried before, for what would never end. Else each of two doublings
+    must cost less than three times as much, in one of several tries: some systems count
+    CPU time in steps of milliseconds, and other programs disturb it.
     """
     shortest = 0.0
     for length in (size // 256, size // 16, size):
@@ -411,7 +431,9 @@ def _seconds(read: Callable[[Any], object], text: Any) -> float:
 
 
 def _average(read: Callable[[Any], object], text: Any) -> float:
-    """Return the CPU time of one reading, as the average of as many as are needed to measure it."""
+    """Return the CPU time of one reading, as the average of as many as are needed to
+    measure it.
+    """
     started = time.process_time()
     number = 0
     while (taken := time.process_time() - started) < _ENOUGH:

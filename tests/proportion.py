@@ -1,4 +1,5 @@
-"""How large and how dense the package is: code lines, decisions, and what a newcomer has to walk through.
+"""How large and how dense the package is: code lines, decisions, and what a newcomer
+has to walk through.
 
 ``python -m tests.proportion`` prints the measures that are wanted lower and not tested.
 """
@@ -50,7 +51,9 @@ def sources() -> dict[Path, ast.Module]:
 
 
 def code_lines(path: Path) -> int:
-    """Return the lines of *path* that are neither blank nor comments nor of a docstring."""
+    """Return the lines of *path* that are neither blank nor comments nor of a
+    docstring.
+    """
     docstrings: set[int] = set()
     for node in ast.walk(sources()[path]):
         if (
@@ -71,7 +74,9 @@ def code_lines(path: Path) -> int:
 
 @cache
 def lines_of_packages() -> Counter[str]:
-    """Return the code lines of each package, the MCP proxy apart; single modules are ``modules``."""
+    """Return the code lines of each package, the MCP proxy apart; single modules are
+    ``modules``.
+    """
     found: Counter[str] = Counter()
     for path in sources():
         parts = path.relative_to(PACKAGE).parts
@@ -91,7 +96,8 @@ def functions() -> Iterator[tuple[Path, _Function]]:
 
 
 def complexity(function: _Function) -> int:
-    """Return the cyclomatic complexity: one, and one for each branch, Boolean operator and clause of a comprehension.
+    """Return the cyclomatic complexity: one, and one for each branch, Boolean operator
+    and clause of a comprehension.
 
     A function defined inside counts for itself alone.
     """

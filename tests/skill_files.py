@@ -1,4 +1,6 @@
-"""A skill directory as third parties publish it: a SKILL.md and scripts, without a contract."""
+"""A skill directory as third parties publish it: a SKILL.md and scripts, without a
+contract.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ __all__ = ["write_skill_files"]
 def write_skill_files(
     root: Path, name: str, description: str, files: Mapping[str, str]
 ) -> Path:
-    """Write the skill *name* with *files*, by their paths in it, below *root*; return its directory."""
+    """Write the skill *name* with *files*, by their paths in it, below *root*; return
+    its directory.
+    """
     directory = root / name
     text = f"---\nname: {name}\ndescription: {description}\n---\nBody\n"
     for path, content in {"SKILL.md": text, **files}.items():

@@ -1,4 +1,6 @@
-"""The layers: imports point down, there is no cycle, and optional libraries are imported only where they are used."""
+"""The layers: imports point down, there is no cycle, and optional libraries are
+imported only where they are used.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ HEAVY = [
 
 @cache
 def imports(path: Path) -> list[str]:
-    """Return the modules that the file imports, inside functions too, but not those for typing alone."""
+    """Return the modules that the file imports, inside functions too, but not those for
+    typing alone.
+    """
     return [*_imports(path)]
 
 
@@ -160,7 +164,9 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 
 @pytest.mark.parametrize("place", PURE)
 def test_pure_modules_do_no_io(place: str) -> None:
-    """A module of pure functions imports nothing that waits, uses the network or starts a process."""
+    """A module of pure functions imports nothing that waits, uses the network or starts
+    a process.
+    """
     paths = (
         [PACKAGE / place]
         if place.endswith(".py")
@@ -186,7 +192,9 @@ def test_nothing_imports_another_files_underscore() -> None:
 
 @pytest.mark.processes
 def test_importing_the_package_loads_no_heavy_library() -> None:
-    """``import skillruntime`` imports no LangChain, tiktoken, HTTP, CLI, schema or YAML library."""
+    """``import skillruntime`` imports no LangChain, tiktoken, HTTP, CLI, schema or YAML
+    library.
+    """
     code = f"import sys, skillruntime; print([name for name in {HEAVY!r} if name in sys.modules])"
 
     result = subprocess.run(
@@ -222,14 +230,18 @@ MOST_LINES = {
     "testing": 41,
     "modules": 368,
 }
-"""The code lines that each package may have. A number may only fall, or rise by a decision that names what needs it."""
+"""The code lines that each package may have. A number may only fall, or rise by a
+decision that names what needs it.
+"""
 
 MOST_COMPLEX = 20
 
 
 @pytest.mark.parametrize("package", MOST_LINES)
 def test_no_package_grows(package: str) -> None:
-    """Each package stays within its number of code lines: no blank lines, comments or docstrings."""
+    """Each package stays within its number of code lines: no blank lines, comments or
+    docstrings.
+    """
     assert lines_of_packages()[package] <= MOST_LINES[package]
 
 
@@ -239,7 +251,9 @@ def test_the_table_of_lines_has_every_package() -> None:
 
 
 def test_no_function_is_too_complex() -> None:
-    """A function that needs more than twenty decisions is a table, two functions, or a case to be refused."""
+    """A function that needs more than twenty decisions is a table, two functions, or a
+    case to be refused.
+    """
     found = {
         f"{path.relative_to(PACKAGE)}:{function.name}": complexity(function)
         for path, function in functions()

@@ -111,7 +111,9 @@ cache_files.replace_file(path, (b"new ", b"content"))
 def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(
     tmp_path: Path, step: str, content: bytes
 ) -> None:
-    """In the middle of writing, and before and after the file takes its name; the next writer is not disturbed."""
+    """In the middle of writing, and before and after the file takes its name; the next
+    writer is not disturbed.
+    """
     path = tmp_path / "file"
     assert replace_file(str(path), [b"old content"])
 
@@ -134,7 +136,9 @@ def test_a_file_that_cannot_take_its_name_leaves_nothing(tmp_path: Path) -> None
 
 
 def test_what_a_killed_writer_left_is_removed_by_a_later_write(tmp_path: Path) -> None:
-    """Only its temporary files, and only after an hour: another process may be writing."""
+    """Only its temporary files, and only after an hour: another process may be
+    writing.
+    """
     left, fresh, others = (
         tmp_path / name
         for name in ("index.12.0a1b2c3d", "index.13.0a1b2c3d", "notes.14.20261122")

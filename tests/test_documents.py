@@ -1,4 +1,6 @@
-"""The README, the pages under docs and the docstrings are executed: what they show is what happens."""
+"""The README, the pages under docs and the docstrings are executed: what they show is
+what happens.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 @pytest.mark.processes
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_of_a_page_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every ``>>>`` of the page gives the output below it, run from the project's directory."""
+    """Every ``>>>`` of the page gives the output below it, run from the project's
+    directory.
+    """
     monkeypatch.chdir(ROOT)
 
     result = doctest.testfile(
@@ -59,7 +63,9 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
 
 
 def test_every_dependency_is_explained_in_the_readme() -> None:
-    """Each dependency of a plain and of a standard install earns its line in the README's table."""
+    """Each dependency of a plain and of a standard install earns its line in the
+    README's table.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
         "project"
     ]
@@ -123,7 +129,9 @@ def test_commands_that_a_page_names_exist(page: Path) -> None:
     "page", [ROOT / "README.md", ROOT / "docs" / "start.md"], ids=lambda page: page.name
 )
 def test_trust_is_shown_only_with_what_it_means(page: Path) -> None:
-    """A section that trusts a directory says whose skills that is for, and that those from the internet are not."""
+    """A section that trusts a directory says whose skills that is for, and that those
+    from the internet are not.
+    """
     sections = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     trusting = [
         section
@@ -139,7 +147,9 @@ def test_trust_is_shown_only_with_what_it_means(page: Path) -> None:
 
 
 def test_the_commonest_messages_are_those_of_the_code() -> None:
-    """Each message of the page on troubleshooting is in the source, or is a rule's id."""
+    """Each message of the page on troubleshooting is in the source, or is a rule's
+    id.
+    """
     page = (
         (ROOT / "docs" / "troubleshooting.md")
         .read_text(encoding="utf-8")
@@ -159,7 +169,9 @@ GENERATED = ("api", "security-attacks", "repair-benchmark")
 
 
 def test_the_pages_are_short() -> None:
-    """All that is written by hand has at most 25,000 words together, and a page 2,500."""
+    """All that is written by hand has at most 25,000 words together, and a page
+    2,500.
+    """
     pages = [
         page for page in (ROOT / "docs").rglob("*.md") if page.stem not in GENERATED
     ]

@@ -84,7 +84,9 @@ def test_the_command_line_says_what_it_needs() -> None:
     ],
 )
 def test_types_of_python_say_what_they_need(code: str) -> None:
-    """A function's annotations and the fields of a class are read by pydantic, which a plain install does not have."""
+    """A function's annotations and the fields of a class are read by pydantic, which a
+    plain install does not have.
+    """
     assert "pip install 'skillruntime[standard]'" in without(_STANDARD, code).stderr
 
 
@@ -129,7 +131,9 @@ def test_without_tiktoken_tokens_are_a_stated_estimate() -> None:
 )
 @pytest.mark.slow
 def test_a_plain_install_is_light(tmp_path: Path) -> None:
-    """At most 14 packages and 32 MB, this one included; and a call is repaired with it."""
+    """At most 14 packages and 32 MB, this one included; and a call is repaired with
+    it.
+    """
     assert UV is not None
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run(

@@ -1,8 +1,10 @@
-"""The guides are executed: a newcomer who types what a page shows sees what the page shows.
+"""The guides are executed: a newcomer who types what a page shows sees what the page
+shows.
 
-A fenced block below a line that is only `` `path`: `` is that file. In a `console` block each line that begins with
-`$ ` is run in a fresh directory, as bash runs it; the lines below it are what it prints, `...` standing for any text.
-Lines that install something are not run.
+A fenced block below a line that is only `` `path`: `` is that file. In a `console`
+block each line that begins with `$ ` is run in a fresh directory, as bash runs it; the
+lines below it are what it prints, `...` standing for any text. Lines that install
+something are not run.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ def test_a_guide_does_what_it_says(
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> None:
-    """Every file of the page is written, every command is run, and each prints what the page shows."""
+    """Every file of the page is written, every command is run, and each prints what the
+    page shows.
+    """
     pytest.importorskip("langchain")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -87,7 +91,9 @@ def test_a_guide_does_what_it_says(
 
 
 def output_of(command: str, directory: Path) -> str:
-    """Return what a command prints; our own commands and plain scripts are run in this process, the rest by bash."""
+    """Return what a command prints; our own commands and plain scripts are run in this
+    process, the rest by bash.
+    """
     words = shlex.split(command)
     if not _IN_SHELL.search(command) and words[0] == "skillruntime":
         return run_command(*words[1:]).output

@@ -1,4 +1,6 @@
-"""Bytes from outside are read in linear time: by every regular expression, and by every reader."""
+"""Bytes from outside are read in linear time: by every regular expression, and by every
+reader.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def found() -> dict[str, list[Expression]]:
 def test_every_expression_takes_linear_time(
     package: str, found: dict[str, list[Expression]]
 ) -> None:
-    """On texts that repeat one thing, and for each repetition in it on a text that repeats what it repeats."""
+    """On texts that repeat one thing, and for each repetition in it on a text that
+    repeats what it repeats.
+    """
     slow = []
     for expression in found[package]:
         shapes = {name: SHAPES[name] for name in COMMON_SHAPES}
@@ -93,7 +97,9 @@ def test_every_expression_takes_linear_time(
 
 
 def test_every_expression_is_found(found: dict[str, list[Expression]]) -> None:
-    """Those of each package, whether they are constants of a module or stand in a function."""
+    """Those of each package, whether they are constants of a module or stand in a
+    function.
+    """
     assert sorted(found) == PACKAGES
     assert sum(map(len, found.values())) > 200
 
@@ -108,7 +114,9 @@ PLAIN = f"{HEAD}Reads PDFs.\n---\nRead.\n"
 
 
 def in_skill_file(directory: Path, before: str, after: str) -> Reader:
-    """Return the discovery and activation of a skill whose SKILL.md has the text at one place."""
+    """Return the discovery and activation of a skill whose SKILL.md has the text at one
+    place.
+    """
 
     def read(text: str) -> None:
         directory.joinpath("SKILL.md").write_bytes(encoded(f"{before}{text}{after}"))
@@ -125,7 +133,9 @@ def in_skill_file(directory: Path, before: str, after: str) -> Reader:
 
 
 def in_file_of_skill(directory: Path, name: str, write: Callable[[str], str]) -> Reader:
-    """Return the reading of the contracts and the descriptor of a skill, one of which has the text."""
+    """Return the reading of the contracts and the descriptor of a skill, one of which
+    has the text.
+    """
     directory.joinpath("SKILL.md").write_text(
         "---\nname: pdf\ndescription: Reads PDFs.\n---\nRead.\n", encoding="utf-8"
     )
@@ -264,7 +274,9 @@ READERS: dict[str, Callable[[Path], Reader]] = {
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.one_in(3)
 def test_every_reader_takes_linear_time(name: str, tmp_path: Path) -> None:
-    """Each of the hostile shapes, at each place where a third party's text can stand."""
+    """Each of the hostile shapes, at each place where a third party's text can
+    stand.
+    """
     read = READERS[name](tmp_path)
 
     slow = {

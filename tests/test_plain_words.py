@@ -1,4 +1,6 @@
-"""The project's texts use plain words: none of the private words that STYLE.md lists."""
+"""The project's texts use plain words: none of the private words that STYLE.md
+lists.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ WORDS = {
     # "There is no skill named x" is plain English; "x is no skill" is not.
     "is no": r"(?<!there )(?<!there's )(?:is|are|was|were) no(?! longer| more| less| such| fewer)",
 }
-"""Each private word with its forms. A name such as ``is_as_told`` counts as the words that it is made of."""
+"""Each private word with its forms. A name such as ``is_as_told`` counts as the words
+that it is made of.
+"""
 
 SUFFIXES = {
     ".py",
@@ -78,7 +82,9 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     "skills/data-analysis/scripts/expressions.py": {r"floor\(": "the function of SQL"},
     "skillruntime/derive": {r"FloorDiv|floordiv": "the node of Python's syntax tree"},
 }
-"""What may keep a listed word, and why. JSON keys and rule ids that users already have belong here too."""
+"""What may keep a listed word, and why. JSON keys and rule ids that users already have
+belong here too.
+"""
 
 PENDING: set[str] = set()
 """Files and directories that are not clean yet; the list only shrinks."""
@@ -93,7 +99,9 @@ _PARTS_OF_A_NAME = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])")
 
 
 def test_no_private_word_is_used() -> None:
-    """Every text of the project, its file names included, does without the listed words."""
+    """Every text of the project, its file names included, does without the listed
+    words.
+    """
     found = [hit for path in _texts() if not _is_pending(path) for hit in _hits(path)]
 
     assert found == [], "\n".join(found)
@@ -114,7 +122,9 @@ def test_no_private_word_is_used() -> None:
     ],
 )
 def test_the_words_are_found_as_whole_words(text: str, words: list[str]) -> None:
-    """Names are read as the words that they are made of; longer words that contain a listed one are allowed."""
+    """Names are read as the words that they are made of; longer words that contain a
+    listed one are allowed.
+    """
     assert list(_words(text)) == words
 
 

@@ -1,4 +1,5 @@
-"""The public interface: `docs/api.md` lists every public name, and documents, examples and benchmarks use only those.
+"""The public interface: `docs/api.md` lists every public name, and documents, examples
+and benchmarks use only those.
 
 Write the page again with ``python -m tests.test_public_api``.
 """
@@ -75,7 +76,9 @@ def page() -> str:
 
 
 def test_the_page_lists_every_public_name() -> None:
-    """`docs/api.md` is what the packages export, with the first sentence of each docstring."""
+    """`docs/api.md` is what the packages export, with the first sentence of each
+    docstring.
+    """
     pytest.importorskip("langchain")
 
     assert (ROOT / "docs" / "api.md").read_text(encoding="utf-8") == page()
@@ -95,7 +98,9 @@ def sources() -> list[Path]:
     "path", sources(), ids=lambda path: str(path.relative_to(ROOT))
 )
 def test_users_are_shown_public_names_only(path: Path) -> None:
-    """Nothing outside the package imports from a module that is not public, so that files can move."""
+    """Nothing outside the package imports from a module that is not public, so that
+    files can move.
+    """
     for module in _IMPORT.findall(path.read_text(encoding="utf-8")):
         parts = module.split(".")
         is_public = len(parts) <= 2 or parts[1] == "adapters"

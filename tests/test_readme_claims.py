@@ -1,4 +1,6 @@
-"""Each claim of the README names the test or the benchmark that shows it; the examples are run by test_documents."""
+"""Each claim of the README names the test or the benchmark that shows it; the examples
+are run by test_documents.
+"""
 
 from __future__ import annotations
 

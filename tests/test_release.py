@@ -1,4 +1,6 @@
-"""What a release consists of: the distributions, the schema for editors, the action and the hooks."""
+"""What a release consists of: the distributions, the schema for editors, the action and
+the hooks.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).pare
     UV is None, reason="uv, which builds the distributions, is not installed"
 )
 def test_wheel_and_sdist_install_in_empty_environments(tmp_path: Path) -> None:
-    """Both are built and pass `twine check`, and a call works where either is installed."""
+    """Both are built and pass `twine check`, and a call works where either is
+    installed.
+    """
     assert UV is not None
     built = subprocess.run(
         [UV, "build", "-q", "-o", tmp_path / "dist", ROOT],
@@ -93,7 +97,9 @@ def test_the_action_and_the_hooks_call_commands_that_exist() -> None:
 
 @pytest.mark.slow
 def test_the_action_checks_skills_and_writes_sarif(tmp_path: Path) -> None:
-    """Its shell step, as GitHub runs it: good skills pass, and a contract whose version is too low does not."""
+    """Its shell step, as GitHub runs it: good skills pass, and a contract whose version
+    is too low does not.
+    """
     step = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"][-1]
     contract = tmp_path / "skills" / "word-count" / "contract.json"
     inputs = {"SKILLS": "skills", "BASE": "HEAD", "LOCKFILE": "skills-lock.json"}

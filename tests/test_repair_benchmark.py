@@ -35,7 +35,9 @@ def test_there_are_a_hundred_payloads_of_public_threads() -> None:
 
 @pytest.mark.parametrize("case", [*THREADS, *RECORDED])
 def test_an_answer_is_an_answer(case: dict[str, Any]) -> None:
-    """It fits the schema, and a payload that fits as it is means what it says, or holds a tag of a call."""
+    """It fits the schema, and a payload that fits as it is means what it says, or holds
+    a tag of a call.
+    """
     is_valid = jsonschema_rs.validator_for(case["schema"]).is_valid
 
     assert case["answer"] == REFUSE or is_valid(case["answer"])
@@ -49,7 +51,9 @@ def test_an_answer_is_an_answer(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", [*THREADS, *RECORDED])
 def test_no_payload_gets_a_wrong_value(case: dict[str, Any]) -> None:
-    """The arguments that were meant, with declared defaults, or a refusal; and a refusal where that is the answer."""
+    """The arguments that were meant, with declared defaults, or a refusal; and a
+    refusal where that is the answer.
+    """
     try:
         found = repair(
             case["payload"],

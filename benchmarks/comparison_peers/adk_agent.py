@@ -1,4 +1,6 @@
-"""The Agent Development Kit: its runner; a model's call reaches it as an object, so broken JSON cannot be tried."""
+"""The Agent Development Kit: its runner; a model's call reaches it as an object, so
+broken JSON cannot be tried.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,9 @@ class Scripted(FunctionInvocationLayer, BaseChatClient):
 
 
 def answer(tool: Callable[..., Any], text: str) -> str:
-    """Return what the model reads after a call of *tool* with *text*; an exception means that the run ended."""
+    """Return what the model reads after a call of *tool* with *text*; an exception
+    means that the run ended.
+    """
     client = Scripted(text)
     function = as_tool(tool, approval_mode="never_require")
     asyncio.run(

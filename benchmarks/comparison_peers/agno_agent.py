@@ -10,7 +10,9 @@ from agno.utils.tools import get_function_call
 
 
 def answer(tool: Callable[..., Any], text: str) -> str:
-    """Return what the model reads after a call of *tool* with *text*; an exception means that the run ended."""
+    """Return what the model reads after a call of *tool* with *text*; an exception
+    means that the run ended.
+    """
     function = Function.from_callable(tool)
     function.process_entrypoint()
     call = get_function_call(

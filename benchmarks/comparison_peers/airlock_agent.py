@@ -1,4 +1,6 @@
-"""agent-airlock: a decorator that checks a function's keyword arguments; it reads no text."""
+"""agent-airlock: a decorator that checks a function's keyword arguments; it reads no
+text.
+"""
 
 from __future__ import annotations
 

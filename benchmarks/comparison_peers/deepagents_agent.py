@@ -10,7 +10,9 @@ from deepagents import create_deep_agent
 
 
 def answer(tool: Callable[..., Any], text: str) -> str:
-    """Return what the model reads after a call of *tool* with *text*; an exception means that the run ended."""
+    """Return what the model reads after a call of *tool* with *text*; an exception
+    means that the run ended.
+    """
     messages = create_deep_agent(model=Scripted(text=text), tools=[tool]).invoke(
         {"messages": [("user", "go")]}
     )["messages"]

@@ -1,4 +1,6 @@
-"""LangChain's own agent loop, which deepagents builds on: a model message with one call of the tool."""
+"""LangChain's own agent loop, which deepagents builds on: a model message with one call
+of the tool.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ class Scripted(BaseChatModel):
     ) -> ChatResult:
         if messages[-1].type == "tool" or len(messages) > 2:
             return ChatResult(generations=[ChatGeneration(message=AIMessage("done"))])
-        # As LangChain's OpenAI adapter does: what json reads is a call, anything else an invalid one.
+        # As LangChain's OpenAI adapter does: what json reads is a call, anything else
+        # an invalid one.
         try:
             calls = {
                 "tool_calls": [
@@ -50,7 +53,9 @@ class Scripted(BaseChatModel):
 
 
 def answer(tool: Callable[..., Any], text: str) -> str:
-    """Return what the model reads after a call of *tool* with *text*; an exception means that the run ended."""
+    """Return what the model reads after a call of *tool* with *text*; an exception
+    means that the run ended.
+    """
     messages = create_agent(Scripted(text=text), tools=[tool]).invoke(
         {"messages": [("user", "go")]}
     )["messages"]

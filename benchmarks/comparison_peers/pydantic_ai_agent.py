@@ -1,4 +1,6 @@
-"""pydantic-ai, which pydantic-ai-skills builds on: the model's reply holds the arguments as text."""
+"""pydantic-ai, which pydantic-ai-skills builds on: the model's reply holds the
+arguments as text.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 
 def answer(tool: Callable[..., Any], text: str) -> str:
-    """Return what the model reads after a call of *tool* with *text*; an exception means that the run ended."""
+    """Return what the model reads after a call of *tool* with *text*; an exception
+    means that the run ended.
+    """
     turns = 0
 
     def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

@@ -1,4 +1,6 @@
-"""This library: LangChain's agent loop with `SkillMiddleware`, the function as a skill."""
+"""This library: LangChain's agent loop with `SkillMiddleware`, the function as a
+skill.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from skillruntime import SkillMiddleware, SkillRuntime
 
 
 def answer(tool: Callable[..., Any], text: str) -> str:
-    """Return what the model reads after a call of *tool* with *text*; an exception means that the run ended."""
+    """Return what the model reads after a call of *tool* with *text*; an exception
+    means that the run ended.
+    """
     middleware = SkillMiddleware(SkillRuntime(functions=[tool]), tools="typed")
     agent = create_agent(Scripted(text=text), middleware=[middleware])
     messages = agent.invoke({"messages": [("user", "go")]})["messages"]

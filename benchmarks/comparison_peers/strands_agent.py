@@ -44,7 +44,9 @@ class Scripted(Model):
 
 
 def answer(tool: Callable[..., Any], text: str) -> str:
-    """Return what the model reads after a call of *tool* with *text*; an exception means that the run ended."""
+    """Return what the model reads after a call of *tool* with *text*; an exception
+    means that the run ended.
+    """
     agent = Agent(model=Scripted(text), tools=[as_tool(tool)], callback_handler=None)
     agent("go")
     results = [

@@ -1,4 +1,6 @@
-"""The kit's adapter for agno's skills: ``python -m tests.hostile --adapter agno_skills``."""
+"""The kit's adapter for agno's skills: ``python -m tests.hostile --adapter
+agno_skills``.
+"""
 
 from __future__ import annotations
 

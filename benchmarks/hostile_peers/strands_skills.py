@@ -1,4 +1,6 @@
-"""The kit's adapter for the skills of strands-agents, which lists skills and runs no scripts itself."""
+"""The kit's adapter for the skills of strands-agents, which lists skills and runs no
+scripts itself.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Cases made by program: valid calls of real tools' schemas, and one error in each.
 
-The errors are those of ``tests/contract/generated.py``, where the call that was meant is known, and what must be
-refused: a call without something that is required, a number with a word, a text that was cut off. An error after which
-the call is valid still is left out, since no engine could see it.
+The errors are those of ``tests/contract/generated.py``, where the call that was meant
+is known, and what must be refused: a call without something that is required, a number
+with a word, a text that was cut off. An error after which the call is valid still is
+left out, since no engine could see it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ FORMATS = {
 
 
 def cases(schemas: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the cases for *schemas*, the rows of `schemas.fetched`: the same ones at each run."""
+    """Yield the cases for *schemas*, the rows of `schemas.fetched`: the same ones at
+    each run.
+    """
     seed = 0
     for row in schemas:
         schema = row["schema"]
@@ -85,7 +88,8 @@ def _call(
 ) -> dict[str, Any] | None:
     for _ in range(30):
         value: dict[str, Any] = make_value(random, schema, {})
-        # A key that no schema declares tests nothing, and no word is of a format by chance.
+        # A key that no schema declares tests nothing, and no word is of a format by
+        # chance.
         value = {
             name: FORMATS.get(schema["properties"][name].get("format"), each)
             for name, each in value.items()

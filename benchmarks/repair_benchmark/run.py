@@ -1,21 +1,26 @@
 """How many malformed tool calls each engine puts right, and how many wrong.
 
-    python benchmarks/repair_benchmark/run.py --work DIRECTORY [--only ENGINE] [--page docs/repair-benchmark.md]
+    python benchmarks/repair_benchmark/run.py --work DIRECTORY [--only ENGINE] [--page
+    docs/repair-benchmark.md]
 
-DIRECTORY gets an environment for each engine and the schemas of real servers, both with network, once. An engine that
-cannot be installed is named as not run. What each gets wrong or misses is in ``DIRECTORY/ENGINE.failures.jsonl``.
-Without ``--page`` the tables go to stdout.
+DIRECTORY gets an environment for each engine and the schemas of real servers, both with
+network, once. An engine that cannot be installed is named as not run. What each gets
+wrong or misses is in ``DIRECTORY/ENGINE.failures.jsonl``. Without ``--page`` the tables
+go to stdout.
 
-A case has a ``schema``, a ``payload`` (an object, or the text that a model wrote), the name of the ``tool``, the
-``finish_reason`` where it is known, and an ``answer``: the arguments that were meant, or ``"refuse"``.
+A case has a ``schema``, a ``payload`` (an object, or the text that a model wrote), the
+name of the ``tool``, the ``finish_reason`` where it is known, and an ``answer``: the
+arguments that were meant, or ``"refuse"``.
 
-- wrong: other arguments came than those that were meant, or any where a refusal was right.
+- wrong: other arguments came than those that were meant, or any where a refusal was
+  right.
 - right: the arguments that were meant.
 - rightly refused: none came, and none should.
 - missed: none came, where there was an answer.
 
-Each engine is read as kindly as is fair: what it returns counts only if it fits the schema, since a host checks that,
-and a default that it filled in does not count. 5 equals 5.0, and ``true`` never equals 1.
+Each engine is read as kindly as is fair: what it returns counts only if it fits the
+schema, since a host checks that, and a default that it filled in does not count. 5
+equals 5.0, and ``true`` never equals 1.
 """
 
 from __future__ import annotations
@@ -46,7 +51,9 @@ OUTCOMES = ("wrong", "right", "rightly refused", "missed")
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What is measured: its packages (of npm, if its adapter is written in JavaScript), and its adapter."""
+    """What is measured: its packages (of npm, if its adapter is written in JavaScript),
+    and its adapter.
+    """
 
     name: str
     packages: tuple[str, ...]
@@ -88,7 +95,9 @@ SETS = {
 
 @dataclass(slots=True)
 class Result:
-    """What one engine did: its version, the counts for each set, and the cases that were not put right."""
+    """What one engine did: its version, the counts for each set, and the cases that
+    were not put right.
+    """
 
     version: str
     counts: dict[str, Counter[str]] = field(default_factory=dict)
@@ -115,7 +124,9 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def verdict(case: dict[str, Any], found: Any) -> str:
-    """Return the outcome of *case*, where an engine returned *found* (``REFUSE`` if it returned nothing that fits)."""
+    """Return the outcome of *case*, where an engine returned *found* (``REFUSE`` if it
+    returned nothing that fits).
+    """
     wanted = case["answer"]
     if found == REFUSE:
         return "rightly refused" if wanted == REFUSE else "missed"
@@ -129,7 +140,9 @@ def verdict(case: dict[str, Any], found: Any) -> str:
 
 
 def without_defaults(found: Any, wanted: Any, schema: Any) -> Any:
-    """Return *found* without the members that *wanted* does not have and that are the default *schema* declares."""
+    """Return *found* without the members that *wanted* does not have and that are the
+    default *schema* declares.
+    """
     if (
         isinstance(found, dict)
         and isinstance(wanted, dict)
@@ -156,7 +169,9 @@ def without_defaults(found: Any, wanted: Any, schema: Any) -> Any:
 
 
 def fitting(case: dict[str, Any], line: str) -> Any:
-    """Return the arguments in an engine's answer, or ``REFUSE``: it refused, or they do not fit the schema."""
+    """Return the arguments in an engine's answer, or ``REFUSE``: it refused, or they do
+    not fit the schema.
+    """
     try:
         answer = json.loads(line)
         is_valid = jsonschema_rs.validator_for(case["schema"]).is_valid
@@ -167,7 +182,8 @@ def fitting(case: dict[str, Any], line: str) -> Any:
 
 
 def command_of(engine: Engine, work: Path) -> list[str]:
-    """Return the words that start the adapter, in an environment that is made where it is missing.
+    """Return the words that start the adapter, in an environment that is made where it
+    is missing.
 
     Raises:
         subprocess.CalledProcessError: its packages cannot be installed.

@@ -1,8 +1,10 @@
-"""Fetch the tool schemas of real MCP servers: ``python schemas.py DIRECTORY`` writes DIRECTORY/schemas.jsonl.
+"""Fetch the tool schemas of real MCP servers: ``python schemas.py DIRECTORY`` writes
+DIRECTORY/schemas.jsonl.
 
-The servers are those of ``benchmarks/mcp_proxy.py``, installed from npm and PyPI into DIRECTORY/servers and asked for
-their tools. A line has ``server``, ``version``, ``tool`` and ``schema``. References inside a schema are replaced by
-what they refer to; a tool whose schema refers to itself is left out.
+The servers are those of ``benchmarks/mcp_proxy.py``, installed from npm and PyPI into
+DIRECTORY/servers and asked for their tools. A line has ``server``, ``version``,
+``tool`` and ``schema``. References inside a schema are replaced by what they refer to;
+a tool whose schema refers to itself is left out.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ sys.path[:0] = [str(HERE.parent)]
 
 
 def fetched(directory: Path) -> list[dict[str, Any]]:
-    """Return the schemas, fetched into *directory* where they are not there yet; empty where none can be had."""
+    """Return the schemas, fetched into *directory* where they are not there yet; empty
+    where none can be had.
+    """
     place = directory / "schemas.jsonl"
     if not place.exists():
         from mcp_proxy import connected, install
@@ -54,7 +58,9 @@ def fetched(directory: Path) -> list[dict[str, Any]]:
 
 
 def without_references(schema: Any, root: Any, depth: int = 0) -> Any:
-    """Return *schema* with what its references refer to; ``None`` where that has no end."""
+    """Return *schema* with what its references refer to; ``None`` where that has no
+    end.
+    """
     if depth > 30:
         return None
     if isinstance(schema, list):

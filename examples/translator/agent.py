@@ -1,9 +1,11 @@
-"""A LangChain agent, in a process of its own; a remote skill is an ordinary tool for it.
+"""A LangChain agent, in a process of its own; a remote skill is an ordinary tool for
+it.
 
     python agent.py SKILLS
 
-SKILLS is a directory with a skill that has nothing but its SKILL.md and its descriptor.json. The model is a script, so
-that this runs without a key; any chat model takes its place.
+SKILLS is a directory with a skill that has nothing but its SKILL.md and its
+descriptor.json. The model is a script, so that this runs without a key; any chat model
+takes its place.
 """
 
 from __future__ import annotations
@@ -29,11 +31,13 @@ TEXT = (
 async def main(skills: Path) -> None:
     """Let the agent translate, and print what it received."""
     runtime = SkillRuntime(discover(skills))
-    # The server runs on this machine: internal addresses are refused unless they are allowed by name.
+    # The server runs on this machine: internal addresses are refused unless they are
+    # allowed by name.
     attach_remote_skills(runtime, guard=AddressGuard(allowed=frozenset({"127.0.0.1"})))
     model = ScriptedChatModel(
         replies=[
-            # A malformed argument as models write it: a name in another case. The contract repairs it before sending.
+            # A malformed argument as models write it: a name in another case. The
+            # contract repairs it before sending.
             call_message(("translate", {"Text": TEXT, "target_language": "de"})),
             AIMessage("There it is, in German."),
         ]

@@ -1,8 +1,10 @@
-"""The descriptor document's translator, served by one process and called by an agent in another.
+"""The descriptor document's translator, served by one process and called by an agent in
+another.
 
     python examples/translator/run.py
 
-In the middle of the translation the server is killed and started again. The agent never notices.
+In the middle of the translation the server is killed and started again. The agent never
+notices.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ def main() -> int:
 
 
 def play(directory: Path) -> int:
-    """Serve, let the agent call, kill the server while it runs, start it again, and show what the agent got."""
+    """Serve, let the agent call, kill the server while it runs, start it again, and
+    show what the agent got.
+    """
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     key = run_cli("serve", "--data", str(directory), "--new-key", "agent").strip()
@@ -107,7 +111,9 @@ def start_server(port: int, directory: Path) -> subprocess.Popen[bytes]:
 
 
 def describe(skill: Path, descriptor: dict[str, Any]) -> None:
-    """Write the skill as an agent has it: its SKILL.md, and the descriptor that the server publishes."""
+    """Write the skill as an agent has it: its SKILL.md, and the descriptor that the
+    server publishes.
+    """
     skill.mkdir(parents=True)
     shutil.copy(HERE / "skills" / "translate" / "SKILL.md", skill)
     (skill / "descriptor.json").write_text(

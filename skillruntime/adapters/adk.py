@@ -30,11 +30,13 @@ _KEPT = 256  # conversations; beyond that the least recently used one is closed
 
 
 class SkillToolset(BaseToolset):
-    """The skills of *runtime* for an agent: their tools, and the instructions that list them.
+    """The skills of *runtime* for an agent: their tools, and the instructions that list
+    them.
 
-    Each session of the kit is a conversation of its own. What a tool answers is the envelope. *style* is that of
-    `SkillTools`; *options* are those of ``BaseToolset`` (``tool_filter``, ``tool_name_prefix``). *images* says that the
-    model takes images in the answers of tools, as Gemini does since 3.
+    Each session of the kit is a conversation of its own. What a tool answers is the
+    envelope. *style* is that of `SkillTools`; *options* are those of ``BaseToolset``
+    (``tool_filter``, ``tool_name_prefix``). *images* says that the model takes images
+    in the answers of tools, as Gemini does since 3.
     """
 
     def __init__(
@@ -51,10 +53,12 @@ class SkillToolset(BaseToolset):
         self._runtime = runtime
         self._style = style
         self._catalog_tokens = catalog_tokens
-        # Definitions and the list of skills are the same for every session, so one conversation serves them all.
+        # Definitions and the list of skills are the same for every session, so one
+        # conversation serves them all.
         self._template = self._made()
         self._kept: OrderedDict[str, SkillTools] = OrderedDict()
-        # While a request is in flight: the kit hands it to no callback that reads the model's answer.
+        # While a request is in flight: the kit hands it to no callback that reads the
+        # model's answer.
         self._requests: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
     async def get_tools(self, readonly_context: Any = None) -> list[Any]:
@@ -71,9 +75,11 @@ class SkillToolset(BaseToolset):
         self._requests[_agent_run(tool_context)] = llm_request
 
     def put_names_right(self, callback_context: Any, llm_response: Any) -> None:
-        """Put tools' names right in what the model wrote, before approvals and other callbacks see it.
+        """Put tools' names right in what the model wrote, before approvals and other
+        callbacks see it.
 
-        It is an ``after_model_callback``; without it the kit answers a misspelt name with an error.
+        It is an ``after_model_callback``; without it the kit answers a misspelt name
+        with an error.
         """
         request = self._requests.get(_agent_run(callback_context))
         others = () if request is None else request.tools_dict
@@ -94,7 +100,8 @@ class SkillToolset(BaseToolset):
     def conversation(self, context: Any) -> SkillTools:
         """Return the conversation of the session that *context* belongs to."""
         session = context.session
-        # The kit identifies a session by these three; an id alone may repeat between users.
+        # The kit identifies a session by these three; an id alone may repeat between
+        # users.
         key = f"{session.app_name}\0{session.user_id}\0{session.id}"
         if key not in self._kept:
             self._kept[key] = self._made(key)
@@ -167,10 +174,11 @@ def _has_call(event: Any, call_id: str) -> bool:
 def enforce(
     tool: BaseTool, args: dict[str, Any], tool_context: Any
 ) -> dict[str, Any] | None:
-    """Repair malformed arguments by the tool's schema, or answer with what to send instead.
+    """Repair malformed arguments by the tool's schema, or answer with what to send
+    instead.
 
-    Give it to an agent: ``Agent(model=model, tools=tools, before_tool_callback=enforce)``. A tool without a declaration
-    is left alone.
+    Give it to an agent: ``Agent(model=model, tools=tools,
+    before_tool_callback=enforce)``. A tool without a declaration is left alone.
     """
     declaration = tool._get_declaration()
     if declaration is None or declaration.name is None:

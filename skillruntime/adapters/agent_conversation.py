@@ -1,4 +1,6 @@
-"""One conversation of an agent: its session, the prompt about its skills, and its tools at the moment."""
+"""One conversation of an agent: its session, the prompt about its skills, and its tools
+at the moment.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ _KEPT = 256  # conversations; beyond that the least recently used one is closed
 
 
 class Prompting:
-    """How the catalog is rendered (token budget, style, pinned skills); one text serves all conversations."""
+    """How the catalog is rendered (token budget, style, pinned skills); one text serves
+    all conversations.
+    """
 
     def __init__(
         self, tool_list: ToolList, tokens: int | None, style: str, pins: tuple[str, ...]
@@ -46,7 +50,9 @@ class Prompting:
         self._last: tuple[SkillCatalog, Rendered] | None = None
 
     def render(self, catalog: SkillCatalog, session: SkillSession) -> Rendered:
-        """Return the catalog for a conversation; a session with limits may get a shorter one."""
+        """Return the catalog for a conversation; a session with limits may get a
+        shorter one.
+        """
         tokens, style, pins = self._how
         # What is left of a limit differs from conversation to conversation.
         if session.limits is not None:
@@ -59,7 +65,9 @@ class Prompting:
 
 
 class Conversation:
-    """What one conversation needs in addition to the agent's state; all of it can be rebuilt from that state."""
+    """What one conversation needs in addition to the agent's state; all of it can be
+    rebuilt from that state.
+    """
 
     def __init__(
         self, runtime: SkillRuntime, session: SkillSession, prompting: Prompting
@@ -70,9 +78,11 @@ class Conversation:
         self._runtime = runtime
         self._prompting = prompting
         self._tool_list = prompting.tool_list
-        # LangGraph runs the tool calls of one message in parallel threads, all of which ask for tools here.
+        # LangGraph runs the tool calls of one message in parallel threads, all of which
+        # ask for tools here.
         self._lock = threading.RLock()
-        # The catalog and the functions that prompt and tools were made from; these are rebuilt when they change.
+        # The catalog and the functions that prompt and tools were made from; these are
+        # rebuilt when they change.
         self._basis: tuple[SkillCatalog, tuple[str, ...]] | None = None
         self._is_any_left_out = False
         self._prompt = ""
@@ -82,7 +92,9 @@ class Conversation:
         self._skill_by_tool: dict[str, tuple[str, SkillTool]] = {}
 
     def prompt(self) -> str:
-        """Return the system message's part about skills: the same text for the same catalog, none without a skill."""
+        """Return the system message's part about skills: the same text for the same
+        catalog, none without a skill.
+        """
         self._update()
         return self._prompt
 
@@ -92,7 +104,9 @@ class Conversation:
         return self._own[name]
 
     def instructions(self, name: str, edition: str) -> str:
-        """Return the instructions of *name* once more, rendered once per *edition*; empty if the skill is gone."""
+        """Return the instructions of *name* once more, rendered once per *edition*;
+        empty if the skill is gone.
+        """
         with self._lock:
             if (name, edition) not in self._repeated:
                 text = ""
@@ -103,7 +117,8 @@ class Conversation:
                         to_tool_name=shape.to_shown_name,
                         to_schema=shape.to_schema,
                     )
-                # One edition a skill is kept: the text of an older one is never shown again.
+                # One edition a skill is kept: the text of an older one is never shown
+                # again.
                 self._repeated = {
                     key: old for key, old in self._repeated.items() if key[0] != name
                 }
@@ -111,11 +126,14 @@ class Conversation:
             return self._repeated[name, edition]
 
     def needed_tools(self) -> set[str]:
-        """Return which of `OWN_TOOLS` the conversation needs: none where there are no skills."""
+        """Return which of `OWN_TOOLS` the conversation needs: none where there are no
+        skills.
+        """
         self._update()
         if not self._prompt:
             return set()
-        # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
+        # A fixed list stays the same to the byte, so search_skills is in it even if the
+        # whole catalog is shown.
         if self._tool_list is not TYPED:
             return {*OWN_TOOLS}
         optional = {
@@ -125,7 +143,9 @@ class Conversation:
         return {name for name in OWN_TOOLS if optional.get(name, True)}
 
     def typed_tools(self, name: str) -> list[SkillTool]:
-        """Return the tools of the skill *name* that are offered: those that the limits of tokens admit."""
+        """Return the tools of the skill *name* that are offered: those that the limits
+        of tokens admit.
+        """
         self._update()
         with self._lock:
             if name not in self._typed:
@@ -133,7 +153,9 @@ class Conversation:
             return self._typed[name]
 
     def function_tools(self) -> list[SkillTool]:
-        """Return the tools of the skills that are functions alone: without instructions they need no loading."""
+        """Return the tools of the skills that are functions alone: without instructions
+        they need no loading.
+        """
         self._update()
         assert self._basis is not None
         return [tool for name in self._basis[1] for tool in self.typed_tools(name)]
@@ -142,7 +164,8 @@ class Conversation:
         """Return the skill and the tool of this name, whether it is offered or not."""
         self._update()
         with self._lock:
-            # A model may call a tool whose schema it was never sent, by a name that it read in the instructions.
+            # A model may call a tool whose schema it was never sent, by a name that it
+            # read in the instructions.
             if (
                 tool_name not in self._skill_by_tool
                 and (skill := self.skill_of(tool_name)) is not None
@@ -153,7 +176,9 @@ class Conversation:
     def put_right(
         self, sent: str, arguments: Any, others: Iterable[str], offered: Collection[str]
     ) -> tuple[str, Any]:
-        """Return a call with its names put right; *others* are the host's own tools, some of them *offered* now."""
+        """Return a call with its names put right; *others* are the host's own tools,
+        some of them *offered* now.
+        """
         if self.typed_tool(sent) is not None:
             return sent, arguments
         name, right = put_right(
@@ -164,9 +189,12 @@ class Conversation:
         return name, right
 
     def skill_of(self, tool_name: str) -> str | None:
-        """Return the skill that a tool of this name belongs to, as far as the name shows it."""
+        """Return the skill that a tool of this name belongs to, as far as the name
+        shows it.
+        """
         names = {*self._runtime.function_skills()}
-        # "pdf__extract" is the tool of "pdf/extract"; a skill of one tool has the skill's own name.
+        # "pdf__extract" is the tool of "pdf/extract"; a skill of one tool has the
+        # skill's own name.
         for name in (
             tool_name,
             tool_name.partition("__")[0],
@@ -179,7 +207,9 @@ class Conversation:
         return None
 
     def edition_of(self, name: str) -> tuple[str, str] | None:
-        """Return the fingerprint of *name* and the digest of its instructions as they are now; None if it is gone."""
+        """Return the fingerprint of *name* and the digest of its instructions as they
+        are now; None if it is gone.
+        """
         try:
             active = self._runtime.open_skill(name)
         except SkillRuntimeError:
@@ -190,7 +220,9 @@ class Conversation:
         )
 
     def forget(self, names: Iterable[str]) -> None:
-        """Drop the tools of these skills, which have changed; they are rebuilt at the next use."""
+        """Drop the tools of these skills, which have changed; they are rebuilt at the
+        next use.
+        """
         with self._lock:
             for name in names:
                 self._typed.pop(name, None)
@@ -231,7 +263,9 @@ class Conversation:
         return offered
 
     def _update(self) -> None:
-        """Rebuild prompt and tools if the runtime has another catalog or other functions by now."""
+        """Rebuild prompt and tools if the runtime has another catalog or other
+        functions by now.
+        """
         # Compared at every use, because a host may set another catalog at any time.
         catalog, functions = (
             self._runtime.catalog,
@@ -271,7 +305,9 @@ class Conversation:
 
 
 class Conversations:
-    """The conversations of one agent, by the key that each has in its state; the latest 256 are kept."""
+    """The conversations of one agent, by the key that each has in its state; the latest
+    256 are kept.
+    """
 
     def __init__(
         self,
@@ -280,7 +316,9 @@ class Conversations:
         workspace: Workspaces | None,
         **options: Any,
     ) -> None:
-        """*workspace* is each conversation's, or gives it by its key; *options* are those of `SkillRuntime.session`."""
+        """*workspace* is each conversation's, or gives it by its key; *options* are
+        those of `SkillRuntime.session`.
+        """
         self._runtime = runtime
         self._prompting = prompting
         self._workspace = workspace
@@ -289,12 +327,15 @@ class Conversations:
         self._kept: OrderedDict[str, Conversation] = OrderedDict()
 
     def of(self, state: Mapping[str, Any]) -> Conversation:
-        """Return the conversation of *state*: the one in memory, or a new one that continues from the state."""
+        """Return the conversation of *state*: the one in memory, or a new one that
+        continues from the state.
+        """
         key = str(state.get("skill_session", ""))
         with self._lock:
             found = self._kept.get(key)
             if found is None:
-                # The key is in the state, so a resumed thread gets the same directory in another process.
+                # The key is in the state, so a resumed thread gets the same directory
+                # in another process.
                 workspace = (
                     self._workspace(key)
                     if callable(self._workspace)
@@ -306,7 +347,8 @@ class Conversations:
                 found = self._kept[key] = Conversation(
                     self._runtime, session, self._prompting
                 )
-                # A service sees any number of conversations; a closed one is rebuilt from its state.
+                # A service sees any number of conversations; a closed one is rebuilt
+                # from its state.
                 if len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)[1].session.close()
             self._kept.move_to_end(key)

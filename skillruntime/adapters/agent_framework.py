@@ -1,4 +1,6 @@
-"""The contract layer for Microsoft's Agent Framework: one function middleware for all tools of an agent."""
+"""The contract layer for Microsoft's Agent Framework: one function middleware for all
+tools of an agent.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ __all__ = ["enforce"]
 async def enforce(
     context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
 ) -> None:
-    """Repair malformed arguments by the tool's schema, or answer with what to send instead.
+    """Repair malformed arguments by the tool's schema, or answer with what to send
+    instead.
 
     Give it to an agent: ``Agent(client=client, tools=tools, middleware=[enforce])``.
     """

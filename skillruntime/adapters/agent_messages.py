@@ -1,4 +1,6 @@
-"""What an agent's state holds of skills: which are loaded, and the messages with their text and answers to calls."""
+"""What an agent's state holds of skills: which are loaded, and the messages with their
+text and answers to calls.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from skillruntime.runtime.activation import as_text, digest_of
 
 
 class LoadedSkill(TypedDict):
-    """One loaded skill: its fingerprint, a digest of the message that shows its instructions, and when it was used.
+    """One loaded skill: its fingerprint, a digest of the message that shows its
+    instructions, and when it was used.
 
     ``used`` is a counter, not a time: the highest was used last.
     """
@@ -40,7 +43,8 @@ def merge_loaded(
     >>> merge_loaded({"a": {"edition": "1", "text": "t", "used": 1}}, {"a": None})
     {}
     """
-    # LangGraph applies the updates of parallel tool calls one by one: each names only the skill that it touched.
+    # LangGraph applies the updates of parallel tool calls one by one: each names only
+    # the skill that it touched.
     merged = {**(before or {}), **(update or {})}
     return {name: loaded for name, loaded in merged.items() if loaded is not None}
 
@@ -53,14 +57,18 @@ class SkillState(AgentState[Any]):
     ]
     skill_session: NotRequired[Annotated[str, PrivateStateAttr]]
     skill_turn: NotRequired[Annotated[str, PrivateStateAttr]]
-    """Names the last message of the model, within the conversation: see `first_turn`."""
+    """Names the last message of the model, within the conversation: see
+    `first_turn`.
+    """
 
 
 def first_turn(state: Mapping[str, Any], parent: str) -> str:
-    """Return the name of the turn in which a run begins: different for each run, the same if the run is begun again.
+    """Return the name of the turn in which a run begins: different for each run, the
+    same if the run is begun again.
 
-    It is made of the messages up to the last that is not the model's work, because a history that a caller sends again
-    has other ids. *parent* names the task of the graph around this one, so that two agents of one thread differ.
+    It is made of the messages up to the last that is not the model's work, because a
+    history that a caller sends again has other ids. *parent* names the task of the
+    graph around this one, so that two agents of one thread differ.
     """
     messages = state.get("messages") or []
     people = [
@@ -83,7 +91,9 @@ def first_turn(state: Mapping[str, Any], parent: str) -> str:
 
 
 def active_skills(state: Mapping[str, Any], limit: int) -> dict[str, LoadedSkill]:
-    """Return the active skills in the order of loading: of those loaded, the *limit* that were used last."""
+    """Return the active skills in the order of loading: of those loaded, the *limit*
+    that were used last.
+    """
     loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
     if len(loaded) <= limit:
         return dict(loaded)
@@ -99,9 +109,11 @@ def next_use(state: Mapping[str, Any]) -> int:
 
 
 def loading_answers(messages: Sequence[Any]) -> dict[int, str]:
-    """Return, by their index, the messages that show a skill's instructions, each with the skill's name.
+    """Return, by their index, the messages that show a skill's instructions, each with
+    the skill's name.
 
-    The text itself is read: a history that a caller sent back as JSON has lost artifacts and ``additional_kwargs``.
+    The text itself is read: a history that a caller sent back as JSON has lost
+    artifacts and ``additional_kwargs``.
     """
     found: dict[int, str] = {}
     calls: set[str] = set()
@@ -124,7 +136,9 @@ _OPENING = re.compile(r'<skill name="(?P<name>[^"]+)">')
 
 
 def with_text(message: SystemMessage | None, text: str) -> SystemMessage | None:
-    """Return the system message with *text* at its end, so that a provider's prompt cache keeps its beginning."""
+    """Return the system message with *text* at its end, so that a provider's prompt
+    cache keeps its beginning.
+    """
     if not text or message is None:
         return SystemMessage(text) if text else message
     # Content blocks keep the cache marks that a host may have put on them.
@@ -138,7 +152,9 @@ def with_text(message: SystemMessage | None, text: str) -> SystemMessage | None:
 def with_each_once(
     messages: list[Any], texts: Mapping[str, str]
 ) -> tuple[list[Any], set[str]]:
-    """Return *messages* with each active skill's instructions at most once, and the names of those shown."""
+    """Return *messages* with each active skill's instructions at most once, and the
+    names of those shown.
+    """
     shown: set[str] = set()
     changed = messages
     for index, name in loading_answers(messages).items():
@@ -159,7 +175,9 @@ def takes_images(model: Any) -> bool:
 
 
 def without_images(messages: list[Any]) -> list[Any]:
-    """Return *messages* with the answers of skills as texts alone: an earlier model of the conversation took images."""
+    """Return *messages* with the answers of skills as texts alone: an earlier model of
+    the conversation took images.
+    """
     found = []
     for message in messages:
         is_skills = isinstance(message, ToolMessage) and isinstance(
@@ -175,10 +193,11 @@ def without_images(messages: list[Any]) -> list[Any]:
 
 
 def second_answers(messages: Sequence[Any]) -> list[ToolMessage]:
-    """Return the answers to calls that a later message answers again; providers reject two answers to one call.
+    """Return the answers to calls that a later message answers again; providers reject
+    two answers to one call.
 
-    A person who rejects a message's calls (`HumanInTheLoopMiddleware`) answers also those that were broken, which are
-    answered when the message arrives.
+    A person who rejects a message's calls (`HumanInTheLoopMiddleware`) answers also
+    those that were broken, which are answered when the message arrives.
     """
     answered: set[str] = set()
     second: list[ToolMessage] = []
@@ -221,7 +240,9 @@ _UNKNOWN = "is not a valid tool, try one of"
 def refused(
     request: ToolCallRequest, code: ErrorCode, message: str, action: str
 ) -> ToolMessage:
-    """Return the answer to a call that the middleware does not make, and that the model can correct."""
+    """Return the answer to a call that the middleware does not make, and that the model
+    can correct.
+    """
     call = request.tool_call
     return refused_call(
         call["name"], call["id"], SkillError(code, message, True, None, action)
@@ -235,7 +256,8 @@ def in_place_of_framework_text(
 ) -> ToolMessage | None:
     """Return the envelope for an unknown tool.
 
-    LangGraph's text about it lists every tool of the agent, also those that are not offered at the moment.
+    LangGraph's text about it lists every tool of the agent, also those that are not
+    offered at the moment.
     """
     if (
         result.status != "error"
@@ -250,7 +272,9 @@ def in_place_of_framework_text(
 
 
 def make_storable(answer: ToolMessage) -> None:
-    """Let a checkpoint store the answer's artifact; the answer's text has the data in any case."""
+    """Let a checkpoint store the answer's artifact; the answer's text has the data in
+    any case.
+    """
     response = answer.artifact
     if not isinstance(response, SkillResponse):
         return

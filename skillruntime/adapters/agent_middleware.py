@@ -1,7 +1,9 @@
-"""Skills for ``langchain.agents.create_agent`` as one middleware; a malformed call never ends the run.
+"""Skills for ``langchain.agents.create_agent`` as one middleware; a malformed call
+never ends the run.
 
-Law: each request contains the instructions of an active skill exactly once: in the message that loaded them, or, if
-that message was summarised or trimmed away or the skill has changed since, at the end of the system message.
+Law: each request contains the instructions of an active skill exactly once: in the
+message that loaded them, or, if that message was summarised or trimmed away or the
+skill has changed since, at the end of the system message.
 """
 
 from __future__ import annotations
@@ -67,21 +69,28 @@ __all__ = ["SkillMiddleware"]
 
 
 class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
-    """Gives an agent the skills of *runtime*. Put it last, inside what trims or summarises the conversation.
+    """Gives an agent the skills of *runtime*. Put it last, inside what trims or
+    summarises the conversation.
 
-    - The catalog is in the system message, within *catalog_tokens*, in *style*, with the skills of *pins* first.
-    - With *tools* ``"fixed"``, the request's tools never change: ``load_skill``, ``call_skill``,
-      ``read_skill_resource`` and ``search_skills``, so that a provider's prompt cache keeps the whole prefix; a skill's
-      schemas come with its instructions. With ``"typed"`` each of its tools is offered, with its schema, while the
-      skill is active; that changes the tools whenever a skill is loaded.
+    - The catalog is in the system message, within *catalog_tokens*, in *style*, with
+      the skills of *pins* first.
+    - With *tools* ``"fixed"``, the request's tools never change: ``load_skill``,
+      ``call_skill``, ``read_skill_resource`` and ``search_skills``, so that a
+      provider's prompt cache keeps the whole prefix; a skill's schemas come with its
+      instructions. With ``"typed"`` each of its tools is offered, with its schema,
+      while the skill is active; that changes the tools whenever a skill is loaded.
     - A skill is active once loaded, and among the *max_active* used last.
-    - Each run sees skills that were added, changed or removed; so does a resumed thread.
-    - *catch_errors* turns an exception of any other tool into an envelope instead of ending the run.
-    - A skill's ``allowed-tools`` change nothing: which tools need an approval the host says, as with LangChain's
-      ``HumanInTheLoopMiddleware``.
-    - Images that a skill makes or has reach a model whose ``profile`` says that it takes them in tool messages.
-    - *limits* and *model* are those of each conversation's `SkillSession`; see `session`. *workspace* is the directory
-      of all conversations, or gives that of each by its key; by default the runtime's.
+    - Each run sees skills that were added, changed or removed; so does a resumed
+      thread.
+    - *catch_errors* turns an exception of any other tool into an envelope instead of
+      ending the run.
+    - A skill's ``allowed-tools`` change nothing: which tools need an approval the host
+      says, as with LangChain's ``HumanInTheLoopMiddleware``.
+    - Images that a skill makes or has reach a model whose ``profile`` says that it
+      takes them in tool messages.
+    - *limits* and *model* are those of each conversation's `SkillSession`; see
+      `session`. *workspace* is the directory of all conversations, or gives that of
+      each by its key; by default the runtime's.
     """
 
     state_schema = SkillState
@@ -125,20 +134,26 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._own = tuple(
             dict.fromkeys((*self._tool_list.own, "search_skills", "call_skill"))
         )
-        # LangChain reads `tools` once, at create_agent; each request then gets those of its own conversation.
+        # LangChain reads `tools` once, at create_agent; each request then gets those of
+        # its own conversation.
         template = Conversation(runtime, runtime.session(limits=limits), prompting)
         self.tools = [template.own_tool(name) for name in self._own]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SkillMiddleware:
-        return self  # its conversations go on, whichever copy of an agent's configuration continues them
+        # its conversations go on, whichever copy of an agent's configuration continues
+        # them
+        return self
 
     def session(self, state: Mapping[str, Any]) -> SkillSession:
-        """Return the session of the conversation whose agent state this is: its ledger, its workspace.
+        """Return the session of the conversation whose agent state this is: its ledger,
+        its workspace.
 
-        *state* is ``agent.get_state(config).values``, or what a middleware receives; an agent's answer hides it.
+        *state* is ``agent.get_state(config).values``, or what a middleware receives; an
+        agent's answer hides it.
 
         Raises:
-            ValueError: it is an agent's answer, or the state of an agent that has not run with this middleware yet.
+            ValueError: it is an agent's answer, or the state of an agent that has not
+                run with this middleware yet.
         """
         if "skill_session" not in state:
             raise ValueError(
@@ -157,7 +172,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if "skill_session" not in state:
             update["skill_session"] = uuid.uuid4().hex
             state = {**state, **update}  # type: ignore[typeddict-item]  # the same state, one key more
-        # Only stats while nothing changed. A conversation sees skills that were installed while the service runs.
+        # Only stats while nothing changed. A conversation sees skills that were
+        # installed while the service runs.
         fresh = self._runtime.catalog.refresh()
         if fresh is not self._runtime.catalog:
             self._runtime.catalog = fresh
@@ -183,7 +199,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        """Add the skills to the request, and repair or answer broken tool calls in the reply."""
+        """Add the skills to the request, and repair or answer broken tool calls in the
+        reply.
+        """
         return self._settled(request, handler(self._prepared(request)))
 
     async def awrap_model_call(
@@ -191,7 +209,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        """Add the skills to the request, and repair or answer broken tool calls in the reply."""
+        """Add the skills to the request, and repair or answer broken tool calls in the
+        reply.
+        """
         return self._settled(request, await handler(self._prepared(request)))
 
     def wrap_tool_call(
@@ -227,9 +247,11 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _resumed(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return the loaded skills that the messages show but the state does not know.
 
-        A service without a checkpointer gets its history back from the caller: there the messages are the only record.
+        A service without a checkpointer gets its history back from the caller: there
+        the messages are the only record.
         """
-        # The state knows more than the messages: which skills were used last, and those trimmed away.
+        # The state knows more than the messages: which skills were used last, and those
+        # trimmed away.
         if state.get("loaded_skills"):
             return {}
         conversation = self._conversations.of(state)
@@ -247,7 +269,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _changed(
         self, state: Mapping[str, Any], conversation: Conversation
     ) -> dict[str, Any]:
-        """Return the active skills that have changed, as the state shall have them, and None for one that is gone."""
+        """Return the active skills that have changed, as the state shall have them, and
+        None for one that is gone.
+        """
         changed: dict[str, Any] = {}
         for name, loaded in active_skills(state, self._max_active).items():
             now = conversation.edition_of(name)
@@ -261,13 +285,15 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         state = request.state
         conversation = self._conversations.of(state)
         active = active_skills(state, self._max_active)
-        # A session that was rebuilt in this process knows nothing of what the state says was loaded.
+        # A session that was rebuilt in this process knows nothing of what the state
+        # says was loaded.
         conversation.session.resume(
             {name: loaded["edition"] for name, loaded in active.items()}
         )
         texts = {name: loaded["text"] for name, loaded in active.items()}
         conversation.session.note_request()
-        # By identity: a message compares by its fields, and two answers may be the same text.
+        # By identity: a message compares by its fields, and two answers may be the same
+        # text.
         second = {
             id(message) for message in agent_messages.second_answers(request.messages)
         }
@@ -329,7 +355,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         inner = getattr(response, "model_response", response)
         conversation = self._conversations.of(request.state)
         offered = {_name_of(tool) for tool in request.tools}
-        # A tool that is withheld from this request is still not to be confused with one of a skill.
+        # A tool that is withheld from this request is still not to be confused with one
+        # of a skill.
         self._seen |= offered
 
         def is_ours(name: str) -> bool:
@@ -353,7 +380,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if inner is not response:
             extended: ExtendedModelResponse[Any] = response
             return extended
-        # Here, without a node of the graph for it: a call of this message can start only after the state has its turn.
+        # Here, without a node of the graph for it: a call of this message can start
+        # only after the state has its turn.
         update: dict[str, Any] = {
             "skill_turn": digest_of(str(request.state.get("skill_turn")))
         }
@@ -364,7 +392,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return ExtendedModelResponse(inner, Command(update=update))
 
     def _routed(self, request: ToolCallRequest) -> ToolCallRequest | ToolMessage:
-        """Return the request with the tool that answers it, or the answer if no tool may."""
+        """Return the request with the tool that answers it, or the answer if no tool
+        may.
+        """
         name = request.tool_call["name"]
         conversation = self._conversations.of(request.state)
         if request.tool is not None:
@@ -379,12 +409,16 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             return request.override(tool=found[1])
         if (skill_name := conversation.skill_of(name)) is not None:
             return self._not_offered(request, conversation, skill_name)
-        return request  # a middleware inside this one may know the tool; if none does, `_answered` says so
+        # a middleware inside this one may know the tool; if none does, `_answered` says
+        # so
+        return request
 
     def _not_offered(
         self, request: ToolCallRequest, conversation: Conversation, skill: str
     ) -> ToolMessage:
-        """Return the answer to a call of a tool that *skill* does not have, or not yet."""
+        """Return the answer to a call of a tool that *skill* does not have, or not
+        yet.
+        """
         name = request.tool_call["name"]
         if not self._may_call(skill, request.state):
             wrong = f"{name!r} belongs to the skill {skill!r}, which is not loaded"
@@ -405,8 +439,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _may_call(self, skill: str, state: Mapping[str, Any]) -> bool:
         """Whether a tool of *skill* may run: it is loaded, or needs no loading.
 
-        Behind a fixed tool list a model that calls a skill's tool by its own name is understood. Models also load a
-        skill and call it in one message: both calls run in parallel, so the load is not in the state yet.
+        Behind a fixed tool list a model that calls a skill's tool by its own name is
+        understood. Models also load a skill and call it in one message: both calls run
+        in parallel, so the load is not in the state yet.
         """
         if self._tool_list is not TYPED or skill in active_skills(
             state, self._max_active
@@ -420,7 +455,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _answered(
         self, request: ToolCallRequest, result: ToolMessage | Command[Any]
     ) -> ToolMessage | Command[Any]:
-        """Return *result*, or the envelope in place of LangGraph's own text about a call that it refused."""
+        """Return *result*, or the envelope in place of LangGraph's own text about a
+        call that it refused.
+        """
         if isinstance(result, ToolMessage):
             own = agent_messages.in_place_of_framework_text(
                 request, result, self._nearest
@@ -437,7 +474,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         )
 
     def _nearest(self, request: ToolCallRequest) -> tuple[str, ...]:
-        """Return the names of tools that are most like that of a call which nothing answers."""
+        """Return the names of tools that are most like that of a call which nothing
+        answers.
+        """
         return meant_tool(
             self._runtime, request.tool_call["name"], {name: name for name in self._own}
         ).nearest
@@ -451,7 +490,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                 request.tool_call["id"],
                 unknown_tool(name, self._nearest(request)),
             )
-        # A host that has its own error handling keeps it, unless it asked for envelopes.
+        # A host that has its own error handling keeps it, unless it asked for
+        # envelopes.
         if is_control_flow(error) or not (self._catches or self._is_skills(request)):
             raise error
         return refused_call(name, request.tool_call["id"], *to_errors(error, name))
@@ -459,7 +499,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _noted(
         self, request: ToolCallRequest, result: ToolMessage | Command[Any]
     ) -> ToolMessage | Command[Any]:
-        """Return *result*, with an update of the state: which skill was loaded or used."""
+        """Return *result*, with an update of the state: which skill was loaded or
+        used.
+        """
         if not isinstance(result, ToolMessage):
             return result
         response = result.artifact
@@ -474,7 +516,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             text = digest_of(str(result.content))
             entry = {"edition": loaded["digest"], "text": text, "used": used}
             if name in before and before[name]["edition"] == loaded["digest"]:
-                # The answer was the one line "already active": the instructions are in the earlier message.
+                # The answer was the one line "already active": the instructions are in
+                # the earlier message.
                 entry["text"] = before[name]["text"]
             else:
                 result.additional_kwargs["skillruntime"] = {"loaded": name}
@@ -482,7 +525,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             tool = self._conversations.of(request.state).typed_tool(
                 request.tool_call["name"]
             )
-            # The use counts for the skill, whichever way it was called: the least recently used one is dropped.
+            # The use counts for the skill, whichever way it was called: the least
+            # recently used one is dropped.
             called = str(
                 request.tool_call["args"].get("name", "")
             )  # of call_skill: "pdf-processing/extract"
@@ -504,9 +548,11 @@ def _name_of(tool: BaseTool | dict[str, Any]) -> str:
 def _require_distinct(
     tools: Sequence[BaseTool | dict[str, Any]], own: Sequence[str]
 ) -> None:
-    """Refuse a tool of the host that has the name of one of ours: a call could reach only one of the two.
+    """Refuse a tool of the host that has the name of one of ours: a call could reach
+    only one of the two.
 
-    `create_agent` keeps one of two tools of a name without a word, and a middleware sees the host's tools only here.
+    `create_agent` keeps one of two tools of a name without a word, and a middleware
+    sees the host's tools only here.
     """
     for tool in tools:
         if (name := _name_of(tool)) in own and not isinstance(tool, SkillTool):

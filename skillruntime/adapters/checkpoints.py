@@ -1,7 +1,9 @@
-"""Keeps `SkillResponse` what it is in LangGraph's checkpoints: a message's artifact is read back as the same value.
+"""Keeps `SkillResponse` what it is in LangGraph's checkpoints: a message's artifact is
+read back as the same value.
 
-LangGraph writes a message with pydantic's ``model_dump``, which turns a dataclass inside into a dictionary, and reads
-back only types that it knows to be safe. Both learn about our three types here, once.
+LangGraph writes a message with pydantic's ``model_dump``, which turns a dataclass
+inside into a dictionary, and reads back only types that it knows to be safe. Both learn
+about our three types here, once.
 """
 
 from __future__ import annotations
@@ -17,11 +19,15 @@ from skillruntime.errors import ErrorCode, SkillError
 __all__ = ["CHECKPOINT_TYPES", "register_checkpoint_types", "storable"]
 
 CHECKPOINT_TYPES: Final = (SkillResponse, SkillError, ErrorCode)
-"""For a checkpointer's own list: ``JsonPlusSerializer(allowed_msgpack_modules=CHECKPOINT_TYPES)``."""
+"""For a checkpointer's own list:
+``JsonPlusSerializer(allowed_msgpack_modules=CHECKPOINT_TYPES)``.
+"""
 
 
 def register_checkpoint_types() -> None:
-    """Let LangGraph's serializer, if it is loaded, read our types back without a warning, also in strict mode."""
+    """Let LangGraph's serializer, if it is loaded, read our types back without a
+    warning, also in strict mode.
+    """
     module: Any = sys.modules.get("langgraph.checkpoint.serde._msgpack")
     known = getattr(module, "SAFE_MSGPACK_TYPES", None)
     if isinstance(known, frozenset):
@@ -31,19 +37,24 @@ def register_checkpoint_types() -> None:
 
 
 def storable(value: Any, depth: int = 0) -> Any:
-    """Return *value* as a checkpoint can store it; the same object where it can be stored as it is.
+    """Return *value* as a checkpoint can store it; the same object where it can be
+    stored as it is.
 
-    MessagePack has integers of 64 bits at most: a larger one becomes text, which a contract reads back as the number.
+    MessagePack has integers of 64 bits at most: a larger one becomes text, which a
+    contract reads back as the number.
 
     Raises:
-        ValueError: it is nested too deep, a text is not Unicode, or a number has thousands of digits.
+        ValueError: it is nested too deep, a text is not Unicode, or a number has
+            thousands of digits.
     """
     if isinstance(value, str):
-        value.encode()  # half of a surrogate pair is a UnicodeEncodeError, which is a ValueError
+        # half of a surrogate pair is a UnicodeEncodeError, which is a ValueError
+        value.encode()
     elif isinstance(value, int) and not -(2**63) <= value < 2**64:
         return str(value)
     elif isinstance(value, dict | list):
-        # ormsgpack stops at a few hundred levels, and the message around the value takes some of them.
+        # ormsgpack stops at a few hundred levels, and the message around the value
+        # takes some of them.
         if depth > 100:
             raise ValueError("nested too deep")
         parts = value.items() if isinstance(value, dict) else enumerate(value)
@@ -64,9 +75,12 @@ def storable(value: Any, depth: int = 0) -> Any:
 
 
 def _keep_in_python_dumps() -> None:
-    """Let ``model_dump()`` return a response as it is, and ``model_dump(mode="json")`` its JSON object."""
-    # A serializer for JSON only falls back to that of the inner schema; "to-string" for JSON only returns the value
-    # itself in Python mode. Without the inner one pydantic would ask the class for its serializer again, endlessly.
+    """Let ``model_dump()`` return a response as it is, and ``model_dump(mode="json")``
+    its JSON object.
+    """
+    # A serializer for JSON only falls back to that of the inner schema; "to-string" for
+    # JSON only returns the value itself in Python mode. Without the inner one pydantic
+    # would ask the class for its serializer again, endlessly.
     as_it_is = core_schema.any_schema(
         serialization=core_schema.to_string_ser_schema(when_used="json")
     )

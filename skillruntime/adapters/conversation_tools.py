@@ -1,7 +1,8 @@
-"""The tools of every conversation. They have contracts, so their malformed arguments are repaired too.
+"""The tools of every conversation. They have contracts, so their malformed arguments
+are repaired too.
 
-``load_skill``, ``read_skill_resource`` (also for the rest of a text that was cut), ``call_skill``, and, where the
-catalog does not fit its budget, ``search_skills``.
+``load_skill``, ``read_skill_resource`` (also for the rest of a text that was cut),
+``call_skill``, and, where the catalog does not fit its budget, ``search_skills``.
 """
 
 from __future__ import annotations
@@ -45,12 +46,16 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
 MAX_OFFERED_NAMES = 100
-"""The most names that ``load_skill`` lists in its schema; each costs about seven tokens in every request."""
+"""The most names that ``load_skill`` lists in its schema; each costs about seven tokens
+in every request.
+"""
 
 _NOT_INDEXED = "Only names and descriptions were searched; the instructions can be searched in a minute."
 
 MOST_TOOLS = 128
-"""The most tools that OpenAI takes in one request; the other providers' limits are higher or not stated."""
+"""The most tools that OpenAI takes in one request; the other providers' limits are
+higher or not stated.
+"""
 
 ToolListName = Literal["fixed", "typed"]
 ToolStyle = Literal["typed", "generic"]
@@ -58,10 +63,12 @@ ToolStyle = Literal["typed", "generic"]
 
 @dataclass(frozen=True, slots=True)
 class ToolList:
-    """How a model calls skills: each as a tool of its own, or all through ``call_skill``.
+    """How a model calls skills: each as a tool of its own, or all through
+    ``call_skill``.
 
-    ``own`` are the conversation's tools. ``to_shown_name`` and ``to_schema`` say how instructions name a callable, and
-    whether they contain its schema: they must where no tool definition does.
+    ``own`` are the conversation's tools. ``to_shown_name`` and ``to_schema`` say how
+    instructions name a callable, and whether they contain its schema: they must where
+    no tool definition does.
     """
 
     own: tuple[str, ...]
@@ -97,7 +104,9 @@ def fits(rendered: Rendered) -> bool:
 
 
 def to_text(response: SkillResponse) -> str:
-    """Return an answer as a model reads it: instructions, resources and pages as plain text, anything else as JSON."""
+    """Return an answer as a model reads it: instructions, resources and pages as plain
+    text, anything else as JSON.
+    """
     metadata = response.metadata or {}
     if "page" in metadata:
         return escaped(visible_text(metadata["page"]))
@@ -117,11 +126,14 @@ def refusal_text(error: SkillRuntimeError) -> str:
 
 
 def to_object(response: SkillResponse) -> dict[str, Any]:
-    """Return an answer as the JSON object that an SDK writes out itself, with hidden characters as visible escapes."""
+    """Return an answer as the JSON object that an SDK writes out itself, with hidden
+    characters as visible escapes.
+    """
     metadata = dict(response.metadata or {})
     if "page" in metadata:
         response = replace(response, data=metadata.pop("page"), metadata=metadata)
-    # Half of a surrogate pair is hidden too: Google's SDK could not encode it, and the whole request would fail.
+    # Half of a surrogate pair is hidden too: Google's SDK could not encode it, and the
+    # whole request would fail.
     envelope: dict[str, Any] = json.loads(
         escaped(visible_json(response.to_json(), escape=r"\\u"))
     )
@@ -129,9 +141,12 @@ def to_object(response: SkillResponse) -> dict[str, Any]:
 
 
 def visible_callables(runtime: SkillRuntime) -> list[str]:
-    """Return what a model may call: scripts, functions, remote skills and tools of MCP servers alike."""
+    """Return what a model may call: scripts, functions, remote skills and tools of MCP
+    servers alike.
+    """
     require_free_names(runtime)
-    # A third-party skill that is called as one of our tools is left out: it must not end the host's program.
+    # A third-party skill that is called as one of our tools is left out: it must not
+    # end the host's program.
     return [
         name
         for name in runtime.callable_names()
@@ -140,7 +155,8 @@ def visible_callables(runtime: SkillRuntime) -> list[str]:
 
 
 def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
-    """Return the contracts of *names* that a request may define: of an untrusted skill no more than its tokens allow.
+    """Return the contracts of *names* that a request may define: of an untrusted skill
+    no more than its tokens allow.
 
     What is left out is called by name, with ``call_skill``.
     """
@@ -163,7 +179,8 @@ def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract
 
 
 def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
-    """Return *style*, or without one ``"typed"``, and above `MOST_TOOLS` callables ``"generic"``, with a warning.
+    """Return *style*, or without one ``"typed"``, and above `MOST_TOOLS` callables
+    ``"generic"``, with a warning.
 
     Where scripts are surely too many tools, their contracts are not read.
 
@@ -193,7 +210,8 @@ def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
 
 
 def require_runtime(value: Any) -> None:
-    """Refuse what newcomers give in place of a runtime: a catalog, or the directory of the skills.
+    """Refuse what newcomers give in place of a runtime: a catalog, or the directory of
+    the skills.
 
     Raises:
         TypeError: *value* is not a `SkillRuntime`.
@@ -205,7 +223,8 @@ def require_runtime(value: Any) -> None:
 
 
 def require_free_names(runtime: Any) -> None:
-    """Refuse a runtime with a function that has the name of one of `OWN_TOOLS`, which would replace it.
+    """Refuse a runtime with a function that has the name of one of `OWN_TOOLS`, which
+    would replace it.
 
     Raises:
         TypeError: *runtime* is not a `SkillRuntime`.
@@ -227,9 +246,12 @@ def tool_list_of(style: ToolStyle) -> ToolList:
 def skills_prompt(
     runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList
 ) -> str:
-    """Return the system message's part about skills: how to use them, the catalog, and the host's functions."""
+    """Return the system message's part about skills: how to use them, the catalog, and
+    the host's functions.
+    """
     parts = [tool_list.how_to, rendered.text]
-    # Typed tools describe functions already; behind call_skill a model would not know that they exist.
+    # Typed tools describe functions already; behind call_skill a model would not know
+    # that they exist.
     if tool_list.to_schema is not None and (names := runtime.function_skills()):
         lines = [
             f"- {name}: {_description(runtime, name)}"
@@ -242,7 +264,9 @@ def skills_prompt(
 
 
 def unknown_tool(name: Any, nearest: Sequence[str] = ()) -> SkillError:
-    """Return the error for a call of a tool that does not exist, or is not offered now."""
+    """Return the error for a call of a tool that does not exist, or is not offered
+    now.
+    """
     return SkillError(
         ErrorCode.TOOL_NOT_AVAILABLE,
         f"Unknown tool {str(name)[:80]!r}",
@@ -269,9 +293,10 @@ def conversation_runtime(
 ) -> SkillRuntime:
     """Return the conversation's own tools as functions under contract.
 
-    *rendered* is the catalog that the model sees, for the enum of ``load_skill``; *let_through* is as for a call. With
-    *load*, which gives a skill's instructions, *session* is for cut texts alone, because many clients share it, and
-    skills are called in *calls_in*.
+    *rendered* is the catalog that the model sees, for the enum of ``load_skill``;
+    *let_through* is as for a call. With *load*, which gives a skill's instructions,
+    *session* is for cut texts alone, because many clients share it, and skills are
+    called in *calls_in*.
     """
     own = SkillRuntime()
 
@@ -336,7 +361,8 @@ def conversation_runtime(
         arguments: dict[str, Any], context: CallContext
     ) -> SkillResponse:
         name = _callable_name(runtime, arguments["name"])
-        # One call id for both: a trace shows the skill under the tool call of the model.
+        # One call id for both: a trace shows the skill under the tool call of the
+        # model.
         return await runtime.call(
             name,
             arguments.get("arguments", {}),
@@ -359,7 +385,8 @@ def tools_of_conversation(
     rendered: Rendered,
     let_through: Callable[[Exception], bool] | None = None,
 ) -> tuple[SkillRuntime, list[str], dict[str, Contract]]:
-    """Return the conversation's own tools, the names of those it needs, and the contracts that are tools themselves.
+    """Return the conversation's own tools, the names of those it needs, and the
+    contracts that are tools themselves.
 
     Raises:
         ValueError: two callables would share a tool name.
@@ -384,9 +411,11 @@ def tools_of_conversation(
 
 
 def _offered_names(runtime: SkillRuntime, rendered: Rendered | None) -> tuple[str, ...]:
-    """Return the names for the enum of ``load_skill``; none if that would cost more tokens than it saves.
+    """Return the names for the enum of ``load_skill``; none if that would cost more
+    tokens than it saves.
 
-    Without it the names are still in the catalog, and the answer to a wrong name suggests the closest ones.
+    Without it the names are still in the catalog, and the answer to a wrong name
+    suggests the closest ones.
     """
     if rendered is None or not fits(rendered):
         return ()
@@ -396,7 +425,9 @@ def _offered_names(runtime: SkillRuntime, rendered: Rendered | None) -> tuple[st
 
 
 def _description(runtime: SkillRuntime, name: str) -> str:
-    """Return one line about a skill of functions: its own description, or the names of its tools."""
+    """Return one line about a skill of functions: its own description, or the names of
+    its tools.
+    """
     active = runtime.open_skill(name)
     text = active.body or "Tools: " + ", ".join(active.contracts)
     line = visible_line(text)
@@ -414,7 +445,8 @@ def _callable_name(runtime: SkillRuntime, sent: str) -> str:
     """Return the callable that a model means.
 
     Raises:
-        SkillNotFoundError: there is none; the nearest names are in its suggested action.
+        SkillNotFoundError: there is none; the nearest names are in its suggested
+            action.
     """
     meant = meant_callable(runtime, sent)
     if meant.name is not None:
@@ -429,8 +461,11 @@ def _callable_name(runtime: SkillRuntime, sent: str) -> str:
 
 
 def _require_visible(runtime: SkillRuntime, name: str) -> None:
-    """Raise for a hidden skill exactly as for an unknown one, so that the answer does not reveal it."""
-    # The catalog without it raises the error, with the suggestions that an unknown name gets.
+    """Raise for a hidden skill exactly as for an unknown one, so that the answer does
+    not reveal it.
+    """
+    # The catalog without it raises the error, with the suggestions that an unknown name
+    # gets.
     if is_hidden(runtime, name):
         runtime.catalog.for_model().activate(name.partition("/")[0])
 

@@ -1,8 +1,10 @@
-"""The contract layer around an existing LangChain tool: malformed arguments are repaired, or refused in the envelope.
+"""The contract layer around an existing LangChain tool: malformed arguments are
+repaired, or refused in the envelope.
 
-A call that succeeds returns exactly what the tool returns (content, artifact, ``Command``); the repairs are in the
-message's ``additional_kwargs["skillruntime"]``. Callbacks see one run: the tool's own, or that of the refused call.
-A plain function is enforced too; it has no envelope, so that a refusal is raised.
+A call that succeeds returns exactly what the tool returns (content, artifact,
+``Command``); the repairs are in the message's ``additional_kwargs["skillruntime"]``.
+Callbacks see one run: the tool's own, or that of the refused call. A plain function is
+enforced too; it has no envelope, so that a refusal is raised.
 """
 
 from __future__ import annotations
@@ -64,10 +66,12 @@ def enforce(**options: Unpack[EnforceOptions]) -> Callable[[_Function], _Functio
 def enforce(
     tool: Any = inspect.Parameter.empty, **options: Unpack[EnforceOptions]
 ) -> Any:
-    """Return *tool* with its argument schema enforced as a contract; a malformed call of a LangChain tool never raises.
+    """Return *tool* with its argument schema enforced as a contract; a malformed call
+    of a LangChain tool never raises.
 
-    A plain function stays one, sync or async: its arguments are checked and repaired by its signature, and a malformed
-    call raises ``SkillInputError``. ``@enforce`` and ``@enforce(aliases=...)`` decorate one:
+    A plain function stays one, sync or async: its arguments are checked and repaired by
+    its signature, and a malformed call raises ``SkillInputError``. ``@enforce`` and
+    ``@enforce(aliases=...)`` decorate one:
 
     >>> @enforce(aliases={"path": ["file_path"]})
     ... def read(path: str, limit: int = 5) -> str:
@@ -75,14 +79,17 @@ def enforce(
     >>> read(file_path="a.txt", limit="7")
     '7 lines of a.txt'
 
-    *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``; *formats* as in `Contract.from_dict`. *aliases*
-    are other names that models write for its parameters: ``{"path": ["file_path", "file"]}``. An argument that is
-    injected (``InjectedToolArg``, ``InjectedState``, ``ToolRuntime``) is taken from LangGraph's ``ToolNode`` and not
-    checked; in any other call the model may have sent it, so it counts as unknown.
+    *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``; *formats* as in
+    `Contract.from_dict`. *aliases* are other names that models write for its
+    parameters: ``{"path": ["file_path", "file"]}``. An argument that is injected
+    (``InjectedToolArg``, ``InjectedState``, ``ToolRuntime``) is taken from LangGraph's
+    ``ToolNode`` and not checked; in any other call the model may have sent it, so it
+    counts as unknown.
 
     Raises:
-        InvalidSkillError: the tool's argument schema is not a valid JSON Schema, or the signature makes none.
-        TypeError: it is neither a LangChain tool nor a function.
+        InvalidSkillError: the tool's argument schema is not a valid JSON Schema, or the
+            signature makes none. TypeError: it is neither a LangChain tool nor a
+            function.
     """
     if tool is inspect.Parameter.empty:
         return functools.partial(enforce, **options)
@@ -153,7 +160,9 @@ _COPIED = (
 
 
 class EnforcedTool(BaseTool):
-    """What `enforce` returns; models, LangGraph and callbacks cannot distinguish it from the tool inside."""
+    """What `enforce` returns; models, LangGraph and callbacks cannot distinguish it
+    from the tool inside.
+    """
 
     _inner: BaseTool = PrivateAttr()
     _contract: Contract = PrivateAttr()
@@ -185,7 +194,9 @@ class EnforcedTool(BaseTool):
 
     @property
     def func(self) -> Callable[..., Any] | None:
-        """The function inside: LangGraph reads its annotations to find what to inject."""
+        """The function inside: LangGraph reads its annotations to find what to
+        inject.
+        """
         function: Callable[..., Any] | None = getattr(self._inner, "func", None)
         tool_node = sys.modules.get("langgraph.prebuilt.tool_node")
         if tool_node is None or not self._injected:
@@ -194,8 +205,9 @@ class EnforcedTool(BaseTool):
         def asking(*args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs) if function is not None else None
 
-        # A parameter that ToolNode sets: what comes beside it was not sent by a model. The tool's own parameters come
-        # after it, because ToolNode sets one ToolRuntime: the last that it finds.
+        # A parameter that ToolNode sets: what comes beside it was not sent by a model.
+        # The tool's own parameters come after it, because ToolNode sets one
+        # ToolRuntime: the last that it finds.
         read = function or self.coroutine
         own = get_type_hints(read, include_extras=True) if read is not None else {}
         asking.__annotations__ = {PROOF: tool_node.ToolRuntime, **own}
@@ -245,14 +257,18 @@ class EnforcedTool(BaseTool):
         return _noted(result, accepted)
 
     def _split(self, tool_input: Any) -> tuple[Any, dict[str, Any]]:
-        """Return what the model sent and what LangChain injected; a one-text tool may get its bare text."""
-        # `BaseTool.run` documents a bare string for tools with one argument; JSON text is the model's raw arguments.
+        """Return what the model sent and what LangChain injected; a one-text tool may
+        get its bare text.
+        """
+        # `BaseTool.run` documents a bare string for tools with one argument; JSON text
+        # is the model's raw arguments.
         if isinstance(tool_input, str) and not tool_input.lstrip().startswith("{"):
             names = list(_declared(self._contract))
             return ({names[0]: tool_input}, {}) if len(names) == 1 else (tool_input, {})
         if not isinstance(tool_input, Mapping):
             return tool_input, {}
-        # InjectedState, InjectedStore and ToolRuntime arrive among the arguments and are not JSON.
+        # InjectedState, InjectedStore and ToolRuntime arrive among the arguments and
+        # are not JSON.
         tool_node = sys.modules.get("langgraph.prebuilt.tool_node")
         is_from_host = tool_node is not None and any(
             isinstance(value, tool_node.ToolRuntime) for value in tool_input.values()
@@ -273,7 +289,8 @@ class EnforcedTool(BaseTool):
         forged = self._injected & accepted.arguments.keys()
         if not forged:
             return accepted
-        # The schema takes any key, so it does not refuse those that only the host may set.
+        # The schema takes any key, so it does not refuse those that only the host may
+        # set.
         arguments = {
             key: value for key, value in accepted.arguments.items() if key not in forged
         }
@@ -285,7 +302,8 @@ class EnforcedTool(BaseTool):
             accepted, arguments=arguments, repairs=(*accepted.repairs, *left_out)
         )
 
-    # Only a refused call reaches the methods below: callbacks see its run like any other.
+    # Only a refused call reaches the methods below: callbacks see its run like any
+    # other.
 
     def _to_args_and_kwargs(
         self, tool_input: Any, tool_call_id: str | None
@@ -325,8 +343,9 @@ class EnforcedTool(BaseTool):
 
 @contextmanager
 def _refused(error: SkillInputError) -> Iterator[None]:
-    # BaseTool.run reports the run to callbacks and calls `_run`, which returns this refusal. A context variable carries
-    # it, because LangChain copies the context into the threads that run tools in parallel.
+    # BaseTool.run reports the run to callbacks and calls `_run`, which returns this
+    # refusal. A context variable carries it, because LangChain copies the context into
+    # the threads that run tools in parallel.
     token = _refusal.set(SkillResponse.failed(*error.to_errors()))
     try:
         yield
@@ -334,7 +353,8 @@ def _refused(error: SkillInputError) -> Iterator[None]:
         _refusal.reset(token)
 
 
-# The schema that LangChain sends for `Tool`, its oldest kind of tool, which takes one text and has no schema.
+# The schema that LangChain sends for `Tool`, its oldest kind of tool, which takes one
+# text and has no schema.
 _ONE_TEXT = {
     "type": "object",
     "required": ["__arg1"],
@@ -359,7 +379,8 @@ def _contract_of(tool: BaseTool, formats: Formats, aliases: Aliases | None) -> C
             getattr(tool.args_schema, "model_config", {}).get("extra") == "allow"
         )  # unseen in *visible*
         if "additionalProperties" not in schema and not allows_extra:
-            # pydantic ignores what it does not know, which would hide a misspelt argument
+            # pydantic ignores what it does not know, which would hide a misspelt
+            # argument
             schema = {**schema, "additionalProperties": False}
     document = {
         "description": tool.description or "",
@@ -371,9 +392,11 @@ def _contract_of(tool: BaseTool, formats: Formats, aliases: Aliases | None) -> C
 
 
 def _with_config(tool: BaseTool, arguments: dict[str, Any]) -> BaseTool:
-    """Return *tool* so that its function gets the argument ``config``, which LangChain takes for its own.
+    """Return *tool* so that its function gets the argument ``config``, which LangChain
+    takes for its own.
 
-    `StructuredTool` has a parameter of that name, so that the model's value never reaches the function.
+    `StructuredTool` has a parameter of that name, so that the model's value never
+    reaches the function.
     """
     if "config" not in arguments or not isinstance(tool, StructuredTool):
         return tool
@@ -395,9 +418,12 @@ def _declared(contract: Contract) -> Mapping[str, Any]:
 
 
 def _injected_names(tool: BaseTool, contract: Contract) -> frozenset[str]:
-    """Return the arguments that only LangChain sets: in the full schema or signature, not in the model's schema."""
+    """Return the arguments that only LangChain sets: in the full schema or signature,
+    not in the model's schema.
+    """
     names: set[str] = set()
-    # LangGraph's ToolNode finds injected arguments in the schema or, for ToolRuntime, only in the signature.
+    # LangGraph's ToolNode finds injected arguments in the schema or, for ToolRuntime,
+    # only in the signature.
     if isinstance(tool.args_schema, type) and issubclass(tool.args_schema, BaseModel):
         fields = tool.args_schema.model_fields
         names |= {*fields, *(each.alias for each in fields.values() if each.alias)}
@@ -418,8 +444,11 @@ def _own_words(
     injected: frozenset[str],
     arguments: dict[str, Any],
 ) -> list[SkillError]:
-    """Return what a ``ToolException`` says, or what the pydantic argument model refuses beyond its JSON Schema."""
-    # ToolException is LangChain's way to show a message to the model; other exceptions' text may hold secrets.
+    """Return what a ``ToolException`` says, or what the pydantic argument model refuses
+    beyond its JSON Schema.
+    """
+    # ToolException is LangChain's way to show a message to the model; other exceptions'
+    # text may hold secrets.
     if isinstance(error, ToolException):
         return [
             SkillError(
@@ -429,7 +458,8 @@ def _own_words(
             )
         ]
     model = tool.args_schema
-    # Only the tool's own argument model: a ValidationError from inside the function is a bug of the tool.
+    # Only the tool's own argument model: a ValidationError from inside the function is
+    # a bug of the tool.
     if not (
         isinstance(error, ValidationError)
         and isinstance(model, type)

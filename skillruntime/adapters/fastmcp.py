@@ -1,4 +1,6 @@
-"""The contract layer for FastMCP: one middleware for all tools of a server, its own or those of a proxy."""
+"""The contract layer for FastMCP: one middleware for all tools of a server, its own or
+those of a proxy.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ __all__ = ["Enforce"]
 
 
 class Enforce(Middleware):
-    """Repairs malformed arguments by the tool's schema, or answers with what to send instead.
+    """Repairs malformed arguments by the tool's schema, or answers with what to send
+    instead.
 
-    Give it to a server, or to one that `create_proxy` made of another: ``server.add_middleware(Enforce())``.
+    Give it to a server, or to one that `create_proxy` made of another:
+    ``server.add_middleware(Enforce())``.
     """
 
     async def on_call_tool(

@@ -1,7 +1,9 @@
-"""Which tool, callable or skill of a runtime a model means by a name that is not quite right.
+"""Which tool, callable or skill of a runtime a model means by a name that is not quite
+right.
 
-Law: a name is looked up among all that the host knows, hidden and withheld ones too, so that one which is not offered
-is never taken for another that is. What cannot be decided is refused, and only visible names are suggested.
+Law: a name is looked up among all that the host knows, hidden and withheld ones too, so
+that one which is not offered is never taken for another that is. What cannot be decided
+is refused, and only visible names are suggested.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from skillruntime.errors import SkillInputError, SkillRuntimeError
 from skillruntime.runtime.runtime import SkillRuntime
 
 OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills")
-"""Names that a skill's tool must not have; each adapter checks its runtime with `require_free_names`."""
+"""Names that a skill's tool must not have; each adapter checks its runtime with
+`require_free_names`.
+"""
 
 
 def is_hidden(runtime: SkillRuntime, name: str) -> bool:
@@ -34,9 +38,11 @@ def is_hidden(runtime: SkillRuntime, name: str) -> bool:
 def meant_tool(
     runtime: SkillRuntime, sent: str, offered: Mapping[str, str]
 ) -> MeantName:
-    """Return which tool a model means; *offered* are the tools of the moment, each with its callable.
+    """Return which tool a model means; *offered* are the tools of the moment, each with
+    its callable.
 
-    The tool may be one that is not offered now: then a call of it is refused under its own name.
+    The tool may be one that is not offered now: then a call of it is refused under its
+    own name.
     """
     if sent in offered or sent in OWN_TOOLS:
         return MeantName(sent)
@@ -57,7 +63,9 @@ def meant_tool(
 
 
 def meant_callable(runtime: SkillRuntime, sent: str) -> MeantName:
-    """Return which callable a model means: some write the tool's name, ``pdf__extract`` for ``pdf/extract``."""
+    """Return which callable a model means: some write the tool's name, ``pdf__extract``
+    for ``pdf/extract``.
+    """
     with suppress(SkillRuntimeError):
         runtime.contract(sent)
         if not is_hidden(runtime, sent):
@@ -91,9 +99,11 @@ def meant_skill(runtime: SkillRuntime, sent: str) -> str | None:
 def put_right(
     runtime: SkillRuntime, sent: str, arguments: Any, offered: Mapping[str, str]
 ) -> tuple[str, Any]:
-    """Return a call with its tool's name put right, and with the skill's name in its arguments.
+    """Return a call with its tool's name put right, and with the skill's name in its
+    arguments.
 
-    *arguments* are a mapping or the model's text, and come back as such; what is not certain stays as it was written.
+    *arguments* are a mapping or the model's text, and come back as such; what is not
+    certain stays as it was written.
     """
     name = meant_tool(runtime, sent, offered).name or sent
     find = _NAMED.get(name)
@@ -137,9 +147,11 @@ def _callables_in(runtime: SkillRuntime, sent: str) -> dict[str, Contract]:
 def _meant(
     sent: str, names: Mapping[str, str], known: Mapping[str, Contract]
 ) -> str | None:
-    """Return which of *names*, each of a callable, is meant: by itself, or by the script of the callable.
+    """Return which of *names*, each of a callable, is meant: by itself, or by the
+    script of the callable.
 
-    The script's directory and suffix may be missing: ``pdf/scripts/extract.py``, ``pdf/extract.py``.
+    The script's directory and suffix may be missing: ``pdf/scripts/extract.py``,
+    ``pdf/extract.py``.
     """
     meant = meant_name(sent, names)
     if meant.name is not None or meant.is_ambiguous:

@@ -1,8 +1,10 @@
-"""Callable skills as LangChain tools that answer in the envelope; a malformed call never ends a run.
+"""Callable skills as LangChain tools that answer in the envelope; a malformed call
+never ends a run.
 
-LangChain does not validate arguments against a JSON Schema; here the contract does. A failed call becomes a
-``ToolMessage`` with ``status="error"`` whose content is the envelope and whose artifact is the `SkillResponse`. An
-interrupt of LangGraph and a cancellation are raised as usual.
+LangChain does not validate arguments against a JSON Schema; here the contract does. A
+failed call becomes a ``ToolMessage`` with ``status="error"`` whose content is the
+envelope and whose artifact is the `SkillResponse`. An interrupt of LangGraph and a
+cancellation are raised as usual.
 """
 
 from __future__ import annotations
@@ -71,14 +73,17 @@ __all__ = [
 ]
 
 DEFAULT_CATALOG_TOKENS = 4_000
-"""The catalog's default budget, in tokens: about eighty skills with full descriptions."""
+"""The catalog's default budget, in tokens: about eighty skills with full
+descriptions.
+"""
 
 
 class SkillTool(BaseTool):
     """One callable skill as a LangChain tool.
 
-    The content of its answer is the envelope as compact JSON, the artifact is the `SkillResponse`. Arguments named
-    ``self``, ``config``, ``run_manager`` or ``callbacks`` arrive intact; a text is read as the model's raw arguments.
+    The content of its answer is the envelope as compact JSON, the artifact is the
+    `SkillResponse`. Arguments named ``self``, ``config``, ``run_manager`` or
+    ``callbacks`` arrive intact; a text is read as the model's raw arguments.
     """
 
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
@@ -95,10 +100,11 @@ class SkillTool(BaseTool):
         to_content: Callable[[SkillResponse], Content] | None = None,
         **fields: Any,
     ) -> None:
-        """Make the tool for the callable *skill* (``"pdf-processing/extract"``); *fields* are those of ``BaseTool``.
+        """Make the tool for the callable *skill* (``"pdf-processing/extract"``);
+        *fields* are those of ``BaseTool``.
 
-        *to_content* turns an answer into what the model reads; by default the envelope as compact JSON, or
-        plain text for a page of a text that a token limit cut.
+        *to_content* turns an answer into what the model reads; by default the envelope
+        as compact JSON, or plain text for a page of a text that a token limit cut.
 
         Raises:
             SkillRuntimeError: no skill has this name, or it has nothing to call.
@@ -125,7 +131,9 @@ class SkillTool(BaseTool):
 
     @property
     def func(self) -> Callable[..., Any] | None:
-        """What LangGraph reads to find that its ``ToolRuntime`` is wanted: it says which message has the call."""
+        """What LangGraph reads to find that its ``ToolRuntime`` is wanted: it says
+        which message has the call.
+        """
         tool_node = sys.modules.get("langgraph.prebuilt.tool_node")
         return None if tool_node is None else asking_for(tool_node.ToolRuntime)
 
@@ -145,8 +153,9 @@ class SkillTool(BaseTool):
             place,
         ), {}  # by position, so that no argument's name can clash
 
-    # Cached in the instance, and with a ready signature and no annotations: LangChain looks these up, builds a
-    # signature and evaluates annotations at each call, which takes twice as long as `call_sync`.
+    # Cached in the instance, and with a ready signature and no annotations: LangChain
+    # looks these up, builds a signature and evaluates annotations at each call, which
+    # takes twice as long as `call_sync`.
 
     @functools.cached_property
     def _run(self) -> Callable[..., Any]:
@@ -184,7 +193,9 @@ _SIGNATURE = inspect.Signature(
 
 
 def _split(tool_input: Any) -> tuple[Any, Place | None]:
-    """Return what the model sent, and where its call stands, which only a host can say."""
+    """Return what the model sent, and where its call stands, which only a host can
+    say.
+    """
     if not isinstance(tool_input, dict) or PROOF not in tool_input:
         return tool_input, None
     place = place_of(tool_input[PROOF])
@@ -205,16 +216,19 @@ def _options(tool_call_id: str | None, place: Place | None) -> CallOptions:
 
 
 class SkillToolkit(BaseToolkit):
-    """The tools for an agent: ``load_skill``, ``read_skill_resource``, and the callable skills.
+    """The tools for an agent: ``load_skill``, ``read_skill_resource``, and the callable
+    skills.
 
-    With ``style="typed"`` each callable skill is a tool of its own with its own schema, so every contract is read now;
-    with ``style="generic"`` one ``call_skill`` calls any of them, and a contract is read at its first call. By default
-    it is typed up to 128 callables, as many as every provider takes, and generic above, with a warning.
+    With ``style="typed"`` each callable skill is a tool of its own with its own schema,
+    so every contract is read now; with ``style="generic"`` one ``call_skill`` calls any
+    of them, and a contract is read at its first call. By default it is typed up to 128
+    callables, as many as every provider takes, and generic above, with a warning.
 
-    The catalog is rendered within *catalog_tokens*. If all of it fits, ``load_skill`` lists the names it takes, up to a
-    hundred; if not, ``search_skills`` finds the others. With *limits* on the session, ``read_on`` returns the rest of
-    a text that a limit cut. *images* says that the model takes images in tool messages, as its ``profile`` does under
-    ``image_tool_message``: then they are content blocks.
+    The catalog is rendered within *catalog_tokens*. If all of it fits, ``load_skill``
+    lists the names it takes, up to a hundred; if not, ``search_skills`` finds the
+    others. With *limits* on the session, ``read_on`` returns the rest of a text that a
+    limit cut. *images* says that the model takes images in tool messages, as its
+    ``profile`` does under ``image_tool_message``: then they are content blocks.
     """
 
     _runtime: SkillRuntime = PrivateAttr()
@@ -255,24 +269,30 @@ class SkillToolkit(BaseToolkit):
         return self._session
 
     def get_tools(self) -> list[BaseTool]:
-        """Return the tools; skills with a faulty contract are left out, and the catalog's `diagnostics` say why.
+        """Return the tools; skills with a faulty contract are left out, and the
+        catalog's `diagnostics` say why.
 
-        They are the same objects until the runtime has another catalog or other functions.
+        They are the same objects until the runtime has another catalog or other
+        functions.
         """
         return list(self._tools_by_name().values())
 
     def system_prompt(self) -> str:
-        """Return the text for an agent's system message: the catalog within its budget, and how to use it."""
+        """Return the text for an agent's system message: the catalog within its budget,
+        and how to use it.
+        """
         rendered = self._session.render_catalog(self._catalog_tokens)
         return skills_prompt(self._runtime, rendered, tool_list_of(self._style_now()))
 
     def put_names_right(
         self, message: AIMessage, others: Iterable[str] = ()
     ) -> AIMessage:
-        """Return *message* with the names in its calls put right, for a graph with a ``ToolNode`` of your own.
+        """Return *message* with the names in its calls put right, for a graph with a
+        ``ToolNode`` of your own.
 
-        Apply it to what the model writes, ``model.bind_tools(tools) | toolkit.put_names_right``, so that an approval
-        before the node sees the right name; `answer` does it by itself. *others* are the names of your further tools.
+        Apply it to what the model writes, ``model.bind_tools(tools) |
+        toolkit.put_names_right``, so that an approval before the node sees the right
+        name; `answer` does it by itself. *others* are the names of your further tools.
         """
         calls = [call.copy() for call in message.tool_calls]
         for call in calls:
@@ -288,11 +308,13 @@ class SkillToolkit(BaseToolkit):
         *,
         number: int | None = None,
     ) -> list[BaseMessage]:
-        """Return *message* and the answers to its tool calls, for your own loop around ``bind_tools``.
+        """Return *message* and the answers to its tool calls, for your own loop around
+        ``bind_tools``.
 
-        Calls with broken JSON are repaired or answered; a call of an unknown tool is answered. *number* is the
-        message's place in the conversation that `session` names: a remote skill runs once for the same call of it, also
-        where the request is sent again. By default the message's id counts.
+        Calls with broken JSON are repaired or answered; a call of an unknown tool is
+        answered. *number* is the message's place in the conversation that `session`
+        names: a remote skill runs once for the same call of it, also where the request
+        is sent again. By default the message's id counts.
         """
         settled, pending = self._pending(message, number)
         return [*settled, *(tool.invoke(call, config) for tool, call in pending)]
@@ -304,7 +326,9 @@ class SkillToolkit(BaseToolkit):
         *,
         number: int | None = None,
     ) -> list[BaseMessage]:
-        """Return *message* and the answers to its tool calls, which run concurrently, as `answer` does."""
+        """Return *message* and the answers to its tool calls, which run concurrently,
+        as `answer` does.
+        """
         settled, pending = self._pending(message, number)
         answers: dict[int, BaseMessage] = {}
 
@@ -317,7 +341,8 @@ class SkillToolkit(BaseToolkit):
         return [*settled, *(answers[index] for index in sorted(answers))]
 
     def _style_now(self) -> ToolStyle:
-        # Of one catalog: a conversation must not change its style because a contract was read.
+        # Of one catalog: a conversation must not change its style because a contract
+        # was read.
         if self._style is None or self._style[0] != self._runtime.revision:
             self._style = (
                 self._runtime.revision,
@@ -353,7 +378,8 @@ class SkillToolkit(BaseToolkit):
             self._session.admit_schema,
             functools.partial(json.dumps, default=str),
         )
-        # Not offered at all where it does not fit the session's limits: a schema that is cut is not a schema.
+        # Not offered at all where it does not fit the session's limits: a schema that
+        # is cut is not a schema.
         return [
             *tools,
             *(
@@ -376,7 +402,9 @@ class SkillToolkit(BaseToolkit):
     def _pending(
         self, message: AIMessage, number: int | None
     ) -> tuple[list[BaseMessage], list[tuple[BaseTool, Any]]]:
-        """Return *message* and the answers to what is not called, and the calls to make, each with its tool."""
+        """Return *message* and the answers to what is not called, and the calls to
+        make, each with its tool.
+        """
         settled = with_calls_settled(message, put_right=self._put_right)
         answered = {
             each.tool_call_id for each in settled if isinstance(each, ToolMessage)

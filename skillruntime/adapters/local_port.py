@@ -1,4 +1,6 @@
-"""Who may use a local port: programs of this machine that know the token, and no web page that a browser shows."""
+"""Who may use a local port: programs of this machine that know the token, and no web
+page that a browser shows.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,10 @@ def guarded(
 ) -> App:
     """Return *app* behind the checks of a local port.
 
-    The ``Host`` must name one of *hosts*, and an ``Origin`` one of them: else a page on the web could reach the port by
-    a name that it makes resolve to this machine (DNS rebinding; transports, "Security Warning"). Where there is a
-    *token*, it must come as a bearer token; it is not passed on.
+    The ``Host`` must name one of *hosts*, and an ``Origin`` one of them: else a page on
+    the web could reach the port by a name that it makes resolve to this machine (DNS
+    rebinding; transports, "Security Warning"). Where there is a *token*, it must come
+    as a bearer token; it is not passed on.
     """
 
     async def checked(scope: Scope, receive: Receive, send: SendMessage) -> None:
@@ -63,7 +66,9 @@ def guarded(
 
 
 def _header(headers: Collection[tuple[bytes, bytes]], name: bytes) -> str | None:
-    """Return the value of the header *name*, written in small letters; ``None`` where it is missing."""
+    """Return the value of the header *name*, written in small letters; ``None`` where
+    it is missing.
+    """
     found = next((value for key, value in headers if key.lower() == name), None)
     return None if found is None else found.decode("latin-1")
 
@@ -76,7 +81,8 @@ def _host_of(url: str) -> str | None:
 
 
 def _has_token(authorization: str | None, token: str) -> bool:
-    # The scheme's case does not count (RFC 9110, 11.1); the time of the comparison must not depend on the token.
+    # The scheme's case does not count (RFC 9110, 11.1); the time of the comparison must
+    # not depend on the token.
     scheme, _, given = (authorization or "").partition(" ")
     return scheme.lower() == "bearer" and hmac.compare_digest(
         given.strip().encode("latin-1"), token.encode()

@@ -1,8 +1,11 @@
-"""Model Context Protocol, in both directions: serve skills to MCP clients, and use an MCP server's tools.
+"""Model Context Protocol, in both directions: serve skills to MCP clients, and use an
+MCP server's tools.
 
-Callable skills are served as tools, and all skills by the Skills extension (SEP-2640), which needs the protocol's
-revision 2026-07-28; clients of an older revision get the tools, ``load_skill``, prompts, and the skills' files as plain
-resources. ``python -m skillruntime.adapters.mcp DIRECTORY...`` serves directories over standard input and output.
+Callable skills are served as tools, and all skills by the Skills extension (SEP-2640),
+which needs the protocol's revision 2026-07-28; clients of an older revision get the
+tools, ``load_skill``, prompts, and the skills' files as plain resources. ``python -m
+skillruntime.adapters.mcp DIRECTORY...`` serves directories over standard input and
+output.
 """
 
 from __future__ import annotations
@@ -59,13 +62,16 @@ def to_server(
     instructions: str | None = None,
     workspace: str | os.PathLike[str] | None = None,
 ) -> Server[Any]:
-    """Return an MCP server of a runtime's skills: tools that can be called, and the skills' files to read.
+    """Return an MCP server of a runtime's skills: tools that can be called, and the
+    skills' files to read.
 
-    Instructions reach every client: the list of skills at ``initialize`` (*instructions* replaces it), one skill's by
-    the tool ``load_skill`` or as a prompt, and by the Skills extension where the client has it. Skills that their
-    author hides from models are not served. A failed call is answered with ``isError`` and the envelope. Of a catalog
-    the runtime is made, with *workspace*, when a client first asks for more than the handshake. Without a workspace it
-    is the client's root on standard input and output, where it offers exactly one, else a temporary directory.
+    Instructions reach every client: the list of skills at ``initialize``
+    (*instructions* replaces it), one skill's by the tool ``load_skill`` or as a prompt,
+    and by the Skills extension where the client has it. Skills that their author hides
+    from models are not served. A failed call is answered with ``isError`` and the
+    envelope. Of a catalog the runtime is made, with *workspace*, when a client first
+    asks for more than the handshake. Without a workspace it is the client's root on
+    standard input and output, where it offers exactly one, else a temporary directory.
     """
     if not isinstance(source, SkillCatalog):
         from skillruntime.adapters.conversation_tools import (
@@ -113,7 +119,9 @@ async def serve_stdio(
     *,
     workspace: str | os.PathLike[str] | None = None,
 ) -> None:
-    """Serve over standard input and output until the client closes them; *workspace* is as in `to_server`."""
+    """Serve over standard input and output until the client closes them; *workspace* is
+    as in `to_server`.
+    """
     server = to_server(source, workspace=workspace)
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
@@ -126,11 +134,13 @@ async def serve_http(
     port: int = 8400,
     workspace: str | os.PathLike[str] | None = None,
 ) -> None:
-    """Serve by streamable HTTP at ``/mcp`` until a signal ends the process; *workspace* is as in `to_server`.
+    """Serve by streamable HTTP at ``/mcp`` until a signal ends the process; *workspace*
+    is as in `to_server`.
 
-    The request's ``Host`` and ``Origin`` must be of this machine or *host*. A bearer token is required if the
-    environment has one in ``SKILLRUNTIME_MCP_TOKEN``; at an address that other machines reach, and where the descriptor
-    of a skill says that it is not for everyone, one is made and printed.
+    The request's ``Host`` and ``Origin`` must be of this machine or *host*. A bearer
+    token is required if the environment has one in ``SKILLRUNTIME_MCP_TOKEN``; at an
+    address that other machines reach, and where the descriptor of a skill says that it
+    is not for everyone, one is made and printed.
 
     Raises:
         ModuleNotFoundError: the packages of the ``serve`` extra are missing.
@@ -147,7 +157,8 @@ async def serve_http(
     if not token:
         catalog = source if isinstance(source, SkillCatalog) else source.catalog
         token = None if is_local and _is_public(catalog) else secrets.token_urlsafe(24)
-    # The SDK would check Host and Origin as well, but not let a name of the user's choice through.
+    # The SDK would check Host and Origin as well, but not let a name of the user's
+    # choice through.
     app = to_server(source, workspace=workspace).streamable_http_app(host=host)
     checked = guarded(
         app, token=token, hosts=LOCAL_HOSTS if is_local else {*LOCAL_HOSTS, host}
@@ -162,7 +173,9 @@ async def serve_http(
 
 
 def _is_public(catalog: SkillCatalog) -> bool:
-    """Whether no skill has a descriptor that asks for authentication or restricts who may call it."""
+    """Whether no skill has a descriptor that asks for authentication or restricts who
+    may call it.
+    """
     from skillruntime.remote.descriptor import AccessPolicy, AuthType
     from skillruntime.remote.descriptor_file import read_descriptor_file
 
@@ -189,7 +202,9 @@ def _instructions(source: SkillRuntime | SkillCatalog) -> str | None:
 
 
 def __getattr__(name: str) -> Any:
-    """Import the client's side when it is used: a server answers ``initialize`` without it."""
+    """Import the client's side when it is used: a server answers ``initialize`` without
+    it.
+    """
     if name not in ("import_skills", "import_tools"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from skillruntime.adapters import mcp_client
@@ -198,7 +213,9 @@ def __getattr__(name: str) -> Any:
 
 
 def main(arguments: list[str]) -> None:
-    """Serve the directories named on the command line, as trusted ones, over standard input and output."""
+    """Serve the directories named on the command line, as trusted ones, over standard
+    input and output.
+    """
     anyio.run(serve_stdio, discover(*arguments, trusted=True))
 
 

@@ -1,4 +1,6 @@
-"""Use an MCP server: its tools as callables under contract, and its skills as a source of skills."""
+"""Use an MCP server: its tools as callables under contract, and its skills as a source
+of skills.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,12 @@ from skillruntime.tokens.schema_views import rewritten
 async def import_tools(
     runtime: SkillRuntime, client: Client, *, server: str
 ) -> list[str]:
-    """Register an MCP server's tools as callables ``server/tool``, under contract, and return their names.
+    """Register an MCP server's tools as callables ``server/tool``, under contract, and
+    return their names.
 
-    The server's schemas become contracts: malformed arguments are repaired or refused before they are sent. The tools
-    run through *client*, in its event loop, while it is open.
+    The server's schemas become contracts: malformed arguments are repaired or refused
+    before they are sent. The tools run through *client*, in its event loop, while it is
+    open.
     """
     names: list[str] = []
     cursor: str | None = None
@@ -55,10 +59,12 @@ async def import_tools(
 
 
 async def import_skills(client: Client) -> SkillSource:
-    """Read the skills of an MCP server (its Skills extension, SEP-2640), for ``discover(await import_skills(client))``.
+    """Read the skills of an MCP server (its Skills extension, SEP-2640), for
+    ``discover(await import_skills(client))``.
 
-    They are read whole, now, and in the limits that the extension has. A skill whose files do not have the digests that
-    the server states is left out, and so is one that is larger.
+    They are read whole, now, and in the limits that the extension has. A skill whose
+    files do not have the digests that the server states is left out, and so is one that
+    is larger.
     """
     found = _Imported()
     cursor: str | None = None
@@ -94,7 +100,9 @@ class _Imported:
 async def _files_of(
     client: Client, name: str, resources: Sequence[Mapping[str, Any]]
 ) -> dict[str, bytes] | None:
-    """Return the files of the skill *name* by path; None if one is not what the server states."""
+    """Return the files of the skill *name* by path; None if one is not what the server
+    states.
+    """
     if (
         len(resources) > MAX_FILES
         or sum(int(each["size"]) for each in resources) > MAX_BYTES
@@ -139,7 +147,9 @@ def _contract_of(tool: types.Tool, name: str) -> Contract:
 
 
 def _without_paths(schema: Any) -> Any:
-    """Return *schema* without ``"format": "path"``: paths are the server's, and no files of a workspace here."""
+    """Return *schema* without ``"format": "path"``: paths are the server's, and no
+    files of a workspace here.
+    """
     return rewritten(
         schema,
         lambda part: {
@@ -169,7 +179,9 @@ def _caller(client: Client, tool: str) -> Any:
 
 
 def _failure(text: str) -> Exception:
-    """Return the failure that a tool reported: an envelope of another skillruntime as it is, or else the text."""
+    """Return the failure that a tool reported: an envelope of another skillruntime as
+    it is, or else the text.
+    """
     try:
         document = json.loads(text)
     except ValueError:

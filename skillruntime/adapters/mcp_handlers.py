@@ -1,6 +1,8 @@
-"""What the MCP server of skills answers after the handshake: tools, prompts, resources and the Skills extension.
+"""What the MCP server of skills answers after the handshake: tools, prompts, resources
+and the Skills extension.
 
-Nothing of this is imported before a client asks for it: the answer to ``initialize`` does not wait for the runtime.
+Nothing of this is imported before a client asks for it: the answer to ``initialize``
+does not wait for the runtime.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ class Served:
         self._sessions: dict[str, SkillSession] = {}
 
     async def _session(self, context: Any) -> SkillSession:
-        """Return the session of the client: its workspace, and the calls of it that were refused.
+        """Return the session of the client: its workspace, and the calls of it that
+        were refused.
 
         Over HTTP a client without a session identifier gets a new one with each call.
         """
@@ -189,7 +192,8 @@ class Served:
     async def get_prompt(
         self, context: Any, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        # A person chooses a prompt: also of a skill that its author hides from models, and not of one for models alone.
+        # A person chooses a prompt: also of a skill that its author hides from models,
+        # and not of one for models alone.
         metadata = self._runtime.catalog.get(params.name)
         if metadata is None or not metadata.user_invocable:
             raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:80]}")
@@ -240,8 +244,9 @@ class Served:
         kind = "text/markdown" if path == "SKILL.md" else media_type(path)
         try:
             text = data.decode("utf-8")
-            # The digest of the Skills extension holds for these bytes, so nothing can be removed from them; as a blob
-            # they are still exact, and no client shows hidden words to a model as text.
+            # The digest of the Skills extension holds for these bytes, so nothing can
+            # be removed from them; as a blob they are still exact, and no client shows
+            # hidden words to a model as text.
             is_shown = not hidden_characters(text)
         except UnicodeDecodeError:
             is_shown = False
@@ -294,12 +299,16 @@ class Served:
         return definitions
 
     def _tools(self) -> dict[str, str]:
-        """Return the callables by tool name; all skills are looked at, so a call looks into the last answer first."""
+        """Return the callables by tool name; all skills are looked at, so a call looks
+        into the last answer first.
+        """
         self._known = mcp_names(visible_callables(self._runtime))
         return self._known
 
     def _own_names(self) -> tuple[str, ...]:
-        """Return the server's own tools; where all skills are functions, there is nothing to load."""
+        """Return the server's own tools; where all skills are functions, there is
+        nothing to load.
+        """
         if len(self._visible()):
             return _OWN
         return _OWN[1:] if self._known else ()
@@ -315,7 +324,9 @@ class Served:
         return self._runtime.catalog.for_model()
 
     def _entry(self, metadata: SkillMetadata) -> dict[str, Any] | None:
-        """The skill's entry, or None for a skill that cannot be published: it is left out."""
+        """The skill's entry, or None for a skill that cannot be published: it is left
+        out.
+        """
         try:
             return to_entry(metadata)
         except SkillRuntimeError:
@@ -323,7 +334,9 @@ class Served:
 
 
 async def _only_root(session: Any) -> str | None:
-    """Return the directory that the client works in, where it offers exactly one (roots, until 2026-07-28)."""
+    """Return the directory that the client works in, where it offers exactly one
+    (roots, until 2026-07-28).
+    """
     capabilities = session.client_capabilities
     if capabilities is None or capabilities.roots is None:
         return None
@@ -371,10 +384,12 @@ def split_uri(uri: str) -> tuple[str, str] | None:
 
 
 def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
-    """Return the extension's entry of a skill: ``uri``, ``frontmatter`` and the complete ``resources``.
+    """Return the extension's entry of a skill: ``uri``, ``frontmatter`` and the
+    complete ``resources``.
 
     Raises:
-        InvalidSkillError: its frontmatter cannot be read, or it is larger than a host must accept.
+        InvalidSkillError: its frontmatter cannot be read, or it is larger than a host
+            must accept.
     """
     directory = os.path.dirname(metadata.path)  # noqa: PTH120 - as everywhere in the catalog, no pathlib
     resources: list[dict[str, Any]] = []
@@ -404,7 +419,8 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
         raise InvalidSkillError(
             f"The frontmatter of {metadata.name!r} does not say its name and description"
         )
-    # The extension wants the frontmatter as it is written, so one that hides something cannot be in an entry.
+    # The extension wants the frontmatter as it is written, so one that hides something
+    # cannot be in an entry.
     if hidden := hidden_in(frontmatter):
         raise InvalidSkillError(
             f"The frontmatter of {metadata.name!r} has {listed_kinds(hidden)}"
@@ -427,7 +443,9 @@ def read_file(metadata: SkillMetadata, path: str) -> bytes:
 
 
 def _frontmatter(data: bytes) -> dict[str, Any]:
-    """Return the frontmatter of a SKILL.md as JSON, with the types that YAML gives its values."""
+    """Return the frontmatter of a SKILL.md as JSON, with the types that YAML gives its
+    values.
+    """
     block = cut(data).block or ""
     try:
         read_yaml(block)  # bounded: a bomb of aliases ends here
@@ -437,7 +455,8 @@ def _frontmatter(data: bytes) -> dict[str, Any]:
 
     try:
         value = yaml.load(block, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        # JSON has no dates: they become text. What it has no form for, as NaN, is not published.
+        # JSON has no dates: they become text. What it has no form for, as NaN, is not
+        # published.
         return dict(json.loads(json.dumps(value, default=str, allow_nan=False)))
     except (yaml.YAMLError, ValueError, TypeError) as error:
         raise InvalidSkillError(
@@ -446,7 +465,9 @@ def _frontmatter(data: bytes) -> dict[str, Any]:
 
 
 def _paths(metadata: SkillMetadata) -> Iterator[str]:
-    """Every file: SKILL.md, the contracts, which a catalog does not list, and all that it does."""
+    """Every file: SKILL.md, the contracts, which a catalog does not list, and all that
+    it does.
+    """
     directory = os.path.dirname(metadata.path)  # noqa: PTH120
     yield "SKILL.md"
     own = ["contract.json", "contract.yaml", "contract.yml", "descriptor.json"]

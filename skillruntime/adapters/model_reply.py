@@ -1,4 +1,6 @@
-"""Repair or answer the broken tool calls of a model's message: no call is dropped, and no call runs truncated."""
+"""Repair or answer the broken tool calls of a model's message: no call is dropped, and
+no call runs truncated.
+"""
 
 from __future__ import annotations
 
@@ -27,23 +29,28 @@ def with_calls_settled(
     is_ours: Callable[[str], bool] = lambda name: True,
     put_right: PutRight = lambda name, arguments: (name, arguments),
 ) -> list[BaseMessage]:
-    """Return *message* with its calls put right, and an answer for each that cannot be made.
+    """Return *message* with its calls put right, and an answer for each that cannot be
+    made.
 
-    A call that cannot be repaired becomes one without arguments that is answered already, so the model reads what was
-    wrong and the agent continues. A missing id, or one that several calls share, is replaced: each call is answered by
-    its id, so none may be ambiguous. Arguments that no checkpoint could store are changed or refused. A model that was
-    cut off may have lost the end of its last call: a call of a tool that *is_ours* is then refused, even if its
-    arguments look complete. *put_right* is asked before anything else, so that approvals and logs see the right name.
+    A call that cannot be repaired becomes one without arguments that is answered
+    already, so the model reads what was wrong and the agent continues. A missing id, or
+    one that several calls share, is replaced: each call is answered by its id, so none
+    may be ambiguous. Arguments that no checkpoint could store are changed or refused. A
+    model that was cut off may have lost the end of its last call: a call of a tool that
+    *is_ours* is then refused, even if its arguments look complete. *put_right* is asked
+    before anything else, so that approvals and logs see the right name.
     """
     reason = finish_reason(message)
     is_cut = reason is not None and reason.lower() in CUT_OFF_REASONS
     answers: list[BaseMessage] = []
     calls: list[Any] = []
     repaired: dict[str, list[str]] = {}
-    # LangChain puts a call whose arguments json.loads rejects into `invalid_tool_calls`, where agents ignore it.
+    # LangChain puts a call whose arguments json.loads rejects into
+    # `invalid_tool_calls`, where agents ignore it.
     written = [*message.tool_calls, *message.invalid_tool_calls]
     for number, each in enumerate(written, start=1):
-        # A cut hits the end of the message, so only its last call can be truncated: calls are written one by one.
+        # A cut hits the end of the message, so only its last call can be truncated:
+        # calls are written one by one.
         may_be_cut = is_cut and number == len(written)
         why = reason if may_be_cut or not is_cut else None
         call, rules, refused = _settled(_with_own_id(each, calls), why, put_right)
@@ -76,7 +83,9 @@ def with_calls_settled(
 def _settled(
     written: Any, reason: str | None, put_right: PutRight
 ) -> tuple[Any, list[str], list[BaseMessage]]:
-    """Return a call as one that can be made, the rules of its repair, and the answer to one that cannot be made."""
+    """Return a call as one that can be made, the rules of its repair, and the answer to
+    one that cannot be made.
+    """
     arguments, rules, errors = written["args"], list[str](), list[SkillError]()
     if not isinstance(arguments, dict):
         arguments, rules, errors = _read(arguments, reason)
@@ -96,7 +105,9 @@ def _settled(
 
 
 def _with_own_id(call: Any, before: list[Any]) -> Any:
-    """Return *call* with a new id if its own is missing or taken by one of those *before*."""
+    """Return *call* with a new id if its own is missing or taken by one of those
+    *before*.
+    """
     call_id = call.get("id")
     if call_id and all(each["id"] != call_id for each in before):
         return call
@@ -104,8 +115,11 @@ def _with_own_id(call: Any, before: list[Any]) -> Any:
 
 
 def _storable_call(call: Any) -> tuple[Any, list[BaseMessage]]:
-    """Return *call* as a checkpoint can store it, and the answer to one that cannot be stored."""
-    # A checkpointer that cannot write one message of a thread ends the run, and every later run of that thread.
+    """Return *call* as a checkpoint can store it, and the answer to one that cannot be
+    stored.
+    """
+    # A checkpointer that cannot write one message of a thread ends the run, and every
+    # later run of that thread.
     try:
         arguments = storable(call["args"])
         storable(call["name"])
@@ -124,7 +138,9 @@ def _storable_call(call: Any) -> tuple[Any, list[BaseMessage]]:
 
 
 def finish_reason(message: BaseMessage) -> str | None:
-    """Return why the model stopped, in its provider's words; None if the provider did not say."""
+    """Return why the model stopped, in its provider's words; None if the provider did
+    not say.
+    """
     said: Mapping[str, Any] = (
         message.response_metadata if isinstance(message, AIMessage) else {}
     )
@@ -132,7 +148,8 @@ def finish_reason(message: BaseMessage) -> str | None:
     for key in ("finish_reason", "stop_reason", "done_reason", "stopReason"):
         if isinstance(reason := said.get(key), str):
             return reason
-    # OpenAI's responses API has no finish_reason: {"incomplete_details": {"reason": "max_output_tokens"}}.
+    # OpenAI's responses API has no finish_reason: {"incomplete_details": {"reason":
+    # "max_output_tokens"}}.
     details = said.get("incomplete_details")
     return (
         str(details["reason"])

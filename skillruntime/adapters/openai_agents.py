@@ -1,6 +1,7 @@
 """Skills for the OpenAI Agents SDK.
 
-``Agent(model=skills.model("gpt-4o"), instructions=skills.instructions, tools=skills.tools)``
+``Agent(model=skills.model("gpt-4o"), instructions=skills.instructions,
+tools=skills.tools)``
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ __all__ = ["SkillToolset", "enforce"]
 
 
 class SkillToolset:
-    """The skills of *runtime* for one conversation: ``tools`` and ``instructions`` of an ``Agent``, and a ``session``.
+    """The skills of *runtime* for one conversation: ``tools`` and ``instructions`` of
+    an ``Agent``, and a ``session``.
 
-    The SDK hands over the model's raw text, so broken JSON is repaired too. What a tool answers is the envelope, and
-    images beside it, which the SDK leaves out for chat completions.
-    *style* is that of `SkillTools`. With *session*, whose key names the conversation, a call that is made again (a run
-    is resumed, or its input is sent again) is the same execution of a remote skill.
+    The SDK hands over the model's raw text, so broken JSON is repaired too. What a tool
+    answers is the envelope, and images beside it, which the SDK leaves out for chat
+    completions. *style* is that of `SkillTools`. With *session*, whose key names the
+    conversation, a call that is made again (a run is resumed, or its input is sent
+    again) is the same execution of a remote skill.
     """
 
     def __init__(
@@ -64,7 +67,8 @@ class SkillToolset:
         ]
 
     def model(self, model: str | Model) -> Model:
-        """Return *model* with the names of tools put right in what it writes, before approvals and guardrails see it.
+        """Return *model* with the names of tools put right in what it writes, before
+        approvals and guardrails see it.
 
         Without it the SDK ends the run where a model misspells a tool's name.
         """
@@ -75,10 +79,12 @@ class SkillToolset:
 
     def _tool(self, definition: dict[str, Any]) -> FunctionTool:
         async def invoke(context: Any, arguments: str) -> Any:
-            # Only a ToolContext has it; older versions of the SDK pass a RunContextWrapper.
+            # Only a ToolContext has it; older versions of the SDK pass a
+            # RunContextWrapper.
             call_id = getattr(context, "tool_call_id", None)
             message = None
-            # The tools of one agent may run in any number of conversations, and the SDK names none of them.
+            # The tools of one agent may run in any number of conversations, and the SDK
+            # names none of them.
             if self._is_one_conversation:
                 message = (
                     f"{digest_of(as_text(context.turn_input))}/{context.usage.requests}"
@@ -104,7 +110,9 @@ class SkillToolset:
 
 
 class _NamingModel(Model):
-    """A model whose calls have the names of tools that exist, as far as it is certain which were meant."""
+    """A model whose calls have the names of tools that exist, as far as it is certain
+    which were meant.
+    """
 
     def __init__(self, model: Model, skills: SkillTools) -> None:
         self._model = model
@@ -148,7 +156,8 @@ class _NamingModel(Model):
 
 
 def enforce(tool: FunctionTool) -> FunctionTool:
-    """Return *tool* with its schema enforced: malformed arguments are repaired, or answered with what to send instead.
+    """Return *tool* with its schema enforced: malformed arguments are repaired, or
+    answered with what to send instead.
 
     The tool receives the arguments as JSON; what it answers is unchanged.
     """

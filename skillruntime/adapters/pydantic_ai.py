@@ -1,4 +1,6 @@
-"""Skills as a toolset of pydantic-ai: ``Agent(model, toolsets=[skills], capabilities=[skills.names])``."""
+"""Skills as a toolset of pydantic-ai: ``Agent(model, toolsets=[skills],
+capabilities=[skills.names])``.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,13 @@ __all__ = ["SkillToolset", "enforce"]
 
 
 class SkillToolset(AbstractToolset[Any]):
-    """The skills of *runtime* for an agent: their tools, and the instructions that list them.
+    """The skills of *runtime* for an agent: their tools, and the instructions that list
+    them.
 
-    Each run of the agent is a conversation of its own, unless *session* is given. What a tool answers is the envelope,
-    and images beside it; the part's ``metadata`` is the `SkillResponse`. *style* is that of `SkillTools`. ``names`` is
-    a capability for the agent that puts tools' names right in what the model wrote, before approvals see it.
+    Each run of the agent is a conversation of its own, unless *session* is given. What
+    a tool answers is the envelope, and images beside it; the part's ``metadata`` is the
+    `SkillResponse`. *style* is that of `SkillTools`. ``names`` is a capability for the
+    agent that puts tools' names right in what the model wrote, before approvals see it.
     """
 
     def __init__(
@@ -84,7 +88,8 @@ class SkillToolset(AbstractToolset[Any]):
                     description=definition["description"],
                     parameters_json_schema=definition["input_schema"],
                 ),
-                max_retries=0,  # a refused call is an answer: the model reads it and calls again
+                # a refused call is an answer: the model reads it and calls again
+                max_retries=0,
                 args_validator=_AnyArguments(),
             )
             for definition in self._skills.to_anthropic()
@@ -114,7 +119,8 @@ class SkillToolset(AbstractToolset[Any]):
         response = await self._skills.call(
             name,
             tool_args.get(_RAW, tool_args),
-            # pydantic-ai normalises "tool_calls" and "tool_use" to OpenTelemetry's "tool_call".
+            # pydantic-ai normalises "tool_calls" and "tool_use" to OpenTelemetry's
+            # "tool_call".
             finish_reason="tool_calls" if reason == "tool_call" else reason,
             call_id=ctx.tool_call_id,
             conversation=None if self._session is not None else ctx.conversation_id,
@@ -128,7 +134,9 @@ class SkillToolset(AbstractToolset[Any]):
 
 
 def _message_name(ctx: RunContext[Any]) -> str:
-    """Return a name for the message with the call: the same if the run is begun again with the same messages."""
+    """Return a name for the message with the call: the same if the run is begun again
+    with the same messages.
+    """
     parts = [part for message in ctx.messages for part in message.parts]
     people = [
         number
@@ -172,7 +180,9 @@ class _Names(AbstractCapability[Any]):
 
 
 class _AnyArguments:
-    """Hands arguments on as the model wrote them: pydantic-ai would refuse broken JSON, which the contract repairs."""
+    """Hands arguments on as the model wrote them: pydantic-ai would refuse broken JSON,
+    which the contract repairs.
+    """
 
     def validate_json(self, input: Any, **options: Any) -> Any:  # noqa: A002  the protocol's name
         """Return the arguments, or their text where the contract must read it."""
@@ -200,7 +210,8 @@ class _AnyArguments:
 def enforce(toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
     """Return *toolset* with the schema of each of its tools enforced.
 
-    Malformed arguments are repaired, or the model is asked again with what to send instead, as for any other retry.
+    Malformed arguments are repaired, or the model is asked again with what to send
+    instead, as for any other retry.
     """
     return _Enforced(toolset)
 

@@ -31,7 +31,8 @@ Resolve = Callable[[str], Mapping[str, Any] | None]
 def fold_root(
     schema: Mapping[str, Any], resolve: Resolve = lambda reference: None
 ) -> dict[str, Any]:
-    """Return *schema* as one plain object: the properties of all alternatives, required what all of them require.
+    """Return *schema* as one plain object: the properties of all alternatives, required
+    what all of them require.
 
     It is only shown to a model; the contract keeps the original schema and enforces it.
 
@@ -101,7 +102,9 @@ def _fold(schema: Mapping[str, Any], resolve: Resolve, depth: int) -> _Object:
 
 
 def _add_alternatives(found: _Object, folded: list[_Object], number: int) -> None:
-    """Add alternatives, *number* of them with those that are not objects (`true`) and require nothing."""
+    """Add alternatives, *number* of them with those that are not objects (`true`) and
+    require nothing.
+    """
     if not folded:
         return
     own = dict(found.properties)
@@ -115,7 +118,8 @@ def _add_alternatives(found: _Object, folded: list[_Object], number: int) -> Non
     ]
     if len(folded) == number:
         found.require(common)
-    # One flat object cannot say "exactly one of these": the description says it to the model instead.
+    # One flat object cannot say "exactly one of these": the description says it to the
+    # model instead.
     choices = [
         [name for name in inner.required if name not in common] for inner in folded
     ]

@@ -1,7 +1,9 @@
-"""A tool's parameters as OpenAI's strict mode takes them: every property required, and what was optional nullable.
+"""A tool's parameters as OpenAI's strict mode takes them: every property required, and
+what was optional nullable.
 
-The rules are those of the guide "Structured model outputs", section "Supported schemas". What has no form there is not
-left out of a schema: then the tool is not strict, and the contract alone checks its calls.
+The rules are those of the guide "Structured model outputs", section "Supported
+schemas". What has no form there is not left out of a schema: then the tool is not
+strict, and the contract alone checks its calls.
 """
 
 from __future__ import annotations
@@ -72,11 +74,13 @@ class _NotStrictError(Exception):
 
 
 def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return *schema*, the parameters of a tool, in strict form; ``None`` where the rules do not allow it.
+    """Return *schema*, the parameters of a tool, in strict form; ``None`` where the
+    rules do not allow it.
 
-    A call in strict form has null for what it leaves out, and `Contract.accept` drops such a null. So an optional
-    property that may itself be null has no strict form. Defaults are left out; an object is closed if its schema
-    does not say that it is open.
+    A call in strict form has null for what it leaves out, and `Contract.accept` drops
+    such a null. So an optional property that may itself be null has no strict form.
+    Defaults are left out; an object is closed if its schema does not say that it is
+    open.
 
     >>> to_strict({"type": "object", "properties": {"n": {"type": "integer"}}})
     {'type': 'object', 'properties': {'n': {'type': ['integer', 'null']}},
@@ -210,7 +214,9 @@ def _is_within_limits(schema: Mapping[str, Any]) -> bool:
 def _schemas(
     schema: Mapping[str, Any], level: int = 0
 ) -> Iterator[tuple[Mapping[str, Any], int]]:
-    """Yield every schema inside *schema*, itself first, with the number of objects that it is inside."""
+    """Yield every schema inside *schema*, itself first, with the number of objects that
+    it is inside.
+    """
     level += "properties" in schema
     yield schema, level
     inside = [

@@ -1,8 +1,10 @@
-"""OpenTelemetry spans by the GenAI semantic conventions: an observer for ``SkillRuntime(on_call=...)``.
+"""OpenTelemetry spans by the GenAI semantic conventions: an observer for
+``SkillRuntime(on_call=...)``.
 
-The span of a call is current while the skill runs, so spans that the skill opens are its children. The span of a skill
-loaded or a resource read is written after the event. Each is a child of the span that is current at that time.
-Arguments and results may hold secrets, so they are recorded only with ``content=True``.
+The span of a call is current while the skill runs, so spans that the skill opens are
+its children. The span of a skill loaded or a resource read is written after the event.
+Each is a child of the span that is current at that time. Arguments and results may hold
+secrets, so they are recorded only with ``content=True``.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ ATTRIBUTES: Mapping[str, Callable[[CallRecord], Any]] = {
         (record.response.metadata or {}).get("tokens") or {}
     ).get("total"),
 }
-"""All attributes of a span, and how each is read from a record; an attribute without a value is left out."""
+"""All attributes of a span, and how each is read from a record; an attribute without a
+value is left out.
+"""
 
 CONTENT: Mapping[str, Callable[[CallRecord], Any]] = {
     "gen_ai.tool.call.arguments": lambda record: _json(record.arguments),
@@ -64,9 +68,11 @@ CONTENT: Mapping[str, Callable[[CallRecord], Any]] = {
 
 
 def spans(tracer: Tracer | None = None, *, content: bool = False) -> Observer:
-    """Return an observer that writes a span for each call, each skill loaded and each resource read.
+    """Return an observer that writes a span for each call, each skill loaded and each
+    resource read.
 
-    *tracer* is by default the global provider's; with *content* arguments and results are written too.
+    *tracer* is by default the global provider's; with *content* arguments and results
+    are written too.
     """
     own = tracer or trace.get_tracer(
         "skillruntime", skillruntime.__version__, schema_url=SCHEMA_URL
@@ -75,7 +81,9 @@ def spans(tracer: Tracer | None = None, *, content: bool = False) -> Observer:
 
 
 class _Spans:
-    """Opens a span before a call and closes it after its record; the other operations have only a record."""
+    """Opens a span before a call and closes it after its record; the other operations
+    have only a record.
+    """
 
     def __init__(
         self, tracer: Tracer, table: Mapping[str, Callable[[CallRecord], Any]]
@@ -85,11 +93,14 @@ class _Spans:
 
     @contextmanager
     def around(self, name: str) -> Iterator[None]:
-        """Make the span of the call current; a cancelled call has no record, so its span gets the error here."""
+        """Make the span of the call current; a cancelled call has no record, so its
+        span gets the error here.
+        """
         span = self._tracer.start_span(
             f"{Operation.CALL.value} {name}", kind=SpanKind.INTERNAL
         )
-        # A copy for each call: parallel calls share the context that they were started from.
+        # A copy for each call: parallel calls share the context that they were started
+        # from.
         before = _CALLS.set({**_CALLS.get(), self: span})
         try:
             with trace.use_span(
@@ -105,7 +116,8 @@ class _Spans:
 
     def __call__(self, record: CallRecord) -> None:
         """Write *record* into its span."""
-        # Loading a skill inside a call is an operation of its own, and gets its own span.
+        # Loading a skill inside a call is an operation of its own, and gets its own
+        # span.
         current = _CALLS.get().get(self) if record.operation is Operation.CALL else None
         if current is not None:
             self._describe(current, record)

@@ -1,4 +1,6 @@
-"""Read LangChain's tool calls in every shape that models send, and build their answers."""
+"""Read LangChain's tool calls in every shape that models send, and build their
+answers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.session import SkillSession
 
 PROOF = "skillruntime_proof"
-"""The argument by which a tool knows its host: a model sends JSON, never a `Place` or LangGraph's ``ToolRuntime``."""
+"""The argument by which a tool knows its host: a model sends JSON, never a `Place` or
+LangGraph's ``ToolRuntime``.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,9 @@ class Place:
 
 
 def place_of(given: Any) -> Place | None:
-    """Return the place of a call from what stands under `PROOF` in its arguments; None if no host put it there."""
+    """Return the place of a call from what stands under `PROOF` in its arguments; None
+    if no host put it there.
+    """
     if isinstance(given, Place):
         return given
     tool_node = sys.modules.get("langgraph.prebuilt.tool_node")
@@ -46,7 +52,8 @@ def place_of(given: Any) -> Place | None:
     conversation = task.get("thread_id")
     if isinstance(state, Mapping):
         messages = state.get("messages") or ()
-        # SkillMiddleware counts turns in the state: a request that is sent again without a checkpoint has them too.
+        # SkillMiddleware counts turns in the state: a request that is sent again
+        # without a checkpoint has them too.
         turn = state.get("skill_turn", turn)
         conversation = conversation or state.get("skill_session")
     return (
@@ -56,7 +63,9 @@ def place_of(given: Any) -> Place | None:
 
 @functools.cache
 def asking_for(tool_runtime: type) -> Callable[[], None]:
-    """Return a function by whose annotations LangGraph's ``ToolNode`` gives a tool its ``ToolRuntime``."""
+    """Return a function by whose annotations LangGraph's ``ToolNode`` gives a tool its
+    ``ToolRuntime``.
+    """
 
     def asking() -> None: ...
 
@@ -65,7 +74,9 @@ def asking_for(tool_runtime: type) -> Callable[[], None]:
 
 
 def is_control_flow(error: BaseException) -> bool:
-    """Whether *error* is a signal to LangGraph's loop (an interrupt, a command) and not a failure."""
+    """Whether *error* is a signal to LangGraph's loop (an interrupt, a command) and not
+    a failure.
+    """
     langgraph = sys.modules.get(
         "langgraph.errors"
     )  # a module that was never imported cannot have raised
@@ -78,8 +89,11 @@ def is_control_flow(error: BaseException) -> bool:
 
 
 def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
-    """Return the arguments of ``BaseTool.run`` for the input of a tool, in any of its shapes."""
-    # As BaseTool.invoke does (`_prep_run_args`), which raises on arguments that are not a mapping.
+    """Return the arguments of ``BaseTool.run`` for the input of a tool, in any of its
+    shapes.
+    """
+    # As BaseTool.invoke does (`_prep_run_args`), which raises on arguments that are not
+    # a mapping.
     config = ensure_config(config)
     tool_call_id: str | None = None
     if isinstance(value, Mapping) and value.get("type") == "tool_call":
@@ -100,7 +114,8 @@ def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
     }
 
 
-# The two methods of every tool here: a model can malform the call's shape too, and LangChain's own parsing would raise.
+# The two methods of every tool here: a model can malform the call's shape too, and
+# LangChain's own parsing would raise.
 
 
 def invoke(
@@ -119,7 +134,9 @@ async def ainvoke(
     config: RunnableConfig | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Call the tool from async code: as `invoke`; a plain function of a skill runs in a worker thread."""
+    """Call the tool from async code: as `invoke`; a plain function of a skill runs in a
+    worker thread.
+    """
     return await self.arun(**read_tool_call(input, config), **kwargs)
 
 
@@ -128,7 +145,9 @@ Content = str | list[str | dict[str, Any]]
 
 
 def to_blocks(response: SkillResponse, session: SkillSession | None) -> Content:
-    """Return an answer as a model reads it: text, and with *session* the images that go with it as content blocks."""
+    """Return an answer as a model reads it: text, and with *session* the images that go
+    with it as content blocks.
+    """
     text = to_text(response)
     images = [] if session is None else session.images(response)
     if not images:
@@ -148,16 +167,19 @@ def to_tool_result(
     name: str,
     tool_call_id: str | None,
 ) -> tuple[Any, SkillResponse]:
-    """Return content and artifact as ``BaseTool.run`` takes them; a failed call's content is the finished message.
+    """Return content and artifact as ``BaseTool.run`` takes them; a failed call's
+    content is the finished message.
 
-    A result that cannot be written as JSON becomes a failure, because the model could not read it.
+    A result that cannot be written as JSON becomes a failure, because the model could
+    not read it.
     """
     try:
         content = to_content(response)
     except (TypeError, ValueError, RecursionError):
         response = SkillResponse.failed(_NOT_JSON, metadata=response.metadata)
         content = to_content(response)
-    # BaseTool.run sets status="success" on content that it wraps itself, so a failure is wrapped here.
+    # BaseTool.run sets status="success" on content that it wraps itself, so a failure
+    # is wrapped here.
     if response.ok or tool_call_id is None:
         return content, response
     return ToolMessage(

@@ -1,4 +1,6 @@
-"""Callable skills in the forms of OpenAI, Anthropic, Gemini and MCP, and their answers: plain dictionaries, no SDK."""
+"""Callable skills in the forms of OpenAI, Anthropic, Gemini and MCP, and their answers:
+plain dictionaries, no SDK.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +63,10 @@ def to_openai(
 ) -> dict[str, Any]:
     """Return the contract as a tool of OpenAI's chat completions, or of its responses.
 
-    *name* replaces the contract's own name; likewise in the functions below. With ``strict="auto"`` the tool is strict,
-    so that the provider lets the model write nothing else, where the rules of strict mode allow its schema: an optional
-    property becomes nullable, and the contract drops the null again.
+    *name* replaces the contract's own name; likewise in the functions below. With
+    ``strict="auto"`` the tool is strict, so that the provider lets the model write
+    nothing else, where the rules of strict mode allow its schema: an optional property
+    becomes nullable, and the contract drops the null again.
 
     >>> to_openai(Contract.from_dict({"name": "now", "description": "The time."}), api="responses")
     {'type': 'function', 'name': 'now', 'description': 'The time.',
@@ -74,7 +77,8 @@ def to_openai(
     if closed is not None:
         function |= {"parameters": closed, "strict": True}
     elif api == "responses":
-        # The responses API defaults to strict mode, which rejects optional properties; the contract checks calls here.
+        # The responses API defaults to strict mode, which rejects optional properties;
+        # the contract checks calls here.
         function["strict"] = False
     return (
         {"type": "function", **function}
@@ -89,7 +93,9 @@ def to_anthropic(contract: Contract, *, name: str | None = None) -> dict[str, An
 
 
 def to_gemini(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
-    """Return the contract as a function declaration of Gemini, with its JSON Schema as it is."""
+    """Return the contract as a function declaration of Gemini, with its JSON Schema as
+    it is.
+    """
     return {
         **_named(contract, name),
         "parameters_json_schema": to_tool_schema(contract),
@@ -97,7 +103,9 @@ def to_gemini(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
 
 
 def to_mcp(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
-    """Return the contract as a tool of MCP, with annotations and, for an object, its output schema."""
+    """Return the contract as a tool of MCP, with annotations and, for an object, its
+    output schema.
+    """
     document: dict[str, Any] = {
         **_named(contract, name),
         "inputSchema": to_tool_schema(contract),
@@ -124,8 +132,8 @@ def to_openai_result(
 ) -> dict[str, Any]:
     """Return the answer to a call in OpenAI's form.
 
-    *images* are what `SkillSession.images` returns, for a model that takes them; likewise in the functions below.
-    Chat completions take none in the answer of a tool.
+    *images* are what `SkillSession.images` returns, for a model that takes them;
+    likewise in the functions below. Chat completions take none in the answer of a tool.
     """
     if api == "responses":
         output: Any = to_text(response)
@@ -163,11 +171,13 @@ def to_gemini_result(
     call_id: str | None = None,
     images: Sequence[Image] = (),
 ) -> dict[str, Any]:
-    """Return the answer to a call as a part; ``output`` and ``error`` are the keys that Gemini documents.
+    """Return the answer to a call as a part; ``output`` and ``error`` are the keys that
+    Gemini documents.
 
     Models take *images* in an answer since Gemini 3.
     """
-    # Through JSON, because the SDK takes plain values only, and a skill may return a model.
+    # Through JSON, because the SDK takes plain values only, and a skill may return a
+    # model.
     envelope = to_object(response)
     result: dict[str, Any] = {
         "name": name,
@@ -188,8 +198,8 @@ def to_mcp_result(
 ) -> dict[str, Any]:
     """Return the answer to a call as MCP's ``tools/call`` gives it.
 
-    The text is the envelope; ``structuredContent`` is the data alone, if it is an object, so that it fits the output
-    schema.
+    The text is the envelope; ``structuredContent`` is the data alone, if it is an
+    object, so that it fits the output schema.
     """
     content = [{"type": "text", "text": to_text(response)}]
     content += [
@@ -203,11 +213,13 @@ def to_mcp_result(
 
 
 class SkillTools:
-    """The tools of one conversation without a framework: definitions to send, and one way to call them.
+    """The tools of one conversation without a framework: definitions to send, and one
+    way to call them.
 
-    With ``style="typed"`` each callable skill is a tool; with ``"generic"`` one ``call_skill`` calls any of them. By
-    default it is typed up to 128 callables, as many as every provider takes, and generic above, with a warning.
-    ``contracts`` are what can be called, by tool name.
+    With ``style="typed"`` each callable skill is a tool; with ``"generic"`` one
+    ``call_skill`` calls any of them. By default it is typed up to 128 callables, as
+    many as every provider takes, and generic above, with a warning. ``contracts`` are
+    what can be called, by tool name.
     """
 
     def __init__(
@@ -266,10 +278,11 @@ class SkillTools:
     def put_right(
         self, tool_name: str, arguments: Any, others: Iterable[str] = ()
     ) -> tuple[str, Any]:
-        """Return a model's call with its names put right, before the host's approvals and logs see it.
+        """Return a model's call with its names put right, before the host's approvals
+        and logs see it.
 
-        `call` does the same; *arguments* are a mapping or the model's text, and come back as such. *others* are the
-        names of further tools of the host.
+        `call` does the same; *arguments* are a mapping or the model's text, and come
+        back as such. *others* are the names of further tools of the host.
         """
         offered = {**{name: name for name in others}, **self._offered}
         return put_right(self._runtime, tool_name, arguments, offered)
@@ -277,7 +290,9 @@ class SkillTools:
     async def call(
         self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]
     ) -> SkillResponse:
-        """Call a tool by the name the model used, with its arguments or their raw text; a bad call never raises."""
+        """Call a tool by the name the model used, with its arguments or their raw text;
+        a bad call never raises.
+        """
         called = self._called(tool_name, arguments)
         if isinstance(called, SkillResponse):
             return called
@@ -297,8 +312,11 @@ class SkillTools:
     def _called(
         self, tool_name: Any, arguments: Any
     ) -> tuple[SkillRuntime, str, Any, SkillSession | None] | SkillResponse:
-        """Return the runtime that answers the call, the name there, the arguments, and the session; or the refusal."""
-        # A loop written by hand passes on what the model wrote: a name may be null, or not a string at all.
+        """Return the runtime that answers the call, the name there, the arguments, and
+        the session; or the refusal.
+        """
+        # A loop written by hand passes on what the model wrote: a name may be null, or
+        # not a string at all.
         if not isinstance(tool_name, str):
             return SkillResponse.failed(unknown_tool(tool_name))
         name, arguments = self.put_right(tool_name, arguments)

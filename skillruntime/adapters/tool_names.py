@@ -1,4 +1,6 @@
-"""Names of tools: what every provider takes (``^[a-zA-Z0-9_-]{1,64}$``), and which one a model means."""
+"""Names of tools: what every provider takes (``^[a-zA-Z0-9_-]{1,64}$``), and which one
+a model means.
+"""
 
 from __future__ import annotations
 
@@ -19,25 +21,33 @@ __all__ = [
 ]
 
 CALL_PREFIXES = frozenset({"functions", "function", "tools", "tool", "default_api"})
-"""What models put before a tool's name: the namespaces of OpenAI's and Google's chat templates, and their variants."""
+"""What models put before a tool's name: the namespaces of OpenAI's and Google's chat
+templates, and their variants.
+"""
 
 LONGEST_NAME = 256
-"""A longer name is meant by its exact spelling alone: MCP, "Tool Names", has 128 characters at most."""
+"""A longer name is meant by its exact spelling alone: MCP, "Tool Names", has 128
+characters at most.
+"""
 
-# The strictest rule among OpenAI, Anthropic and Bedrock; Gemini also takes dots and colons.
+# The strictest rule among OpenAI, Anthropic and Bedrock; Gemini also takes dots and
+# colons.
 _FITS = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _LENGTH = 64
 _DIGEST = 8  # hexadecimal digits that keep two shortened names apart
-# What models write for one another between words. Between two digits one stays: `v1_1` is not `v11`.
+# What models write for one another between words. Between two digits one stays: `v1_1`
+# is not `v11`.
 _SEPARATORS = re.compile(r"[-_./:\s]++", re.ASCII)
-# `mcp__files__read`, `files.read`, `files/read`, `functions:read`: how clients and models qualify a name.
+# `mcp__files__read`, `files.read`, `files/read`, `functions:read`: how clients and
+# models qualify a name.
 _PREFIX_ENDS = re.compile(r"__|[./:]")
 _LOWER_CASE = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
 @dataclass(frozen=True, slots=True)
 class MeantName:
-    """The *name* that was meant; where none is certain, None and the *nearest* names, to suggest.
+    """The *name* that was meant; where none is certain, None and the *nearest* names,
+    to suggest.
 
     *is_ambiguous* says that the *nearest* fit equally well.
     """
@@ -53,11 +63,13 @@ def meant_name(
     *,
     prefixes: Collection[str] | None = CALL_PREFIXES,
 ) -> MeantName:
-    """Return which of *names*, all that the host knows, a model meant that wrote *sent*.
+    """Return which of *names*, all that the host knows, a model meant that wrote
+    *sent*.
 
-    An exact name wins. Else ASCII case and separators may differ, and one of *prefixes* may stand before the name. With
-    None any prefix may, except one that stands before another name: for an MCP server, which its client has chosen.
-    A name that differs by a letter, lacks a prefix, or could be two names is not put right.
+    An exact name wins. Else ASCII case and separators may differ, and one of *prefixes*
+    may stand before the name. With None any prefix may, except one that stands before
+    another name: for an MCP server, which its client has chosen. A name that differs by
+    a letter, lacks a prefix, or could be two names is not put right.
 
     >>> names = ["pdf__extract", "read_file", "report-1", "report_1"]
     >>> meant_name("functions.pdf/extract", names).name, meant_name("ReadFile", names).name
@@ -99,7 +111,8 @@ def meant_name(
 
 
 def to_tool_name(name: str) -> str:
-    """Return the tool name for the callable skill *name*; one that does not fit is shortened and gets a digest.
+    """Return the tool name for the callable skill *name*; one that does not fit is
+    shortened and gets a digest.
 
     >>> to_tool_name("pdf-processing/extract"), to_tool_name("daily-news-digest")
     ('pdf-processing__extract', 'daily-news-digest')
@@ -115,7 +128,8 @@ def to_tool_name(name: str) -> str:
 
 
 def mcp_names(names: Iterable[str]) -> dict[str, str]:
-    """Return *names* by the tool name that MCP clients see, with ``_`` for ``-``, which some clients replace.
+    """Return *names* by the tool name that MCP clients see, with ``_`` for ``-``, which
+    some clients replace.
 
     Where two names would become one, the name that has a ``-`` keeps it.
 
@@ -159,14 +173,17 @@ def _without_prefixes(name: str) -> list[tuple[str, str]]:
 def _has_rival(
     prefix: str, found: str, names: Collection[str], *, any_prefix: bool
 ) -> bool:
-    """Whether *prefix*, which stood before the name of *found*, says that another of *names* may be meant."""
+    """Whether *prefix*, which stood before the name of *found*, says that another of
+    *names* may be meant.
+    """
     parts = {_plain(part) for part in _PREFIX_ENDS.split(prefix)}
     for name in names:
         # `docx/extract` is not the tool `extract` where there is a `docx/merge`.
         known = _PREFIX_ENDS.split(name)[:-1]
         if not _PREFIX_ENDS.search(found) and not parts.isdisjoint(map(_plain, known)):
             return True
-        # `docs/extract` is not, where there is a `docx/extract`, unless it is known what `docs` is.
+        # `docs/extract` is not, where there is a `docx/extract`, unless it is known
+        # what `docs` is.
         if any_prefix and any(
             _plain(rest) == _plain(found) for _, rest in _without_prefixes(name)
         ):
@@ -175,7 +192,9 @@ def _has_rival(
 
 
 def _plain(name: str) -> str:
-    """Return *name* in lower case without separators, but for those between two digits."""
+    """Return *name* in lower case without separators, but for those between two
+    digits.
+    """
     plain = ""
     for part in _SEPARATORS.split(name.translate(_LOWER_CASE)):
         between_digits = plain[-1:].isdecimal() and part[:1].isdecimal()

@@ -1,4 +1,6 @@
-"""A contract's input schema as a tool's parameters: one self-contained object schema, without unused definitions."""
+"""A contract's input schema as a tool's parameters: one self-contained object schema,
+without unused definitions.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ _REFERENCE = re.compile(r'"\$ref": "#/(\$defs|definitions)/([^"/]++)')
 
 
 def to_tool_schema(contract: Contract) -> dict[str, Any]:
-    """Return the input schema with its root reference followed, and only the definitions that it uses.
+    """Return the input schema with its root reference followed, and only the
+    definitions that it uses.
 
-    Text for people (titles, ``$comment``, ``x-documentation``) is left out; alternatives at the root, which some
-    providers reject, are folded into one object.
+    Text for people (titles, ``$comment``, ``x-documentation``) is left out;
+    alternatives at the root, which some providers reject, are folded into one object.
 
     >>> contract = Contract.from_dict({
     ...     "input": {"$ref": "#/definitions/In"},
@@ -33,7 +36,8 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
     document = contract.input.document
     if not isinstance(document, Mapping):
         return {"type": "object", "properties": {}}
-    # "$schema" is rejected by some providers; definitions are added again below, only those in use.
+    # "$schema" is rejected by some providers; definitions are added again below, only
+    # those in use.
     schema = {
         key: value
         for key, value in document.items()
@@ -57,7 +61,8 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
         "properties": schema.get("properties", {}),
     }
     result |= _used_definitions(result, document)
-    # Role marks are in strings alone, so this is JSON again. A call with such a name or value is accepted.
+    # Role marks are in strings alone, so this is JSON again. A call with such a name or
+    # value is accepted.
     text = json.dumps(for_model(result), ensure_ascii=False, default=str)
     sent: dict[str, Any] = json.loads(escaped(text))
     return sent

@@ -1,4 +1,6 @@
-"""Which skills there are, and their text. The public names are listed in `__init__.pyi`."""
+"""Which skills there are, and their text. The public names are listed in
+`__init__.pyi`.
+"""
 
 from skillruntime.lazy_exports import lazy_exports
 

@@ -1,7 +1,8 @@
 """Corrects the mechanical errors in a SKILL.md and changes nothing else. Pure.
 
-Law: the result means the same to the lenient reader, the body keeps every character, and a second run changes nothing.
-A file that is not UTF-8, or whose frontmatter cannot be located, stays as it is.
+Law: the result means the same to the lenient reader, the body keeps every character,
+and a second run changes nothing. A file that is not UTF-8, or whose frontmatter cannot
+be located, stays as it is.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _FORMAT = (
     "metadata",
     "allowed-tools",
 )
-# Fields that clients read at the top level of the frontmatter; moved under metadata, they would be lost.
+# Fields that clients read at the top level of the frontmatter; moved under metadata,
+# they would be lost.
 _CLIENT_WORDS = (
     "agent argument-hint context disable-model-invocation effort hooks inputs input_schema model parameters paths "
     "tools user-invocable when_to_use"
@@ -37,15 +39,17 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """The corrected file, and a sentence for each correction; empty if there was nothing to correct."""
+    """The corrected file, and a sentence for each correction; empty if there was
+    nothing to correct.
+    """
 
     data: bytes
     done: tuple[str, ...] = ()
 
 
 def fix(data: bytes, directory: str) -> Fixed:
-    """Return *data*, the SKILL.md of the skill in the directory named *directory*, with its mechanical errors
-    corrected.
+    """Return *data*, the SKILL.md of the skill in the directory named *directory*, with
+    its mechanical errors corrected.
 
     >>> fixed = fix(b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\nversion: 1.0\\n---\\n# PDF\\n", "pdf")
     >>> print(fixed.data.decode(), fixed.done)
@@ -123,7 +127,8 @@ def _fixed_fields(
             if isinstance(fields.get(key), str) and not _is_yaml(piece):
                 pieces[key] = _field(key, fields[key])
                 done.append(f"{key} was put in quotes")
-    # A flow list is an error for the reference, a block list only a warning: both become one string.
+    # A flow list is an error for the reference, a block list only a warning: both
+    # become one string.
     if "allowed-tools-form" in rules or (
         "yaml-flow" in rules and isinstance(fields.get("allowed-tools"), list)
     ):
@@ -140,7 +145,8 @@ def _with_own_name(
     pieces: dict[str, str], name: Any, directory: str, rules: set[str], done: list[str]
 ) -> dict[str, str]:
     """Return *pieces* with the directory's name, if that is what was meant."""
-    # Only if the directory name is valid, and the stated name has the same words: otherwise the author must decide.
+    # Only if the directory name is valid, and the stated name has the same words:
+    # otherwise the author must decide.
     if (
         rules & {"name-missing", "name-form", "name-mismatch"}
         and suggested_name(directory) == directory
@@ -197,5 +203,7 @@ def _is_block_mapping(piece: str) -> bool:
 
 
 def _field(key: str, value: str) -> str:
-    """Return one field on one line, in single quotes: there YAML escapes only the quote (YAML 1.2.2, section 7.3.2)."""
+    """Return one field on one line, in single quotes: there YAML escapes only the quote
+    (YAML 1.2.2, section 7.3.2).
+    """
     return f"{key}: '{' '.join(value.split()).replace(chr(39), chr(39) * 2)}'"

@@ -1,9 +1,11 @@
-"""The names of what can be called in a catalog, kept on disk: a second start reads neither contracts nor scripts.
+"""The names of what can be called in a catalog, kept on disk: a second start reads
+neither contracts nor scripts.
 
-Law: what comes back is what reading the contracts gives now. The names of a skill are used while each of its files has
-the stamp that it had, as the catalog's index has one for each SKILL.md: size, both change times, inode. Of a skill
-without scripts and contracts, as most are, the directory's own stamp is enough. There is a file for each directory of
-skills.
+Law: what comes back is what reading the contracts gives now. The names of a skill are
+used while each of its files has the stamp that it had, as the catalog's index has one
+for each SKILL.md: size, both change times, inode. Of a skill without scripts and
+contracts, as most are, the directory's own stamp is enough. There is a file for each
+directory of skills.
 """
 
 from __future__ import annotations
@@ -36,16 +38,22 @@ __all__ = ["KeptNames", "callables_of", "surely_has_tools"]
 _DIRECTORY = "callables"
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_FILES = 2_000
-_DEPTH = 16  # more levels than `resources` lists, because a script may import a module from anywhere below it
+# more levels than `resources` lists, because a script may import a module from anywhere
+# below it
+_DEPTH = 16
 
 _Kept = dict[str, tuple[str, tuple[str, ...] | None]]
-"""The stamp of a skill and the names of what can be called of it, by its directory's name; None: nothing could be."""
+"""The stamp of a skill and the names of what can be called of it, by its directory's
+name; None: nothing could be.
+"""
 
 
 class KeptNames:
-    """The names that an earlier process found, of each skill by its directory; `save` writes what is new.
+    """The names that an earlier process found, of each skill by its directory; `save`
+    writes what is new.
 
-    They hold for one way to read: contracts are derived from scripts or not, and untrusted contracts have limits.
+    They hold for one way to read: contracts are derived from scripts or not, and
+    untrusted contracts have limits.
     """
 
     def __init__(self, *, derive: bool) -> None:
@@ -54,7 +62,9 @@ class KeptNames:
         self._seen: dict[str, _Kept] = {}
 
     def is_empty(self, directory: str) -> bool:
-        """Whether the skill in *directory* had nothing that could be called, and no entry was added since."""
+        """Whether the skill in *directory* had nothing that could be called, and no
+        entry was added since.
+        """
         known = self._known(directory)
         return (
             known is not None
@@ -63,12 +73,16 @@ class KeptNames:
         )
 
     def find(self, directory: str, stamp: str) -> tuple[str, ...] | None:
-        """Return the names of the skill in *directory*, without the skill's own, if its files have this *stamp*."""
+        """Return the names of the skill in *directory*, without the skill's own, if its
+        files have this *stamp*.
+        """
         known = self._known(directory)
         return known[1] if known is not None and known[0] == stamp else None
 
     def note(self, directory: str, stamp: str, names: Iterable[str] | None) -> None:
-        """Take the *names* that were found in *directory* when it had this *stamp*; None where nothing could be."""
+        """Take the *names* that were found in *directory* when it had this *stamp*;
+        None where nothing could be.
+        """
         group, name = os.path.split(directory)
         self._seen.setdefault(group, {})[name] = (
             stamp,
@@ -82,7 +96,9 @@ class KeptNames:
         return self._groups[group].get(name)
 
     def save(self) -> None:
-        """Write what was noted, beside what was known of skills that are still there."""
+        """Write what was noted, beside what was known of skills that are still
+        there.
+        """
         for group, seen in self._seen.items():
             # A view of the catalog, or another root, may have read the others.
             others = {
@@ -107,12 +123,15 @@ def callables_of(
     activate: Callable[[str], Skill],
     kept: KeptNames | None,
 ) -> Iterator[tuple[str, Skill | None]]:
-    """Yield the name of each callable, and its skill if it was read for that; faulty contracts are left out."""
+    """Yield the name of each callable, and its skill if it was read for that; faulty
+    contracts are left out.
+    """
     for name, metadata in skills.items():
         directory = os.path.dirname(metadata.path)  # noqa: PTH120 - for every skill at a start
         if kept is not None and kept.is_empty(directory):
             continue
-        # Before anything is read: what is changed meanwhile has another stamp at the next start.
+        # Before anything is read: what is changed meanwhile has another stamp at the
+        # next start.
         own = None if kept is None else _directory_stamp(directory)
         if not may_have_callables(directory):
             if kept is not None and own is not None:
@@ -145,7 +164,9 @@ def callables_of(
 
 
 def surely_has_tools(skills: Mapping[str, SkillMetadata], number: int) -> bool:
-    """Whether scripts of skills without contracts are surely *number* tools, among the first that there are."""
+    """Whether scripts of skills without contracts are surely *number* tools, among the
+    first that there are.
+    """
     from skillruntime.catalog.derived_contracts import sure_tools
 
     looked_at = found = 0
@@ -172,7 +193,9 @@ def _directory_stamp(directory: str) -> str | None:
 
 
 def _stamp_of(directory: str, *, trusted: bool) -> str | None:
-    """Return the digest of the stamps of all files below *directory*; None where they are too many."""
+    """Return the digest of the stamps of all files below *directory*; None where they
+    are too many.
+    """
     found: list[tuple[str, int, int, int, int]] = []
     pending = [(directory, 0)]
     while pending:

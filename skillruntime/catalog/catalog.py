@@ -1,4 +1,6 @@
-"""The catalog: an immutable mapping from skill name to metadata, with precedence, visibility and suggestions."""
+"""The catalog: an immutable mapping from skill name to metadata, with precedence,
+visibility and suggestions.
+"""
 
 from __future__ import annotations
 
@@ -44,17 +46,21 @@ _MAX_RENDERED = 4
 class SkillCatalog(Mapping[str, SkillMetadata]):
     """All skills by name, in the order of their names.
 
-    It contains every skill. What it produces for a model (`to_prompt`, `render`, `search`, `suggest`) leaves out the
-    skills that are hidden from models; `for_model` returns a catalog in which they do not exist at all.
+    It contains every skill. What it produces for a model (`to_prompt`, `render`,
+    `search`, `suggest`) leaves out the skills that are hidden from models; `for_model`
+    returns a catalog in which they do not exist at all.
 
-    If several skills have the same name and different versions, the newest has the plain name. In every lookup,
-    ``digest@^1`` is the newest skill of that name whose version satisfies the range, and ``digest@1.2.0`` is that one
-    version. If versions are equal or missing, the first root wins; the full rule is in
-    `skillruntime.catalog.precedence`. A range is compared with the effective version, which is the contract's if there
-    is one: therefore the lookup reads the skills of that name.
+    If several skills have the same name and different versions, the newest has the
+    plain name. In every lookup, ``digest@^1`` is the newest skill of that name whose
+    version satisfies the range, and ``digest@1.2.0`` is that one version. If versions
+    are equal or missing, the first root wins; the full rule is in
+    `skillruntime.catalog.precedence`. A range is compared with the effective version,
+    which is the contract's if there is one: therefore the lookup reads the skills of
+    that name.
 
-    ``shadowed`` maps qualified names to the skills that another skill of
-    the same name and version hides; they can be looked up by these names. Iterating gives plain names only.
+    ``shadowed`` maps qualified names to the skills that another skill of the same name
+    and version hides; they can be looked up by these names. Iterating gives plain names
+    only.
     """
 
     __slots__ = (
@@ -98,7 +104,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._is_indexed = is_indexed
         shadowed = {name: metadata_of(entry) for name, entry in names.shadowed.items()}
         self.shadowed: Mapping[str, SkillMetadata] = shadowed
-        # Found when they are read: the directories are listed once more for them, and most programs never ask.
+        # Found when they are read: the directories are listed once more for them, and
+        # most programs never ask.
         self._diagnostics: tuple[Diagnostic, ...] | None = None
         self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: all_diagnostics(
             offered, names, guard
@@ -119,7 +126,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if entry is None:
             if not isinstance(name, str):
                 raise KeyError(name)
-            # Names are kept in NFKC, as skills-ref compares them: a full-width name is the same skill.
+            # Names are kept in NFKC, as skills-ref compares them: a full-width name is
+            # the same skill.
             plain = unicodedata.normalize("NFKC", name)
             if plain in self.shadowed:
                 return self.shadowed[plain]
@@ -155,11 +163,12 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return self._diagnostics
 
     def activate(self, name: str) -> Skill:
-        """Return the skill *name*, or ``name@range``, with its instructions; its SKILL.md is read now.
+        """Return the skill *name*, or ``name@range``, with its instructions; its
+        SKILL.md is read now.
 
         Raises:
-            SkillNotFoundError: there is no such skill; the suggested action has the closest names.
-            InvalidSkillError: its file cannot be read.
+            SkillNotFoundError: there is no such skill; the suggested action has the
+                closest names. InvalidSkillError: its file cannot be read.
         """
         return checked(
             read_skill(self._find(name), derive=self._derive),
@@ -170,22 +179,26 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     def contract(self, name: str) -> tuple[Skill, Contract]:
         """Return the contract of the callable *name* and the skill it belongs to.
 
-        *name* is ``skill`` or ``skill/tool``, with or without a range: ``skill@^1``, ``skill@1.2.0/tool``.
+        *name* is ``skill`` or ``skill/tool``, with or without a range: ``skill@^1``,
+        ``skill@1.2.0/tool``.
 
         Raises:
             SkillNotFoundError: there is no such skill, or it has no such callable.
             InvalidSkillError: the skill or its contract cannot be read.
         """
         skill = self.activate(name.partition("/")[0] if isinstance(name, str) else name)
-        # The range belongs to the skill, and its contracts have plain names: "digest@^1/run" is "digest/run" in it.
+        # The range belongs to the skill, and its contracts have plain names:
+        # "digest@^1/run" is "digest/run" in it.
         _, _, tool = name.partition("/")
         return skill, skill.contract(f"{skill.name}/{tool}" if tool else skill.name)
 
     def callables(self) -> Iterator[tuple[str, Skill | None]]:
-        """Yield the name of each callable, ``skill`` or ``skill/tool``, and its skill if that was read to find it.
+        """Yield the name of each callable, ``skill`` or ``skill/tool``, and its skill
+        if that was read to find it.
 
-        What has a faulty contract is left out. Names are kept on disk beside the index, by the state of the skill's
-        files, but not those of locked and installed skills, which are compared to what was locked when they are read.
+        What has a faulty contract is left out. Names are kept on disk beside the index,
+        by the state of the skill's files, but not those of locked and installed skills,
+        which are compared to what was locked when they are read.
         """
         from skillruntime.catalog.callable_names import KeptNames, callables_of
 
@@ -195,7 +208,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         )
 
     def surely_has_tools(self, number: int) -> bool:
-        """Whether the scripts that a model may call are surely *number* tools: `callables` says which, in much longer.
+        """Whether the scripts that a model may call are surely *number* tools:
+        `callables` says which, in much longer.
 
         False says nothing.
         """
@@ -206,7 +220,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return may_tell and surely_has_tools(self.for_model(), number)
 
     def versions(self, name: str) -> tuple[SkillMetadata, ...]:
-        """Return the skill *name* in all its versions, the newest first; usually there is only one.
+        """Return the skill *name* in all its versions, the newest first; usually there
+        is only one.
 
         Raises:
             SkillNotFoundError: no such skill.
@@ -214,7 +229,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         found = [
             entry
             for entry in self._rivals.get(name, ())
-            # A view has the same rivals as its catalog, so each is asked whether it exists in this one.
+            # A view has the same rivals as its catalog, so each is asked whether it
+            # exists in this one.
             if (entry.name == name or entry.name in self._beside)
             and self._admits(entry)
         ]
@@ -224,7 +240,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return tuple(map(metadata_of, found))
 
     def every_version(self) -> dict[str, SkillMetadata]:
-        """Return all skills by name, including older versions: ``digest``, ``digest@1.2.0``."""
+        """Return all skills by name, including older versions: ``digest``,
+        ``digest@1.2.0``.
+        """
         found = {
             name: metadata_of(entry)
             for names in (self._entries, self._beside)
@@ -233,10 +251,12 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return dict(sorted(found.items())) if self._beside else found
 
     def unmet(self, name: str, here: Surroundings | None = None) -> tuple[str, ...]:
-        """Return a sentence for each requirement of the skill *name* that is not met here; usually empty.
+        """Return a sentence for each requirement of the skill *name* that is not met
+        here; usually empty.
 
-        The requirements in its frontmatter and its contracts are read and checked now, never at discovery: commands,
-        environment variables, packages, platform, runtime version. *here* replaces the real environment.
+        The requirements in its frontmatter and its contracts are read and checked now,
+        never at discovery: commands, environment variables, packages, platform, runtime
+        version. *here* replaces the real environment.
 
         Raises:
             SkillNotFoundError: no such skill.
@@ -251,7 +271,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return unmet_of(skill, here or Surroundings(runtime=__version__))
 
     def suggest(self, name: str, limit: int = 3) -> list[str]:
-        """Return the names closest to *name*, the best first; only of skills that a model may see."""
+        """Return the names closest to *name*, the best first; only of skills that a
+        model may see.
+        """
         from skillruntime.catalog.closest_names import closest_names
 
         return closest_names(
@@ -276,11 +298,14 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         tags: Iterable[str] = (),
         where: Callable[[SkillMetadata], bool] | None = None,
     ) -> SkillCatalog:
-        """Return a catalog with only some of the skills, for one agent for example. The others do not exist in it.
+        """Return a catalog with only some of the skills, for one agent for example. The
+        others do not exist in it.
 
-        *include* and *exclude* are names or patterns such as ``pdf-*``: a skill must match one of *include*, if given,
-        and none of *exclude*. With *tags* it must have one of them; this reads every frontmatter. If a skill has
-        several versions, the newest one that remains has the plain name, so *where* can pin an agent to version 1.
+        *include* and *exclude* are names or patterns such as ``pdf-*``: a skill must
+        match one of *include*, if given, and none of *exclude*. With *tags* it must
+        have one of them; this reads every frontmatter. If a skill has several versions,
+        the newest one that remains has the plain name, so *where* can pin an agent to
+        version 1.
         """
         wanted, unwanted = tuple(several(include)), tuple(several(exclude))
         keywords = {tag.lower() for tag in several(tags)}
@@ -308,7 +333,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return self._selected(keeps)
 
     def to_prompt(self, style: str = "compact") -> str:
-        """Return the list of all skills that a model may use, as text: `render` without a budget."""
+        """Return the list of all skills that a model may use, as text: `render` without
+        a budget.
+        """
         return self.render(style=style).text
 
     def render(
@@ -319,20 +346,25 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         pins: Iterable[str] = (),
         count: Callable[[str], int] | None = None,
     ) -> Rendered:
-        """Return the list of skills for a model, at most *budget_tokens* long, with a report.
+        """Return the list of skills for a model, at most *budget_tokens* long, with a
+        report.
 
-        *style* is ``compact``, ``xml``, ``markdown``, ``json`` or ``reference`` (the format of skills-ref). *pins* are
-        included first and in full. *count* counts the tokens of a text; by default they are estimated, rather too high
-        than too low. The same skills always give the same bytes, whatever the order of the file system.
+        *style* is ``compact``, ``xml``, ``markdown``, ``json`` or ``reference`` (the
+        format of skills-ref). *pins* are included first and in full. *count* counts the
+        tokens of a text; by default they are estimated, rather too high than too low.
+        The same skills always give the same bytes, whatever the order of the file
+        system.
         """
         from skillruntime.catalog.rendering import render
 
-        # The same list is asked for at every step of an agent; the catalog cannot change. Callables compare as equal
-        # if they are the same function, or the same method of the same object.
+        # The same list is asked for at every step of an agent; the catalog cannot
+        # change. Callables compare as equal if they are the same function, or the same
+        # method of the same object.
         key = (budget_tokens, style, tuple(pins), count)
         if key in self._rendered:
             return self._rendered[key]
-        # Older versions are not listed: a model would have to choose without knowing why.
+        # Older versions are not listed: a model would have to choose without knowing
+        # why.
         shown = [
             metadata_of(entry)
             for entry in self._entries.values()
@@ -341,19 +373,23 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if style == "reference":
             shown = [as_reference(metadata) for metadata in shown]
         rendered = render(shown, budget_tokens, style, pins=key[2], count=count)
-        # Emptied rather than trimmed: only a host that gives a new function each time gets here.
+        # Emptied rather than trimmed: only a host that gives a new function each time
+        # gets here.
         if len(self._rendered) >= _MAX_RENDERED:
             self._rendered = {}
         self._rendered[key] = rendered
         return rendered
 
     def search(self, query: str, limit: int = 10, *, wait: bool = False) -> Hits:
-        """Return the skills that match *query* best, the best first; empty if no skill contains any of its words.
+        """Return the skills that match *query* best, the best first; empty if no skill
+        contains any of its words.
 
-        For the first search the beginning of every SKILL.md is read, and an index of their words is kept beside the
-        catalog's; later searches, also in other processes, read only files that changed. Where these are more than a
-        few hundred, a thread reads them, and until then only names and descriptions are searched: then the answer's
-        ``bodies_searched`` is False. With *wait* every answer is that of the whole index.
+        For the first search the beginning of every SKILL.md is read, and an index of
+        their words is kept beside the catalog's; later searches, also in other
+        processes, read only files that changed. Where these are more than a few
+        hundred, a thread reads them, and until then only names and descriptions are
+        searched: then the answer's ``bodies_searched`` is False. With *wait* every
+        answer is that of the whole index.
         """
         if not isinstance(query, str):
             raise TypeError(
@@ -373,7 +409,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return self._index.search(query, limit, wait=wait)
 
     def refresh(self) -> SkillCatalog:
-        """Return the current catalog, reading only files that changed; the same object if nothing changed."""
+        """Return the current catalog, reading only files that changed; the same object
+        if nothing changed.
+        """
         if self._origin is not None:
             whole, view_of = self._origin
             fresh = whole.refresh()
@@ -400,7 +438,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         )
 
     def _with_stamps(self, snapshots: tuple[Snapshot, ...]) -> SkillCatalog:
-        """Take *snapshots*, which say the same: the next refresh has less to read, a search what was edited."""
+        """Take *snapshots*, which say the same: the next refresh has less to read, a
+        search what was edited.
+        """
         if any(
             new.stamps != old.stamps
             for new, old in zip(snapshots, self._snapshots, strict=True)
@@ -447,7 +487,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return chosen if chosen is not None and self._admits(chosen) else None
 
     def _selected(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
-        """Return the view of the skills that *keeps* accepts; the newest version that remains has the plain name."""
+        """Return the view of the skills that *keeps* accepts; the newest version that
+        remains has the plain name.
+        """
         view = self._visible(keeps)
         view._origin = (self, lambda whole: whole._selected(keeps))
         found = dict(view._entries)
@@ -465,7 +507,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return view
 
     def _visible(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
-        """Return the view without the skills that *keeps* rejects; no other version takes their place."""
+        """Return the view without the skills that *keeps* rejects; no other version
+        takes their place.
+        """
         view = SkillCatalog(
             derive=self._derive, guard=self._guard, is_indexed=self._is_indexed
         )

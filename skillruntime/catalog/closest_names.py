@@ -1,4 +1,6 @@
-"""The names that are most like a wrong one: suggestions for a model that misspelt the name of a skill. Pure."""
+"""The names that are most like a wrong one: suggestions for a model that misspelt the
+name of a skill. Pure.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,22 @@ __all__ = ["closest_names", "nearest_names"]
 
 
 def closest_names(name: str, names: Iterable[str], limit: int) -> list[str]:
-    """Return the *names* that share the most letter pairs with *name* (Dice coefficient), the best first."""
+    """Return the *names* that share the most letter pairs with *name* (Dice
+    coefficient), the best first.
+    """
     wanted = _pairs(name)
     # A hostile name of 256 letters would share pairs with every query.
     scored = [(-_dice(wanted, _pairs(own)), own) for own in names if len(own) <= 100]
     # By score, then by name: the same suggestions on every machine.
     scored.sort()
-    # Below 0.3 the names share a few pairs by chance; a wrong suggestion sends a model astray.
+    # Below 0.3 the names share a few pairs by chance; a wrong suggestion sends a model
+    # astray.
     return [own for score, own in scored[:limit] if score <= -0.3]
 
 
 def nearest_names(query: str, names: Iterable[str], limit: int) -> list[str]:
-    """Return the *names* with a part that is most like a word of *query*, the best first: a guess, however bad.
+    """Return the *names* with a part that is most like a word of *query*, the best
+    first: a guess, however bad.
 
     >>> nearest_names("an exel sheet", ["excel-tools", "brand-voice"], 1)
     ['excel-tools']

@@ -1,4 +1,6 @@
-"""Reads the contracts next to a SKILL.md: on demand and bounded; one invalid file does not affect the others."""
+"""Reads the contracts next to a SKILL.md: on demand and bounded; one invalid file does
+not affect the others.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,16 @@ MAX_TOOLS = 128  # of one untrusted skill, as many as OpenAI takes in a request
 
 _log = logging.getLogger("skillruntime.catalog")
 _SUFFIXES = (".json", ".yaml", ".yml")
-# Providers accept letters, digits, `_` and `-` in the names of tools, at most 64 characters.
+# Providers accept letters, digits, `_` and `-` in the names of tools, at most 64
+# characters.
 _TOOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 @dataclass(slots=True)
 class ContractFiles:
-    """The contracts of one skill by callable name, the errors of invalid ones, and the descriptor's version."""
+    """The contracts of one skill by callable name, the errors of invalid ones, and the
+    descriptor's version.
+    """
 
     read: Callable[[str, int], bytes]
     contracts: dict[str, Contract] = field(default_factory=dict)
@@ -51,7 +56,8 @@ def read_contract_files(
 ) -> ContractFiles:
     """Return the contracts in *directory*, which belongs to the skill *name*.
 
-    Texts for a reader lose hidden characters; those of a skill that is not *trusted* become single lines.
+    Texts for a reader lose hidden characters; those of a skill that is not *trusted*
+    become single lines.
     """
     found = ContractFiles(read or partial(read_bytes, directory), one_line=not trusted)
     try:
@@ -129,8 +135,9 @@ def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
     except InvalidSkillError as error:
         reason = error
     except Exception as error:
-        # A contract can come from an untrusted source: a case that the compiler does not foresee must not affect the
-        # other skills. The log has the traceback, because it is an error in this library too.
+        # A contract can come from an untrusted source: a case that the compiler does
+        # not foresee must not affect the other skills. The log has the traceback,
+        # because it is an error in this library too.
         _log.exception("%s/%s could not be compiled", directory, path)
         reason = InvalidSkillError(
             f"the contract cannot be compiled ({type(error).__name__})"
@@ -141,7 +148,9 @@ def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
 
 
 def _require_object(contract: Contract) -> None:
-    """Refuse an input schema for anything but an object: no provider and no MCP client accepts such a tool."""
+    """Refuse an input schema for anything but an object: no provider and no MCP client
+    accepts such a tool.
+    """
     stated = (
         contract.input.document.get("type", "object")
         if isinstance(contract.input.document, dict)
@@ -185,7 +194,9 @@ def _refuse(constant: str) -> Any:
 
 
 def _parse_yaml(text: str) -> Any:
-    """Return the value of a YAML document with JSON's types: a date becomes a string."""
+    """Return the value of a YAML document with JSON's types: a date becomes a
+    string.
+    """
     import yaml
 
     read_yaml(
@@ -196,7 +207,8 @@ def _parse_yaml(text: str) -> Any:
         value = yaml.load(text, Loader=loader)
     except (yaml.YAMLError, ValueError) as error:
         raise YamlFault(" ".join(str(error).split())[:200]) from None
-    # YAML types outside JSON, such as dates, become strings; keys become strings as in JSON.
+    # YAML types outside JSON, such as dates, become strings; keys become strings as in
+    # JSON.
     try:
         return json.loads(json.dumps(value, default=str))
     except TypeError:  # only a key can be of another type now: a date, a list

@@ -1,6 +1,8 @@
-"""What was read of scripts, kept on disk beside the index: reading one takes a hundred times as long as looking it up.
+"""What was read of scripts, kept on disk beside the index: reading one takes a hundred
+times as long as looking it up.
 
-Law: what comes back is what `derive` gives now. A file is found by the bytes of the script and the code of the reader.
+Law: what comes back is what `derive` gives now. A file is found by the bytes of the
+script and the code of the reader.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ _MOST_FILES = 50_000  # 5,600 scripts are in 10,000 real skills
 
 
 def derive_known(source: bytes, *, path: str) -> tuple[Mapping[str, Any] | None, bool]:
-    """Return the document of the contract that `derive` reads, and whether it is known to make a usable contract.
+    """Return the document of the contract that `derive` reads, and whether it is known
+    to make a usable contract.
 
-    It is read from the file of an earlier process if there is one, without the code that reads scripts. Compiling the
-    contract to know whether it is usable takes as long as reading the script, so it is done once, too.
+    It is read from the file of an earlier process if there is one, without the code
+    that reads scripts. Compiling the contract to know whether it is usable takes as
+    long as reading the script, so it is done once, too.
     """
     key = sha256(
         b"\0".join([reader_edition(), path.encode("utf-8", "surrogatepass"), source])
@@ -44,11 +48,11 @@ def derive_known(source: bytes, *, path: str) -> tuple[Mapping[str, Any] | None,
     try:
         text = json.dumps({"usable": usable, "found": document}, allow_nan=False)
     except (TypeError, ValueError):
-        return (
-            document,
-            False,
-        )  # a default that JSON has no form for, such as an infinite number: read again each time
-    # JSON has no tuples and only text as keys: what would come back as something else is not written.
+        # a default that JSON has no form for, such as an infinite number: read again
+        # each time
+        return (document, False)
+    # JSON has no tuples and only text as keys: what would come back as something else
+    # is not written.
     if json.loads(text)["found"] == document:
         write_cached(file, text.encode("utf-8", "surrogatepass"))
         if key.startswith("00"):  # once in 256 new files

@@ -1,4 +1,6 @@
-"""The scripts of a skill as tools, without a written contract: read on activation, never run."""
+"""The scripts of a skill as tools, without a written contract: read on activation,
+never run.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,12 @@ class _Derive(Protocol[_Found]):
 
 
 def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Derivation]:
-    """Return what can be read of the scripts in ``scripts/`` and next to SKILL.md, by the name of the tool.
+    """Return what can be read of the scripts in ``scripts/`` and next to SKILL.md, by
+    the name of the tool.
 
-    *resources* are the skill's files, *read* gives the bytes of one by its path or raises `ResourceNotFoundError`.
-    Tests, packages' own files and modules that only others import are left out; so is what cannot be read at all.
+    *resources* are the skill's files, *read* gives the bytes of one by its path or
+    raises `ResourceNotFoundError`. Tests, packages' own files and modules that only
+    others import are left out; so is what cannot be read at all.
     """
     from skillruntime.derive import derive
 
@@ -53,16 +57,19 @@ def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Deriv
 def derived_contracts(
     resources: Iterable[Resource], read: Read, *, skill: str, one_line: bool
 ) -> dict[str, Contract]:
-    """Return the contracts of what `derive_scripts` returns, without hidden characters, by ``skill/tool``.
+    """Return the contracts of what `derive_scripts` returns, without hidden characters,
+    by ``skill/tool``.
 
-    With *one_line* the texts in them are single lines. A script whose interface makes no usable schema is left out.
+    With *one_line* the texts in them are single lines. A script whose interface makes
+    no usable schema is left out.
     """
     found: dict[str, Contract] = {}
     for tool, (derived, is_usable) in _tools(resources, read, _known):
         name = f"{skill}/{tool}"
         try:
             document = visible_document(derived, one_line=one_line)
-            # The words of descriptions are all that was changed since: they do not make it unusable.
+            # The words of descriptions are all that was changed since: they do not make
+            # it unusable.
             found[name] = (
                 Contract.from_known_dict if is_usable else Contract.from_dict
             )(document, name=name)
@@ -110,9 +117,11 @@ def _derived(path: str, read: Read, derive: _Derive[_Found]) -> _Found | None:
 
 
 def sure_tools(resources: Iterable[Resource], read: Read) -> Iterator[bool]:
-    """Yield for each script whether two lines of it show that it is a tool: a Python program with arguments.
+    """Yield for each script whether two lines of it show that it is a tool: a Python
+    program with arguments.
 
-    Deriving its contract takes a hundred times as long. A module that only defines things for others is not a program.
+    Deriving its contract takes a hundred times as long. A module that only defines
+    things for others is not a program.
     """
     for each in [each for each in resources if _may_be_tool(each)][:MAX_SCRIPTS]:
         try:

@@ -1,6 +1,8 @@
-"""Directories -> SkillCatalog. Reads only the frontmatter of each SKILL.md, and does not open unchanged files.
+"""Directories -> SkillCatalog. Reads only the frontmatter of each SKILL.md, and does
+not open unchanged files.
 
-One bad file does not affect the others: every skill is either read or reported by a diagnostic.
+One bad file does not affect the others: every skill is either read or reported by a
+diagnostic.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["MAX_DEPTH", "discover"]
 
 MAX_DEPTH = 5
-"""How many levels below its root a skill's directory may be; directories inside a skill belong to that skill."""
+"""How many levels below its root a skill's directory may be; directories inside a skill
+belong to that skill.
+"""
 
 MAX_DIRECTORIES = 20_000
 """How many directories without a SKILL.md are searched in one root."""
@@ -64,34 +68,42 @@ def discover(
     installed: bool | str | Iterable[str] = False,
     frozen: str | os.PathLike[str] | None = None,
 ) -> SkillCatalog:
-    """Return the catalog of all skills under *roots*; if two skills have the same name, the earlier root wins.
+    """Return the catalog of all skills under *roots*; if two skills have the same name,
+    the earlier root wins.
 
-    A root is a skill's directory or a directory of skills, nested up to `MAX_DEPTH`, or both. A valid skill
-    below the root contains no others; in and below an invalid one the search continues. *trusted* applies to every root
-    that is not itself a `Root`. Nothing that a root contains raises an exception: see ``catalog.diagnostics``.
+    A root is a skill's directory or a directory of skills, nested up to `MAX_DEPTH`, or
+    both. A valid skill below the root contains no others; in and below an invalid one
+    the search continues. *trusted* applies to every root that is not itself a `Root`.
+    Nothing that a root contains raises an exception: see ``catalog.diagnostics``.
 
-    A root may also be a `SkillSource`, such as a host's database, or a `Skill` that `Skill.from_text` made. All files
-    of a source are copied now, and at each refresh those that changed; with one of these there is no index.
+    A root may also be a `SkillSource`, such as a host's database, or a `Skill` that
+    `Skill.from_text` made. All files of a source are copied now, and at each refresh
+    those that changed; with one of these there is no index.
 
-    What was read is stored in an index, so that the next start opens only files that have changed: each SKILL.md is
-    compared by size, both times and inode. The index is in the user's cache directory, or where
-    ``SKILLRUNTIME_CACHE`` says (``off``: none); with ``use_index=False`` there is none.
+    What was read is stored in an index, so that the next start opens only files that
+    have changed: each SKILL.md is compared by size, both times and inode. The index is
+    in the user's cache directory, or where ``SKILLRUNTIME_CACHE`` says (``off``: none);
+    with ``use_index=False`` there is none.
 
-    With *derive_contracts*, each script of a skill without a contract becomes a tool, whose contract is read from the
-    script's source when the skill is activated; trust and approval apply to it as to every script.
+    With *derive_contracts*, each script of a skill without a contract becomes a tool,
+    whose contract is read from the script's source when the skill is activated; trust
+    and approval apply to it as to every script.
 
-    *installed* adds the skills in installed packages after *roots*: of all of them with ``True``, or of the
-    distributions that are named. They are never trusted; see `installed_roots`.
+    *installed* adds the skills in installed packages after *roots*: of all of them with
+    ``True``, or of the distributions that are named. They are never trusted; see
+    `installed_roots`.
 
-    With *frozen*, the path of a lockfile, a skill that is not in it, or that differs from it, is not offered: its
-    diagnostic says how. Every file of the skills is hashed at the start; what is activated, and every script that is
-    started, is hashed again when it is used.
+    With *frozen*, the path of a lockfile, a skill that is not in it, or that differs
+    from it, is not offered: its diagnostic says how. Every file of the skills is hashed
+    at the start; what is activated, and every script that is started, is hashed again
+    when it is used.
 
     Raises:
-        FileNotFoundError: a root does not exist, or a package in *installed* has no skills. With
+        FileNotFoundError: a root does not exist, or a package in *installed* has no
+            skills. With
             *missing_ok* the former is a diagnostic, and the latter is left out.
-        NotADirectoryError: a root is a file.
-        LockfileNotFoundError, InvalidSkillError: the lockfile is not there, or not readable.
+        NotADirectoryError: a root is a file. LockfileNotFoundError, InvalidSkillError:
+            the lockfile is not there, or not readable.
     """
     path = index_path() if use_index else None
     copies: dict[Root, SkillCopies] = {}
@@ -130,7 +142,9 @@ def _read_roots(
     path: str | None,
     copies: Mapping[Root, SkillCopies],
 ) -> list[Snapshot]:
-    """Return the current snapshots of *roots*, and write those that are not *known* to the index at *path*."""
+    """Return the current snapshots of *roots*, and write those that are not *known* to
+    the index at *path*.
+    """
     snapshots = [
         _read_copy(root, copies[root])
         if root in copies
@@ -148,7 +162,9 @@ def _read_roots(
 
 
 def _read_copy(root: Root, copies: SkillCopies) -> Snapshot:
-    """Return the current snapshot of *root*, to which a source is copied, with what could not be read of it."""
+    """Return the current snapshot of *root*, to which a source is copied, with what
+    could not be read of it.
+    """
     unread = copies.update()
     snapshot = read_root(root)
     return snapshot._replace(problems=(*snapshot.problems, *unread))
@@ -195,7 +211,9 @@ def _require_directories(roots: Iterable[Root]) -> None:
 
 
 def read_root(root: Root, known: Snapshot | None = None) -> Snapshot:
-    """Return the current snapshot of *root*; entries that have not changed since *known* are reused unopened."""
+    """Return the current snapshot of *root*; entries that have not changed since
+    *known* are reused unopened.
+    """
     reading = _Reading(root, known)
     try:
         reading.read()
@@ -205,7 +223,9 @@ def read_root(root: Root, known: Snapshot | None = None) -> Snapshot:
 
 
 _NONE, _FAULTY, _VALID = range(3)
-"""What there is in a directory: no SKILL.md, one that is not a valid skill, or a skill."""
+"""What there is in a directory: no SKILL.md, one that is not a valid skill, or a
+skill.
+"""
 
 
 class _Reading:
@@ -223,7 +243,9 @@ class _Reading:
             Callable[[int, str, str, list[Diagnostic]], Summary | None] | None
         ) = None
         self.reusable: dict[str, int] = {}
-        """The positions of the known entries that have not changed, by path; empty until the root is walked."""
+        """The positions of the known entries that have not changed, by path; empty
+        until the root is walked.
+        """
         self.reused = 0
         self.problems: list[Diagnostic] = []
         self.searched: list[DirectoryStamp] = []
@@ -270,8 +292,11 @@ class _Reading:
         self.walk()
 
     def changed_entries(self, known: Snapshot) -> set[int]:
-        """Return the positions of the *known* entries whose file has changed or is gone."""
-        # Relative to an open directory the kernel resolves a shorter path for each file: a fifth faster.
+        """Return the positions of the *known* entries whose file has changed or is
+        gone.
+        """
+        # Relative to an open directory the kernel resolves a shorter path for each
+        # file: a fifth faster.
         root = os.open(self.root.path, READ_FLAGS)
         lstat = os.lstat
         changed: set[int] = set()
@@ -280,7 +305,9 @@ class _Reading:
             for position, (entry, stamp) in enumerate(
                 zip(known.entries, stamps, strict=True)
             ):
-                try:  # a warm start spends most of its time here; an absolute path ignores the directory
+                try:
+                    # a warm start spends most of its time here; an absolute path
+                    # ignores the directory
                     stat = lstat(entry[0] or f"{entry[1]}/SKILL.md", dir_fd=root)
                 except OSError:
                     changed.add(position)
@@ -315,7 +342,9 @@ class _Reading:
             level, self.skipped = deeper, SKIPPED
 
     def search(self, directory: str, deeper: list[str], *, is_last: bool) -> None:
-        """Take the skills directly in *directory*, and add to *deeper* the directories to search next."""
+        """Take the skills directly in *directory*, and add to *deeper* the directories
+        to search next.
+        """
         stamp = _stamp_of(directory)
         self.searched.append(stamp)
         if self.may_still_change(max(stamp[1:3])):
@@ -326,7 +355,8 @@ class _Reading:
         except OSError as error:
             self.report("directory-unreadable", directory, _reason(error))
             return
-        # On a case-insensitive file system SKILL.md was already found; `max` prefers the most lower-case name.
+        # On a case-insensitive file system SKILL.md was already found; `max` prefers
+        # the most lower-case name.
         if other_cases and not os.path.lexists(f"{directory}/SKILL.md"):
             taken = self.take(directory, os.path.basename(directory), max(other_cases))  # noqa: PTH119
             if taken == _VALID and directory != self.root.path:
@@ -345,7 +375,8 @@ class _Reading:
     ) -> tuple[list[str], set[str], list[str]]:
         """Return the names of the directories among *children*.
 
-        Also return which of them are links, and the files named SKILL.md in another case.
+        Also return which of them are links, and the files named SKILL.md in another
+        case.
         """
         directories: list[str] = []
         links: set[str] = set()
@@ -361,11 +392,13 @@ class _Reading:
                 is_link, is_directory = True, False
             if is_directory:
                 directories.append(name)
-                # Installers link skills from one store into the directories of several clients: followed, but reported.
+                # Installers link skills from one store into the directories of several
+                # clients: followed, but reported.
                 if is_link:
                     links.add(name)
             elif is_link:
-                self.is_stable = False  # its target may appear later without a change of this directory
+                # its target may appear later without a change of this directory
+                self.is_stable = False
             if len(name) == 8 and name != "SKILL.md" and name.lower() == "skill.md":
                 other_cases.append(name)
         return directories, links, other_cases
@@ -373,13 +406,16 @@ class _Reading:
     def take(
         self, directory: str, name: str, file_name: str, *, is_link: bool = False
     ) -> int:
-        """Take the skill in *directory*; return whether there is a SKILL.md, and a valid one."""
+        """Take the skill in *directory*; return whether there is a SKILL.md, and a
+        valid one.
+        """
         path = f"{directory}/{file_name}"
         reused = self.reuse(path)
         if reused is not None:
             return reused
         try:
-            # Opened first and examined then: a file that is examined by its path can be another one when it is opened.
+            # Opened first and examined then: a file that is examined by its path can be
+            # another one when it is opened.
             descriptor = os.open(path, READ_FLAGS | NO_FOLLOW)
         except (FileNotFoundError, NotADirectoryError):
             return _NONE
@@ -434,7 +470,8 @@ class _Reading:
         if found:
             self.notes[len(self.entries)] = tuple(found)
         size, modified = status.st_size, status.st_mtime_ns
-        # A stamp that matches no file, if this one could still change without changing its stamp.
+        # A stamp that matches no file, if this one could still change without changing
+        # its stamp.
         if modified > self.recent and self.may_still_change(modified):
             size = -1
         self.entries.append(entry)
@@ -442,7 +479,9 @@ class _Reading:
         return _VALID if summary is not None else _FAULTY
 
     def reuse(self, path: str) -> int | None:
-        """Take the known entry of *path*, if its file has not changed; return whether it is a valid skill."""
+        """Take the known entry of *path*, if its file has not changed; return whether
+        it is a valid skill.
+        """
         position = self.reusable.get(path)
         if position is None or self.known is None:
             return None
@@ -461,7 +500,8 @@ class _Reading:
         except OSError:
             kind = _REGULAR
         if kind == _LINK:
-            # It could point to any file that the host can read, a key for example, and put that into a prompt.
+            # It could point to any file that the host can read, a key for example, and
+            # put that into a prompt.
             self.report("link-outside", path, "it is a symbolic link; skipped")
         elif kind != _REGULAR:
             self.report_kind(path, kind)
@@ -482,7 +522,9 @@ class _Reading:
         self.problems.append(Diagnostic(rule, severity, path, message))
 
     def finish(self) -> Snapshot:
-        """Return the snapshot; if nothing has changed, with the same entries as the known one."""
+        """Return the snapshot; if nothing has changed, with the same entries as the
+        known one.
+        """
         if self.result is not None:
             return self.result
         known, problems, entries = self.known, tuple(self.problems), self.entries
@@ -493,7 +535,8 @@ class _Reading:
             return (
                 known if same else known._replace(problems=problems, searched=searched)
             )
-        # By name, so that neither the index nor a collision depends on the order of the file system.
+        # By name, so that neither the index nor a collision depends on the order of the
+        # file system.
         names, paths = (
             [entry[1] for entry in entries],
             [entry[0] or "" for entry in entries],
@@ -501,16 +544,16 @@ class _Reading:
         order = sorted(range(len(entries)), key=paths.__getitem__)
         order.sort(key=names.__getitem__)  # stable, and faster than one sort by pairs
         stamps = bytearray()
-        # Package managers make hard links of one file in a store: it is one skill, and `not_offered` counts the others.
+        # Package managers make hard links of one file in a store: it is one skill, and
+        # `not_offered` counts the others.
         kept: list[int] = []
         name, seen = "", set[bytes]()
         for position in order:
             if names[position] != name:
                 name, seen = names[position], set()
             stamp = bytes(self.stamps[stamp_at(position)])
-            file = stamp[
-                8:
-            ]  # without the size, which is not that of the file where it may still change
+            # without the size, which is not that of the file where it may still change
+            file = stamp[8:]
             if file not in seen or not name:
                 seen.add(file)
                 stamps += stamp
@@ -530,7 +573,8 @@ class _Reading:
     def may_still_change(self, time_ns: int) -> bool:
         """Whether a later change could have the same *time_ns*.
 
-        The clock of a file system ticks every few milliseconds, or seconds (FAT), so two edits can have one time.
+        The clock of a file system ticks every few milliseconds, or seconds (FAT), so
+        two edits can have one time.
         """
         tick = _COARSE_TICK if time_ns % 1_000_000_000 == 0 else _TICK
         return self.started - tick <= time_ns <= self.started + _FUTURE
@@ -552,12 +596,15 @@ def _stamp_of(directory: str) -> DirectoryStamp:
         status = os.stat(directory)  # noqa: PTH116
     except OSError:
         return directory, 0, 0, 0
-    # A program can set the modification time, but not the status change time; on Windows the latter does not change.
+    # A program can set the modification time, but not the status change time; on
+    # Windows the latter does not change.
     return directory, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _notes_on_link(root: str, directory: str, path: str) -> list[Diagnostic]:
-    """Return a warning if the linked *directory* of the SKILL.md at *path* is outside *root*."""
+    """Return a warning if the linked *directory* of the SKILL.md at *path* is outside
+    *root*.
+    """
     target = os.path.realpath(directory)
     if f"{target}{os.sep}".startswith(os.path.realpath(root).rstrip(os.sep) + os.sep):
         return []

@@ -1,7 +1,8 @@
 """Which requirements of a skill the current environment does not meet.
 
-Requirements are read from where real skills state them: ``requires`` of a contract or of the frontmatter, and
-``metadata.requires``. The ``compatibility`` field is free text for users and is not evaluated.
+Requirements are read from where real skills state them: ``requires`` of a contract or
+of the frontmatter, and ``metadata.requires``. The ``compatibility`` field is free text
+for users and is not evaluated.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def _package_version(name: str) -> str | None:
 
 
 class Surroundings(NamedTuple):
-    """The environment: how to find a command, variables, a package's version, platform, runtime version."""
+    """The environment: how to find a command, variables, a package's version, platform,
+    runtime version.
+    """
 
     find_command: Callable[[str], str | None] = shutil.which
     environment: Mapping[str, str] = os.environ
@@ -51,7 +54,9 @@ class Surroundings(NamedTuple):
 
 
 def unmet_of(skill: Skill, here: Surroundings | None = None) -> tuple[str, ...]:
-    """Return one sentence for each requirement of *skill* that is not met here; empty if all are met."""
+    """Return one sentence for each requirement of *skill* that is not met here; empty
+    if all are met.
+    """
     stated = [*skill.frontmatter.requirements]
     stated += [contract.requires for contract in skill.contracts.values()]
     reasons = [
@@ -69,8 +74,9 @@ def unmet(
 ) -> tuple[str, ...]:
     """Return one sentence for each unmet requirement in *requires*.
 
-    Checked are ``commands`` (or ``bins``), ``environment`` (or ``env``), ``packages``, ``platform`` (or ``os``) and
-    ``runtime``, each a string or a list; other keys, such as ``tools``, are left to the host.
+    Checked are ``commands`` (or ``bins``), ``environment`` (or ``env``), ``packages``,
+    ``platform`` (or ``os``) and ``runtime``, each a string or a list; other keys, such
+    as ``tools``, are left to the host.
 
     >>> unmet({"commands": ["git"], "environment": "TOKEN"}, Surroundings(lambda name: "/bin/git", {}))
     ('the environment variable TOKEN is not set',)
@@ -125,7 +131,8 @@ def _unmet_package(stated: str, here: Surroundings) -> Iterable[str]:
     version = here.package_version(requirement.name)
     if version is None:
         return [f"the Python package {requirement.name} is not installed"]
-    # An installed prerelease counts, as for pip; only the choice of what to install would leave it out.
+    # An installed prerelease counts, as for pip; only the choice of what to install
+    # would leave it out.
     if not requirement.specifier.contains(version, prereleases=True):
         return [
             f"the Python package {requirement.name} is {version}, but {requirement.specifier} is required"

@@ -1,7 +1,9 @@
-"""Opens the files of skills: relative to a descriptor of their directory, never through a symbolic link.
+"""Opens the files of skills: relative to a descriptor of their directory, never through
+a symbolic link.
 
-A skill can be changed while it is read. Whatever replaces one of its files, or a directory in between, no byte from
-outside its directory is returned, nothing waits for the writer of a FIFO, and nothing larger than the limit is read.
+A skill can be changed while it is read. Whatever replaces one of its files, or a
+directory in between, no byte from outside its directory is returned, nothing waits for
+the writer of a FIFO, and nothing larger than the limit is read.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ READ_FLAGS = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
-"""For `os.open`. O_NONBLOCK: opening a FIFO returns at once, even if it has no writer."""
+"""For `os.open`. O_NONBLOCK: opening a FIFO returns at once, even if it has no
+writer.
+"""
 
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
@@ -53,20 +57,24 @@ class FileTooLargeError(OSError):
 
 
 def open_inside(directory: str, path: str, *, identity: Identity | None = None) -> int:
-    """Return a descriptor of the regular file *path*, relative to *directory*, with ``/`` between its parts.
+    """Return a descriptor of the regular file *path*, relative to *directory*, with
+    ``/`` between its parts.
 
-    *directory* itself may be a link, as installers create them; no part of *path* may be one. With *identity* the
-    directory must still be the one that has it.
+    *directory* itself may be a link, as installers create them; no part of *path* may
+    be one. With *identity* the directory must still be the one that has it.
 
     Raises:
-        OSError: it does not exist, is not a regular file, is reached through a link, or the directory was replaced.
+        OSError: it does not exist, is not a regular file, is reached through a link, or
+            the directory was replaced.
     """
     parts = [part for part in path.split("/") if part not in ("", ".")]
-    # ".." is refused wherever it is: after a link, "a/../b" is not "b" (POSIX, pathname resolution).
+    # ".." is refused wherever it is: after a link, "a/../b" is not "b" (POSIX, pathname
+    # resolution).
     if not parts or ".." in parts:
         raise OSError(errno.EINVAL, "it is outside the skill's directory")
-    # One part at a time, as `openat2` does with RESOLVE_NO_SYMLINKS, which only Linux has: a parent that is replaced
-    # by a link after a check by path (`realpath`) would be followed.
+    # One part at a time, as `openat2` does with RESOLVE_NO_SYMLINKS, which only Linux
+    # has: a parent that is replaced by a link after a check by path (`realpath`) would
+    # be followed.
     here = os.open(directory, _DIRECTORY)
     try:
         _require(here, identity)
@@ -92,13 +100,15 @@ def read_inside(
 
 
 def read_beside(directory: str, name: str, limit: int) -> tuple[bytes, Identity]:
-    """Return the bytes of the file *name*, directly in *directory*, and the identity of that directory.
+    """Return the bytes of the file *name*, directly in *directory*, and the identity of
+    that directory.
 
     Raises:
         FileTooLargeError: it has more than *limit* bytes; it is not read.
         OSError: it cannot be opened or read, is a link, or is not a regular file.
     """
-    # Both from one descriptor: by path, the directory could be replaced between the two.
+    # Both from one descriptor: by path, the directory could be replaced between the
+    # two.
     here = os.open(directory, _DIRECTORY)
     try:
         identity = _identity(os.fstat(here))
@@ -110,7 +120,8 @@ def read_beside(directory: str, name: str, limit: int) -> tuple[bytes, Identity]
 
 
 def read_regular(path: str, limit: int, *, cut: bool = False) -> bytes:
-    """Return the bytes of the regular file *path*, which is not a link; with *cut* at most the first *limit*.
+    """Return the bytes of the regular file *path*, which is not a link; with *cut* at
+    most the first *limit*.
 
     Raises:
         FileTooLargeError: it has more than *limit* bytes and is not *cut*.
@@ -131,13 +142,16 @@ def open_regular(path: str) -> int:
 def write_inside(
     directory: str, path: str, data: bytes, *, identity: Identity | None = None
 ) -> None:
-    """Write *data* to the file *path* in *directory*: the old file or the new one, never half of it.
+    """Write *data* to the file *path* in *directory*: the old file or the new one,
+    never half of it.
 
-    Missing directories are made. What lies at *path*, a link for example, is replaced and not written through. With
-    *identity* the directory must still be the one that has it.
+    Missing directories are made. What lies at *path*, a link for example, is replaced
+    and not written through. With *identity* the directory must still be the one that
+    has it.
 
     Raises:
-        OSError: a part of *path* is a link or not a directory, or nothing can be written there.
+        OSError: a part of *path* is a link or not a directory, or nothing can be
+            written there.
     """
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if not parts or ".." in parts:

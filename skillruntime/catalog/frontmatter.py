@@ -1,11 +1,12 @@
 """SKILL.md bytes -> the frontmatter's fields, the body, and diagnostics. Pure.
 
-Frontmatter that is not valid YAML is read field by field: valid fields as YAML, the others as plain text. The usual
-error is a colon in an unquoted sentence (``description: Use when: ...``). Such a field is read with its quotes,
-backslashes and continuation lines; an error in one field does not affect the others.
+Frontmatter that is not valid YAML is read field by field: valid fields as YAML, the
+others as plain text. The usual error is a colon in an unquoted sentence (``description:
+Use when: ...``). Such a field is read with its quotes, backslashes and continuation
+lines; an error in one field does not affect the others.
 
-Law: any bytes give a result, never an exception. Fields keep the text as written: no quote, backslash or continuation
-line is lost.
+Law: any bytes give a result, never an exception. Fields keep the text as written: no
+quote, backslash or continuation line is lost.
 """
 
 from __future__ import annotations
@@ -24,29 +25,35 @@ __all__ = [
 ]
 
 MAX_FRONTMATTER = 64 * 1024
-"""Bytes within which the closing ``---`` must come; the longest of 34,434 real frontmatters is far shorter."""
+"""Bytes within which the closing ``---`` must come; the longest of 34,434 real
+frontmatters is far shorter.
+"""
 
 # YAML 1.2.2, section 5.1 (c-printable), without DEL, which libyaml rejects too.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
-# Real files begin with empty lines, an HTML comment (a licence), a Markdown heading, or a code fence. Bounded, so
-# that a thematic break (---) further down in an ordinary document is not mistaken for frontmatter.
+# Real files begin with empty lines, an HTML comment (a licence), a Markdown heading, or
+# a code fence. Bounded, so that a thematic break (---) further down in an ordinary
+# document is not mistaken for frontmatter.
 _PREAMBLE = re.compile(
     r"(?:[ \t]*\n|<!--(?:(?!-->).){0,500}-->[ \t]*\n|#[^\n]*\n|```[a-z]*[ \t]*\n){1,12}(?=---[ \t]*\n)",
     re.DOTALL,
 )
 _OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
-# YAML 1.2.2, section 9.1.2: `...` ends a document too.
-# `---# Title`: a missing line break in about a hundred of 34,434 real files; skills-ref splits at the dashes too.
-# `--- Title` ends the document in YAML as well (section 9.2): what follows would be a second one.
+# YAML 1.2.2, section 9.1.2: `...` ends a document too. `---# Title`: a missing line
+# break in about a hundred of 34,434 real files; skills-ref splits at the dashes too.
+# `--- Title` ends the document in YAML as well (section 9.2): what follows would be a
+# second one.
 _CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$|^(---)(?=#|[ \t]+\S)", re.MULTILINE)
 
 _FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|$)")
-# Three of four broken fields, without a parser: bold text is not an alias, `@` and the backtick are reserved (YAML
-# 1.2.2, section 5.3), and a colon ends a plain text that may not contain one.
+# Three of four broken fields, without a parser: bold text is not an alias, `@` and the
+# backtick are reserved (YAML 1.2.2, section 5.3), and a colon ends a plain text that
+# may not contain one.
 _NOT_YAML = re.compile(
     r"[\w.-]+[ \t]*:[ \t]+(?:\*\*|[@`]|[^\W\d_](?:[^:#]|:(?! )|(?<! )#)*: )"
 )
-# A field that YAML surely reads as plain text: it begins with a letter, and has no sign that means something to YAML.
+# A field that YAML surely reads as plain text: it begins with a letter, and has no sign
+# that means something to YAML.
 _PLAIN_FIELD = re.compile(r"[A-Za-z_][\w.-]*+: ++([A-Za-z][\w ,.()/-]*+)", re.ASCII)
 
 
@@ -54,9 +61,10 @@ _PLAIN_FIELD = re.compile(r"[A-Za-z_][\w.-]*+: ++([A-Za-z][\w ,.()/-]*+)", re.AS
 class Frontmatter:
     """The fields of one SKILL.md, and its body.
 
-    ``fields`` is ``None`` if there is no readable frontmatter; then ``diagnostics`` have the reason. ``document`` is
-    the parsed YAML with its positions, ``None`` if it had to be repaired. ``text`` is the YAML source; it begins on
-    ``first_line`` of the file, and the body on ``body_line``.
+    ``fields`` is ``None`` if there is no readable frontmatter; then ``diagnostics``
+    have the reason. ``document`` is the parsed YAML with its positions, ``None`` if it
+    had to be repaired. ``text`` is the YAML source; it begins on ``first_line`` of the
+    file, and the body on ``body_line``.
     """
 
     fields: dict[str, Any] | None
@@ -70,9 +78,11 @@ class Frontmatter:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A file split at its two lines of dashes; ``block`` is ``None`` if they are missing.
+    """A file split at its two lines of dashes; ``block`` is ``None`` if they are
+    missing.
 
-    ``tail`` is everything after the closing dashes, from the end of their line; it begins on ``tail_line``.
+    ``tail`` is everything after the closing dashes, from the end of their line; it
+    begins on ``tail_line``.
     """
 
     block: str | None
@@ -99,7 +109,8 @@ def read_frontmatter(
 ) -> Frontmatter:
     """Return the fields and the body of *data*, the bytes of the SKILL.md at *path*.
 
-    *is_whole* is ``False`` if *data* is only the beginning of the file; then the body is incomplete too.
+    *is_whole* is ``False`` if *data* is only the beginning of the file; then the body
+    is incomplete too.
 
     >>> read_frontmatter(b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\n---\\n# PDF").fields
     {'name': 'pdf', 'description': 'Use when: a PDF comes'}
@@ -133,7 +144,8 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
                     f"the frontmatter is {kind}, not a mapping",
                 )
             )
-        # YAML forbids duplicate keys (section 3.2.1.3); PyYAML and most parsers use the last one.
+        # YAML forbids duplicate keys (section 3.2.1.3); PyYAML and most parsers use the
+        # last one.
         for key, line, column in document.duplicates:
             message = f"the key {key!r} appears twice; the last value is used"
             found.append(_warning("duplicate-key", path, message, line + above, column))
@@ -176,7 +188,9 @@ def _repaired_warning(
     line: int | None,
     column: int | None,
 ) -> Diagnostic:
-    """Return the warning for frontmatter that is not YAML, of which the fields *as_text* were read as plain text."""
+    """Return the warning for frontmatter that is not YAML, of which the fields
+    *as_text* were read as plain text.
+    """
     listed = f"plain text: {', '.join(as_text)}" if as_text else "far as possible"
     listed += f"; ignored: {', '.join(dropped)}" if dropped else ""
     message = f"the frontmatter is not valid YAML: {fault}; read as {listed}"
@@ -187,7 +201,9 @@ def _repaired_warning(
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """The fields, and the names of those that were read as plain text or had to be dropped."""
+    """The fields, and the names of those that were read as plain text or had to be
+    dropped.
+    """
 
     fields: dict[str, Any]
     as_text: tuple[str, ...]
@@ -226,7 +242,9 @@ def repair_block(block: str) -> Repaired:
 
 
 def split_fields(block: str) -> list[tuple[str, list[str]]]:
-    """Return the top-level keys of *block*, each with its lines: the line of the key and those that continue it."""
+    """Return the top-level keys of *block*, each with its lines: the line of the key
+    and those that continue it.
+    """
     fields: list[tuple[str, list[str]]] = []
     for line in block.split("\n"):
         start = _FIELD.match(line)
@@ -238,14 +256,17 @@ def split_fields(block: str) -> list[tuple[str, list[str]]]:
 
 
 def _as_text(lines: list[str]) -> str | None:
-    """Return the value of one field as plain text; ``None`` if it is a list or a mapping.
+    """Return the value of one field as plain text; ``None`` if it is a list or a
+    mapping.
 
-    Lines are joined as YAML folds a plain scalar: one break is a space, an empty line is a break (section 7.3.3).
+    Lines are joined as YAML folds a plain scalar: one break is a space, an empty line
+    is a break (section 7.3.3).
     """
     start = _FIELD.match(lines[0])
     first = (start.group(2) or "").strip() if start else ""
     rest = [line.strip() for line in lines[1:]]
-    # A block scalar header (YAML 1.2.2, section 8.1.1): its lines are valid even if the rest of the block is not.
+    # A block scalar header (YAML 1.2.2, section 8.1.1): its lines are valid even if the
+    # rest of the block is not.
     if re.fullmatch(r"[|>][+-]?\d?[+-]?", first):
         return "\n".join(rest).strip() if first[0] == "|" else _folded(rest)
     # The lines below are list items or keys: a structure, which cannot be read as text.
@@ -265,11 +286,14 @@ def _folded(lines: list[str]) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Remove the quotes around the whole value, and an opening quote that is never closed."""
+    """Remove the quotes around the whole value, and an opening quote that is never
+    closed.
+    """
     quote = text[:1]
     if quote not in ("'", '"'):
         return text
-    # `"He said "hi""`: the author quoted the whole value and forgot to escape the inner quotes.
+    # `"He said "hi""`: the author quoted the whole value and forgot to escape the inner
+    # quotes.
     if len(text) > 1 and text.endswith(quote):
         inside = text[1:-1]
     # `"never closed`: without its partner the quote has no meaning.
@@ -363,7 +387,9 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
 
 
 def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> str:
-    """Return the text of *data*: UTF-8, or UTF-16 if it starts with that byte-order mark."""
+    """Return the text of *data*: UTF-8, or UTF-16 if it starts with that byte-order
+    mark.
+    """
     # PowerShell and Windows editors save UTF-16 with a byte-order mark.
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
@@ -400,7 +426,9 @@ def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> 
 def _without_controls(
     block: str, path: str, first_line: int, found: list[Diagnostic]
 ) -> str:
-    """Return *block* without the characters that YAML forbids (YAML 1.2.2, section 5.1)."""
+    """Return *block* without the characters that YAML forbids (YAML 1.2.2, section
+    5.1).
+    """
     forbidden = _CONTROL.search(block)
     if forbidden is None:
         return block
@@ -413,7 +441,8 @@ def _without_controls(
 def cut_by_comments(
     document: YamlDocument, block: str, path: str, above: int
 ) -> Iterator[Diagnostic]:
-    """Yield a warning for each value that ends because `` #`` begins a comment, which authors rarely intend.
+    """Yield a warning for each value that ends because `` #`` begins a comment, which
+    authors rarely intend.
 
     *above* is how many lines of the file precede *block*.
     """

@@ -1,6 +1,8 @@
-"""Findings of text that a reader does not see: characters without a shape, comments that no page shows. Pure.
+"""Findings of text that a reader does not see: characters without a shape, comments
+that no page shows. Pure.
 
-A model reads both, in the instructions, in the files of the skill and in its contracts alike.
+A model reads both, in the instructions, in the files of the skill and in its contracts
+alike.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from skillruntime.errors import ResourceNotFoundError
 
 __all__ = ["hidden_text", "hidden_text_of_files"]
 
-# CommonMark, 4.6: a renderer passes a comment on as HTML, and no browser shows it. Directives for linters
-# (`<!-- prettier-ignore -->`) are one or two words, what speaks to a model is a sentence.
+# CommonMark, 4.6: a renderer passes a comment on as HTML, and no browser shows it.
+# Directives for linters (`<!-- prettier-ignore -->`) are one or two words, what speaks
+# to a model is a sentence.
 _COMMENT = re.compile(r"<!--((?:(?!-->).)*)(?:-->|\Z)", re.DOTALL)
 _WORDS = 5
 _FENCED = re.compile(r"(?ms)^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)|`[^`\n]+`")
@@ -28,7 +31,8 @@ _MAX_FINDINGS = 20  # a file, so that one of binary rubbish does not fill a repo
 def hidden_text(
     text: str, path: str, *, first_line: int = 1, is_page: bool = True
 ) -> Iterator[Diagnostic]:
-    """Yield a warning for each line of *text* with hidden characters, and advice for comments if it *is_page*.
+    """Yield a warning for each line of *text* with hidden characters, and advice for
+    comments if it *is_page*.
 
     *first_line* is the number of its first line in the file at *path*.
     """
@@ -67,7 +71,9 @@ def hidden_text(
 def hidden_text_of_files(
     files: Iterable[tuple[Resource, str, bytes]],
 ) -> Iterator[Diagnostic]:
-    """Yield the findings of *files*, each with its path for a reader and its bytes; what is not text has none."""
+    """Yield the findings of *files*, each with its path for a reader and its bytes;
+    what is not text has none.
+    """
     left = _MAX_BYTES
     for resource, path, data in files:
         left -= len(data)

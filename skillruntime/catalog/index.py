@@ -1,8 +1,11 @@
-"""The index on disk that makes a warm start fast: the snapshot of every root, with the stamps of its files.
+"""The index on disk that makes a warm start fast: the snapshot of every root, with the
+stamps of its files.
 
-It is one file in the user's cache directory, replaced as a whole, so any number of processes may read and write it at
-the same time: the last writer wins, and skills that it did not include are read again. An index that is damaged, that
-belongs to another user or that has another version is ignored. It contains only numbers and text, with a checksum.
+It is one file in the user's cache directory, replaced as a whole, so any number of
+processes may read and write it at the same time: the last writer wins, and skills that
+it did not include are read again. An index that is damaged, that belongs to another
+user or that has another version is ignored. It contains only numbers and text, with a
+checksum.
 """
 
 from __future__ import annotations
@@ -20,9 +23,12 @@ from skillruntime.diagnostic import Diagnostic, Severity
 __all__ = ["index_path", "load_index", "save_index"]
 
 MAX_ROOTS = 64
-"""How many roots the index keeps; those not read for the longest time are dropped first."""
+"""How many roots the index keeps; those not read for the longest time are dropped
+first.
+"""
 
-# Larger than any real index (50,000 skills take 20 MB); protects against a wrong file at this path.
+# Larger than any real index (50,000 skills take 20 MB); protects against a wrong file
+# at this path.
 MAX_BYTES = 256 * 1024 * 1024
 
 # The number is the version of the format; raise it with every change of `_encode`.
@@ -33,13 +39,17 @@ _USUAL_HEAD = 4096
 # ASCII unit and record separators; `_without_marks` removes them from messages.
 _FIELD, _RECORD = "\x1f", "\x1e"
 _Section = tuple[str, int, int, int]
-"""A root's path, the checksum of its encoded snapshot, where that begins in the file, and its size in bytes."""
+"""A root's path, the checksum of its encoded snapshot, where that begins in the file,
+and its size in bytes.
+"""
 
 
 def index_path() -> str | None:
-    """Return the path of the index; ``None`` if ``SKILLRUNTIME_CACHE`` is ``off`` or there is no home directory.
+    """Return the path of the index; ``None`` if ``SKILLRUNTIME_CACHE`` is ``off`` or
+    there is no home directory.
 
-    ``SKILLRUNTIME_CACHE`` is the directory; by default it is the platform's cache directory.
+    ``SKILLRUNTIME_CACHE`` is the directory; by default it is the platform's cache
+    directory.
     """
     directory = cache_directory()
     return None if directory is None else f"{directory}/catalog.index"
@@ -73,7 +83,9 @@ def load_index(path: str, roots: Iterable[Root]) -> dict[Root, Snapshot]:
 
 
 def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
-    """Write *snapshots* to the index at *path* and keep those of other roots; a failure is ignored."""
+    """Write *snapshots* to the index at *path* and keep those of other roots; a failure
+    is ignored.
+    """
     own = {snapshot.root.path: _encode(snapshot) for snapshot in snapshots}
     sections = [section for section in _kept_sections(path) if section[0] not in own]
     sections += [(name, zlib.adler32(data), data) for name, data in own.items()]
@@ -87,7 +99,9 @@ def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
 
 
 def _kept_sections(path: str) -> list[tuple[str, int, bytes]]:
-    """Return the paths, the checksums and the encoded snapshots in the index at *path*; none if it is not usable."""
+    """Return the paths, the checksums and the encoded snapshots in the index at *path*;
+    none if it is not usable.
+    """
     try:
         descriptor = open_own(path, MAX_BYTES)
     except OSError:
@@ -134,7 +148,9 @@ def _sections_of(descriptor: int) -> list[_Section]:
 
 
 def _read_at(descriptor: int, start: int, size: int) -> bytes:
-    """Return *size* bytes from *start*, fewer where the file ends: then their checksum is wrong."""
+    """Return *size* bytes from *start*, fewer where the file ends: then their checksum
+    is wrong.
+    """
     os.lseek(descriptor, start, os.SEEK_SET)
     data = os.read(descriptor, size)
     while len(data) < size and (
@@ -145,10 +161,11 @@ def _read_at(descriptor: int, start: int, size: int) -> bytes:
 
 
 def _encode(snapshot: Snapshot) -> bytes:
-    """Return *snapshot* as bytes: the count, the stamps, the flags, then blocks of text.
+    """Return *snapshot* as bytes: the count, the stamps, the flags, then blocks of
+    text.
 
-    The first block has the columns that only some entries fill, with their positions: paths, versions, notes; and the
-    stamps of the directories that were searched. The
+    The first block has the columns that only some entries fill, with their positions:
+    paths, versions, notes; and the stamps of the directories that were searched. The
     following blocks have names and descriptions of `_BLOCK` entries each.
     """
     entries = snapshot.entries
@@ -187,7 +204,8 @@ def _encode(snapshot: Snapshot) -> bytes:
 
 def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
     """Return the snapshot of *root* in *data*, ``None`` if the data are damaged."""
-    # Adler-32 detects damage, not attacks: whoever can write this file can also write the skills.
+    # Adler-32 detects damage, not attacks: whoever can write this file can also write
+    # the skills.
     if zlib.adler32(data) != total:
         return None
     try:
@@ -245,7 +263,9 @@ def _blocks(data: memoryview) -> Iterator[list[str]]:
 
 
 def _rare(texts: list[str], at: int) -> tuple[dict[int, str], int]:
-    """Return the column that begins at *at*, by position, and the start of the next column."""
+    """Return the column that begins at *at*, by position, and the start of the next
+    column.
+    """
     count = int(texts[at])
     middle, end = at + 1 + count, at + 1 + 2 * count
     return dict(

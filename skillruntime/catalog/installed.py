@@ -1,8 +1,10 @@
-"""Skills in installed packages: ``PACKAGE/.agents/skills/NAME/SKILL.md``, as FastAPI, Typer and Streamlit ship them.
+"""Skills in installed packages: ``PACKAGE/.agents/skills/NAME/SKILL.md``, as FastAPI,
+Typer and Streamlit ship them.
 
-They are untrusted, and only looked for when a host asks. A skill counts only if its distribution's RECORD lists its
-SKILL.md (PyPA, "Recording installed projects"), and only while the file has the digest that is written there. The same
-holds for every other file of it when it is read, or copied to run.
+They are untrusted, and only looked for when a host asks. A skill counts only if its
+distribution's RECORD lists its SKILL.md (PyPA, "Recording installed projects"), and
+only while the file has the digest that is written there. The same holds for every other
+file of it when it is read, or copied to run.
 """
 
 from __future__ import annotations
@@ -41,12 +43,15 @@ Recorded = tuple[str, str]
 def installed_roots(
     packages: bool | str | Iterable[str] = True, *, missing_ok: bool = False
 ) -> list[Root]:
-    """Return the roots of the skills in installed packages, in the order of ``sys.path`` and of the packages' names.
+    """Return the roots of the skills in installed packages, in the order of
+    ``sys.path`` and of the packages' names.
 
-    *packages* is the name of a distribution, or several in the order that they shall have, or ``True`` for all.
+    *packages* is the name of a distribution, or several in the order that they shall
+    have, or ``True`` for all.
 
     Raises:
-        FileNotFoundError: a package that is named has no skills; with *missing_ok* it is left out.
+        FileNotFoundError: a package that is named has no skills; with *missing_ok* it
+            is left out.
     """
     if packages is False:
         return []
@@ -85,7 +90,9 @@ def installed_roots(
 
 
 def with_recorded_only(snapshot: Snapshot) -> Snapshot:
-    """Return *snapshot* without the skills that differ from the RECORD of their distribution, and with its version."""
+    """Return *snapshot* without the skills that differ from the RECORD of their
+    distribution, and with its version.
+    """
     root = snapshot.root
     if not root.record:
         return snapshot
@@ -112,7 +119,8 @@ def with_recorded_only(snapshot: Snapshot) -> Snapshot:
 
 
 def check_recorded(root: Root, skill: Skill) -> Mapping[str, str]:
-    """Return the SHA-256 of each file of *skill* that the RECORD of *root*'s distribution lists, by its path.
+    """Return the SHA-256 of each file of *skill* that the RECORD of *root*'s
+    distribution lists, by its path.
 
     Raises:
         InvalidSkillError: its SKILL.md is not what is written there.
@@ -182,7 +190,9 @@ def _relative(path: str, root: Root) -> str:
 
 
 def _lines(record: str, below: str) -> Iterator[tuple[str, Recorded]]:
-    """Yield the paths in a RECORD that begin with *below* and have a digest, each with it."""
+    """Yield the paths in a RECORD that begin with *below* and have a digest, each with
+    it.
+    """
     import csv
 
     try:
@@ -217,10 +227,12 @@ def _roots_in(directory: str) -> Iterator[Root]:
     }
     for holder in names:
         place = f"{directory}/{holder}/{PLACE}"
-        # One question to the file system for each package; reading every RECORD would take a hundred times as long.
+        # One question to the file system for each package; reading every RECORD would
+        # take a hundred times as long.
         if "." in holder or not metadata or not os.path.isdir(place):  # noqa: PTH112
             continue
-        # Usually the distribution has the package's name, or a longer one (pydantic-ai-slim): these are asked first.
+        # Usually the distribution has the package's name, or a longer one
+        # (pydantic-ai-slim): these are asked first.
         like = _normalized(holder)
         own = [name for name, distribution in metadata.items() if distribution == like]
         longer = [
@@ -247,7 +259,9 @@ def _roots_in(directory: str) -> Iterator[Root]:
 
 
 def _distribution(metadata: str) -> str:
-    """Return the normalized name of the distribution whose ``NAME-VERSION.dist-info`` is *metadata*."""
+    """Return the normalized name of the distribution whose ``NAME-VERSION.dist-info``
+    is *metadata*.
+    """
     return _normalized(metadata.removesuffix(".dist-info").partition("-")[0])
 
 

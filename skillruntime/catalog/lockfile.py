@@ -1,11 +1,13 @@
-"""The lockfile: the digest of every skill, so that no change goes unnoticed; in the form of `npx skills`.
+"""The lockfile: the digest of every skill, so that no change goes unnoticed; in the
+form of `npx skills`.
 
-``skills-lock.json`` (vercel-labs/skills, src/local-lock.ts) has for each skill one SHA-256 over the paths and the bytes
-of its files.
+``skills-lock.json`` (vercel-labs/skills, src/local-lock.ts) has for each skill one
+SHA-256 over the paths and the bytes of its files.
 
-A frozen catalog offers only skills that are in a lockfile and have the files that it pins. All files of a skill are
-hashed at a start, again when it is activated, from the bytes that are used, and so is every file of it that is read
-later, and every script that is started.
+A frozen catalog offers only skills that are in a lockfile and have the files that it
+pins. All files of a skill are hashed at a start, again when it is activated, from the
+bytes that are used, and so is every file of it that is read later, and every script
+that is started.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ LOCK_FILE = "skills-lock.json"
 MAX_LOCKFILE = 64 * 1024 * 1024
 MAX_FILE = 256 * 1024 * 1024
 _SKIPPED = frozenset({".git", "node_modules"})  # as `npx skills` does
-# What running a skill leaves in its directory; `npx skills` counts these if they are there.
+# What running a skill leaves in its directory; `npx skills` counts these if they are
+# there.
 _LEFT_BEHIND = ("__pycache__/", ".DS_Store")
 _ORDER = r""" _-,;:!?.'"()[]{}@*/\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"""
 _RANKS = {character: rank for rank, character in enumerate(_ORDER)}
@@ -57,8 +60,9 @@ def lock_skills(
 ) -> dict[str, Any]:
     """Return the lock document of *skills*.
 
-    What the document *before* says of the source of a skill is kept, and so are the fields that only later releases of
-    `npx skills` know; the source of any other skill is its directory, relative to *base*, or its package.
+    What the document *before* says of the source of a skill is kept, and so are the
+    fields that only later releases of `npx skills` know; the source of any other skill
+    is its directory, relative to *base*, or its package.
     """
     held = before.get("skills") if isinstance(before, dict) else None
     known: dict[str, Any] = held if isinstance(held, dict) else {}
@@ -85,7 +89,9 @@ def lock_skills(
 def check_lock(
     skills: Mapping[str, SkillMetadata], document: Any, *, path: str = LOCK_FILE
 ) -> list[Diagnostic]:
-    """Return the differences between *skills* and the lock *document*: changed, missing, or not locked."""
+    """Return the differences between *skills* and the lock *document*: changed,
+    missing, or not locked.
+    """
 
     def finding(rule: str, message: str, hint: str) -> Diagnostic:
         return Diagnostic(rule, Severity.ERROR, path, message, hint=hint)
@@ -101,7 +107,8 @@ def check_lock(
             )
         ]
     found = []
-    # Both directions: a skill that is not in the lockfile could have been added by an attacker.
+    # Both directions: a skill that is not in the lockfile could have been added by an
+    # attacker.
     for name in sorted({*locked, *skills}):
         if name not in skills:
             hint = "restore it, or run `skillruntime lock`"
@@ -130,7 +137,8 @@ _NOT_LOCKED = "it is not in the lockfile"
 
 
 def read_lock(path: str) -> dict[str, str]:
-    """Return the digest that the lockfile at *path* has for each skill; empty where it states none.
+    """Return the digest that the lockfile at *path* has for each skill; empty where it
+    states none.
 
     Raises:
         LockfileNotFoundError: there is no such file.
@@ -193,7 +201,9 @@ def _parsed(document: Any) -> dict[str, str]:
 
 
 def _difference(digest: str, files: Mapping[str, bytes]) -> str | None:
-    """Return how *files*, the bytes of a skill by path, differ from the locked *digest*; ``None`` if they do not."""
+    """Return how *files*, the bytes of a skill by path, differ from the locked
+    *digest*; ``None`` if they do not.
+    """
     if not digest:
         return "the lockfile has no digest of its files"
     if npx_hash(files) == digest:
@@ -210,7 +220,9 @@ def _difference(digest: str, files: Mapping[str, bytes]) -> str | None:
 
 
 class FrozenGuard:
-    """Refuses what differs from the lockfile at *path*. Making one raises what `read_lock` raises."""
+    """Refuses what differs from the lockfile at *path*. Making one raises what
+    `read_lock` raises.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -219,7 +231,9 @@ class FrozenGuard:
         self._found: dict[Root, Snapshot] = {}  # with what is refused
 
     def offered(self, snapshot: Snapshot) -> Snapshot:
-        """Return *snapshot* without the skills that are not locked, or not as they were locked."""
+        """Return *snapshot* without the skills that are not locked, or not as they were
+        locked.
+        """
         self._found[snapshot.root] = snapshot
         refused: dict[int, str] = {}
         for position, entry in enumerate(snapshot.entries):
@@ -263,12 +277,14 @@ class FrozenGuard:
         return kept._replace(problems=(*kept.problems, *problems))
 
     def check(self, skill: Skill) -> Mapping[str, str]:
-        """Hash the files of *skill* now, its SKILL.md as it was read; return the SHA-256 of each by its path.
+        """Hash the files of *skill* now, its SKILL.md as it was read; return the
+        SHA-256 of each by its path.
 
         Raises:
             InvalidSkillError: it is not what was locked.
         """
-        # "user:pdf" and "pdf@1.2.0" are names that the catalog gives; a SKILL.md can state such a name too.
+        # "user:pdf" and "pdf@1.2.0" are names that the catalog gives; a SKILL.md can
+        # state such a name too.
         plain = skill.name.partition("@")[0]
         names = [skill.name, plain, plain.rpartition(":")[2]]
         locked = next(
@@ -290,7 +306,8 @@ class FrozenGuard:
                 f"The skill {skill.name!r} is refused: {fault} ({self._path})",
                 suggested_action="Continue without this skill",
             )
-        # What may appear beside the locked files is not pinned by them, and was not reviewed: it is not read.
+        # What may appear beside the locked files is not pinned by them, and was not
+        # reviewed: it is not read.
         pinned = (
             (path, data) for path, data in files.items() if not _is_left_behind(path)
         )
@@ -330,12 +347,14 @@ def files_of(
     known: Mapping[str, bytes] | None = None,
     identity: Identity | None = None,
 ) -> dict[str, bytes]:
-    """Return the bytes of every regular file below *directory*, by path; those in *known* are not read again.
+    """Return the bytes of every regular file below *directory*, by path; those in
+    *known* are not read again.
 
     With *identity* it must still be the same directory.
 
     Raises:
-        OSError: a file cannot be read, is reached through a link, or is larger than `MAX_FILE`.
+        OSError: a file cannot be read, is reached through a link, or is larger than
+            `MAX_FILE`.
     """
     found = dict(known or {})
     for path, kind in _paths(directory, ""):
@@ -352,7 +371,9 @@ def files_of(
 
 
 def npx_hash(files: Mapping[str, bytes]) -> str:
-    """Return the ``computedHash`` of `npx skills`: SHA-256 over path and bytes of each file, in locale order."""
+    """Return the ``computedHash`` of `npx skills`: SHA-256 over path and bytes of each
+    file, in locale order.
+    """
     total = hashlib.sha256()
     for path in sorted(files, key=_locale_key):
         total.update(path.encode("utf-8", "surrogateescape"))
@@ -361,7 +382,9 @@ def npx_hash(files: Mapping[str, bytes]) -> str:
 
 
 def _is_left_behind(path: str) -> bool:
-    """Whether the file *path* is one that running a skill, or looking at it, leaves in its directory."""
+    """Whether the file *path* is one that running a skill, or looking at it, leaves in
+    its directory.
+    """
     return path.endswith(_LEFT_BEHIND[1]) or f"/{_LEFT_BEHIND[0]}" in f"/{path}"
 
 
@@ -378,9 +401,11 @@ def _paths(directory: str, prefix: str) -> Iterable[tuple[str, str]]:
 
 
 def _locale_key(path: str) -> tuple[list[tuple[int, str]], list[str], list[bool]]:
-    """Return a key that sorts as JavaScript's ``localeCompare`` does in English (CLDR's root collation).
+    """Return a key that sorts as JavaScript's ``localeCompare`` does in English (CLDR's
+    root collation).
 
-    Letters by alphabet, then accents, then lower case before upper case; signs before digits before letters.
+    Letters by alphabet, then accents, then lower case before upper case; signs before
+    digits before letters.
     """
     letters, accents, capitals = [], [], []
     for character in unicodedata.normalize("NFD", path):

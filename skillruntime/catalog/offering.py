@@ -1,4 +1,6 @@
-"""From an entry of a snapshot to what a catalog gives to users; and which entries it offers at all."""
+"""From an entry of a snapshot to what a catalog gives to users; and which entries it
+offers at all.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +34,28 @@ __all__ = [
 
 
 class Guard(Protocol):
-    """Decides which skills are offered, and whether an activated one is what was locked."""
+    """Decides which skills are offered, and whether an activated one is what was
+    locked.
+    """
 
     def offered(self, snapshot: Snapshot) -> Snapshot:
-        """Return *snapshot* without the skills that are refused, each with a diagnostic."""
+        """Return *snapshot* without the skills that are refused, each with a
+        diagnostic.
+        """
 
     def check(self, skill: Skill) -> Mapping[str, str]:
-        """Return the SHA-256 of each file of *skill*; raise `InvalidSkillError` if it is not what was locked."""
+        """Return the SHA-256 of each file of *skill*; raise `InvalidSkillError` if it
+        is not what was locked.
+        """
 
     def missing(self) -> Iterable[Diagnostic]:
         """Return a diagnostic for each locked skill that no root has."""
 
 
 def offered_of(snapshot: Snapshot, guard: Guard | None) -> Snapshot:
-    """Return *snapshot* without the skills that differ from their package's RECORD or from a lockfile."""
+    """Return *snapshot* without the skills that differ from their package's RECORD or
+    from a lockfile.
+    """
     if snapshot.root.record:
         from skillruntime.catalog.installed import with_recorded_only
 
@@ -69,7 +79,9 @@ def all_diagnostics(
 def diagnostics_of_view(
     found: Iterable[Diagnostic], snapshots: Iterable[Snapshot], shown: Container[str]
 ) -> Iterator[Diagnostic]:
-    """Yield those of *found* that are about no skill of *snapshots* but the files *shown* in the view."""
+    """Yield those of *found* that are about no skill of *snapshots* but the files
+    *shown* in the view.
+    """
     skills = (
         entry.file for snapshot in snapshots for entry in snapshot.entries if entry.name
     )
@@ -79,7 +91,8 @@ def diagnostics_of_view(
             hidden.isdisjoint((each.path, *each.related))
             and each.rule != "frozen-missing"
         ):
-            yield each  # of a locked skill that is missing, no view can say whose it was
+            # of a locked skill that is missing, no view can say whose it was
+            yield each
 
 
 def metadata_of(entry: Entry) -> SkillMetadata:
@@ -97,7 +110,9 @@ def metadata_of(entry: Entry) -> SkillMetadata:
 
 
 def as_reference(metadata: SkillMetadata) -> SkillMetadata:
-    """Return *metadata* as skills-ref has it: with the resolved path, and the name as it is written."""
+    """Return *metadata* as skills-ref has it: with the resolved path, and the name as
+    it is written.
+    """
     name = metadata.name
     if not name.isascii():
         written = metadata.read_frontmatter().get("name")
@@ -112,7 +127,9 @@ def as_reference(metadata: SkillMetadata) -> SkillMetadata:
 def candidates(
     name: str, entries: Mapping[str, Entry], rivals: Mapping[str, tuple[Entry, ...]]
 ) -> list[tuple[Version | None, Entry]]:
-    """Return every skill that *name* may refer to, with its effective version: its files are read now."""
+    """Return every skill that *name* may refer to, with its effective version: its
+    files are read now.
+    """
     found = rivals.get(name, ())
     if not found and name in entries:
         found = (entries[name],)
@@ -125,7 +142,9 @@ def newest_in(
     entries: Mapping[str, Entry],
     rivals: Mapping[str, tuple[Entry, ...]],
 ) -> Entry | None:
-    """Return the newest skill *name* whose version satisfies the range *stated*; ``None`` if none does."""
+    """Return the newest skill *name* whose version satisfies the range *stated*;
+    ``None`` if none does.
+    """
     from skillruntime.contract.versions import (
         VersionRange,
     )  # imported only if a range is used
@@ -158,7 +177,9 @@ def _effective_version(entry: Entry) -> Version | None:
 def no_version(
     name: str, stated: str, candidates: Sequence[tuple[Version | None, Entry]]
 ) -> SkillNotFoundError:
-    """Return the error for a skill *name* of which no version satisfies the range *stated*."""
+    """Return the error for a skill *name* of which no version satisfies the range
+    *stated*.
+    """
     known = sorted(
         {version for version, _ in candidates if version is not None}, reverse=True
     )
@@ -174,7 +195,8 @@ def no_version(
 
 
 def checked(skill: Skill, recorded: Iterable[Root], guard: Guard | None) -> Skill:
-    """Return *skill* if what was read of it is what its package, one of *recorded*, or the lockfile says.
+    """Return *skill* if what was read of it is what its package, one of *recorded*, or
+    the lockfile says.
 
     Raises:
         InvalidSkillError: it was changed.
@@ -198,5 +220,7 @@ def checked(skill: Skill, recorded: Iterable[Root], guard: Guard | None) -> Skil
 
 
 def several(names: Iterable[str]) -> Iterable[str]:
-    """Return *names*; a single one may be given as it is: its letters are not meant, and one could be the pattern *."""
+    """Return *names*; a single one may be given as it is: its letters are not meant,
+    and one could be the pattern *.
+    """
     return (names,) if isinstance(names, str) else names

@@ -1,13 +1,18 @@
-"""Which skill a name refers to if several have it: versions side by side, and collisions. Pure, except for links.
+"""Which skill a name refers to if several have it: versions side by side, and
+collisions. Pure, except for links.
 
-The rule for all skills of one name, in the order of their roots and then of their paths:
+The rule for all skills of one name, in the order of their roots and then of their
+paths:
 
-- Different versions are available side by side. The newest has the plain name, a release before any prerelease; an
-  older one is ``digest@1.2.0``. A newer one from an untrusted root does not replace a trusted one.
-- The skills of installed packages do not compete by version: the first skill wins, the others get qualified names.
+- Different versions are available side by side. The newest has the plain name, a
+  release before any prerelease; an older one is ``digest@1.2.0``. A newer one from an
+  untrusted root does not replace a trusted one.
+- The skills of installed packages do not compete by version: the first skill wins, the
+  others get qualified names.
 - Two files with the same bytes are one skill.
-- If versions are equal, the first skill wins; if the version of either skill is unknown, a later one is a collision
-  too. The other skill gets a qualified name, ``user:digest``, and one diagnostic.
+- If versions are equal, the first skill wins; if the version of either skill is
+  unknown, a later one is a collision too. The other skill gets a qualified name,
+  ``user:digest``, and one diagnostic.
 
 The version is the one in the frontmatter, because discovery reads nothing else.
 """
@@ -35,8 +40,9 @@ _MAX_COMPARED = 4 * 1024 * 1024
 class Names:
     """Which entry each name refers to.
 
-    ``counting`` maps plain names, ``beside`` maps ``name@version``, ``shadowed`` maps qualified names. ``rivals`` maps
-    a plain name that several skills have to all of them in order, each with the name under which it is available.
+    ``counting`` maps plain names, ``beside`` maps ``name@version``, ``shadowed`` maps
+    qualified names. ``rivals`` maps a plain name that several skills have to all of
+    them in order, each with the name under which it is available.
     """
 
     counting: dict[str, Entry] = field(default_factory=dict)
@@ -47,11 +53,14 @@ class Names:
 
 
 def by_name(snapshots: Sequence[Snapshot]) -> Names:
-    """Return which entry each name in *snapshots* refers to, and a diagnostic for each skill that lost its name."""
+    """Return which entry each name in *snapshots* refers to, and a diagnostic for each
+    skill that lost its name.
+    """
     first: dict[str, Entry] = {}
     rivals: dict[str, list[Entry]] = {}
     for snapshot in snapshots:
-        # Reversed, so that the first of two entries with one name stays in the dictionary.
+        # Reversed, so that the first of two entries with one name stays in the
+        # dictionary.
         own = {entry.name: entry for entry in reversed(snapshot.entries)}
         own.pop("", None)  # files without a valid skill have no name
         if not first:
@@ -76,13 +85,15 @@ def by_name(snapshots: Sequence[Snapshot]) -> Names:
 def settle(
     name: str, entries: Sequence[Entry], reserved: Container[str] = ()
 ) -> tuple[Entry, dict[str, Entry], list[Entry]]:
-    """Return the entry that gets *name*, the other versions by their names, and the entries that lose.
+    """Return the entry that gets *name*, the other versions by their names, and the
+    entries that lose.
 
     All *entries* have *name*. No version gets a *reserved* name.
     """
     versions = [version_of(entry.version) for entry in entries]
     if any(entry.root.record for entry in entries):
-        # The version of an installed package says nothing about a skill of another source: the first root wins.
+        # The version of an installed package says nothing about a skill of another
+        # source: the first root wins.
         return entries[0], {}, list(entries[1:])
     chosen = newest(
         (version, entry.root.trusted)
@@ -99,7 +110,8 @@ def settle(
         if None in taken or version is None or version in taken or own in reserved:
             losers.append(entry)
             continue
-        # The path is stated from here on: the name no longer says which directory it is.
+        # The path is stated from here on: the name no longer says which directory it
+        # is.
         taken.add(version)
         beside[own] = entry._replace(name=own, path=entry.file)
     return entries[chosen], beside, losers
@@ -108,7 +120,9 @@ def settle(
 def newest(
     candidates: Iterable[tuple[Version | None, bool]], *, releases_first: bool = True
 ) -> int:
-    """Return the position of the candidate that wins; each is a version and whether it is trusted."""
+    """Return the position of the candidate that wins; each is a version and whether it
+    is trusted.
+    """
     best, holder = 0, None
     for position, candidate in enumerate(candidates):
         if holder is None:
@@ -119,7 +133,8 @@ def newest(
         if old is None or new is None or (old_trusted and not new_trusted):
             continue
         is_newer = new > old
-        # SemVer 2.0.0, section 9: a prerelease may not satisfy its users, so it never becomes the default.
+        # SemVer 2.0.0, section 9: a prerelease may not satisfy its users, so it never
+        # becomes the default.
         if releases_first and old.is_prerelease is not new.is_prerelease:
             is_newer = old.is_prerelease
         if is_newer:
@@ -195,7 +210,9 @@ def _holder(loser: Entry, winner: Entry, beside: Mapping[str, Entry]) -> Entry:
 
 
 def _distinct(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield *entries* without those whose file is reached a second time, through a link, or has the same bytes."""
+    """Yield *entries* without those whose file is reached a second time, through a
+    link, or has the same bytes.
+    """
     seen: set[str] = set()
     kept: list[Entry] = []
     for entry in entries:
@@ -204,8 +221,9 @@ def _distinct(entries: Iterable[Entry]) -> Iterator[Entry]:
             continue
         seen.add(target)
         like = [each for each in kept if each.description == entry.description]
-        # Read only if the metadata are the same: two files of one name usually differ there.
-        # In one root each file is accounted for: a copy in it is reported, and has a qualified name.
+        # Read only if the metadata are the same: two files of one name usually differ
+        # there. In one root each file is accounted for: a copy in it is reported, and
+        # has a qualified name.
         if like and entry.root != like[0].root:
             own = _body(entry)
             if own is not None and any(_body(each) == own for each in like):
@@ -226,7 +244,9 @@ def _body(entry: Entry) -> bytes | None:
 def _qualified(
     entry: Entry, counting: Mapping[str, Entry], shadowed: Mapping[str, Entry]
 ) -> str:
-    """Return a qualified name: prefixed with the scope of the root, or with the parent directory."""
+    """Return a qualified name: prefixed with the scope of the root, or with the parent
+    directory.
+    """
     directory = os.path.dirname(entry.file)  # noqa: PTH120
     above = os.path.basename(os.path.dirname(directory)) or "skills"  # noqa: PTH119, PTH120
     base = f"{entry.root.scope or above}:{entry.name}"

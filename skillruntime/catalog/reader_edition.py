@@ -1,4 +1,6 @@
-"""What is kept on disk of contracts is valid for one edition of the code that reads them, and of Python's parser."""
+"""What is kept on disk of contracts is valid for one edition of the code that reads
+them, and of Python's parser.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,11 @@ _PACKAGES = ("catalog", "contract", "derive")
 
 @cache
 def reader_edition() -> bytes:
-    """Return what changes when a script may be read or a contract be judged otherwise."""
-    # Not by importing them: a start that finds everything on disk needs none of the code that reads scripts.
+    """Return what changes when a script may be read or a contract be judged
+    otherwise.
+    """
+    # Not by importing them: a start that finds everything on disk needs none of the
+    # code that reads scripts.
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
     files = [sorted(_files_below(f"{own}/{each}")) for each in _PACKAGES]
     return sha256(repr((sys.version_info[:3], files)).encode()).digest()

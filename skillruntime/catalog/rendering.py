@@ -1,7 +1,8 @@
-"""Metadata -> the list of skills for a model, within a token budget, and a report. Pure.
+"""Metadata -> the list of skills for a model, within a token budget, and a report.
+Pure.
 
-Laws: the text never exceeds the budget; the same skills give the same bytes; no metadata can close a tag or open a
-section.
+Laws: the text never exceeds the budget; the same skills give the same bytes; no
+metadata can close a tag or open a section.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ __all__ = ["STYLES", "Rendered", "estimate_tokens", "render"]
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The ``text``, its ``tokens``, the ``budget`` (``None`` if there was none), and how each skill is listed.
+    """The ``text``, its ``tokens``, the ``budget`` (``None`` if there was none), and
+    how each skill is listed.
 
-    ``included`` skills are listed in full, ``shortened`` ones with their first sentence, ``name_only`` ones by name,
-    ``omitted`` ones not at all; each is a sorted tuple of names. ``estimated``: the tokens are an estimate.
+    ``included`` skills are listed in full, ``shortened`` ones with their first
+    sentence, ``name_only`` ones by name, ``omitted`` ones not at all; each is a sorted
+    tuple of names. ``estimated``: the tokens are an estimate.
     """
 
     text: str
@@ -37,9 +40,11 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """One form of the list: the text before, between and after the skills, and how one skill is written.
+    """One form of the list: the text before, between and after the skills, and how one
+    skill is written.
 
-    ``verbatim`` descriptions keep their line breaks; ``none`` is the text of an empty list.
+    ``verbatim`` descriptions keep their line breaks; ``none`` is the text of an empty
+    list.
     """
 
     before: str
@@ -52,7 +57,8 @@ class Style:
 
 
 _ESSENTIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-# A full stop must be followed by a space, so that "v1.5" does not end a sentence; Chinese has no spaces.
+# A full stop must be followed by a space, so that "v1.5" does not end a sentence;
+# Chinese has no spaces.
 _SENTENCE = re.compile(r"[.!?](?=\s)|[。!?]")
 _MORE = "{} more skills are not listed; find them with search_skills."
 
@@ -60,7 +66,8 @@ _MORE = "{} more skills are not listed; find them with search_skills."
 def _without_tags(text: str) -> str:
     """Return *text* on one line in which no tag can begin or end."""
     text = visible_line(text)
-    # Only "<" opens a tag; escaping ">" and "&" as well would cost tokens in every description.
+    # Only "<" opens a tag; escaping ">" and "&" as well would cost tokens in every
+    # description.
     return text.replace("<", "&lt;") if "<" in text else text
 
 
@@ -154,7 +161,8 @@ def estimate_tokens(text: str) -> int:
     >>> estimate_tokens("Read PDF files")
     5
     """
-    # Real English descriptions have 5.2 characters per token of o200k_base; 3 leaves a margin for names and code.
+    # Real English descriptions have 5.2 characters per token of o200k_base; 3 leaves a
+    # margin for names and code.
     others = sum(map(len, re.findall(r"[^\x00-\x7f]+", text)))
     return -(-(len(text) - others) // 3) + -(-others * 3 // 2)
 
@@ -169,8 +177,9 @@ def render(
 ) -> Rendered:
     """Return the list of *skills* in at most *budget_tokens*, and how each is listed.
 
-    If not all fit in full, the budget goes first to *pins*, then to the name of every skill, then to the first sentence
-    of each description, then to full descriptions. The text says how many skills are missing.
+    If not all fit in full, the budget goes first to *pins*, then to the name of every
+    skill, then to the first sentence of each description, then to full descriptions.
+    The text says how many skills are missing.
 
     Raises:
         ValueError: the style is unknown, or the budget is negative.
@@ -215,7 +224,9 @@ def render(
 
 _OMITTED, _NAME, _SHORT, _FULL = range(4)
 _CHARACTERS_A_TOKEN = 8
-"""More than real descriptions have (5.2 in English): a longer list is not counted whole, which can take seconds."""
+"""More than real descriptions have (5.2 in English): a longer list is not counted
+whole, which can take seconds.
+"""
 _MAX_MISSES = 64
 """After so many entries in a row that do not fit, the rest of them is not measured."""
 
@@ -269,10 +280,12 @@ def _fit(
 ) -> _Layout:
     """Return the fullest layout within *budget*.
 
-    It is planned with the sum of the entries' tokens, then checked with the whole text, because tokens merge across
-    entries; if that exceeds the budget, it is planned again with a smaller allowance.
+    It is planned with the sum of the entries' tokens, then checked with the whole text,
+    because tokens merge across entries; if that exceeds the budget, it is planned again
+    with a smaller allowance.
     """
-    # Skills after the pins are in alphabetical order, so the text does not depend on the file system.
+    # Skills after the pins are in alphabetical order, so the text does not depend on
+    # the file system.
     order = sorted(
         range(len(skills)),
         key=lambda position: (skills[position].name not in pins, position),
@@ -293,7 +306,8 @@ def _fit(
 
     while True:
         layout = _Layout(form, skills, [_OMITTED] * len(skills))
-        # The line about missing skills is reserved from the start, with the largest number that it can contain.
+        # The line about missing skills is reserved from the start, with the largest
+        # number that it can contain.
         left = (
             allowance
             - count(form.before)
@@ -306,7 +320,8 @@ def _fit(
             (_FULL, order),
         ):
             misses = 0
-            # Descriptions are only for catalogs whose names all fit; without them each would be measured for nothing.
+            # Descriptions are only for catalogs whose names all fit; without them each
+            # would be measured for nothing.
             if level == _SHORT and any(
                 layout.levels[position] == _OMITTED for position in order
             ):
@@ -315,14 +330,16 @@ def _fit(
                 if layout.levels[position] >= level:
                     continue
                 step = cost(position, level) - cost(position, layout.levels[position])
-                # A longer entry can fail while a later, shorter one still fits; names are the exception, see below.
+                # A longer entry can fail while a later, shorter one still fits; names
+                # are the exception, see below.
                 if step <= left:
                     layout.levels[position] = level
                     left -= step
                     misses = 0
                     continue
                 misses += 1
-                # Names are given in order: a list with gaps would hide that the budget ended here.
+                # Names are given in order: a list with gaps would hide that the budget
+                # ended here.
                 if level == _NAME or misses > _MAX_MISSES:
                     break
         # A description of one sentence is not shortened: report it as included.

@@ -1,6 +1,7 @@
 """Lists and reads the files of a skill.
 
-Law: for any path, and any links in the skill, no byte from outside its directory is ever returned.
+Law: for any path, and any links in the skill, no byte from outside its directory is
+ever returned.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ MAX_RESOURCE_BYTES = 10 * 1024 * 1024
 CONTRACT_FILES = frozenset(
     {"contract.json", "contract.yaml", "contract.yml", "contracts", "descriptor.json"}
 )
-"""The files and the directory that say how a skill is called; read by `contract_files`, not listed as resources."""
+"""The files and the directory that say how a skill is called; read by `contract_files`,
+not listed as resources.
+"""
 
 SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs")
 """The files whose command line can be derived."""
@@ -109,7 +112,9 @@ _MEDIA_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A file of a skill: its path from the skill's directory, with ``/``, its size, and its media type."""
+    """A file of a skill: its path from the skill's directory, with ``/``, its size, and
+    its media type.
+    """
 
     path: str
     bytes: int
@@ -117,7 +122,9 @@ class Resource:
 
 
 def list_resources(directory: str) -> list[Resource]:
-    """Return the files that a skill's instructions may refer to: as `list_files`, but without its contracts."""
+    """Return the files that a skill's instructions may refer to: as `list_files`, but
+    without its contracts.
+    """
     return [
         each
         for each in list_files(directory)
@@ -126,12 +133,15 @@ def list_resources(directory: str) -> list[Resource]:
 
 
 def list_files(directory: str) -> list[Resource]:
-    """Return the regular files below *directory*, by path, except SKILL.md and the files of version control.
+    """Return the regular files below *directory*, by path, except SKILL.md and the
+    files of version control.
 
-    At most `MAX_RESOURCES` files are listed, and at most 20,000 files and directories are looked at. Symbolic
-    links, and names with hidden characters or line ends, are not listed.
+    At most `MAX_RESOURCES` files are listed, and at most 20,000 files and directories
+    are looked at. Symbolic links, and names with hidden characters or line ends, are
+    not listed.
     """
-    # Level by level, so that the limit cuts off what is deepest, and the files beside SKILL.md are always listed.
+    # Level by level, so that the limit cuts off what is deepest, and the files beside
+    # SKILL.md are always listed.
     found: list[Resource] = []
     level = [("", directory)]
     left = _MAX_ENTRIES
@@ -140,10 +150,12 @@ def list_files(directory: str) -> list[Resource]:
         for prefix, path in level:
             try:
                 with os.scandir(path) as entries:
-                    # The first by name: a directory of a million files takes a second then, and not all memory.
+                    # The first by name: a directory of a million files takes a second
+                    # then, and not all memory.
                     children = nsmallest(left, entries, key=lambda child: child.name)
             except OSError:
-                continue  # a directory that cannot be listed hides its own files and no others
+                # a directory that cannot be listed hides its own files and no others
+                continue
             left -= len(children)
             for child in children:
                 name = child.name
@@ -197,7 +209,8 @@ def read_bytes(
     With *identity*, its device and inode, the directory must still be the same one.
 
     Raises:
-        ResourceNotFoundError: there is no such regular file in the skill, or it is larger than *limit*.
+        ResourceNotFoundError: there is no such regular file in the skill, or it is
+            larger than *limit*.
     """
     try:
         return read_inside(
@@ -212,7 +225,8 @@ def read_bytes(
     except FileNotFoundError:
         raise _not_found(directory, path, "there is no such file") from None
     except OSError as error:
-        # ELOOP is what a link gives under O_NOFOLLOW, ENOTDIR what a link to a directory gives.
+        # ELOOP is what a link gives under O_NOFOLLOW, ENOTDIR what a link to a
+        # directory gives.
         is_link = error.errno in (errno.ELOOP, errno.ENOTDIR)
         reason = (
             "it is not reached without a symbolic link"
@@ -225,7 +239,9 @@ def read_bytes(
 
 
 def _relative(directory: str, path: str) -> str:
-    """Return *path* with ``/`` between its parts, if it is a relative path without ``..``."""
+    """Return *path* with ``/`` between its parts, if it is a relative path without
+    ``..``.
+    """
     if not isinstance(path, str) or not path or "\0" in path:
         raise _not_found(
             directory, str(path).replace("\0", "\\0"), "this is not a valid path"
@@ -244,9 +260,11 @@ def _relative(directory: str, path: str) -> str:
 
 
 def digest_of_code(directory: str) -> bytes:
-    """Return the SHA-256 of what a skill can execute: the paths and bytes of contracts, scripts and modules.
+    """Return the SHA-256 of what a skill can execute: the paths and bytes of contracts,
+    scripts and modules.
 
-    Nothing is parsed. A file that is too large to read counts with its path and its size.
+    Nothing is parsed. A file that is too large to read counts with its path and its
+    size.
     """
     total = hashlib.sha256()
     for resource in list_files(directory):
@@ -260,7 +278,8 @@ def digest_of_code(directory: str) -> bytes:
         try:
             content = hashlib.sha256(read_bytes(directory, resource.path)).hexdigest()
         except ResourceNotFoundError:
-            # Too large to be a script that is run unseen; its size still changes with most edits.
+            # Too large to be a script that is run unseen; its size still changes with
+            # most edits.
             content = str(resource.bytes)
         # A NUL cannot occur in a path, so no two lists of files give the same input.
         total.update(f"{resource.path}\0{content}\n".encode("utf-8", "surrogateescape"))
@@ -268,14 +287,18 @@ def digest_of_code(directory: str) -> bytes:
 
 
 def may_have_callables(directory: str) -> bool:
-    """Whether the skill in *directory* has a contract or something that looks like a script; none of it is read."""
+    """Whether the skill in *directory* has a contract or something that looks like a
+    script; none of it is read.
+    """
     try:
-        # scandir, because most of ten thousand skills are a SKILL.md alone: this is what is asked of each of them.
+        # scandir, because most of ten thousand skills are a SKILL.md alone: this is
+        # what is asked of each of them.
         with os.scandir(directory) as entries:
             names = [entry.name for entry in entries]
     except OSError:
         return False
-    # A false yes costs an activation, which looks closely; a false no would hide a tool.
+    # A false yes costs an activation, which looks closely; a false no would hide a
+    # tool.
     return any(
         name in CONTRACT_FILES or name == "scripts" or name.endswith(SCRIPT_SUFFIXES)
         for name in names
@@ -283,10 +306,12 @@ def may_have_callables(directory: str) -> bool:
 
 
 def media_type(path: str) -> str:
-    """Return the media type for the suffix of *path*; ``application/octet-stream`` if it is unknown.
+    """Return the media type for the suffix of *path*; ``application/octet-stream`` if
+    it is unknown.
 
-    A table of our own: Python's `mimetypes` also reads the system's files, so its answers differ between machines,
-    and up to 3.13 it knows neither YAML nor JSON Lines nor Parquet.
+    A table of our own: Python's `mimetypes` also reads the system's files, so its
+    answers differ between machines, and up to 3.13 it knows neither YAML nor JSON Lines
+    nor Parquet.
 
     >>> media_type("references/forms.md"), media_type("out/rows.jsonl")
     ('text/markdown', 'application/jsonl')

@@ -1,6 +1,8 @@
-"""All diagnostics of a root; also which SKILL.md files below it are not offered, and why.
+"""All diagnostics of a root; also which SKILL.md files below it are not offered, and
+why.
 
-Those are looked for when the diagnostics are asked for: a start does not list the directories of skills.
+Those are looked for when the diagnostics are asked for: a start does not list the
+directories of skills.
 """
 
 from __future__ import annotations
@@ -29,14 +31,20 @@ SKIPPED = frozenset(
 """Directories that are never searched."""
 
 PARTS_OF_A_SKILL = frozenset({"scripts", "references", "assets"})
-"""The directories that the format gives to a skill; in a root that is a skill itself, all others may contain skills."""
+"""The directories that the format gives to a skill; in a root that is a skill itself,
+all others may contain skills.
+"""
 
 MAX_LISTED = 50_000
-"""How many directories are listed at most: a second's work. Ten thousand skills have about 40,000."""
+"""How many directories are listed at most: a second's work. Ten thousand skills have
+about 40,000.
+"""
 
 
 def diagnostics_of(snapshot: Snapshot) -> list[Diagnostic]:
-    """Return all diagnostics of a root, sorted by file. Its directories are listed once more for them."""
+    """Return all diagnostics of a root, sorted by file. Its directories are listed once
+    more for them.
+    """
     from skillruntime.catalog.summary import notes_on_name  # not needed for a start
 
     found = [*snapshot.problems, *not_offered(snapshot)]
@@ -52,7 +60,9 @@ def diagnostics_of(snapshot: Snapshot) -> list[Diagnostic]:
 
 
 def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """Yield one diagnostic with the number of the SKILL.md files below the root of *snapshot* that are not offered."""
+    """Yield one diagnostic with the number of the SKILL.md files below the root of
+    *snapshot* that are not offered.
+    """
     if "\0" in snapshot.root.path:
         return
     known = {entry.file for entry in snapshot.entries} | {

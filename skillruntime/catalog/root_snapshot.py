@@ -1,4 +1,6 @@
-"""The contents of one root when it was last read: an entry for every SKILL.md, with a stamp to detect changes."""
+"""The contents of one root when it was last read: an entry for every SKILL.md, with a
+stamp to detect changes.
+"""
 
 from __future__ import annotations
 
@@ -28,24 +30,32 @@ HIDDEN_FROM_MODEL = 1
 HIDDEN_FROM_USER = 2
 
 STAMP = struct.Struct("=3qQ")
-"""The stamp of a file: its size, modification time, status change time (both in nanoseconds) and inode.
+"""The stamp of a file: its size, modification time, status change time (both in
+nanoseconds) and inode.
 
-A program can set the modification time, but not the status change time; on Windows the latter does not change.
+A program can set the modification time, but not the status change time; on Windows the
+latter does not change.
 """
 
 DirectoryStamp = tuple[str, int, int, int]
-"""A directory that was searched for skills: its path, its two change times in nanoseconds, and its inode."""
+"""A directory that was searched for skills: its path, its two change times in
+nanoseconds, and its inode.
+"""
 
 
 def absolute(path: str | os.PathLike[str]) -> str:
-    """Return *path* as a `Root` has it: absolute, with the home directory in place of ``~``."""
+    """Return *path* as a `Root` has it: absolute, with the home directory in place of
+    ``~``.
+    """
     return os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111 - importing pathlib would take a third of a start
 
 
 def packed_stamp(size: int, modified: int, changed: int, inode: int) -> bytes:
-    """Return the `STAMP` of a file; one that matches no file if a number does not fit into it.
+    """Return the `STAMP` of a file; one that matches no file if a number does not fit
+    into it.
 
-    A program can set any modification time, after 2262 for example; an inode of ReFS has 128 bits.
+    A program can set any modification time, after 2262 for example; an inode of ReFS
+    has 128 bits.
     """
     try:
         return STAMP.pack(size, modified, changed, inode)
@@ -60,10 +70,12 @@ def stamp_at(position: int) -> slice:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A directory of skills: its path, whether its skills' scripts may run without approval, and its scope.
+    """A directory of skills: its path, whether its skills' scripts may run without
+    approval, and its scope.
 
-    *scope* is the prefix for a skill that is hidden by another root's skill of the same name: ``user:pdf``. The skills
-    of an installed package have its distribution's *version*, and *record* is the path of its RECORD.
+    *scope* is the prefix for a skill that is hidden by another root's skill of the same
+    name: ``user:pdf``. The skills of an installed package have its distribution's
+    *version*, and *record* is the path of its RECORD.
     """
 
     path: str
@@ -78,9 +90,11 @@ class Root:
 
 
 class Entry(NamedTuple):
-    """One SKILL.md. ``name`` is empty if it has no valid skill; ``path`` is ``None`` if it is ``root/name/SKILL.md``.
+    """One SKILL.md. ``name`` is empty if it has no valid skill; ``path`` is ``None`` if
+    it is ``root/name/SKILL.md``.
 
-    A tuple, and usually without a path, because ten thousand of these are in memory at once.
+    A tuple, and usually without a path, because ten thousand of these are in memory at
+    once.
     """
 
     path: str | None
@@ -99,10 +113,11 @@ class Entry(NamedTuple):
 class Snapshot(NamedTuple):
     """All entries of one root, their stamps, and the diagnostics.
 
-    ``stamps`` has a `STAMP` for each entry. ``notes`` maps positions of entries to diagnostics that
-    do not follow from the entry itself; ``problems`` are those of directories, determined again at every reading.
-    ``searched`` are the directories in which a new skill could appear; it is
-    ``None`` if their stamps are not enough to detect one.
+    ``stamps`` has a `STAMP` for each entry. ``notes`` maps positions of entries to
+    diagnostics that do not follow from the entry itself; ``problems`` are those of
+    directories, determined again at every reading. ``searched`` are the directories in
+    which a new skill could appear; it is ``None`` if their stamps are not enough to
+    detect one.
     """
 
     root: Root
@@ -119,8 +134,11 @@ class Snapshot(NamedTuple):
     def without(
         self, positions: Collection[int], problems: Iterable[Diagnostic]
     ) -> Snapshot:
-        """Return this snapshot without the entries at *positions*, and with *problems* added."""
-        # Positions are what stamps and notes are found by, so all three are closed up together.
+        """Return this snapshot without the entries at *positions*, and with *problems*
+        added.
+        """
+        # Positions are what stamps and notes are found by, so all three are closed up
+        # together.
         kept = [
             position
             for position in range(len(self.entries))
@@ -139,12 +157,15 @@ class Snapshot(NamedTuple):
 
     def is_stored_as(self, other: Snapshot) -> bool:
         """Whether an index that contains *other* is up to date for this snapshot."""
-        # Identity, not equality: a reading without a change returns the list that it was given.
+        # Identity, not equality: a reading without a change returns the list that it
+        # was given.
         return self.entries is other.entries and self.searched == other.searched
 
     # `refresh` returns the same catalog in this case, so that prompts stay cached.
     def says_the_same_as(self, other: Snapshot) -> bool:
-        """Whether both have the same entries and diagnostics; only the stamps may differ."""
+        """Whether both have the same entries and diagnostics; only the stamps may
+        differ.
+        """
         if (self.problems, self.notes) != (other.problems, other.notes):
             return False
         return self.entries is other.entries or self.entries == other.entries

@@ -1,8 +1,10 @@
-"""Ranks skills for a query: BM25 over the instructions, the description and the name, of every word of the query.
+"""Ranks skills for a query: BM25 over the instructions, the description and the name,
+of every word of the query.
 
-Requests are often whole paragraphs: every word counts, but stop words do not, and a word that is repeated counts by
-the logarithm. The index is made at the first search and kept on disk where the catalog has an index file; later
-searches, of other processes too, read again only the skills that changed. Where many have to be read, a thread does
+Requests are often whole paragraphs: every word counts, but stop words do not, and a
+word that is repeated counts by the logarithm. The index is made at the first search and
+kept on disk where the catalog has an index file; later searches, of other processes
+too, read again only the skills that changed. Where many have to be read, a thread does
 it, and until it has finished, names and descriptions are searched without an index.
 """
 
@@ -49,10 +51,14 @@ from skillruntime.catalog.skill import SkillMetadata
 __all__ = ["Hit", "Hits", "SearchIndex", "open_search_index"]
 
 BODY_CHARACTERS = 2_500
-"""How much of the instructions is searched: as much as the baseline of `benchmarks/search.py` reads."""
+"""How much of the instructions is searched: as much as the baseline of
+`benchmarks/search.py` reads.
+"""
 
 BODY_BYTES = 3_000
-"""A thousand Chinese characters tell as much as 2,500 Latin ones, and have two and a half times as many pairs."""
+"""A thousand Chinese characters tell as much as 2,500 Latin ones, and have two and a
+half times as many pairs.
+"""
 
 _TAG_FIELD = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILINE)
 _BYTES_READ = 8 * 1024
@@ -61,17 +67,23 @@ _MAX_QUERY = 20_000
 _CANDIDATES = 50
 _MAX_NAME = 200
 _ONE_IN = 20
-"""If more than one in twenty skills changed, the index is made again, and written for the next process."""
+"""If more than one in twenty skills changed, the index is made again, and written for
+the next process.
+"""
 
 _AT_ONCE = 300
-"""As many skills are read by the search that needs them, in a tenth of a second; more are read by a thread."""
+"""As many skills are read by the search that needs them, in a tenth of a second; more
+are read by a thread.
+"""
 
 _log = logging.getLogger("skillruntime.catalog")
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A skill that matches a query; the higher the ``score``, the better. Scores compare within one query only."""
+    """A skill that matches a query; the higher the ``score``, the better. Scores
+    compare within one query only.
+    """
 
     name: str
     description: str
@@ -81,8 +93,8 @@ class Hit:
 class Hits(list[Hit]):
     """The skills that match a query, the best first.
 
-    ``bodies_searched`` is False if only names and descriptions were searched, because a thread still reads the
-    instructions: the same search finds more later.
+    ``bodies_searched`` is False if only names and descriptions were searched, because a
+    thread still reads the instructions: the same search finds more later.
     """
 
     bodies_searched = True
@@ -94,7 +106,9 @@ _Found = tuple[Mapping[str, Postings], Sequence[SkillMetadata | None]]
 
 
 class _Part(NamedTuple):
-    """An index, and the skill of each of its numbers; ``None`` for one that is not to be found."""
+    """An index, and the skill of each of its numbers; ``None`` for one that is not to
+    be found.
+    """
 
     segment: Segment
     skills: Sequence[SkillMetadata | None]
@@ -121,10 +135,12 @@ class SearchIndex:
         stamps: Mapping[str, bytes] | None = None,
         save: bool = True,
     ) -> None:
-        """Prepare to index *skills*; with *bodies* the beginning of each SKILL.md is read, unless *file* has it.
+        """Prepare to index *skills*; with *bodies* the beginning of each SKILL.md is
+        read, unless *file* has it.
 
-        *file* is its name in the cache directory; it is written if *save*, and if more than a few skills are missing.
-        *stamps* maps paths to what identifies the edition of each file.
+        *file* is its name in the cache directory; it is written if *save*, and if more
+        than a few skills are missing. *stamps* maps paths to what identifies the
+        edition of each file.
         """
         self._skills = sorted(skills, key=attrgetter("name"))
         known = stamps or {}
@@ -145,9 +161,11 @@ class SearchIndex:
         self._indexing: dict[int, Event] = {}
 
     def search(self, query: str, limit: int = 10, *, wait: bool = False) -> Hits:
-        """Return at most *limit* skills that contain a word of *query*, the best first; ties by name.
+        """Return at most *limit* skills that contain a word of *query*, the best first;
+        ties by name.
 
-        Without *wait*, only names and descriptions are searched while many files have to be read for the index.
+        Without *wait*, only names and descriptions are searched while many files have
+        to be read for the index.
         """
         hits = Hits()
         if limit <= 0:
@@ -161,7 +179,8 @@ class SearchIndex:
             [self._in_descriptions(words)] if found is None else found,
             max(limit, _CANDIDATES),
         )
-        # Four digits, not four decimals: a word that most skills contain adds very little.
+        # Four digits, not four decimals: a word that most skills contain adds very
+        # little.
         for score, skill in self._named_first(query.strip(), best)[:limit]:
             hits.append(Hit(skill.name, skill.description, float(f"{score:.4g}")))
         if found is None or self._is_stale:
@@ -173,7 +192,9 @@ class SearchIndex:
         return hits
 
     def _in_index(self, words: Iterable[str], *, wait: bool) -> list[_Found] | None:
-        """Return what each part of the index has of *words*; ``None`` if the instructions are not indexed yet."""
+        """Return what each part of the index has of *words*; ``None`` if the
+        instructions are not indexed yet.
+        """
         for _ in range(
             3
         ):  # to look, to look again once it is indexed, and once more where the file was replaced
@@ -195,7 +216,8 @@ class SearchIndex:
 
     def _in_descriptions(self, words: Iterable[str]) -> _Found:
         """Return what names and descriptions have of *words*, without an index."""
-        # A stem is the beginning of its words but for a last letter: "queri" is that of "query".
+        # A stem is the beginning of its words but for a last letter: "queri" is that of
+        # "query".
         marks = [word[:-1] if word[-1] in "is" else word for word in words]
         near = []
         for skill in self._skills:
@@ -211,7 +233,9 @@ class SearchIndex:
         return segment.find(words), near
 
     def _index_in_thread(self) -> Event:
-        """Return the event that the instructions are indexed; a thread does it that does not delay the exit."""
+        """Return the event that the instructions are indexed; a thread does it that
+        does not delay the exit.
+        """
         own = Event()
         done = self._indexing.setdefault(os.getpid(), own)
         if done is own:
@@ -236,8 +260,8 @@ class SearchIndex:
             )
             self._is_stale = False
             if len(parts) == 1 and parts[0].segment.is_in_file:
-                # The next search opens it. What this thread kept would lie among the memory that it has used, and hold
-                # back 40 MB of it at 30,000 skills.
+                # The next search opens it. What this thread kept would lie among the
+                # memory that it has used, and hold back 40 MB of it at 30,000 skills.
                 self._indexing.pop(os.getpid(), None)
             else:
                 self._parts = parts
@@ -250,12 +274,15 @@ class SearchIndex:
             done.set()
 
     def _known(self) -> tuple[list[_Part], Sequence[int]]:
-        """Return what the file has, and the positions of the other skills; note whether that is much to make up."""
+        """Return what the file has, and the positions of the other skills; note whether
+        that is much to make up.
+        """
         kept = load_segment(self._file) if self._file else None
         if kept is None:
             return [], range(len(self._skills))
         missing = {key: position for position, key in enumerate(self._keys)}
-        # Skills of the file that were changed or deleted, or are not in this view of the catalog, are None.
+        # Skills of the file that were changed or deleted, or are not in this view of
+        # the catalog, are None.
         positions = [missing.pop(key, None) for key in kept.keys]
         gone = (
             len(positions)
@@ -273,7 +300,9 @@ class SearchIndex:
         return [_Part(kept, shown, None in positions)], [*missing.values()]
 
     def _with(self, known: list[_Part], missing: Sequence[int]) -> list[_Part]:
-        """Return *known* and an index of the skills at the positions *missing*, which is kept if it is the only one."""
+        """Return *known* and an index of the skills at the positions *missing*, which
+        is kept if it is the only one.
+        """
         if known and not missing:
             return known
         data = build_segment(map(self._texts, missing))
@@ -306,7 +335,8 @@ class SearchIndex:
                 for (each, _), own in zip(found, scores, strict=True)
                 if word in each
             ]
-            # A word's rarity is that in all parts together, so the scores of one query compare.
+            # A word's rarity is that in all parts together, so the scores of one query
+            # compare.
             count = sum(len(numbers) for (numbers, _), _ in parts)
             rarity = (
                 log(1 + times)
@@ -329,7 +359,8 @@ class SearchIndex:
         """Return *best* with the skill first that *query* names."""
         if len(query) > _MAX_NAME or not best:
             return best
-        # A name says so little beside thousands of bodies that its skill may not be among the best.
+        # A name says so little beside thousands of bodies that its skill may not be
+        # among the best.
         for name in dict.fromkeys((query, "-".join(words_of(query)))):
             at = bisect_left(self._skills, name, key=attrgetter("name"))
             skill = self._skills[at] if at < len(self._skills) else None
@@ -344,7 +375,9 @@ class SearchIndex:
 def open_search_index(
     skills: Sequence[SkillMetadata], snapshots: Sequence[Snapshot], *, is_kept: bool
 ) -> SearchIndex:
-    """Return the index of *skills*, a part of *snapshots*; if it *is_kept*, from its file where that is up to date."""
+    """Return the index of *skills*, a part of *snapshots*; if it *is_kept*, from its
+    file where that is up to date.
+    """
     if not is_kept:
         return SearchIndex(skills)
     stamps = {
@@ -374,7 +407,9 @@ def _without_hidden(
 
 
 def _words(query: str) -> dict[str, int]:
-    """Return the stems of the words in *query* that are searched, and how often each occurs."""
+    """Return the stems of the words in *query* that are searched, and how often each
+    occurs.
+    """
     every = [*words_of(query), *parts_of(query)]
     # Stop words count only if the query has nothing else.
     return Counter(
@@ -383,7 +418,9 @@ def _words(query: str) -> dict[str, int]:
 
 
 def _tags(head: str) -> str:
-    """Return the value of ``tags`` or ``keywords`` as text: for its words no YAML is needed."""
+    """Return the value of ``tags`` or ``keywords`` as text: for its words no YAML is
+    needed.
+    """
     return (
         " ".join(_TAG_FIELD.findall(head))
         if "tags:" in head or "keywords:" in head
@@ -410,7 +447,9 @@ def _descriptor_tags(path: str) -> str:
 
 
 def _beginning(path: str) -> tuple[str, str]:
-    """Return the frontmatter and the beginning of the instructions; empty if the file cannot be read."""
+    """Return the frontmatter and the beginning of the instructions; empty if the file
+    cannot be read.
+    """
     try:
         data = read_regular(path, _BYTES_READ, cut=True)
     except (OSError, ValueError):  # discovery or activation reports it

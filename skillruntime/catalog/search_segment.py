@@ -1,14 +1,18 @@
-"""An inverted index of some skills: built once, kept as one file for each set of roots, always replaced as a whole.
+"""An inverted index of some skills: built once, kept as one file for each set of roots,
+always replaced as a whole.
 
-Each word has a weight in each skill that contains it: BM25 saturation (Robertson and Zaragoza, "The Probabilistic
-Relevance Framework: BM25 and Beyond", 2009) of the word's counts in the instructions, in name and description, and in
-the name alone, added up and rounded to a byte. Rarity is left to the query, and lengths are compared with fixed typical
-ones, so a weight depends on its skill alone: one edited skill changes nothing in the others. Instructions are cut at
-2,500 characters, which keeps their lengths alike.
+Each word has a weight in each skill that contains it: BM25 saturation (Robertson and
+Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009) of the word's
+counts in the instructions, in name and description, and in the name alone, added up and
+rounded to a byte. Rarity is left to the query, and lengths are compared with fixed
+typical ones, so a weight depends on its skill alone: one edited skill changes nothing
+in the others. Instructions are cut at 2,500 characters, which keeps their lengths
+alike.
 
-Any number of processes may read and write the file. One that is absent, damaged or owned by another user is not used,
-and one that cannot be written is not kept: search holds its index in memory instead. Of a file only the table of words
-is held; what a query needs of the rest is read for it.
+Any number of processes may read and write the file. One that is absent, damaged or
+owned by another user is not used, and one that cannot be written is not kept: search
+holds its index in memory instead. Of a file only the table of words is held; what a
+query needs of the rest is read for it.
 """
 
 from __future__ import annotations
@@ -41,7 +45,9 @@ __all__ = [
 
 
 class Texts(NamedTuple):
-    """What is searched of one skill. ``key`` identifies the edition of its file: eight bytes."""
+    """What is searched of one skill. ``key`` identifies the edition of its file: eight
+    bytes.
+    """
 
     key: bytes
     name: str
@@ -56,8 +62,9 @@ class _Field(NamedTuple):
     typical_words: int
 
 
-# Tried with two pools (722 and 30,000 skills) and both halves of the tasks of `benchmarks/search.py`: the
-# description may weigh 0.75 to 1.5 and the saturation be 1.2 to 2.5 with nearly the same result.
+# Tried with two pools (722 and 30,000 skills) and both halves of the tasks of
+# `benchmarks/search.py`: the description may weigh 0.75 to 1.5 and the saturation be
+# 1.2 to 2.5 with nearly the same result.
 _BODY = _Field(1.0, 1.8, 0.75, 200)
 _DESCRIPTION = _Field(1.0, 1.8, 0.5, 50)
 _NAME = _Field(0.2, 1.8, 0.5, 4)
@@ -67,8 +74,9 @@ WEIGHT_OF_ONE = 250 / sum(
 )
 """The stored weight of a word that BM25 would give 1, before rarity."""
 
-# Raise the number with every change of the format, the weights or the words (`search_words`). Numbers are stored as
-# this machine has them; the file belongs to one machine.
+# Raise the number with every change of the format, the weights or the words
+# (`search_words`). Numbers are stored as this machine has them; the file belongs to one
+# machine.
 _FORMAT = f"10-{sys.byteorder}"
 _DIRECTORY = "search"
 _MAX_FILES = 16
@@ -82,18 +90,22 @@ _CHECKSUM = 4  # bytes, before those of a cached file
 
 
 Postings = tuple["array[int]", bytes]
-"""The numbers of the skills that contain a word, and the weight of the word in each of them."""
+"""The numbers of the skills that contain a word, and the weight of the word in each of
+them.
+"""
 
 
 class Segment:
     """The postings of each word.
 
-    Its bytes are the numbers of skills and of words, the keys of the skills, the digests of the words in ascending
-    order, where the postings of each word end, the numbers of all, and their weights.
+    Its bytes are the numbers of skills and of words, the keys of the skills, the
+    digests of the words in ascending order, where the postings of each word end, the
+    numbers of all, and their weights.
     """
 
     def __init__(self, source: bytes | str, stamp: tuple[int, ...] = ()) -> None:
-        """Take *source*, the bytes or the path of a file that has them, as long as it has this *stamp*.
+        """Take *source*, the bytes or the path of a file that has them, as long as it
+        has this *stamp*.
 
         Raises:
             OSError, ValueError: the file has another one, or is damaged.
@@ -142,7 +154,8 @@ class Segment:
     def _opened(self) -> IO[bytes]:
         if isinstance(self._source, bytes):
             return io.BytesIO(self._source)
-        # For each query: a descriptor would be held as long as a catalog, and each of its views, exists.
+        # For each query: a descriptor would be held as long as a catalog, and each of
+        # its views, exists.
         descriptor = open_own(self._source, _MAX_BYTES)
         if _stamp_at(descriptor) != self._stamp:
             os.close(descriptor)
@@ -153,8 +166,9 @@ class Segment:
 def build_segment(skills: Iterable[Texts]) -> bytes:
     """Return the index of *skills*, which are numbered as they come."""
     ids = _Ids()
-    # In the instructions stop words are half of all words, and one or two digits number a list; in names and
-    # descriptions both are few, and a query such as "thing 17" needs them.
+    # In the instructions stop words are half of all words, and one or two digits number
+    # a list; in names and descriptions both are few, and a query such as "thing 17"
+    # needs them.
     informative = _InformativeIds(ids)
     postings: list[array[int]] = []
     keys: list[bytes] = []
@@ -239,7 +253,9 @@ def digest_of(text: str) -> bytes:
 
 
 def _number(word: str) -> int:
-    """Return the number by which *word* is found: that of its bytes, if they are few."""
+    """Return the number by which *word* is found: that of its bytes, if they are
+    few.
+    """
     encoded = word.encode("utf-8", "surrogatepass")
     return int.from_bytes(
         encoded if len(encoded) <= _KEY else digest_of(word), "little"
@@ -271,7 +287,9 @@ def load_segment(name: str) -> Segment | None:
 
 
 def _check(file: IO[bytes]) -> None:
-    """Leave *file*, which `write_cached` wrote, behind its checksum; raise `ValueError` if that is not right."""
+    """Leave *file*, which `write_cached` wrote, behind its checksum; raise `ValueError`
+    if that is not right.
+    """
     stated, total = file.read(_CHECKSUM), 0
     while part := file.read(
         1 << 20
@@ -283,7 +301,9 @@ def _check(file: IO[bytes]) -> None:
 
 
 def save_segment(name: str, data: bytes) -> Segment:
-    """Write *data*, an index, to the file *name*, delete old files beside it, and return it, in memory if need be."""
+    """Write *data*, an index, to the file *name*, delete old files beside it, and
+    return it, in memory if need be.
+    """
     write_cached(name, data)
     prune_cached(_DIRECTORY, _MAX_FILES)
     own, kept = Segment(data), load_segment(name)

@@ -1,4 +1,6 @@
-"""Text -> the words that search compares: lower case, Han runs as pairs of letters, and their stems. Pure."""
+"""Text -> the words that search compares: lower case, Han runs as pairs of letters, and
+their stems. Pure.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,10 @@ _OTHER_LETTER = re.compile(r"[^\W\x00-\x7f]")
 _CAMEL = re.compile(r"\b[A-Za-z][a-z0-9]+[A-Z][A-Za-z0-9]*\b")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
-# Words that say nothing about the topic. Half of a request of several sentences consists of them; and because authors
-# of skills rarely write "I would like", they would count as rare words, more than those that matter. "go" is not one
-# of them: it is a language too, and costs nothing, being in a third of all skills.
+# Words that say nothing about the topic. Half of a request of several sentences
+# consists of them; and because authors of skills rarely write "I would like", they
+# would count as rare words, more than those that matter. "go" is not one of them: it is
+# a language too, and costs nothing, being in a third of all skills.
 _STOP = """
 a about above after again against all almost already also although always am among an and another any anybody anyone
 anything are around as asked at away back be because become been before began begin being below between both bring
@@ -48,7 +51,8 @@ def words_of(text: str) -> list[str]:
         text = folded(text)
         if _OTHER_LETTER.search("".join(_NOT_ASCII.findall(text))):
             return _WORD.findall(_WIDE.sub(_pairs, text).lower())
-    # Dashes, quotes, emoji are not parts of words. As bytes, six times as fast as the pattern.
+    # Dashes, quotes, emoji are not parts of words. As bytes, six times as fast as the
+    # pattern.
     return text.encode("ascii", "replace").translate(_SEPARATED).decode().split()
 
 
@@ -57,7 +61,8 @@ def folded(text: str) -> str:
     text = unicodedata.normalize(
         "NFC", text
     )  # macOS decomposes the letters of file names
-    # East Asian keyboards write wide Latin letters. Not NFKC: it makes one word of "Playwright™".
+    # East Asian keyboards write wide Latin letters. Not NFKC: it makes one word of
+    # "Playwright™".
     return text.translate(_WIDE_FORMS) if _WIDE_FORM.search(text) else text
 
 
@@ -84,7 +89,8 @@ _SEPARATED = bytes(
 
 
 def stem(word: str) -> str:
-    """Return *word* without its ending: the first steps of Porter's algorithm (1980), which merge most word forms.
+    """Return *word* without its ending: the first steps of Porter's algorithm (1980),
+    which merge most word forms.
 
     >>> [stem(word) for word in ("queries", "caches", "deployed", "stopping", "classes", "running", "news", "s3")]
     ['queri', 'cach', 'deploi', 'stop', 'class', 'run', 'new', 's3']
@@ -96,7 +102,8 @@ def stem(word: str) -> str:
             word = word[:-2]
         elif not word.endswith(("ss", "us", "is")):
             word = word[:-1]
-    # Step 1b of Porter: the ending goes only if a vowel is left, so that "string" and "bed" stay.
+    # Step 1b of Porter: the ending goes only if a vowel is left, so that "string" and
+    # "bed" stay.
     if word.endswith(("ing", "ed")):
         left = word[:-3] if word.endswith("g") else word[:-2]
         if _HAS_VOWEL.search(left):
@@ -164,5 +171,6 @@ def _pairs(run: re.Match[str]) -> str:
     letters = run.group()
     if len(letters) == 1:
         return f" {letters} "
-    # Pairs find words of Chinese, Japanese and Korean without a dictionary, as search engines do (n-grams).
+    # Pairs find words of Chinese, Japanese and Korean without a dictionary, as search
+    # engines do (n-grams).
     return f" {' '.join(map(add, letters, letters[1:]))} "

@@ -1,6 +1,8 @@
-"""Reads simple frontmatter without YAML: that of 19 of 20 real skills, in a tenth of the time.
+"""Reads simple frontmatter without YAML: that of 19 of 20 real skills, in a tenth of
+the time.
 
-Law: if `scan` returns a summary and the text is YAML, `summarize` returns the same; else it returns ``None``.
+Law: if `scan` returns a summary and the text is YAML, `summarize` returns the same;
+else it returns ``None``.
 """
 
 from __future__ import annotations
@@ -14,17 +16,20 @@ from skillruntime.catalog.summary import BOOLEANS, FLAGS, Summary
 
 __all__ = ["scan"]
 
-# Quantifiers are possessive (``++``, ``*+``): what a part has taken is never matched in another way.
-# A value of which nothing is read: it closes all quotes and brackets that it opens, so that it cannot extend into the
-# next field. What continues it is indented; only the brackets that close JSON may be at the left margin.
-_ESCAPED = (  # YAML 1.2.2, section 5.7; libyaml refuses surrogates and what is not a character
+# Quantifiers are possessive (``++``, ``*+``): what a part has taken is never matched in
+# another way. A value of which nothing is read: it closes all quotes and brackets that
+# it opens, so that it cannot extend into the next field. What continues it is indented;
+# only the brackets that close JSON may be at the left margin. YAML 1.2.2, section 5.7;
+# libyaml refuses surrogates and what is not a character
+_ESCAPED = (
     r"\\(?:[0abtnvfre\ \"/\\N_LP]|x[0-9a-fA-F]{2}"
     r"|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|U00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})"
 )
 _QUOTED = rf"""(?:"(?:[^"\\\n]++|{_ESCAPED}|\n(?=[ \n]))*+"|'(?:[^'\n]++|''|\n(?=[ \n]))*+')"""
 _FLOW = r"(?!)"
 for _ in range(5):  # JSON in real frontmatters nests four deep
-    # A quote inside a word, and the signs of comments, anchors and tags, are left to YAML.
+    # A quote inside a word, and the signs of comments, anchors and tags, are left to
+    # YAML.
     _FLOW = rf"""[\[{{](?:[^\[\]{{}}"'\#&*!\n]++|\n(?=[ \n\]}}])|(?:(?<=[\[{{, \n])|(?<=["']:)){_QUOTED}|{_FLOW})*+[\]}}]"""
 _START = r"""[^\s"'\[\]{}>|*&!%\#`@,?:-]"""  # of a plain text, whatever follows
 # A line of a value: text, a list item, a nested key.
@@ -34,14 +39,16 @@ _LINE = rf"""
         (?:{_QUOTED}|{_FLOW}|[|>][+-]?|{_START}(?:[^:\#\t\n]++|:(?![ \n])|(?<!\ )\#)*+(?:\#[^\t\n]*+)?)?
     )?\ *+\n"""
 _BLOCK = r"[|>].*+(?:\n(?:\ .*+|(?=\n)))*+"
-# A value that is read. Nothing continues it: neither indented text nor a list at the left margin.
+# A value that is read. Nothing continues it: neither indented text nor a list at the
+# left margin.
 _TEXT = rf"""
     (?:\ *+\n)?\ ++( {_START}.*+(?:\n\ ++(?=[^\s\#]).*+)*+
        | (?:"[^"]*+(?<!\\)"|'[^']*+'|"(?:[^"\\]++|\\.)*+"|'(?:[^']++|'')*+')\ *+
        | {_BLOCK} )\n++(?![ -])"""
 _WORD = r"""\ ++([\w.+-]++|"[\w.+-]*+"|'[\w.+-]*+')\ *+\n++(?![ -])"""
 _UNREAD = rf"\ ++{_BLOCK}\n(?!-) | (?:\ ++{_START}.*+\n|(?=[ \n])) (?:{_LINE})*+"
-# The next field that is read, after any that are not. What one match has taken, no other one looks at again.
+# The next field that is read, after any that are not. What one match has taken, no
+# other one looks at again.
 _NEXT = re.compile(
     rf"""
     (?: (?!(?:name|description|version|disable-model-invocation|user-invocable|metadata):)[A-Za-z_][\w-]*+:
@@ -61,7 +68,8 @@ _VERSION = re.compile(
 _PLAIN_VERSION = re.compile(r"[\w.+-]*", re.ASCII)
 _FIELD = re.compile(r"( ++)[A-Za-z_][\w.-]*+:(?: ++[^\s#|>].*| *+)", re.ASCII)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)  # an escaped line end is left to YAML too
-# The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.
+# The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to
+# YAML.
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
 _PRINTABLE_ASCII = b"\t\n" + bytes(range(32, 127))
 _UNPRINTABLE = re.compile(
@@ -70,13 +78,15 @@ _UNPRINTABLE = re.compile(
 
 
 def scan(block: str) -> Summary | None:
-    """Return the summary of simple frontmatter, or ``None`` if YAML is required to read it.
+    """Return the summary of simple frontmatter, or ``None`` if YAML is required to read
+    it.
 
     >>> scan("name: pdf\\ndescription: Read PDFs\\nmetadata:\\n  version: '1.0'")
     Summary(name='pdf', description='Read PDFs', version='1.0', flags=0)
     >>> scan("name: pdf\\ndescription: *alias")
     """
-    # Both run in C, the first one three times as fast; the pattern decides where `isprintable` differs from YAML.
+    # Both run in C, the first one three times as fast; the pattern decides where
+    # `isprintable` differs from YAML.
     if block.isascii():
         if block.encode().translate(None, _PRINTABLE_ASCII):
             return None
@@ -129,7 +139,9 @@ def _summary_of(values: list[str | None]) -> Summary | None:
 
 
 def _flags_of(*words: str | None) -> int | None:
-    """Return the flags for the values of the two fields that hide a skill; ``None`` if one is not a boolean."""
+    """Return the flags for the values of the two fields that hide a skill; ``None`` if
+    one is not a boolean.
+    """
     flags = 0
     for (hides, flag), word in zip(FLAGS.values(), words, strict=True):
         if word:
@@ -146,7 +158,9 @@ _new_summary = tuple.__new__
 
 
 def _metadata_version(value: str, below: str) -> str | None:
-    """Return ``metadata.version``, or ``""`` if there is none; ``None`` if YAML is required to read it."""
+    """Return ``metadata.version``, or ``""`` if there is none; ``None`` if YAML is
+    required to read it.
+    """
     # A list at the left margin, or a JSON number: not a mapping.
     if "\n-" in below:
         return None
@@ -173,7 +187,8 @@ def _metadata_version(value: str, below: str) -> str | None:
 
 
 def _json_version(text: str) -> str | None:
-    """Return the version in a JSON object: 19 % of real skills have one as the value of ``metadata``.
+    """Return the version in a JSON object: 19 % of real skills have one as the value of
+    ``metadata``.
 
     JSON means the same in YAML.
     """
@@ -217,7 +232,9 @@ def _is_plain(line: str) -> bool:
 
 
 def _quoted_text(value: str) -> str | None:
-    """Return what is in the quotes of *value*; ``None`` if an escape is left to YAML."""
+    """Return what is in the quotes of *value*; ``None`` if an escape is left to
+    YAML.
+    """
     inside = value[1:-1]
     if value[:1] == "'":
         return inside.replace("''", "'")
@@ -229,7 +246,8 @@ def _quoted_text(value: str) -> str | None:
 
 
 def _block_text(header: str, below: list[str]) -> str | None:
-    """Return a block scalar (YAML 1.2.2, section 8.1) whose lines are all at one indentation; else ``None``.
+    """Return a block scalar (YAML 1.2.2, section 8.1) whose lines are all at one
+    indentation; else ``None``.
 
     Trailing line breaks are not exact, because name and description are stripped.
     """

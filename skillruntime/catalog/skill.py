@@ -1,7 +1,7 @@
 """A skill at its three stages: metadata, instructions, resources.
 
-The modules for the second and the third stage are imported inside functions: at the top they would double the time of
-every start.
+The modules for the second and the third stage are imported inside functions: at the top
+they would double the time of every start.
 """
 
 from __future__ import annotations
@@ -34,15 +34,19 @@ if TYPE_CHECKING:
 __all__ = ["MAX_SKILL_BYTES", "Skill", "SkillMetadata", "read_skill"]
 
 MAX_SKILL_BYTES = 4 * 1024 * 1024
-"""The maximum size in bytes of a SKILL.md: about eight hundred times the recommended size."""
+"""The maximum size in bytes of a SKILL.md: about eight hundred times the recommended
+size.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillMetadata:
-    """The metadata of one skill, read at discovery; `read_frontmatter` reads the other fields.
+    """The metadata of one skill, read at discovery; `read_frontmatter` reads the other
+    fields.
 
-    ``path`` is the path of the SKILL.md, ``version`` the one in its frontmatter, ``scope`` the one of its root.
-    If it is ``installed``, as a part of a package, ``scope`` and ``version`` are those of the distribution.
+    ``path`` is the path of the SKILL.md, ``version`` the one in its frontmatter,
+    ``scope`` the one of its root. If it is ``installed``, as a part of a package,
+    ``scope`` and ``version`` are those of the distribution.
     """
 
     name: str
@@ -63,14 +67,18 @@ class SkillMetadata:
         return Path(self.path).parent
 
     def read_frontmatter(self) -> SkillFrontmatter:
-        """Return all fields of the frontmatter, read from the file now; empty if it is gone or no longer readable."""
+        """Return all fields of the frontmatter, read from the file now; empty if it is
+        gone or no longer readable.
+        """
         from skillruntime.catalog.skill_frontmatter import SkillFrontmatter
 
         return SkillFrontmatter(_frontmatter(self.path).fields)
 
 
 class Skill:
-    """An activated skill: its SKILL.md is in memory; its contracts and files are read on demand."""
+    """An activated skill: its SKILL.md is in memory; its contracts and files are read
+    on demand.
+    """
 
     __slots__ = (
         *(
@@ -97,16 +105,19 @@ class Skill:
     ) -> None:
         self.metadata = metadata
         self._data = data
-        # Taken from the file when they are first asked for: a call needs the contract only.
+        # Taken from the file when they are first asked for: a call needs the contract
+        # only.
         self._written = ""
         self._body: str | None = None
         self._check: Callable[[Skill], Mapping[str, str]] | None = None
         self._pinned: Mapping[str, str] | None = None
-        # From the bytes that were read, not from the file: it may be another one by now.
+        # From the bytes that were read, not from the file: it may be another one by
+        # now.
         self._parsed: Frontmatter | None = None
         self._contracts: ContractFiles | None = None
         self._derive = derive
-        # The files of an activated skill are read from this directory only, even if its path is replaced later.
+        # The files of an activated skill are read from this directory only, even if its
+        # path is replaced later.
         self._identity = identity
 
     @classmethod
@@ -118,16 +129,19 @@ class Skill:
         *,
         files: Mapping[str, str | bytes] | None = None,
     ) -> Skill:
-        """Return a skill that is written in code, with further *files* by their paths in it; give it to `discover`.
+        """Return a skill that is written in code, with further *files* by their paths
+        in it; give it to `discover`.
 
-        Its files are in a private directory until this process ends, so make it once and not for each request.
+        Its files are in a private directory until this process ends, so make it once
+        and not for each request.
 
         >>> skill = Skill.from_text("brand-voice", "How we write. Use for any text.", "Write short sentences.")
         >>> skill.body
         'Write short sentences.'
 
         Raises:
-            ValueError: *name* is not usable, or the path of a file leads out of the skill.
+            ValueError: *name* is not usable, or the path of a file leads out of the
+                skill.
         """
         from skillruntime.catalog.sources import write_skill
 
@@ -175,7 +189,9 @@ class Skill:
 
     @property
     def identity(self) -> Identity | None:
-        """What identifies its directory since it was activated; its files are read from no other one."""
+        """What identifies its directory since it was activated; its files are read from
+        no other one.
+        """
         return self._identity
 
     @property
@@ -192,7 +208,9 @@ class Skill:
 
     @property
     def execution(self) -> dict[str, str]:
-        """How its author wants it run: ``{"context": "fork", "agent": "Explore"}``; the host decides what to do."""
+        """How its author wants it run: ``{"context": "fork", "agent": "Explore"}``; the
+        host decides what to do.
+        """
         return self.frontmatter.execution
 
     @property
@@ -203,10 +221,12 @@ class Skill:
 
     @property
     def contracts(self) -> Mapping[str, Contract]:
-        """The contracts by callable name: ``pdf`` for contract.json, ``pdf/extract`` for contracts/extract.json.
+        """The contracts by callable name: ``pdf`` for contract.json, ``pdf/extract``
+        for contracts/extract.json.
 
-        They are read at the first access. An invalid file is left out: see ``diagnostics`` and `contract`. If there is
-        no contract, each script whose interface can be derived is a tool, named after its file.
+        They are read at the first access. An invalid file is left out: see
+        ``diagnostics`` and `contract`. If there is no contract, each script whose
+        interface can be derived is a tool, named after its file.
         """
         return MappingProxyType(self._read_contracts().contracts)
 
@@ -220,7 +240,8 @@ class Skill:
         files = self._read_contracts()
         if name in files.contracts:
             return files.contracts[name]
-        # The error of the invalid file, not "no such callable": the author needs the reason.
+        # The error of the invalid file, not "no such callable": the author needs the
+        # reason.
         if name in files.broken:
             raise files.broken[name]
         callables = sorted(files.contracts)
@@ -240,7 +261,8 @@ class Skill:
 
     @property
     def version(self) -> str | None:
-        """Its version: the contract's, else the descriptor's, ``metadata.version``, a top-level ``version``.
+        """Its version: the contract's, else the descriptor's, ``metadata.version``, a
+        top-level ``version``.
 
         If it is a part of an installed package, the version of the distribution counts.
         """
@@ -280,32 +302,38 @@ class Skill:
     def digest(self) -> str:
         """Return 16 hexadecimal digits that identify this edition of the skill.
 
-        They change with the bytes of SKILL.md, of the contracts and of the scripts; nothing is parsed for them.
+        They change with the bytes of SKILL.md, of the contracts and of the scripts;
+        nothing is parsed for them.
         """
         import hashlib
 
         from skillruntime.catalog.resources import digest_of_code
 
-        # Bytes and not what they mean: a digest must not depend on how this version reads YAML.
+        # Bytes and not what they mean: a digest must not depend on how this version
+        # reads YAML.
         own = hashlib.sha256(self._data)
-        # All code of the skill, because a script can import or start any file next to it.
+        # All code of the skill, because a script can import or start any file next to
+        # it.
         own.update(digest_of_code(os.path.dirname(self.metadata.path)))  # noqa: PTH120
         return own.hexdigest()[:16]
 
     def with_check(self, check: Callable[[Skill], Mapping[str, str]]) -> Skill:
         """Return this skill after *check* accepted it; `verify` asks again.
 
-        *check* returns the SHA-256 of each file by its path; a file that is read later must have it.
+        *check* returns the SHA-256 of each file by its path; a file that is read later
+        must have it.
         """
         self._check = check
         self.verify()
         return self
 
     def verify(self) -> Mapping[str, str] | None:
-        """Check the skill again, if it was locked or is part of a package: before a script starts, for example.
+        """Check the skill again, if it was locked or is part of a package: before a
+        script starts, for example.
 
-        Return the SHA-256 of each file by its path, and ``None`` for any other skill: what is used must have this
-        digest when it is used, because it can be changed after it was hashed.
+        Return the SHA-256 of each file by its path, and ``None`` for any other skill:
+        what is used must have this digest when it is used, because it can be changed
+        after it was hashed.
 
         Raises:
             InvalidSkillError: it is not what was locked or installed.
@@ -321,10 +349,12 @@ class Skill:
         return list_resources(os.path.dirname(self.metadata.path))  # noqa: PTH120
 
     def read_resource(self, path: str) -> str:
-        """Return the text of the file *path*, relative to the skill's directory, without hidden characters.
+        """Return the text of the file *path*, relative to the skill's directory,
+        without hidden characters.
 
         Raises:
-            ResourceNotFoundError: there is no such file in the skill, or it is not text.
+            ResourceNotFoundError: there is no such file in the skill, or it is not
+                text.
         """
         from skillruntime.catalog.resources import decode_text
         from skillruntime.catalog.visibility import visible_text
@@ -336,7 +366,8 @@ class Skill:
 
         Raises:
             ResourceNotFoundError: there is no such file in the skill.
-            InvalidSkillError: it is not the file that was locked, or that the skill's package installed.
+                InvalidSkillError: it is not the file that was locked, or that the
+                skill's package installed.
         """
         from skillruntime.catalog.resources import MAX_RESOURCE_BYTES
 
@@ -354,7 +385,8 @@ class Skill:
         if self._pinned is not None:
             import hashlib
 
-            # Lockfiles write paths with "/" and without "." parts; a caller may write the same path otherwise.
+            # Lockfiles write paths with "/" and without "." parts; a caller may write
+            # the same path otherwise.
             own = "/".join(
                 part
                 for part in path.replace(os.sep, "/").split("/")
@@ -378,7 +410,8 @@ class Skill:
                 trusted=self.trusted,
                 read=self._read_bytes,
             )
-            # A broken contract is not replaced by a derived one, which would accept what its author refuses.
+            # A broken contract is not replaced by a derived one, which would accept
+            # what its author refuses.
             if self._derive and not (
                 self._contracts.contracts or self._contracts.broken
             ):
@@ -410,7 +443,8 @@ class Skill:
 
 
 def read_skill(metadata: SkillMetadata, *, derive: bool = True) -> Skill:
-    """Return the skill whose SKILL.md is at ``metadata.path``; with *derive*, its scripts get contracts if it has none.
+    """Return the skill whose SKILL.md is at ``metadata.path``; with *derive*, its
+    scripts get contracts if it has none.
 
     Raises:
         SkillNotFoundError: the file no longer exists.
@@ -456,7 +490,9 @@ def _frontmatter(path: str) -> Frontmatter:
 
 @lru_cache(maxsize=64)
 def _cached_frontmatter(path: str, size: int, modified: int) -> Frontmatter:
-    """Return the frontmatter of the file; *size* and *modified* are part of the cache key."""
+    """Return the frontmatter of the file; *size* and *modified* are part of the cache
+    key.
+    """
     from skillruntime.catalog.frontmatter import MAX_FRONTMATTER
 
     limit = 2 * MAX_FRONTMATTER
@@ -465,7 +501,9 @@ def _cached_frontmatter(path: str, size: int, modified: int) -> Frontmatter:
 
 @lru_cache(maxsize=8)
 def _read_frontmatter(data: bytes, path: str, is_whole: bool) -> Frontmatter:
-    """Return the frontmatter in *data*; what lists skills asks for it twice, by its metadata and of the skill."""
+    """Return the frontmatter in *data*; what lists skills asks for it twice, by its
+    metadata and of the skill.
+    """
     from skillruntime.catalog.frontmatter import read_frontmatter
 
     return read_frontmatter(data, path, is_whole=is_whole)

@@ -1,6 +1,7 @@
 """Reads the metadata of one SKILL.md, and as little of the file as possible.
 
-Imported only when a file must be read: neither an import nor a start from the index needs it.
+Imported only when a file must be read: neither an import nor a start from the index
+needs it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ __all__ = ["read_summary", "summary_of"]
 
 # One page: 99 % of real frontmatters are shorter.
 _HEAD = 4096
-# Text that no frontmatter can follow: a line that is neither its beginning nor what `frontmatter` skips above it
-# (empty lines, headings, comments, a code fence), no byte-order mark, and no line end of another system. A twenty-fifth
-# of real files is such text; reading on for a line of dashes takes longer than everything else.
+# Text that no frontmatter can follow: a line that is neither its beginning nor what
+# `frontmatter` skips above it (empty lines, headings, comments, a code fence), no
+# byte-order mark, and no line end of another system. A twenty-fifth of real files is
+# such text; reading on for a line of dashes takes longer than everything else.
 _NO_FRONTMATTER = re.compile(
     rb"(?:[ \t]*\n|#[^\r\n]*\n)*+[^\s#`<\xef\xfe\xff-][^\r\n]*\n"
 )
@@ -31,7 +33,9 @@ _NO_FRONTMATTER = re.compile(
 def read_summary(
     descriptor: int, path: str, directory: str, found: list[Diagnostic]
 ) -> Summary | None:
-    """Return the metadata of the SKILL.md at *path*, open as *descriptor*, reading as little of it as possible."""
+    """Return the metadata of the SKILL.md at *path*, open as *descriptor*, reading as
+    little of it as possible.
+    """
     try:
         data = os.read(descriptor, _HEAD)
         # The simple case, 95 % of real files: one read, no decoding of the body.
@@ -77,7 +81,9 @@ def summary_of(
     *,
     is_whole: bool = True,
 ) -> Summary | None:
-    """Return the metadata in *data*, a SKILL.md or its beginning, or ``None`` if it is not a valid skill."""
+    """Return the metadata in *data*, a SKILL.md or its beginning, or ``None`` if it is
+    not a valid skill.
+    """
     from skillruntime.catalog.frontmatter import (
         cut,
     )  # and with it YAML: one edited skill rarely needs them

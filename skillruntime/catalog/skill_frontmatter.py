@@ -1,4 +1,6 @@
-"""The fields of one skill's frontmatter: the only place that knows their keys and their forms."""
+"""The fields of one skill's frontmatter: the only place that knows their keys and their
+forms.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ __all__ = ["SkillFrontmatter"]
 
 
 class SkillFrontmatter(Mapping[str, Any]):
-    """All fields as they were written, scalars as strings, and the standard ones in their proper types.
+    """All fields as they were written, scalars as strings, and the standard ones in
+    their proper types.
 
     >>> SkillFrontmatter({"allowed-tools": "Bash(git add:*, git commit:*), Read"}).allowed_tools
     ('Bash(git add:*, git commit:*)', 'Read')
@@ -52,13 +55,18 @@ class SkillFrontmatter(Mapping[str, Any]):
 
     @property
     def allowed_tools(self) -> tuple[str, ...]:
-        """The tools that the skill asks to have pre-approved: ``("Bash(git:*)", "Read")``."""
-        # The format has `allowed-tools`, one string; real skills also write an underscore, commas or a list.
+        """The tools that the skill asks to have pre-approved: ``("Bash(git:*)",
+        "Read")``.
+        """
+        # The format has `allowed-tools`, one string; real skills also write an
+        # underscore, commas or a list.
         return _split_tools(self.get("allowed-tools", self.get("allowed_tools")))
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The free map of the frontmatter; a value that is not a string is given as JSON."""
+        """The free map of the frontmatter; a value that is not a string is given as
+        JSON.
+        """
         return {
             key: value if isinstance(value, str) else _json(value)
             for key, value in self._inner.items()
@@ -66,7 +74,9 @@ class SkillFrontmatter(Mapping[str, Any]):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Keywords in lower case, from ``tags``, ``metadata.tags`` or ``keywords``: a list, or words between commas."""
+        """Keywords in lower case, from ``tags``, ``metadata.tags`` or ``keywords``: a
+        list, or words between commas.
+        """
         value = self.get("tags") or self._inner.get("tags") or self.get("keywords")
         # `tags: [a, b]` arrives as text if the frontmatter had to be repaired.
         words = value.strip("[]").split(",") if isinstance(value, str) else value
@@ -80,7 +90,9 @@ class SkillFrontmatter(Mapping[str, Any]):
 
     @property
     def execution(self) -> dict[str, str]:
-        """How the author wants it run, of ``context``, ``agent``, ``model`` and ``effort`` what is stated: advice."""
+        """How the author wants it run, of ``context``, ``agent``, ``model`` and
+        ``effort`` what is stated: advice.
+        """
         return {key: text for key in _EXECUTION if (text := _text(self.get(key)))}
 
     @property
@@ -118,7 +130,8 @@ def _split_tools(value: Any) -> tuple[str, ...]:
     word = ""
     depth = 0
     for character in value:
-        # A comma or a space inside parentheses belongs to the tool: `Bash(git add:*, git commit:*)`.
+        # A comma or a space inside parentheses belongs to the tool: `Bash(git add:*,
+        # git commit:*)`.
         depth += (character == "(") - (character == ")" and depth > 0)
         if depth == 0 and (character.isspace() or character == ","):
             tools.append(word)

@@ -1,8 +1,10 @@
-"""The strict check of a SKILL.md: the rules of the format as errors, good practice as advice. Pure.
+"""The strict check of a SKILL.md: the rules of the format as errors, good practice as
+advice. Pure.
 
-Law: a file has no error here if and only if the reference validator, skills-ref 0.1.1, accepts it. There are three
-intended differences: a file that is not UTF-8 or contains a control character is an error (skills-ref crashes), and a
-``---`` inside a value does not end the frontmatter.
+Law: a file has no error here if and only if the reference validator, skills-ref 0.1.1,
+accepts it. There are three intended differences: a file that is not UTF-8 or contains a
+control character is an error (skills-ref crashes), and a ``---`` inside a value does
+not end the frontmatter.
 """
 
 from __future__ import annotations
@@ -41,10 +43,12 @@ _WHEN = re.compile(
     r"|[当若时]|用于|适用",
     re.IGNORECASE,
 )
-# Inline links and images of CommonMark (section 6.3). Reference links are rare in skills and not checked.
-# The text of a link has no bracket, and its target follows: what does not fit is looked at once.
+# Inline links and images of CommonMark (section 6.3). Reference links are rare in
+# skills and not checked. The text of a link has no bracket, and its target follows:
+# what does not fit is looked at once.
 _LINK = re.compile(r"!?\[[^\[\]\n]*+\]\(<?([^()\s<>]++)>?[^()\n]*+\)")
-# A fence has at most three spaces of indentation (CommonMark, section 4.5); links inside it are examples.
+# A fence has at most three spaces of indentation (CommonMark, section 4.5); links
+# inside it are examples.
 _FENCE = re.compile(r"^ {0,3}(```|~~~)")
 # What YAML does not allow in a stream (YAML 1.2.2, section 5.1, c-printable).
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
@@ -63,7 +67,8 @@ _ADVICE = frozenset(
         *("script-missing", "license-missing", "reference-chain"),
     }
 )
-# The path of a script of this skill, also after the name of its directory in braces: "{baseDir}/scripts/run.py".
+# The path of a script of this skill, also after the name of its directory in braces:
+# "{baseDir}/scripts/run.py".
 _SCRIPT = re.compile(r"(?:(?<![\w./$*>-])(?:\./)?|(?<=\}/))(scripts/[\w./-]++)")
 _SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
 _FILE_NAME = re.compile(r"(?<![\w./-])[\w-]++\.(?:txt|md)\b")
@@ -77,9 +82,11 @@ def lint(
     files: Collection[str] | None = None,
     count: Callable[[str], int] | None = None,
 ) -> list[Diagnostic]:
-    """Return all violations in *data*, the SKILL.md at *path* of the skill in the directory named *directory*.
+    """Return all violations in *data*, the SKILL.md at *path* of the skill in the
+    directory named *directory*.
 
-    With *files*, the paths of the skill's files, links are checked; with *count* the tokens of the instructions.
+    With *files*, the paths of the skill's files, links are checked; with *count* the
+    tokens of the instructions.
 
     >>> [str(each) for each in lint(b"---\\nname: PDF\\ndescription: Use when a PDF comes\\n---\\n# PDF", "pdf")]
     ["SKILL.md:2:7: error: the name 'PDF' is not lowercase; write 'pdf' [name-form]",
@@ -87,7 +94,8 @@ def lint(
     """
     parts = cut(data, path)
     linting = _Linting(path, parts)
-    # The reader is lenient: here its findings have the severity of the strict rule, and a place in the line.
+    # The reader is lenient: here its findings have the severity of the strict rule, and
+    # a place in the line.
     found = [
         replace(each, severity=_severity_of(each.rule), column=each.column or 1)
         for each in parts.diagnostics
@@ -95,7 +103,8 @@ def lint(
     if parts.block is not None:
         found += linting.frontmatter(directory, files)
     found += linting.body(files, count)
-    # In the order of the file, what concerns all of it first; the sort is stable, so equal places keep their order.
+    # In the order of the file, what concerns all of it first; the sort is stable, so
+    # equal places keep their order.
     return sorted(found, key=lambda each: (each.line or 0, each.column or 0))
 
 
@@ -105,7 +114,9 @@ def is_valid(diagnostics: Collection[Diagnostic]) -> bool:
 
 
 class _Linting:
-    """The check of one file; it converts positions in the frontmatter to positions in the file."""
+    """The check of one file; it converts positions in the frontmatter to positions in
+    the file.
+    """
 
     def __init__(self, path: str, parts: Cut) -> None:
         self.path = path
@@ -147,7 +158,8 @@ class _Linting:
                 (line, 1),
                 "remove it",
             )
-            # PyYAML refuses the whole text at the first of these; without them the other errors are found too.
+            # PyYAML refuses the whole text at the first of these; without them the
+            # other errors are found too.
             block = _FORBIDDEN.sub("", block)
         try:
             self.document = read_yaml(block)
@@ -183,7 +195,8 @@ class _Linting:
         for key in fields:
             if key not in FORMAT_FIELDS:
                 hint = f"move it under metadata or remove it; the fields are {', '.join(sorted(FORMAT_FIELDS))}"
-                # `allowed_tools`, `Description`, `descripton`: another spelling, not another field.
+                # `allowed_tools`, `Description`, `descripton`: another spelling, not
+                # another field.
                 close = difflib.get_close_matches(
                     str(key).lower().replace("_", "-"), FORMAT_FIELDS, 1, cutoff=0.8
                 )
@@ -203,7 +216,9 @@ class _Linting:
         yield from self.license(fields.get("license"), files)
 
     def oddities(self, block: str) -> Iterator[Diagnostic]:
-        """Yield violations that are valid YAML but not in the subset that the reference accepts (strictyaml)."""
+        """Yield violations that are valid YAML but not in the subset that the reference
+        accepts (strictyaml).
+        """
         for key, line, column in self.document.duplicates:
             place = (line + self.shift, column)
             yield self.finding(
@@ -270,7 +285,8 @@ class _Linting:
             yield self.finding(
                 "name-form", f"the name {name!r} has two hyphens in a row", place, hint
             )
-        # `isalnum`, not [a-z0-9]: skills-ref accepts letters and digits of every script.
+        # `isalnum`, not [a-z0-9]: skills-ref accepts letters and digits of every
+        # script.
         if not all(character.isalnum() or character == "-" for character in name):
             what = f"the name {name!r} contains characters other than letters, digits and hyphens"
             yield self.finding("name-form", what, place, hint)
@@ -417,7 +433,8 @@ class _Linting:
             if target not in files and not any(
                 each.startswith(target + "/") for each in files
             ):
-                # On macOS and Windows a link in the wrong case, or with backslashes, works for its author.
+                # On macOS and Windows a link in the wrong case, or with backslashes,
+                # works for its author.
                 wanted = target.replace("\\", "/").lower()
                 same = next(
                     (each for each in sorted(files) if each.lower() == wanted), None
@@ -441,7 +458,9 @@ class _Linting:
     def scripts(
         self, lines: list[str], start: int, files: Collection[str]
     ) -> Iterator[Diagnostic]:
-        """Yield each script that the instructions name, in code or not, and that is not there."""
+        """Yield each script that the instructions name, in code or not, and that is not
+        there.
+        """
         seen = set(files)
         for number, line in enumerate(lines):
             for found in _SCRIPT.finditer(line):
@@ -463,10 +482,12 @@ class _Linting:
 def chains(
     body: str, pages: Iterable[tuple[Resource, str, bytes]], files: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """Yield the files that only another file links to: a model that reads SKILL.md alone does not know them.
+    """Yield the files that only another file links to: a model that reads SKILL.md
+    alone does not know them.
 
-    *body* are the instructions, *pages* the skill's Markdown files, each with its path for a reader and its bytes. The
-    specification: "Avoid deeply nested reference chains."
+    *body* are the instructions, *pages* the skill's Markdown files, each with its path
+    for a reader and its bytes. The specification: "Avoid deeply nested reference
+    chains."
     """
     for page, file, data in pages:
         for number, column, target in _links(
@@ -494,7 +515,9 @@ def chains(
 
 
 def _links(lines: Iterable[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield the index of the line, the column and the target of each link into the skill."""
+    """Yield the index of the line, the column and the target of each link into the
+    skill.
+    """
     in_code = False
     for number, line in enumerate(lines):
         if _FENCE.match(line):
@@ -505,7 +528,8 @@ def _links(lines: Iterable[str]) -> Iterator[tuple[int, int, str]]:
             target = (
                 link.group(1).split("#")[0].split("?")[0].removeprefix("./").rstrip("/")
             )
-            # Absolute paths, URLs, and placeholders such as {file} or $FILE are not links into the skill.
+            # Absolute paths, URLs, and placeholders such as {file} or $FILE are not
+            # links into the skill.
             if target and not re.match(r"[A-Za-z][\w+.-]*:|/|\{|<|\$", target):
                 yield number, link.start() + 1, target
 
@@ -524,12 +548,14 @@ _ODDITIES = {
 
 
 def suggested_name(name: str) -> str:
-    """Return *name* in the form that the format requires; empty if no letter or digit is left.
+    """Return *name* in the form that the format requires; empty if no letter or digit
+    is left.
 
     >>> suggested_name("My  PDF_Tools!")
     'my-pdf-tools'
     """
-    # `\W` keeps letters of every script; the underscore is a word character, so it is listed separately.
+    # `\W` keeps letters of every script; the underscore is a word character, so it is
+    # listed separately.
     words = re.split(r"[\W_]+", unicodedata.normalize("NFKC", name).lower())
     return "-".join(word for word in words if word)[:MAX_NAME].strip("-")
 
@@ -541,7 +567,9 @@ def _severity_of(rule: str) -> Severity:
 
 
 def _uneven_mappings(document: YamlDocument) -> list[Mark]:
-    """Return the positions of nested mappings whose column differs from their first sibling (strictyaml forbids it)."""
+    """Return the positions of nested mappings whose column differs from their first
+    sibling (strictyaml forbids it).
+    """
     if not isinstance(document.value, dict):
         return []
     marks = [

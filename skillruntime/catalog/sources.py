@@ -1,7 +1,9 @@
-"""Skills that are not in a directory: a host's own source of them, and skills that are written in code.
+"""Skills that are not in a directory: a host's own source of them, and skills that are
+written in code.
 
-Law: their files are copied to a private directory of this process, and read from there alone. So every limit, digest,
-lockfile and sandbox holds for them, and trust is given to them, as for a directory of skills.
+Law: their files are copied to a private directory of this process, and read from there
+alone. So every limit, digest, lockfile and sandbox holds for them, and trust is given
+to them, as for a directory of skills.
 """
 
 from __future__ import annotations
@@ -27,22 +29,30 @@ MAX_SKILL_BYTES = 64 * 1024 * 1024
 
 
 class SkillSource(Protocol):
-    """Where skills are read from: a database, an object store, a server. `discover` takes one like a directory."""
+    """Where skills are read from: a database, an object store, a server. `discover`
+    takes one like a directory.
+    """
 
     def skills(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the files of each skill by its name: the path of each, and its edition, which changes with the file.
+        """Return the files of each skill by its name: the path of each, and its
+        edition, which changes with the file.
 
-        An edition is a digest, a time or a version. Every skill has the file ``SKILL.md``.
+        An edition is a digest, a time or a version. Every skill has the file
+        ``SKILL.md``.
         """
         ...
 
     def read(self, skill: str, path: str) -> bytes:
-        """Return the bytes of one file; whatever it raises leaves this skill out, and no other."""
+        """Return the bytes of one file; whatever it raises leaves this skill out, and
+        no other.
+        """
         ...
 
 
 class SkillCopies:
-    """The files of *source* in a private directory; files whose edition did not change are not read again."""
+    """The files of *source* in a private directory; files whose edition did not change
+    are not read again.
+    """
 
     def __init__(self, source: SkillSource) -> None:
         self.directory = _private_directory()
@@ -50,9 +60,11 @@ class SkillCopies:
         self._kept: dict[str, dict[str, tuple[str, int]]] = {}
 
     def update(self) -> list[Diagnostic]:
-        """Bring the directory up to date; return a diagnostic for each skill that could not be read.
+        """Bring the directory up to date; return a diagnostic for each skill that could
+        not be read.
 
-        What was read of such a skill before stays. An error of the source's list is raised at the first time alone.
+        What was read of such a skill before stays. An error of the source's list is
+        raised at the first time alone.
         """
         found: list[Diagnostic] = []
         try:
@@ -85,7 +97,8 @@ class SkillCopies:
             if path in before and before[path][0] == edition
         }
         fresh: dict[str, bytes] = {}
-        # All are read before the first is written: a source that fails leaves the skill as it was.
+        # All are read before the first is written: a source that fails leaves the skill
+        # as it was.
         for path in files.keys() - now.keys():
             fresh[path] = self._source.read(name, path)
             now[path] = (files[path], len(fresh[path]))
@@ -148,7 +161,9 @@ def _to_bytes(content: str | bytes) -> bytes:
 
 
 def _private_directory() -> str:
-    """Return a new directory that only this user may enter; it is removed when this process ends."""
+    """Return a new directory that only this user may enter; it is removed when this
+    process ends.
+    """
     made = os.path.realpath(tempfile.mkdtemp(prefix="skillruntime-"))
     atexit.register(_remove, made, os.getpid())
     return made

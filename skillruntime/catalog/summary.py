@@ -1,7 +1,8 @@
-"""The metadata that a catalog needs of a skill: name, description, version, permitted users. Pure.
+"""The metadata that a catalog needs of a skill: name, description, version, permitted
+users. Pure.
 
-`summarize` takes them from the fields that YAML gave, or its repair; `skillruntime.catalog.simple_frontmatter` reads
-simple frontmatter without YAML.
+`summarize` takes them from the fields that YAML gave, or its repair;
+`skillruntime.catalog.simple_frontmatter` reads simple frontmatter without YAML.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ FLAGS = {
     "disable-model-invocation": (True, HIDDEN_FROM_MODEL),
     "user-invocable": (False, HIDDEN_FROM_USER),
 }
-# YAML 1.2.2, section 10.2.1: no value. Also in quotes: none of these words describes or names a skill.
+# YAML 1.2.2, section 10.2.1: no value. Also in quotes: none of these words describes or
+# names a skill.
 _NULLS = frozenset({"~", "null", "Null", "NULL"})
 _SHORT = 5  # no hash of a whole description
 BOOLEANS = {
@@ -56,7 +58,9 @@ BOOLEANS = {
 
 
 def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> Summary:
-    """Return the summary of *fields*, read leniently; each deviation from the format is added to *found*."""
+    """Return the summary of *fields*, read leniently; each deviation from the format is
+    added to *found*.
+    """
     version: str | None = None
     metadata = fields.get("metadata")
     # The format allows a version only here; the top-level field is an old habit.
@@ -104,7 +108,8 @@ def _flags(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> int
     flags = 0
     for key, (hides, flag) in FLAGS.items():
         value = fields.get(key)
-        # Text, because nothing is converted at discovery: YAML 1.1 has eleven spellings of each boolean.
+        # Text, because nothing is converted at discovery: YAML 1.1 has eleven spellings
+        # of each boolean.
         stated = BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
         if stated is hides:
             flags |= flag
@@ -120,7 +125,9 @@ def _flags(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> int
 def _field(
     fields: Mapping[str, Any], key: str, path: str, found: list[Diagnostic]
 ) -> Any:
-    """Return a field by its name, or by its name in another case if there is exactly one."""
+    """Return a field by its name, or by its name in another case if there is exactly
+    one.
+    """
     if key in fields:
         return fields[key]
     # `Name:` and `Description:` are in real files.
@@ -140,8 +147,9 @@ def judge(
 ) -> Summary | None:
     """Return *summary* with a usable name, or ``None`` if it is not a valid skill.
 
-    *directory* is the name of the skill's directory. Lenient, as the Agent Skills guide for clients recommends: a name
-    that is too long, malformed or different from the directory is a warning; a missing description is an error.
+    *directory* is the name of the skill's directory. Lenient, as the Agent Skills guide
+    for clients recommends: a name that is too long, malformed or different from the
+    directory is a warning; a missing description is an error.
     """
     name, description, version, flags = summary
     description = description.strip()
@@ -213,8 +221,9 @@ def notes_on_name(
 ) -> list[Diagnostic]:
     """Return what is unusual about a *name* and a *description* that `judge` accepted.
 
-    *noted* are the diagnostics that discovery kept: they decide whether the name is the directory's. These here follow
-    from the metadata, so that no start has to make or to store them: half of the real skills have one.
+    *noted* are the diagnostics that discovery kept: they decide whether the name is the
+    directory's. These here follow from the metadata, so that no start has to make or to
+    store them: half of the real skills have one.
     """
     found: list[Diagnostic] = []
     if not _is_well_formed(name) and not any(
@@ -243,7 +252,9 @@ def notes_on_name(
 
 
 def is_usable(name: str) -> bool:
-    """Whether a model can call a skill by this name: one line of printable text that is not a path."""
+    """Whether a model can call a skill by this name: one line of printable text that is
+    not a path.
+    """
     # Names become parts of paths and of tool names.
     is_path = "/" in name or "\\" in name or not name.strip(".")
     return (

@@ -1,4 +1,6 @@
-"""Finds the skills below a directory, checks each, and returns one `Validation` for each."""
+"""Finds the skills below a directory, checks each, and returns one `Validation` for
+each.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ _NOT_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """The diagnostics of one skill; ``path`` is the path of its SKILL.md, or where it should be."""
+    """The diagnostics of one skill; ``path`` is the path of its SKILL.md, or where it
+    should be.
+    """
 
     path: str
     diagnostics: tuple[Diagnostic, ...]
@@ -56,10 +60,12 @@ def validate(
     count: Callable[[str], int] | None = None,
     progress: Callable[[list[str]], Iterable[str]] = iter,
 ) -> list[Validation]:
-    """Return the diagnostics of the skill at *path*, or of every skill below it, sorted by path.
+    """Return the diagnostics of the skill at *path*, or of every skill below it, sorted
+    by path.
 
-    *path* is a skill's directory, its SKILL.md, or a directory of skills. *count* counts tokens. *progress* receives
-    the list of files and yields them again, for a progress bar.
+    *path* is a skill's directory, its SKILL.md, or a directory of skills. *count*
+    counts tokens. *progress* receives the list of files and yields them again, for a
+    progress bar.
     """
     if not isinstance(path, str | bytes | os.PathLike):
         raise TypeError(
@@ -94,7 +100,9 @@ def validate(
 
 
 def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Correct the mechanical errors in the SKILL.md at *path*, and return what was done; the write is atomic."""
+    """Correct the mechanical errors in the SKILL.md at *path*, and return what was
+    done; the write is atomic.
+    """
     file = os.fsdecode(path)
     data = read_regular(file, MAX_BYTES)
     fixed = fix(data, os.path.basename(os.path.dirname(os.path.abspath(file))))  # noqa: PTH100, PTH119, PTH120
@@ -103,7 +111,8 @@ def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
         temporary = f"{file}.{os.getpid()}.new"
         with open(temporary, "wb") as target:  # noqa: PTH123
             target.write(fixed.data)
-        # `os.replace` would otherwise reset the mode of the file to that of the temporary one.
+        # `os.replace` would otherwise reset the mode of the file to that of the
+        # temporary one.
         os.chmod(temporary, os.stat(file).st_mode & 0o7777)  # noqa: PTH101, PTH116
         os.replace(temporary, file)  # noqa: PTH105
     return fixed.done
@@ -123,7 +132,8 @@ def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
     files = {each.path for each in list_files(directory)} | {"SKILL.md"}
     name = os.path.basename(directory)  # noqa: PTH119
     found = lint(data, name, path=file, files=files, count=count)
-    # Not at the top: contracts import the schema engines, and most skills have no contract.
+    # Not at the top: contracts import the schema engines, and most skills have no
+    # contract.
     from skillruntime.catalog.contract_files import read_contract_files
 
     hidden = hidden_text_of_files(_contents(directory, resources))
@@ -139,7 +149,9 @@ def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
 def _contents(
     directory: str, resources: list[Resource]
 ) -> Iterator[tuple[Resource, str, bytes]]:
-    """Yield each file with its path and its bytes; one that cannot be read now is left out."""
+    """Yield each file with its path and its bytes; one that cannot be read now is left
+    out.
+    """
     for resource in resources:
         # An SVG is an image whose text a model reads.
         if (
@@ -158,7 +170,9 @@ def _contents(
 def _skill_files(
     directory: str, depth: int, above: tuple[str, ...] = ()
 ) -> Iterator[str]:
-    """Yield the SKILL.md files in and below *directory*; *above* are the real paths of its parents."""
+    """Yield the SKILL.md files in and below *directory*; *above* are the real paths of
+    its parents.
+    """
     real = os.path.realpath(directory)
     if real in above:  # a link to one of its own parents
         return
@@ -178,7 +192,9 @@ def _skill_files(
             continue
         try:
             is_directory = child.is_dir()
-        except OSError:  # a link into a directory that cannot be read: the finding is that of its SKILL.md
+        except OSError:
+            # a link into a directory that cannot be read: the finding is that of its
+            # SKILL.md
             yield f"{child.path}/SKILL.md"
             continue
         if is_directory:

@@ -1,8 +1,10 @@
-"""Cleans the text of a contract where it is read, so that no adapter can show what is hidden in it. Pure.
+"""Cleans the text of a contract where it is read, so that no adapter can show what is
+hidden in it. Pure.
 
-Words for a reader (descriptions, titles, examples) lose hidden characters. What a model must repeat exactly (names of
-properties, allowed values, defaults) cannot be changed: a contract that hides something there is refused. So that one
-untrusted skill cannot fill every request, its words are cut, and a contract that is still too long is refused.
+Words for a reader (descriptions, titles, examples) lose hidden characters. What a model
+must repeat exactly (names of properties, allowed values, defaults) cannot be changed: a
+contract that hides something there is refused. So that one untrusted skill cannot fill
+every request, its words are cut, and a contract that is still too long is refused.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ from skillruntime.errors import InvalidSkillError
 __all__ = ["hidden_in", "visible_document"]
 
 _LONGEST_TEXT = 1024
-"""Characters of a description, title or example of an untrusted contract: as many as SKILL.md's description may have,
-and as OpenAI takes for a function's."""
+"""Characters of a description, title or example of an untrusted contract: as many as
+SKILL.md's description may have, and as OpenAI takes for a function's.
+"""
 _LONGEST_CONTRACT = 64 * 1024  # characters as JSON of what a model may read
 
 _WORDS = frozenset({"description", "title", "$comment", "deprecationMessage"})
@@ -37,19 +40,22 @@ _DEPTH = 128  # deeper documents are refused when they are compiled
 
 
 def visible_document(document: Any, *, one_line: bool) -> Any:
-    """Return the contract *document* without hidden characters; the same object where it has none.
+    """Return the contract *document* without hidden characters; the same object where
+    it has none.
 
-    With *one_line* a text for a reader becomes a single line of at most 1,024 characters, as an untrusted
-    description in a list must be.
+    With *one_line* a text for a reader becomes a single line of at most 1,024
+    characters, as an untrusted description in a list must be.
 
     Raises:
-        InvalidSkillError: a name or a value has hidden characters, or an untrusted contract is too long.
+        InvalidSkillError: a name or a value has hidden characters, or an untrusted
+            contract is too long.
     """
     try:
         text = json.dumps(document, ensure_ascii=False)
     except (ValueError, TypeError, RecursionError):
         return document  # not a document of JSON: compiling it will say what is wrong
-    # json.dumps escapes C0, so the escapes are looked for too; a backslash of a pattern costs only the longer way.
+    # json.dumps escapes C0, so the escapes are looked for too; a backslash of a pattern
+    # costs only the longer way.
     if (
         is_visible(text)
         and not (one_line and _may_be_cut(text))
@@ -68,8 +74,11 @@ def visible_document(document: Any, *, one_line: bool) -> Any:
 
 
 def _may_be_cut(text: str) -> bool:
-    """Whether the JSON *text* may have a text of several lines or of more than 1,024 characters."""
-    # Nothing that lies between two quotes is longer than that: none of the texts is, where no quote is escaped.
+    """Whether the JSON *text* may have a text of several lines or of more than 1,024
+    characters.
+    """
+    # Nothing that lies between two quotes is longer than that: none of the texts is,
+    # where no quote is escaped.
     return (
         "\\" in text
         or len(text) > _LONGEST_CONTRACT
@@ -78,7 +87,9 @@ def _may_be_cut(text: str) -> bool:
 
 
 def hidden_in(document: Any) -> dict[str, int]:
-    """Return how many hidden characters of each kind the keys and texts of *document* have."""
+    """Return how many hidden characters of each kind the keys and texts of *document*
+    have.
+    """
     return hidden_characters("\n".join(_texts(document, _DEPTH)))
 
 
@@ -106,7 +117,9 @@ def _check_length(document: Any) -> None:
 def _cleaned(
     value: Any, clean: Callable[[str], str], depth: int, *, is_example: bool = False
 ) -> Any:
-    """Return *value* with its words cleaned; of an example every text, for nothing is checked against it."""
+    """Return *value* with its words cleaned; of an example every text, for nothing is
+    checked against it.
+    """
     if is_example and isinstance(value, str):
         return clean(value)
     if depth == 0 or not isinstance(value, Mapping | list):
@@ -137,6 +150,7 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
             yield from _texts(item, depth - 1)
     elif depth and isinstance(value, Mapping):
         for key, item in value.items():
-            # A line end in a name would start a line of its own wherever names are listed.
+            # A line end in a name would start a line of its own wherever names are
+            # listed.
             yield str(key).replace("\n", "\x00").replace("\t", "\x00")
             yield from _texts(item, depth - 1)

@@ -1,8 +1,10 @@
-"""Reads YAML as mappings, lists and strings: bounded, without types, and with the position of every key.
+"""Reads YAML as mappings, lists and strings: bounded, without types, and with the
+position of every key.
 
-A scalar keeps its text: ``1.10`` stays ``"1.10"``, and an invalid date does not raise. Tags are ignored, so no object
-is ever constructed. The parser yields one event at a time and is stopped at the first exceeded limit: a document nested
-3,000 levels deep, or an alias bomb, costs no more than a normal one.
+A scalar keeps its text: ``1.10`` stays ``"1.10"``, and an invalid date does not raise.
+Tags are ignored, so no object is ever constructed. The parser yields one event at a
+time and is stopped at the first exceeded limit: a document nested 3,000 levels deep, or
+an alias bomb, costs no more than a normal one.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ Mark = tuple[int, int]
 
 
 class YamlFault(ValueError):  # noqa: N818 - the reader of frontmatter turns it into a Diagnostic
-    """The text is not valid YAML, or exceeds a limit; ``line`` and ``column`` count from 1."""
+    """The text is not valid YAML, or exceeds a limit; ``line`` and ``column`` count
+    from 1.
+    """
 
     def __init__(
         self, message: str, line: int | None = None, column: int | None = None
@@ -35,11 +39,12 @@ class YamlFault(ValueError):  # noqa: N818 - the reader of frontmatter turns it 
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """One document: its ``value``, the position of each key, duplicate keys, and unusual syntax.
+    """One document: its ``value``, the position of each key, duplicate keys, and
+    unusual syntax.
 
-    ``keys`` and ``values`` map paths to positions: ``("metadata", "version")``. ``plain`` are the paths of unquoted
-    scalars.
-    ``oddities`` are ``(kind, line, column)``; the kind is ``anchor``, ``tag`` or ``flow``.
+    ``keys`` and ``values`` map paths to positions: ``("metadata", "version")``.
+    ``plain`` are the paths of unquoted scalars. ``oddities`` are ``(kind, line,
+    column)``; the kind is ``anchor``, ``tag`` or ``flow``.
     """
 
     value: Any
@@ -59,10 +64,13 @@ def read_yaml(
     {'name': '2024-02-31', 'metadata': {'version': '1.10'}}
 
     Raises:
-        YamlFault: it is not valid YAML, nests deeper than *max_depth*, or holds more than *max_nodes* nodes or a second
+        YamlFault: it is not valid YAML, nests deeper than *max_depth*, or holds more
+            than *max_nodes* nodes or a second
             document.
     """
-    import yaml  # importing it takes as long as starting Python, and simple frontmatter does not need it
+    # importing it takes as long as starting Python, and simple frontmatter does not
+    # need it
+    import yaml
 
     composer = _Composer(max_depth, max_nodes)
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -119,7 +127,8 @@ class _Composer:
             case "AliasEvent":
                 self._alias(event)
             case "DocumentStartEvent":
-                # What is below would be ignored without notice: the rest of the fields, perhaps.
+                # What is below would be ignored without notice: the rest of the fields,
+                # perhaps.
                 if self._has_started:
                     raise _fault("a second document begins here", event)
                 self._has_started = True
@@ -127,7 +136,8 @@ class _Composer:
     def _start(self, container: dict[str, Any] | list[Any], event: Any) -> None:
         self._note_oddities(event)
         self._count(1, event)
-        # libyaml and PyYAML recurse elsewhere: stopping at the event keeps deep documents cheap.
+        # libyaml and PyYAML recurse elsewhere: stopping at the event keeps deep
+        # documents cheap.
         if len(self._open) >= self.max_depth:
             raise _fault(f"nested deeper than {self.max_depth} levels", event)
         path = self._path()
@@ -150,7 +160,8 @@ class _Composer:
                 event,
             )
         value, nodes = self._anchors[event.anchor]
-        # Expanded size, so that nine levels of nine aliases cannot become 400 million nodes.
+        # Expanded size, so that nine levels of nine aliases cannot become 400 million
+        # nodes.
         self._count(nodes, event)
         self._place(value, event)
 
@@ -211,7 +222,8 @@ def _mark(event: Any) -> Mark:
 
 
 def _fault_of(error: Any) -> YamlFault:
-    # The context mark is the start of the surrounding structure: better than no position.
+    # The context mark is the start of the surrounding structure: better than no
+    # position.
     mark = error.problem_mark or error.context_mark
     place = (mark.line + 1, mark.column + 1) if mark else (None, None)
     return YamlFault(error.problem or error.context or "not YAML", *place)

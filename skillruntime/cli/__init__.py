@@ -1,4 +1,6 @@
-"""The command line: data on stdout, messages on stderr; exit 0 ok, 1 failed, 2 usage, 3 worth trying again."""
+"""The command line: data on stdout, messages on stderr; exit 0 ok, 1 failed, 2 usage, 3
+worth trying again.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         *(sys.argv[1:] if arguments is None else arguments)
     ]  # not list(): the command of that name hides it
     if words[:1] == ["mcp-proxy"]:
-        # A client starts every one of its servers through this one, and waits: click alone takes 20 ms to import.
+        # A client starts every one of its servers through this one, and waits: click
+        # alone takes 20 ms to import.
         from skillruntime.adapters.mcp_proxy.quick_start import run_quickly
 
         status = run_quickly(words[1:])

@@ -103,9 +103,10 @@ def command(
 ) -> None:
     """Call the skill NAME ("skill" or "skill/tool") with ARGUMENTS.
 
-    NAME may also be the URL of a remote skill's descriptor, or a descriptor.json: "remote invoke" has more options.
-    ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value. Malformed arguments are repaired
-    or refused as they are for a model.
+    NAME may also be the URL of a remote skill's descriptor, or a descriptor.json:
+    "remote invoke" has more options. ARGUMENTS is one JSON object, "-" for stdin,
+    "@FILE", or any number of key=value. Malformed arguments are repaired or refused as
+    they are for a model.
     """
     if is_remote(name):
         if version is not None:
@@ -125,7 +126,8 @@ def command(
     if sys.platform == "linux":
         from skillruntime.runtime.sandbox.launcher_process import launcher_process
 
-        launcher_process.start()  # a script waits less: it loads while this process imports the rest
+        # a script waits less: it loads while this process imports the rest
+        launcher_process.start()
     from skillruntime.runtime import Grants, SkillRuntime
 
     def approve(request: Approval) -> bool:
@@ -140,10 +142,12 @@ def command(
         ):  # Ctrl-C, or the end of the input: not an answer, so the script does not run
             return False
 
-    # Without a terminal the question would read the answer from a pipe that holds something else.
+    # Without a terminal the question would read the answer from a pipe that holds
+    # something else.
     can_ask = yes or sys.stdin.isatty()
     sent = read_arguments(arguments)
-    # Arguments are read before the catalog: a typing error should not wait for discovery.
+    # Arguments are read before the catalog: a typing error should not wait for
+    # discovery.
     catalog = open_catalog(directories, trust=trust)
     runtime = SkillRuntime(
         catalog, approve=approve if can_ask else None, workspace=workspace
@@ -168,7 +172,9 @@ def command(
 
 
 def _question(request: Approval) -> Iterator[str]:
-    """Yield what a person decides on: the script, its arguments, what it asks for, and what it lacks."""
+    """Yield what a person decides on: the script, its arguments, what it asks for, and
+    what it lacks.
+    """
     from skillruntime.contract.secret_names import masked
 
     yield f"{request.skill.name!r} is in an untrusted directory: {request.skill.directory}"
@@ -182,7 +188,8 @@ def _question(request: Approval) -> Iterator[str]:
 
 
 def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
-    """Make the skill *name* callable if a descriptor.json says that it runs at a remote endpoint.
+    """Make the skill *name* callable if a descriptor.json says that it runs at a remote
+    endpoint.
 
     Raises:
         AccessDeniedError: its directory is untrusted, and the call was not approved.
@@ -195,7 +202,8 @@ def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
         attach_remote_skills,
     )  # imports an HTTP client
 
-    # What the arguments hold leaves this machine, as much a matter of trust as running a script.
+    # What the arguments hold leaves this machine, as much a matter of trust as running
+    # a script.
     if not (metadata.trusted or yes):
         question = f"{metadata.name!r} is untrusted and sends the arguments to a remote server. Call it?"
         if not (
@@ -214,7 +222,9 @@ def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
 def _for_people(
     response: SkillResponse, catalog: SkillCatalog, name: str, *, can_ask: bool
 ) -> SkillResponse:
-    """Return *response* with what to type next, where its suggestion speaks to a model or to a host program."""
+    """Return *response* with what to type next, where its suggestion speaks to a model
+    or to a host program.
+    """
     if len(response.errors) != 1:
         return response
     (error,) = response.errors

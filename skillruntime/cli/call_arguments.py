@@ -1,4 +1,6 @@
-"""The arguments of a call as they are typed: one JSON object, stdin, a file, or key=value words."""
+"""The arguments of a call as they are typed: one JSON object, stdin, a file, or
+key=value words.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ _JSON = set(
 
 
 def read_arguments(arguments: tuple[str, ...]) -> Any:
-    """Return the arguments as the runtime takes them: raw text, or a mapping of strings.
+    """Return the arguments as the runtime takes them: raw text, or a mapping of
+    strings.
 
     Raises:
         SkillInputError: one word is given that is neither a JSON object nor key=value.
@@ -26,7 +29,8 @@ def read_arguments(arguments: tuple[str, ...]) -> Any:
     if not arguments:
         return {}
     if len(arguments) == 1:
-        # One word is key=value only if "=" comes before any brace: {"formula": "a=b"} is JSON.
+        # One word is key=value only if "=" comes before any brace: {"formula": "a=b"}
+        # is JSON.
         only = arguments[0]
         if only == "-":
             return sys.stdin.read()
@@ -51,7 +55,8 @@ def read_arguments(arguments: tuple[str, ...]) -> Any:
         )
     collected: dict[str, Any] = {}
     for key, _, value in pairs:
-        # A key that is given twice is a list: tag=a tag=b. The contract refuses it where a list does not fit.
+        # A key that is given twice is a list: tag=a tag=b. The contract refuses it
+        # where a list does not fit.
         if key in collected:
             before = collected[key]
             collected[key] = (

@@ -13,8 +13,8 @@ import click
 
 __all__ = ["group", "run"]
 
-# In the order of a first visit: look, check, call, write, share. The texts stand here, not in the commands, so that
-# --help imports none of them.
+# In the order of a first visit: look, check, call, write, share. The texts stand here,
+# not in the commands, so that --help imports none of them.
 _COMMANDS = {
     "list": "List the skills that are found.",
     "search": "Find skills by words.",
@@ -40,7 +40,8 @@ _COMMANDS = {
 
 EXIT_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells count
 
-# What a write to stdout raises on a full disk; an error of a file that a command opens has the file's name.
+# What a write to stdout raises on a full disk; an error of a file that a command opens
+# has the file's name.
 _NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
@@ -79,7 +80,9 @@ class _LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; print an error of the library as the envelope, and exit with its code."""
+        """Run the command; print an error of the library as the envelope, and exit with
+        its code.
+        """
         from skillruntime.errors import SkillRuntimeError
 
         as_json = "--json" in ctx.args  # click takes them away
@@ -102,7 +105,8 @@ class _LazyGroup(click.Group):
 def group() -> None:
     """Find Agent Skills, see what they accept, and call them under their contracts.
 
-    Data goes to stdout, messages to stderr. Exit codes: 0 success, 1 failure, 2 wrong usage, 3 try again later.
+    Data goes to stdout, messages to stderr. Exit codes: 0 success, 1 failure, 2 wrong
+    usage, 3 try again later.
     """
 
 
@@ -149,7 +153,9 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _fail_on_usage(error: click.ClickException, *, as_json: bool) -> NoReturn:
-    """Report wrong usage and exit; with ``--json`` as an envelope on stdout, as every other error."""
+    """Report wrong usage and exit; with ``--json`` as an envelope on stdout, as every
+    other error.
+    """
     if not as_json:
         error.show()
         sys.exit(error.exit_code)

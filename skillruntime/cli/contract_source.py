@@ -1,4 +1,6 @@
-"""Where ``skillruntime diff`` reads contracts: a file, a skill, a directory of skills, or any of them in git."""
+"""Where ``skillruntime diff`` reads contracts: a file, a skill, a directory of skills,
+or any of them in git.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ _GIT_SECONDS = (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The contracts of one side by callable name, and the version of each; *is_single*: one file, or one skill."""
+    """The contracts of one side by callable name, and the version of each; *is_single*:
+    one file, or one skill.
+    """
 
     contracts: dict[str, Contract]
     versions: dict[str, str] = field(default_factory=dict)
@@ -36,7 +40,8 @@ class Source:
 
 
 def read_sources(old: str, new: str) -> tuple[Source, Source]:
-    """Return the contracts of both sides; a revision without a path (``v1.0``) means the other side's path in it.
+    """Return the contracts of both sides; a revision without a path (``v1.0``) means
+    the other side's path in it.
 
     Raises:
         click.UsageError: one of them is neither a path nor a revision.
@@ -63,7 +68,8 @@ def _located(spec: str, here: str, scratch: Path) -> Path:
         (parent for parent in (wanted, *wanted.parents) if parent.is_dir()), Path.cwd()
     )
     root = Path(_git(start, "rev-parse", "--show-toplevel").decode().strip() or ".")
-    # --end-of-options: a revision that starts with "-" must not become an option of git.
+    # --end-of-options: a revision that starts with "-" must not become an option of
+    # git.
     commit = _git(
         start,
         "rev-parse",
@@ -77,7 +83,8 @@ def _located(spec: str, here: str, scratch: Path) -> Path:
             f"{spec[:200]!r} is neither a file, a directory nor a git revision (REVISION or REVISION:PATH)"
         )
     relative = wanted.resolve().relative_to(root.resolve()).as_posix()
-    # An archive, and not a checkout: the work tree stays as it is, and a bare repository works too.
+    # An archive, and not a checkout: the work tree stays as it is, and a bare
+    # repository works too.
     archive = _git(
         root, "archive", "--format=tar", commit.decode().strip(), "--", relative
     )
@@ -85,7 +92,8 @@ def _located(spec: str, here: str, scratch: Path) -> Path:
         raise click.UsageError(f"{relative!r} is not in revision {revision!r}")
     scratch.mkdir()
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        # "data" refuses links and paths that leave the directory (PEP 706): the revision may be untrusted.
+        # "data" refuses links and paths that leave the directory (PEP 706): the
+        # revision may be untrusted.
         files.extractall(scratch, filter="data")
     return scratch / relative
 
@@ -121,7 +129,8 @@ def _read(path: Path) -> Source:
         )
     for directory in skills:
         found = read_contract_files(str(directory), directory.resolve().name)
-        # A broken contract cannot be compared, and to leave it out would look like a removal.
+        # A broken contract cannot be compared, and to leave it out would look like a
+        # removal.
         for name, error in found.broken.items():
             raise InvalidSkillError(f"{name}: {error}", details=error.details)
         for name, contract in found.contracts.items():
@@ -149,7 +158,8 @@ def parse_document(data: bytes, name: str) -> Any:
         import yaml  # only for a contract that is written so
 
         return json.loads(json.dumps(yaml.safe_load(text), default=str))
-    except Exception as error:  # yaml.YAMLError among them, which is not worth importing for a JSON file
+    except Exception as error:
+        # yaml.YAMLError among them, which is not worth importing for a JSON file
         raise InvalidSkillError(
             f"{name} cannot be read: {' '.join(str(error).split())[:200]}"
         ) from None

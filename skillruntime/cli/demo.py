@@ -1,7 +1,9 @@
-"""``skillruntime demo``: malformed calls repaired, migrated and refused in a real agent, offline.
+"""``skillruntime demo``: malformed calls repaired, migrated and refused in a real
+agent, offline.
 
-Everything shown is run: the bundled skills, a LangChain agent loop, the skill's own script in its own process. Only
-the model is scripted, so that every run shows the same model errors.
+Everything shown is run: the bundled skills, a LangChain agent loop, the skill's own
+script in its own process. Only the model is scripted, so that every run shows the same
+model errors.
 """
 
 from __future__ import annotations
@@ -37,12 +39,15 @@ __all__ = ["command", "play"]
 
 SKILL = "daily-news-digest"
 QUESTION = "What is new about AI regulation, quantum computing and harbour seals?"
-# Module -> extra that installs it. They are looked for, not imported: an ImportError would hide the second one.
+# Module -> extra that installs it. They are looked for, not imported: an ImportError
+# would hide the second one.
 _NEEDED = {"langchain": "agents", "feedparser": "skills"}
 
 
 class Scene(NamedTuple):
-    """One call that the scripted model makes: why it is shown, and the expected outcome."""
+    """One call that the scripted model makes: why it is shown, and the expected
+    outcome.
+    """
 
     title: str
     tool: str
@@ -91,7 +96,9 @@ SCENES = (
 @click.command("demo")
 @json_option
 def command(as_json: bool) -> None:
-    """Watch malformed calls being repaired, migrated and refused: real skills and a real agent loop, offline."""
+    """Watch malformed calls being repaired, migrated and refused: real skills and a
+    real agent loop, offline.
+    """
     _require_libraries()
     directory = bundled_skills()
     if directory is None:
@@ -114,7 +121,8 @@ def command(as_json: bool) -> None:
         )
         out.print(f"[bold]The question[/]: {QUESTION}")
     steps = []
-    # Drawn as each scene ends, so that a person sees the agent at work and not a pause of two seconds.
+    # Drawn as each scene ends, so that a person sees the agent at work and not a pause
+    # of two seconds.
     for number, step in enumerate(play(catalog), start=1):
         steps.append(step)
         if not as_json:
@@ -129,7 +137,9 @@ def command(as_json: bool) -> None:
 
 
 def play(catalog: SkillCatalog) -> Iterator[dict[str, Any]]:
-    """Run a LangChain agent through the scenes, and yield each as a JSON object when it has ended."""
+    """Run a LangChain agent through the scenes, and yield each as a JSON object when it
+    has ended.
+    """
     from langchain.agents import create_agent
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
@@ -152,7 +162,8 @@ def play(catalog: SkillCatalog) -> Iterator[dict[str, Any]]:
         )
         question: Any = {"messages": [HumanMessage(QUESTION)]}
         scenes = iter(SCENES)
-        # "updates" yields after each node, so a scene is shown when its tool has answered.
+        # "updates" yields after each node, so a scene is shown when its tool has
+        # answered.
         for update in agent.stream(question, stream_mode="updates"):
             for message in update.get("tools", {}).get("messages", []):
                 if isinstance(message, ToolMessage):
@@ -177,7 +188,8 @@ def _outcome(scene: Scene, envelope: dict[str, Any]) -> str:
 
 
 def _require_libraries() -> None:
-    # All at once, in one command: installing one extra to learn of the next wastes a reader's patience.
+    # All at once, in one command: installing one extra to learn of the next wastes a
+    # reader's patience.
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         extras = ",".join(_NEEDED[name] for name in missing)
@@ -188,7 +200,9 @@ def _require_libraries() -> None:
 
 
 def _write_feed(workspace: Path) -> None:
-    """Write the demo's feed, dated today, and the list of feeds that names it into the workspace."""
+    """Write the demo's feed, dated today, and the list of feeds that names it into the
+    workspace.
+    """
     # The skill leaves out articles older than a day, so the feed must be from now.
     now = datetime.now(UTC)
     names = ("two", "three", "four", "five")

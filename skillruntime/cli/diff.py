@@ -1,4 +1,6 @@
-"""``skillruntime diff OLD NEW``: what changed between two versions of contracts, and whether the version covers it."""
+"""``skillruntime diff OLD NEW``: what changed between two versions of contracts, and
+whether the version covers it.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ class _Compared:
 
     @property
     def ok(self) -> bool:
-        """Whether the declared version is raised far enough; with none declared, nothing may break."""
+        """Whether the declared version is raised far enough; with none declared,
+        nothing may break.
+        """
         if self.old_version is None or self.new_version is None:
             return self.verdict.bump is not Bump.MAJOR
         return self.verdict.allows(
@@ -93,14 +97,17 @@ class _Compared:
 @sarif_option
 @json_option
 def command(old: str, new: str, suggest: bool, as_sarif: bool, as_json: bool) -> None:
-    """Compare OLD with NEW: list the changes, the version part that each raises, and a value that proves it.
+    """Compare OLD with NEW: list the changes, the version part that each raises, and a
+    value that proves it.
 
-    OLD and NEW are contract files, skills, directories of skills, or git revisions (v1.0, or v1.0:skills/digest).
-    Exits with 1 when a declared version is too low for its changes.
+    OLD and NEW are contract files, skills, directories of skills, or git revisions
+    (v1.0, or v1.0:skills/digest). Exits with 1 when a declared version is too low for
+    its changes.
     """
     try:
         compared = _compare(*read_sources(old, new), suggest=suggest)
-        # Exit 1 means that the version is too low, not that something changed: a build may break callers on purpose.
+        # Exit 1 means that the version is too low, not that something changed: a build
+        # may break callers on purpose.
         ok = all(each.ok for each in compared)
         document = {"ok": ok, "contracts": [each.to_dict() for each in compared]}
     except ValueError as error:
@@ -116,8 +123,9 @@ def command(old: str, new: str, suggest: bool, as_sarif: bool, as_json: bool) ->
 
 
 def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
-    # One file or skill is compared with another whatever their names: an old copy lies in another directory.
-    # Skills of a directory are paired by name, so that a removed one is found.
+    # One file or skill is compared with another whatever their names: an old copy lies
+    # in another directory. Skills of a directory are paired by name, so that a removed
+    # one is found.
     if len(old.contracts) == len(new.contracts) == 1 and (
         old.is_single or new.is_single
     ):
@@ -131,7 +139,8 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
         # What is gone from a skill is judged by the version of the rest.
         rest = next(iter(new.versions.values()), None) if new.is_single else None
         versions = (old.versions.get(before), new.versions.get(after, rest))
-        # A callable that is gone breaks its callers (MAJOR); a new one is an addition (MINOR).
+        # A callable that is gone breaks its callers (MAJOR); a new one is an addition
+        # (MINOR).
         if before not in old.contracts or after not in new.contracts:
             found.append(_Compared(after, *versions, _whole(before in old.contracts)))
             continue
@@ -148,7 +157,9 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
 
 
 def _findings(each: _Compared, new: str) -> list[Diagnostic]:
-    """Return the changes as findings beside the file of the contract: errors where its version is too low for them."""
+    """Return the changes as findings beside the file of the contract: errors where its
+    version is too low for them.
+    """
     severity = Severity.ADVICE if each.ok else Severity.ERROR
     skill, _, tool = each.name.partition("/")
     stem = f"contracts/{tool}" if tool else "contract"
@@ -227,7 +238,9 @@ def _draw(console: Console, compared: list[_Compared]) -> None:
 
 
 def _what_it_shows(change: Change) -> str:
-    """Return what the counterexample is: by the practical reading alone, the schema itself may still admit it."""
+    """Return what the counterexample is: by the practical reading alone, the schema
+    itself may still admit it.
+    """
     refused = (
         "not declared" if change.counterexample_reading == "practical" else "refused"
     )

@@ -1,4 +1,6 @@
-"""``skillruntime doctor``: what is installed, what confines scripts, where skills are found, and what they lack."""
+"""``skillruntime doctor``: what is installed, what confines scripts, where skills are
+found, and what they lack.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ __all__ = ["command"]
 @catalog_options
 @json_option
 def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
-    """Say what is installed, which sandboxes work here, where skills are found, and what each of them lacks."""
+    """Say what is installed, which sandboxes work here, where skills are found, and
+    what each of them lacks.
+    """
     from skillruntime.runtime import SkillRuntime, sandbox_report
 
     catalog = open_catalog(directories, trust=trust)

@@ -1,4 +1,6 @@
-"""``skillruntime index``: index the instructions of all skills for search, when a machine is set up for example."""
+"""``skillruntime index``: index the instructions of all skills for search, when a
+machine is set up for example.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,11 @@ __all__ = ["command"]
 @catalog_options
 @json_option
 def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
-    """Read the instructions of all skills, and keep the index of their words in the cache directory.
+    """Read the instructions of all skills, and keep the index of their words in the
+    cache directory.
 
-    Without it, the first search of an agent has names and descriptions only. Later searches read what has changed.
+    Without it, the first search of an agent has names and descriptions only. Later
+    searches read what has changed.
     """
     if cache_directory() is None:
         raise click.UsageError(

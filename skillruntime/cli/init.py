@@ -41,9 +41,11 @@ def command(
     trust: bool,
     as_json: bool,
 ) -> None:
-    """Write contract.json, or contracts/*.json, for SKILL: a name, or a directory with a SKILL.md.
+    """Write contract.json, or contracts/*.json, for SKILL: a name, or a directory with
+    a SKILL.md.
 
-    The contract is derived from its scripts and its frontmatter, for you to edit; findings of the linter are printed.
+    The contract is derived from its scripts and its frontmatter, for you to edit;
+    findings of the linter are printed.
     """
     from skillruntime.catalog.derived_contracts import derive_scripts
     from skillruntime.contract.contract_lint import lint_contract
@@ -98,7 +100,8 @@ def _find(skill: str, directories: tuple[str, ...]) -> Skill:
     # A path is tried first: "init ." is what an author types inside the skill.
     path = Path(skill).expanduser()
     if (path / "SKILL.md").is_file():
-        # From the parent, for the name of a skill is that of its directory; then the one that was meant is picked.
+        # From the parent, for the name of a skill is that of its directory; then the
+        # one that was meant is picked.
         catalog = discover(path.resolve().parent)
         for metadata in catalog.values():
             if metadata.directory.resolve() == path.resolve():
@@ -118,7 +121,8 @@ def _write(directory: Path, documents: dict[str, dict[str, Any]]) -> None:
 
     for path, document in documents.items():
         try:
-            # Never through a link that lies there: the skill may be from an untrusted source.
+            # Never through a link that lies there: the skill may be from an untrusted
+            # source.
             write_inside(str(directory), path, (to_json(document) + "\n").encode())
         except OSError as error:
             raise InvalidSkillError(

@@ -1,4 +1,6 @@
-"""``skillruntime list``: the skills found, what each costs in the catalog, and which cannot be used here."""
+"""``skillruntime list``: the skills found, what each costs in the catalog, and which
+cannot be used here.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ _MOST_WHOLE = 50  # skills that are drawn with their whole descriptions
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One line of the list: the skill, the tokens of its entry in the catalog, and why it is unavailable."""
+    """One line of the list: the skill, the tokens of its entry in the catalog, and why
+    it is unavailable.
+    """
 
     skill: SkillMetadata
     tokens: int
@@ -74,15 +78,17 @@ def command(
     trust: bool,
     as_json: bool,
 ) -> None:
-    """List the skills found; with TEXT, those whose name or description contains it, or those of a directory.
+    """List the skills found; with TEXT, those whose name or description contains it, or
+    those of a directory.
 
     TEXT is a directory if it is ".", or holds a slash, such as ./skills.
 
-    "tokens" is what a skill's entry adds to the catalog that a model reads at the start: 0 for a skill that is hidden
-    from models, and for an older version beside a newer one.
+    "tokens" is what a skill's entry adds to the catalog that a model reads at the
+    start: 0 for a skill that is hidden from models, and for an older version beside a
+    newer one.
 
-    A terminal gets a table; above 50 skills, one line each. To a pipe, each skill is a line with tabs: name,
-    version, tokens, trust, description.
+    A terminal gets a table; above 50 skills, one line each. To a pipe, each skill is a
+    line with tabs: name, version, tokens, trust, description.
     """
     # What ls has taught everyone to type; no skill's name holds a slash.
     if text is not None and (text in (".", "..") or "/" in text):
@@ -112,7 +118,8 @@ def command(
     def draw(console: Console) -> None:
         if not catalog:
             output.echo(no_skills(directories), err=True)
-        # On stderr, with exit code 0: an empty list is an answer, and a pipe must not take a sentence for a skill.
+        # On stderr, with exit code 0: an empty list is an answer, and a pipe must not
+        # take a sentence for a skill.
         elif not lines:
             hint = (
                 f" To list that directory, write ./{text}."
@@ -154,7 +161,8 @@ def _listed(catalog: SkillCatalog, skill: SkillMetadata, tokens: int) -> Listed:
             skill.read_frontmatter().compatibility,
         )
     except SkillRuntimeError as error:
-        # Listed all the same: a broken skill that vanished from the list could not be found and repaired.
+        # Listed all the same: a broken skill that vanished from the list could not be
+        # found and repaired.
         return Listed(skill, tokens, tuple(item.message for item in error.to_errors()))
 
 
@@ -190,7 +198,8 @@ def _table(lines: list[Listed]) -> Table:
         footer_style="dim",
         expand=True,
     )
-    # One line each where there are many: whole descriptions of a thousand skills cannot be read.
+    # One line each where there are many: whole descriptions of a thousand skills cannot
+    # be read.
     shortened = len(lines) > _MOST_WHOLE
     table.add_column(
         "skill",

@@ -1,4 +1,6 @@
-"""``skillruntime lock``: write the digests of the skills found to a lockfile, or check the skills against one."""
+"""``skillruntime lock``: write the digests of the skills found to a lockfile, or check
+the skills against one.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def command(
     as_sarif: bool,
     as_json: bool,
 ) -> None:
-    """Write the digest of every skill to skills-lock.json, as `npx skills` does, or check the skills against it."""
+    """Write the digest of every skill to skills-lock.json, as `npx skills` does, or
+    check the skills against it.
+    """
     if as_sarif and not check:
         raise click.UsageError("--sarif goes with --check")
     catalog = dict(open_catalog((*paths, *directories), trust=trust))
@@ -87,7 +91,8 @@ def command(
     try:
         findings = check_lock(catalog, lock_document(str(file)), path=str(file))
     except LockfileNotFoundError as error:
-        # Not 1: a build must be able to tell skills that differ from a lockfile that was never committed.
+        # Not 1: a build must be able to tell skills that differ from a lockfile that
+        # was never committed.
         fail(error, as_json=as_json, code=EXIT_USAGE)
 
     def draw(console: Console) -> None:
@@ -109,7 +114,8 @@ def _before(file: Path) -> Any:
     """Return what the lockfile holds, ``None`` if there is none.
 
     Raises:
-        InvalidSkillError: it cannot be read, or has a version of its form that we do not know: it is not overwritten.
+        InvalidSkillError: it cannot be read, or has a version of its form that we do
+            not know: it is not overwritten.
     """
     try:
         read_lock(str(file))

@@ -1,4 +1,6 @@
-"""`skillruntime mcp-proxy`: repair and enforce the tool calls of any MCP client to any MCP server."""
+"""`skillruntime mcp-proxy`: repair and enforce the tool calls of any MCP client to any
+MCP server.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,8 @@ class _Run(click.Command):
     "mcp-proxy", cls=_Group, context_settings={"help_option_names": ["-h", "--help"]}
 )
 def command() -> None:
-    """Stand between an MCP client and an MCP server, and let only arguments through that fit the tool's schema.
+    """Stand between an MCP client and an MCP server, and let only arguments through
+    that fit the tool's schema.
 
     \b
     skillruntime mcp-proxy [OPTIONS] -- COMMAND...   a server that is started on stdio
@@ -177,7 +180,8 @@ def run(
 def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
     """Show what a log says was repaired and refused.
 
-    The counts are by tool, argument, rule and client: they show which schemas mislead models.
+    The counts are by tool, argument, rule and client: they show which schemas mislead
+    models.
     """
     from skillruntime.adapters.mcp_proxy.report import OUTCOMES, read_report, to_html
     from skillruntime.adapters.mcp_proxy.suggestions import suggestions
@@ -262,12 +266,14 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
 def wrap(file: Path, options: tuple[str, ...]) -> None:
     """Print a client's FILE with each server behind the proxy.
 
-    FILE itself stays as it is. The proxy is named by its absolute path, as a client may be started with another PATH.
-    Takes the files of Claude Code, Cursor, VS Code (JSON, with comments) and Codex (TOML).
+    FILE itself stays as it is. The proxy is named by its absolute path, as a client may
+    be started with another PATH. Takes the files of Claude Code, Cursor, VS Code (JSON,
+    with comments) and Codex (TOML).
     """
     from skillruntime.adapters.mcp_proxy.client_files import launcher, wrapped
 
-    # What the proxy would refuse must not go into a client's file, where each start of the server would fail.
+    # What the proxy would refuse must not go into a client's file, where each start of
+    # the server would fail.
     run.make_context("wrap", [*options, "--", "server"])
     _print_edited(
         file, lambda text, toml: wrapped(text, options, launcher=launcher(), toml=toml)
@@ -313,7 +319,9 @@ def _is_url(server: tuple[str, ...]) -> bool:
 
 
 def _with_notes(log: Write) -> Write:
-    """Return *log*, which also prints the names in the options that the server does not list."""
+    """Return *log*, which also prints the names in the options that the server does not
+    list.
+    """
 
     def write(entry: Mapping[str, Any]) -> None:
         if entry["event"] == "options":
@@ -352,10 +360,13 @@ def _relay_url(
 
 
 def _header(text: str, option: str = "--header") -> tuple[str, str]:
-    """Return the header that ``NAME=env:VAR`` describes; a value itself would be seen in the list of processes."""
+    """Return the header that ``NAME=env:VAR`` describes; a value itself would be seen
+    in the list of processes.
+    """
     name, _, source = text.partition("=")
     if not name or not source.startswith("env:"):
-        # Only the name: what follows it in `Authorization: Bearer ...` must not reach the client's log.
+        # Only the name: what follows it in `Authorization: Bearer ...` must not reach
+        # the client's log.
         name = name.partition(":")[0].partition(" ")[0]
         raise ValueError(
             f"{option} {name}: write it as NAME=env:VAR, where VAR is an environment variable"
@@ -364,7 +375,8 @@ def _header(text: str, option: str = "--header") -> tuple[str, str]:
     value = os.environ.get(variable)
     if value is None:
         raise ValueError(f"{option}: the environment variable {variable} is not set")
-    # RFC 9110, 5.1 and 5.5: any other character would be refused at the first request, in front of the model
+    # RFC 9110, 5.1 and 5.5: any other character would be refused at the first request,
+    # in front of the model
     if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not re.fullmatch(
         r"[\t -~]*", value
     ):

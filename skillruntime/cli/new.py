@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-# Agent Skills format, "name": lower-case letters, digits and hyphens, at most 64, no hyphen at an end or twice.
+# Agent Skills format, "name": lower-case letters, digits and hyphens, at most 64, no
+# hyphen at an end or twice.
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LONGEST_NAME = 64
 _TEMPLATES = Path(__file__).parent / "skill_templates"
-"""A directory of files for each kind of skill; each kind works as it is written, and its test shows what works."""
+"""A directory of files for each kind of skill; each kind works as it is written, and
+its test shows what works.
+"""
 
 
 @click.command("new")
@@ -46,7 +49,8 @@ _TEMPLATES = Path(__file__).parent / "skill_templates"
 def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
     """Write a new skill NAME: its SKILL.md, its contract, what it runs, and a test.
 
-    It works as it is written. Change the files, and run validate and the test after each change.
+    It works as it is written. Change the files, and run validate and the test after
+    each change.
     """
     if len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
         proposed = (
@@ -59,7 +63,8 @@ def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
         )
     directory = parent / name
     try:
-        # Fails where it exists: a command that creates must not replace somebody's work.
+        # Fails where it exists: a command that creates must not replace somebody's
+        # work.
         directory.mkdir(parents=True)
         files = _files_of(kind, name)
         for path, text in files.items():
@@ -97,7 +102,8 @@ def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
 def _files_of(kind: str, name: str) -> dict[str, str]:
     """Return the files of a new skill of *kind*, by their paths in its directory.
 
-    Those of two skills have different names: pytest and Python know a module by its name alone.
+    Those of two skills have different names: pytest and Python know a module by its
+    name alone.
     """
     title, module = name.replace("-", " ").capitalize(), name.replace("-", "_")
 
@@ -122,7 +128,8 @@ def _files_of(kind: str, name: str) -> dict[str, str]:
 
 def _next_commands(kind: str, name: str, directory: Path, parent: Path) -> list[str]:
     place, where = shlex.quote(str(directory)), shlex.quote(str(parent))
-    # A fresh environment has no pytest, which is not a dependency: this library runs skills without it.
+    # A fresh environment has no pytest, which is not a dependency: this library runs
+    # skills without it.
     needs = "" if find_spec("pytest") else "python -m pip install pytest && "
     # A function can be called only by the program that registers it.
     use = (

@@ -44,8 +44,9 @@ __all__ = [
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_TRY_AGAIN = 0, 1, 2, 3
 
-# An error with one of these codes that also calls itself recoverable may be gone when the same call is made again.
-# TOOL_NOT_AVAILABLE is recoverable only for a server that cannot be reached; a missing command or package is not.
+# An error with one of these codes that also calls itself recoverable may be gone when
+# the same call is made again. TOOL_NOT_AVAILABLE is recoverable only for a server that
+# cannot be reached; a missing command or package is not.
 _MAY_PASS = {
     *(
         ErrorCode.TOOL_TIMEOUT,
@@ -77,7 +78,9 @@ def print_result(
 
 
 def print_json(data: Any, *, as_json: bool = False) -> None:
-    """Print *data* as JSON: in colours on a terminal, unless a program asked for it with ``--json``."""
+    """Print *data* as JSON: in colours on a terminal, unless a program asked for it
+    with ``--json``.
+    """
     if sys.stdout.isatty() and not as_json:
         console().print_json(to_json(data))
     else:
@@ -85,7 +88,9 @@ def print_json(data: Any, *, as_json: bool = False) -> None:
 
 
 def print_rows(rows: Iterable[Sequence[object]]) -> None:
-    """Print *rows* for another program: a line each, its fields separated by tabs, on stdout."""
+    """Print *rows* for another program: a line each, its fields separated by tabs, on
+    stdout.
+    """
     # cut, awk and sort count tabs and lines: neither may be inside a field.
     lines = [
         "\t".join(without_controls(" ".join(str(field).split())) for field in row)
@@ -96,7 +101,9 @@ def print_rows(rows: Iterable[Sequence[object]]) -> None:
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print *text*: as it is to a pipe or a file, without control characters to a terminal."""
+    """Print *text*: as it is to a pipe or a file, without control characters to a
+    terminal.
+    """
     click.echo(
         without_controls(text)
         if (sys.stderr if err else sys.stdout).isatty()
@@ -106,30 +113,38 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def to_json(document: Any) -> str:
-    r"""Return *document* as JSON that can always be written: bytes of a path that are not UTF-8 become escapes.
+    r"""Return *document* as JSON that can always be written: bytes of a path that are
+    not UTF-8 become escapes.
 
     >>> to_json({"path": "\udcff"})
     '{\n  "path": "\\udcff"\n}'
     """
-    # Under an ASCII or Latin-1 locale only the escapes of JSON itself keep the document readable for a program.
+    # Under an ASCII or Latin-1 locale only the escapes of JSON itself keep the document
+    # readable for a program.
     plain = (
         not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
     )
     text = json.dumps(document, ensure_ascii=plain, indent=2, default=str)
-    # json.dumps leaves U+0080 to U+009F as they are, and U+009B starts a terminal's control sequence.
+    # json.dumps leaves U+0080 to U+009F as they are, and U+009B starts a terminal's
+    # control sequence.
     return writable(
         ESCAPED_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
     )
 
 
 def writable(text: str) -> str:
-    """Return *text* with escapes for bytes that are not UTF-8, which file names may contain."""
+    """Return *text* with escapes for bytes that are not UTF-8, which file names may
+    contain.
+    """
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def make_streams_safe() -> None:
-    """Let stdout and stderr write an escape for a character that the locale's encoding lacks, instead of failing."""
-    # Python has None for a stream that the shell closed (`<&-`, `>&-`); it is empty, or what is written to it is lost.
+    """Let stdout and stderr write an escape for a character that the locale's encoding
+    lacks, instead of failing.
+    """
+    # Python has None for a stream that the shell closed (`<&-`, `>&-`); it is empty, or
+    # what is written to it is lost.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         setattr(
             sys,
@@ -144,7 +159,9 @@ def make_streams_safe() -> None:
 def fail(
     error: SkillRuntimeError, *, as_json: bool, code: int | None = None
 ) -> NoReturn:
-    """Print *error* as the envelope and exit with *code*, by default that of the error."""
+    """Print *error* as the envelope and exit with *code*, by default that of the
+    error.
+    """
     response = SkillResponse.failed(*error.to_errors())
     if as_json:
         click.echo(to_json(response.to_dict()))
@@ -171,7 +188,9 @@ def exit_code(response: SkillResponse) -> int:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return the console to draw on; no control character of a text reaches the terminal through it."""
+    """Return the console to draw on; no control character of a text reaches the
+    terminal through it.
+    """
     from rich.console import Console
 
     from skillruntime.cli.terminal_filter import (
@@ -185,7 +204,9 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def with_progress(items: Iterable[_Item], description: str) -> Iterable[_Item]:
-    """Return *items*; while many of them are worked through, a bar on stderr shows how many are done."""
+    """Return *items*; while many of them are worked through, a bar on stderr shows how
+    many are done.
+    """
     listed = list(items)
     if len(listed) <= _FEW:
         return listed
@@ -199,7 +220,9 @@ def with_progress(items: Iterable[_Item], description: str) -> Iterable[_Item]:
 
 
 def draw_response(response: SkillResponse) -> None:
-    """Draw an envelope on stderr: its status, the repairs, and each error with its suggested action."""
+    """Draw an envelope on stderr: its status, the repairs, and each error with its
+    suggested action.
+    """
     metadata = response.metadata or {}
     colour = {"success": "green", "partial_success": "yellow"}.get(
         response.status, "red"
@@ -247,12 +270,15 @@ def _styled(text: object, **style: Any) -> str:
 
 
 def notes(metadata: dict[str, Any]) -> Iterable[str]:
-    """Yield the migration, repairs, warnings and files of the metadata, one line each."""
+    """Yield the migration, repairs, warnings and files of the metadata, one line
+    each.
+    """
     if "migrated_from" in metadata:
         yield f"migrated from {metadata['migrated_from']}"
     for repair in metadata.get("repairs", []):
         if not repair["path"] and repair["after"] is None:
-            # A repair of the text itself, such as a trailing comma, has no place and no value among the arguments.
+            # A repair of the text itself, such as a trailing comma, has no place and no
+            # value among the arguments.
             yield f"repaired the text {short(repair['before'])} ({repair['rule']})"
             continue
         where = repair["path"] or "the arguments"
@@ -274,7 +300,9 @@ def short(value: Any, limit: int = 60) -> str:
 
 
 def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> None:
-    """Draw findings, one line each; paths below the current directory as they would be typed there."""
+    """Draw findings, one line each; paths below the current directory as they would be
+    typed there.
+    """
     from rich.markup import escape
 
     from skillruntime.catalog.visibility import visible_line
@@ -284,7 +312,8 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
     colours = {"error": "red", "warning": "yellow", "advice": "cyan"}
     some, left = _some_of_each_rule(diagnostics)
     for diagnostic in some:
-        # Not wrapped: editors and CI read "path:line:" at the start of a line, and a finding is one line.
+        # Not wrapped: editors and CI read "path:line:" at the start of a line, and a
+        # finding is one line.
         line = escape(
             visible_line(str(diagnostic).removeprefix(here))
         )  # it quotes what a contract says
@@ -296,7 +325,9 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
 def _some_of_each_rule(
     diagnostics: Iterable[Diagnostic],
 ) -> tuple[list[Diagnostic], list[tuple[str, Severity]]]:
-    """Return the first findings of each rule and severity, and a line for each of which there are more."""
+    """Return the first findings of each rule and severity, and a line for each of which
+    there are more.
+    """
     counted: Counter[tuple[str, Severity]] = Counter()
     some = []
     for each in diagnostics:
@@ -353,7 +384,8 @@ def to_github(diagnostics: Iterable[Diagnostic]) -> str:
     )
 
 
-# actions/toolkit, packages/core/src/command.ts. The percent sign first: the other codes contain it.
+# actions/toolkit, packages/core/src/command.ts. The percent sign first: the other codes
+# contain it.
 _IN_MESSAGES = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _IN_FIELDS = {**_IN_MESSAGES, ":": "%3A", ",": "%2C"}
 

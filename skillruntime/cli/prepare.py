@@ -1,4 +1,6 @@
-"""``skillruntime prepare``: build the environments of a skill's scripts, once, so that calls need no network."""
+"""``skillruntime prepare``: build the environments of a skill's scripts, once, so that
+calls need no network.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,12 @@ __all__ = ["command"]
 def command(
     name: str, uv: str, directories: tuple[str, ...], trust: bool, as_json: bool
 ) -> None:
-    """Install the packages that the scripts of the skill NAME declare (PEP 723), as their locks say.
+    """Install the packages that the scripts of the skill NAME declare (PEP 723), as
+    their locks say.
 
-    Only wheels are installed, no Python is downloaded, and nothing of the skill or of a package runs. Each lock gets an
-    environment of its own in the cache directory, which calls then use without network. `uv lock --script FILE` makes
-    a lock.
+    Only wheels are installed, no Python is downloaded, and nothing of the skill or of a
+    package runs. Each lock gets an environment of its own in the cache directory, which
+    calls then use without network. `uv lock --script FILE` makes a lock.
     """
     from skillruntime.runtime.script_environments import (
         prepare_script,
@@ -48,7 +51,8 @@ def command(
     prepared: dict[str, Path] = {}
     try:
         skill = catalog.activate(name.partition("/")[0])
-        # A conversation may call any tool of the skill, so `skill/tool` prepares the scripts of all.
+        # A conversation may call any tool of the skill, so `skill/tool` prepares the
+        # scripts of all.
         for script in scripts_with_packages(skill):
             prepared[script] = prepare_script(skill, script, uv=uv)
     except SkillNotFoundError as error:
@@ -56,7 +60,8 @@ def command(
 
     def draw(out: Console) -> None:
         for script, python in prepared.items():
-            # The interpreter is ENVIRONMENT/bin/python; people look for the environment.
+            # The interpreter is ENVIRONMENT/bin/python; people look for the
+            # environment.
             out.print(
                 f"[green]prepared[/] {shown(script)} [dim]{shown(python.parents[1])}[/]"
             )

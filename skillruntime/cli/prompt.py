@@ -10,7 +10,8 @@ from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
 
 __all__ = ["command"]
 
-# adapters.langchain.DEFAULT_CATALOG_TOKENS, which a test compares: importing the adapter takes half a second.
+# adapters.langchain.DEFAULT_CATALOG_TOKENS, which a test compares: importing the
+# adapter takes half a second.
 _AGENTS_BUDGET = 4_000
 
 
@@ -46,7 +47,9 @@ def command(
     trust: bool,
     as_json: bool,
 ) -> None:
-    """Print the catalog text that a model reads at the start, and on stderr its tokens and what it leaves out."""
+    """Print the catalog text that a model reads at the start, and on stderr its tokens
+    and what it leaves out.
+    """
     from skillruntime.tokens import count
 
     catalog = open_catalog(directories, trust=trust)

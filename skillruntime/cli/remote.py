@@ -1,4 +1,6 @@
-"""``skillruntime remote``: call remote skills, describe local ones, and end what a server has accepted."""
+"""``skillruntime remote``: call remote skills, describe local ones, and end what a
+server has accepted.
+"""
 
 from __future__ import annotations
 
@@ -54,10 +56,11 @@ _url_option = click.option(
 
 @click.group("remote")
 def command() -> None:
-    """Call remote skills, describe local ones, and list and end the executions of a server.
+    """Call remote skills, describe local ones, and list and end the executions of a
+    server.
 
-    The API key is taken from the variable named for the server's host, such as SKILLRUNTIME_API_KEY_API_EXAMPLE_COM,
-    or SKILLRUNTIME_API_KEY_127_0_0_1_PORT_8400.
+    The API key is taken from the variable named for the server's host, such as
+    SKILLRUNTIME_API_KEY_API_EXAMPLE_COM, or SKILLRUNTIME_API_KEY_127_0_0_1_PORT_8400.
     """
 
 
@@ -128,7 +131,8 @@ def invoke(
 
 
 def log_in(config: OAuth2Config, client_id: str) -> Token:
-    """Return a token that a person authorises in a browser (RFC 8252: the answer comes to a loopback port).
+    """Return a token that a person authorises in a browser (RFC 8252: the answer comes
+    to a loopback port).
 
     Raises:
         RemoteError: access was refused, or not granted in time.
@@ -144,7 +148,8 @@ def log_in(config: OAuth2Config, client_id: str) -> Token:
     visited: list[str] = []
 
     class Answer(BaseHTTPRequestHandler):
-        timeout = 10  # seconds: a connection that says nothing must not keep the browser's out
+        # seconds: a connection that says nothing must not keep the browser's out
+        timeout = 10
 
         def do_GET(self) -> None:
             self.send_response(200)
@@ -197,7 +202,8 @@ async def _invoke(
     if resume is not None:
         execution = await client.resume(resume, on_change=on_change)
     else:
-        # By the descriptor's own schema, so that what the server would refuse is repaired or refused before it runs.
+        # By the descriptor's own schema, so that what the server would refuse is
+        # repaired or refused before it runs.
         accepted = descriptor.to_contract().accept(sent)
         if accepted.repairs:
             metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
@@ -219,7 +225,9 @@ async def _invoke(
 
 
 def _progress_line(as_json: bool) -> Callable[[Execution], None]:
-    """Return what shows the progress of an execution: a line on stderr for each change, on a terminal alone."""
+    """Return what shows the progress of an execution: a line on stderr for each change,
+    on a terminal alone.
+    """
 
     def show(execution: Execution) -> None:
         if as_json or not sys.stderr.isatty():
@@ -260,7 +268,9 @@ def describe(
     trust: bool,
     as_json: bool,
 ) -> None:
-    """Print the descriptor of the skill or callable NAME: what others need to find and call it."""
+    """Print the descriptor of the skill or callable NAME: what others need to find and
+    call it.
+    """
     from skillruntime.remote import AccessPolicy
     from skillruntime.runtime import SkillRuntime
     from skillruntime.server import serve_catalog
@@ -275,7 +285,8 @@ def describe(
         )
     except SkillNotFoundError as error:
         raise with_next_command(error, catalog, name, "remote describe") from None
-    # A skill with several tools is published as several descriptors; one alone is what `call` and `show` read.
+    # A skill with several tools is published as several descriptors; one alone is what
+    # `call` and `show` read.
     documents = [each.descriptor.to_dict() for each in served]
     print_json(documents[0] if len(documents) == 1 else documents, as_json=as_json)
 
@@ -401,7 +412,8 @@ def _ask(
     from skillruntime.remote.protocol import parse_json
 
     base = url.rstrip("/")
-    # The protocol has no status for a cancellation; a client that knows the extension is sent one.
+    # The protocol has no status for a cancellation; a client that knows the extension
+    # is sent one.
     headers = {
         "accept": "application/json",
         "content-type": "application/json",
@@ -425,7 +437,8 @@ def _ask(
     refusal = read_error(response)
     if refusal is None:
         _fail_on_other_server(base, f"{response.status} without a protocol error")
-    # The variable is named for the host, so a key is never sent to another server; few know its name by heart.
+    # The variable is named for the host, so a key is never sent to another server; few
+    # know its name by heart.
     hint = f"; set {variable}" if response.status == 401 else ""
     click.echo(
         json.dumps(shown) if as_json else f"{refusal.code}: {refusal.message}{hint}",
@@ -438,7 +451,8 @@ async def _send(request: Any) -> WireResponse:
     from skillruntime.remote import AddressGuard
     from skillruntime.remote.http_transport import HttpTransport
 
-    # A person typed the address and means it; the guard is for addresses that come from documents.
+    # A person typed the address and means it; the guard is for addresses that come from
+    # documents.
     async with HttpTransport(AddressGuard(allow_all=True)) as transport:
         return await transport(request)
 

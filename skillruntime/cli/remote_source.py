@@ -1,4 +1,6 @@
-"""Remote skills by what a person types: the URL of a descriptor, or the path of a descriptor.json."""
+"""Remote skills by what a person types: the URL of a descriptor, or the path of a
+descriptor.json.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,14 @@ _EXAMPLE = "Give the address of a skill's descriptor, such as https://HOST/skill
 
 
 def is_remote(name: str) -> bool:
-    """Whether *name* is a descriptor's URL or file rather than the name of a local skill.
+    """Whether *name* is a descriptor's URL or file rather than the name of a local
+    skill.
 
     >>> is_remote("https://example.com/skills/translate"), is_remote("pdf-processing/extract")
     (True, False)
     """
-    # A skill's name holds no dot and no colon (Agent Skills format), so neither form can be one.
+    # A skill's name holds no dot and no colon (Agent Skills format), so neither form
+    # can be one.
     return name.startswith(("http://", "https://")) or name.endswith(".json")
 
 
@@ -48,7 +52,8 @@ def read_descriptor(source: str) -> SkillDescriptor:
     from skillruntime.remote import SkillDescriptor
 
     if source.startswith(("http://", "https://")):
-        # "https://..." as an example shows it: trying again later would not help, so it must not exit with 3.
+        # "https://..." as an example shows it: trying again later would not help, so it
+        # must not exit with 3.
         if not has_host(source):
             raise click.UsageError(f"That URL names no host. {_EXAMPLE}.")
         return _fetched(source)
@@ -100,7 +105,8 @@ def _fetched(url: str) -> SkillDescriptor:
         variable_for,
     )
 
-    # A private skill is shown only to callers who may call it: the key for its host is sent along.
+    # A private skill is shown only to callers who may call it: the key for its host is
+    # sent along.
     key = os.environ.get(variable_for(url))
 
     async def fetch() -> SkillDescriptor:
@@ -127,7 +133,9 @@ def _fetched(url: str) -> SkillDescriptor:
 
 
 def unreachable(url: str, error: Exception) -> ToolNotAvailableError:
-    """Return the error of a command whose server did not answer: it names the address, and exits with 3."""
+    """Return the error of a command whose server did not answer: it names the address,
+    and exits with 3.
+    """
     # The transport knows the reason; only this place knows what was typed.
     reason = str(error).rstrip(".")
     return ToolNotAvailableError(

@@ -1,4 +1,6 @@
-"""Where the command line looks for skills: the directories given, else the usual places."""
+"""Where the command line looks for skills: the directories given, else the usual
+places.
+"""
 
 from __future__ import annotations
 
@@ -45,12 +47,15 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def bundled_skills() -> Path | None:
-    """Return the directory of the skills that come with the package: in a wheel inside it, in a checkout beside it."""
+    """Return the directory of the skills that come with the package: in a wheel inside
+    it, in a checkout beside it.
+    """
     package = Path(skillruntime.__file__).resolve().parent
     beside = package.parent / "skills"
     if (inside := package / "bundled").is_dir():
         return inside
-    # Any package has siblings in site-packages; only a checkout has the project file there.
+    # Any package has siblings in site-packages; only a checkout has the project file
+    # there.
     return (
         beside
         if beside.is_dir() and (package.parent / "pyproject.toml").is_file()
@@ -59,7 +64,9 @@ def bundled_skills() -> Path | None:
 
 
 def catalog_options(command: _Command) -> _Command:
-    """Give *command* the options that say where skills are: ``directories`` and ``trust``, and ``--bundled``."""
+    """Give *command* the options that say where skills are: ``directories`` and
+    ``trust``, and ``--bundled``.
+    """
     directory = click.option(
         "-s",
         "--skills",
@@ -108,16 +115,19 @@ def short_enough(context: click.Context, parameter: click.Parameter, name: str) 
 
 
 def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillCatalog:
-    """Return the catalog of *directories*, or of the usual places; with ``--bundled``, of the bundled skills too.
+    """Return the catalog of *directories*, or of the usual places; with ``--bundled``,
+    of the bundled skills too.
 
     Raises:
-        click.UsageError: a directory that was given does not exist, or the lockfile of ``--frozen`` cannot be used.
+        click.UsageError: a directory that was given does not exist, or the lockfile of
+            ``--frozen`` cannot be used.
     """
     from skillruntime.catalog import Root, discover
     from skillruntime.catalog.lockfile import LOCK_FILE
 
     for directory in directories:
-        # A mistyped directory must not look like an empty one. The usual places may be missing.
+        # A mistyped directory must not look like an empty one. The usual places may be
+        # missing.
         if not os.path.isdir(os.path.expanduser(directory)):  # noqa: PTH111, PTH112 - False for any text
             raise click.UsageError(
                 f"{directory[:200]!r} is not a directory; give one that holds skills, or one skill."
@@ -126,7 +136,8 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
     bundled = bundled_skills()
     roots = []
     for place in filter(Path.is_dir, places):
-        # In a checkout ./skills is the bundled directory: whichever way it is found, it is trusted.
+        # In a checkout ./skills is the bundled directory: whichever way it is found, it
+        # is trusted.
         is_bundled = bundled is not None and place.resolve() == bundled.resolve()
         roots.append(
             Root(str(bundled), True, "bundled")
@@ -141,7 +152,8 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
         and not any(root.scope == "bundled" for root in roots)
     ):
         roots.append(Root(str(bundled), True, "bundled"))
-    # A lockfile that is named is used: the skills would otherwise look verified without being so.
+    # A lockfile that is named is used: the skills would otherwise look verified without
+    # being so.
     lockfile = meta.get("skillruntime.lockfile") or (
         LOCK_FILE if meta.get("skillruntime.frozen") else None
     )
@@ -163,7 +175,9 @@ def no_skills(directories: tuple[str, ...]) -> str:
 def with_next_command(
     error: SkillNotFoundError, catalog: SkillCatalog, name: str, command: str
 ) -> SkillNotFoundError:
-    """Return *error* with the command line to type next, instead of a suggestion for a model."""
+    """Return *error* with the command line to type next, instead of a suggestion for a
+    model.
+    """
     if error.details:  # a version that does not exist: the error lists those that do
         return error
     skill = name.partition("/")[0]
@@ -187,14 +201,17 @@ def with_next_command(
 
 def _where_else() -> str:
     """Return where to look for skills instead."""
-    # The usual places are below the project's directory, and people also stand in `skills` itself, or in one skill.
+    # The usual places are below the project's directory, and people also stand in
+    # `skills` itself, or in one skill.
     if any(Path(each).is_file() for each in ("SKILL.md", *glob.glob("*/SKILL.md"))):  # noqa: PTH207
         return "This directory has skills: use --skills ."
     return "Use --skills DIRECTORY, or --bundled for the skills that come with skillruntime."
 
 
 def _typed(*words: str) -> str:
-    """Return a command line that looks for skills in the places that the present one names."""
+    """Return a command line that looks for skills in the places that the present one
+    names.
+    """
     context = click.get_current_context()
     options = [
         option
@@ -208,7 +225,9 @@ def _typed(*words: str) -> str:
 def _remembered(
     name: str, text: str, **settings: Any
 ) -> Callable[[_Command], _Command]:
-    """Return an option whose value is kept in the context: the commands need not pass it on to `open_catalog`."""
+    """Return an option whose value is kept in the context: the commands need not pass
+    it on to `open_catalog`.
+    """
 
     def remember(
         context: click.Context, parameter: click.Parameter, value: Any

@@ -1,4 +1,6 @@
-"""Findings as SARIF 2.1.0 (OASIS), which GitHub and other hosts of code show beside the lines."""
+"""Findings as SARIF 2.1.0 (OASIS), which GitHub and other hosts of code show beside the
+lines.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ sarif_option = click.option(
 
 
 def to_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
-    """Return the SARIF log of *findings*; paths below the current directory are relative to it.
+    """Return the SARIF log of *findings*; paths below the current directory are
+    relative to it.
 
     >>> log = to_sarif([Diagnostic("name-form", Severity.ERROR, "pdf/SKILL.md", "not lowercase", 2, 7)])
     >>> log["runs"][0]["results"][0]["ruleId"]

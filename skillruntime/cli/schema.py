@@ -1,4 +1,6 @@
-"""``skillruntime schema``: print the JSON Schema of a document that the library reads."""
+"""``skillruntime schema``: print the JSON Schema of a document that the library
+reads.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ __all__ = ["command"]
     help="Changes nothing: the schema is JSON already.",
 )
 def command(document: str, as_json: bool) -> None:
-    """Print the JSON Schema of DOCUMENT: contract.json, or the descriptor of a remote skill.
+    """Print the JSON Schema of DOCUMENT: contract.json, or the descriptor of a remote
+    skill.
 
-    Editors complete a contract's fields with it: save it as contract.schema.json and name it in "$schema".
+    Editors complete a contract's fields with it: save it as contract.schema.json and
+    name it in "$schema".
     """
     if document == "contract":
         from skillruntime.contract import CONTRACT_SCHEMA as schema  # noqa: N811 - one name for either

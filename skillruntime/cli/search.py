@@ -1,4 +1,6 @@
-"""``skillruntime search``: the skills that match some words best, ranked as for a model's search."""
+"""``skillruntime search``: the skills that match some words best, ranked as for a
+model's search.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +38,19 @@ def command(
     trust: bool,
     as_json: bool,
 ) -> None:
-    """Find the skills that match QUERY best: by their names, descriptions, tags and instructions.
+    """Find the skills that match QUERY best: by their names, descriptions, tags and
+    instructions.
 
-    The best match comes first. Skills that are hidden from models are left out. To a pipe, each result is a line with
-    tabs: name, score, description.
+    The best match comes first. Skills that are hidden from models are left out. To a
+    pipe, each result is a line with tabs: name, score, description.
     """
     from skillruntime.catalog.closest_names import nearest_names
 
     catalog = open_catalog(directories, trust=trust)
     words = " ".join(query)
     found = catalog.search(words, limit, wait=True)
-    # Scores compare only within one query, so a person sees them as a share of the best; what rounds to 0 % is noise.
+    # Scores compare only within one query, so a person sees them as a share of the
+    # best; what rounds to 0 % is noise.
     hits = [hit for hit in found if hit.score >= found[0].score * _LEAST_SHARE]
     guesses = [] if hits else nearest_names(words, catalog.for_model(), 3)
 

@@ -43,7 +43,8 @@ _THERE: Any = click.Path(
 # In the order of --help. What everyone needs comes first.
 _OPTIONS = {
     "Options": [
-        # Only this machine by default: a server that others reach is a decision of its own.
+        # Only this machine by default: a server that others reach is a decision of its
+        # own.
         _option("--host", "The address to listen on.", default="127.0.0.1"),
         _option(
             "--port",
@@ -180,7 +181,8 @@ _OPTIONS = {
             default=30.0,
             type=click.FloatRange(0),
         ),
-        # Longer than a busy machine's pauses, or others take over work that is still running.
+        # Longer than a busy machine's pauses, or others take over work that is still
+        # running.
         _option(
             "--lease",
             "With --database: seconds until others take over.",
@@ -216,13 +218,16 @@ _OPTIONS = {
 
 
 class _ServeCommand(click.Command):
-    """A command each of whose options is a variable too, and which lists them by group."""
+    """A command each of whose options is a variable too, and which lists them by
+    group.
+    """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         for option in self.params:
             if isinstance(option, click.Option):
-                # A password then needs no command line, which every user of the machine can read.
+                # A password then needs no command line, which every user of the machine
+                # can read.
                 option.envvar = (
                     "SKILLRUNTIME_"
                     + max(option.opts, key=len).lstrip("-").replace("-", "_").upper()
@@ -278,7 +283,8 @@ def command(
         raise click.UsageError(
             f"--database {options.database!r} is not a URL such as postgresql://user@host/skills"
         )
-    # MCP needs neither the extra `serve` nor a place for executions: a call is over with its answer.
+    # MCP needs neither the extra `serve` nor a place for executions: a call is over
+    # with its answer.
     if options.mcp:
         if options.access != "public":
             raise click.UsageError(
@@ -289,13 +295,15 @@ def command(
     from skillruntime.server import DatabaseAwayError, DatabaseInUseError
 
     try:
-        # Keys are changed beside a running server, which reads them again: no lock is needed, and no restart.
+        # Keys are changed beside a running server, which reads them again: no lock is
+        # needed, and no restart.
         if options.new_key is not None or options.revoke_key is not None:
             _change_keys(options, names)
         else:
             _serve(options, names, directories, trust)
     except (DatabaseInUseError, DatabaseAwayError) as error:
-        # Neither is a fault of this server: a supervisor that starts it again later succeeds.
+        # Neither is a fault of this server: a supervisor that starts it again later
+        # succeeds.
         click.echo(str(error), err=True)
         sys.exit(EXIT_TRY_AGAIN)
     except OSError as error:
@@ -354,7 +362,8 @@ def _hosting(options: SimpleNamespace, names: tuple[str, ...]) -> Hosting:
         options.host,
         options.port,
         options.base_url,
-        # With --memory the keys are still on disk: callers keep theirs when the process starts again.
+        # With --memory the keys are still on disk: callers keep theirs when the process
+        # starts again.
         None if options.memory else options.data,
         None if options.database is not None else options.data / "keys.json",
         AccessPolicy(options.access),
@@ -390,7 +399,8 @@ def _authenticator(options: SimpleNamespace) -> Authenticator | None:
     own = None if options.authenticator is None else _load(options.authenticator)
     if options.jwks is None:
         return own
-    # RFC 8725, 3.8 and 3.9: without them a token that was issued for another service would be accepted.
+    # RFC 8725, 3.8 and 3.9: without them a token that was issued for another service
+    # would be accepted.
     if options.issuer is None or options.audience is None:
         raise click.UsageError("--jwks needs --issuer and --audience")
     from skillruntime.server import JwtCallers, any_of, keys_from
@@ -400,9 +410,12 @@ def _authenticator(options: SimpleNamespace) -> Authenticator | None:
 
 
 def _load(place: str) -> Authenticator:
-    """Return the function that ``MODULE:FUNCTION`` names; modules of the current directory are found."""
+    """Return the function that ``MODULE:FUNCTION`` names; modules of the current
+    directory are found.
+    """
     module, _, name = place.partition(":")
-    # A console script has its own directory first on the path, not the current one, as `python -m` has.
+    # A console script has its own directory first on the path, not the current one, as
+    # `python -m` has.
     sys.path.insert(0, "")
     try:
         found = getattr(importlib.import_module(module), name)
@@ -435,7 +448,9 @@ def _serve_mcp(
     directories: tuple[str, ...],
     trust: bool,
 ) -> None:
-    """Serve by MCP: over HTTP, or on stdio until the client is gone, where stdout belongs to the protocol."""
+    """Serve by MCP: over HTTP, or on stdio until the client is gone, where stdout
+    belongs to the protocol.
+    """
     import anyio
 
     catalog = open_catalog(directories, trust=trust)

@@ -1,4 +1,6 @@
-"""``skillruntime show``: one skill's description, parameters, files and instructions."""
+"""``skillruntime show``: one skill's description, parameters, files and
+instructions.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,11 @@ __all__ = ["command"]
 def command(
     name: str, body: bool, directories: tuple[str, ...], trust: bool, as_json: bool
 ) -> None:
-    """Show the skill NAME ("skill" or "skill/tool"): its parameters, files and instructions.
+    """Show the skill NAME ("skill" or "skill/tool"): its parameters, files and
+    instructions.
 
-    NAME may also be the URL of a remote skill's descriptor, or a descriptor.json. To a pipe, the
-    parameters are lines with tabs.
+    NAME may also be the URL of a remote skill's descriptor, or a descriptor.json. To a
+    pipe, the parameters are lines with tabs.
     """
     if is_remote(name):
         _show_remote(name, as_json=as_json)
@@ -116,7 +119,9 @@ def _show_remote(source: str, *, as_json: bool) -> None:
 
 
 def _contracts(skill: Skill) -> dict[str, Contract]:
-    """Return the contracts of *skill*; of a remote skill without its own, the one that its descriptor states."""
+    """Return the contracts of *skill*; of a remote skill without its own, the one that
+    its descriptor states.
+    """
     # With both, the contract describes the skill and the descriptor only where it runs.
     contracts = dict(skill.contracts)
     if contracts:
@@ -132,7 +137,9 @@ def _contracts(skill: Skill) -> dict[str, Contract]:
 def _missing(
     catalog: SkillCatalog, names: Iterable[str]
 ) -> dict[str, tuple[Missing, ...]]:
-    """Return what each script lacks before it can be called; without what has no script."""
+    """Return what each script lacks before it can be called; without what has no
+    script.
+    """
     from skillruntime.runtime import SkillRuntime
 
     runtime = SkillRuntime(catalog)
@@ -246,8 +253,11 @@ def _draw_origin(out: Console, derived: Any) -> None:
 
 
 def _draw_text(out: Console, skill: Skill) -> None:
-    """Draw the names and sizes of the files, and the instructions as they are written."""
-    # Not their contents: reading every file would make show as slow as loading the skill's data.
+    """Draw the names and sizes of the files, and the instructions as they are
+    written.
+    """
+    # Not their contents: reading every file would make show as slow as loading the
+    # skill's data.
     for item in skill.resources():
         out.print(f"[dim]file[/] {shown(item.path)} [dim]{item.bytes:,} bytes[/]")
     if skill.body.strip():
@@ -261,7 +271,9 @@ def _draw_text(out: Console, skill: Skill) -> None:
 
 
 def _parameters(contract: Contract) -> Iterator[tuple[str, str, str, str]]:
-    """Yield name, type, default and description of each parameter; a required one has a star."""
+    """Yield name, type, default and description of each parameter; a required one has a
+    star.
+    """
     document = contract.input.document
     schema = _resolved(document, document)
     for name, declared in schema.get("properties", {}).items():

@@ -1,4 +1,6 @@
-"""The hook of every console: it removes control characters from whatever a command draws."""
+"""The hook of every console: it removes control characters from whatever a command
+draws.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ __all__ = ["WithoutControls"]
 
 
 class WithoutControls(RenderHook):
-    """A console's hook that removes control characters from every text, whichever command draws it."""
+    """A console's hook that removes control characters from every text, whichever
+    command draws it.
+    """
 
     def process_renderables(
         self, renderables: list[ConsoleRenderable]
@@ -36,7 +40,8 @@ class _Filtered:
         self, console: Console, options: ConsoleOptions
     ) -> RenderResult:
         for segment in console.render(self.inner, options):
-            # A segment with control codes is rich's own: it moves the cursor of the progress bar.
+            # A segment with control codes is rich's own: it moves the cursor of the
+            # progress bar.
             if segment.control or not CONTROLS.search(segment.text):
                 yield segment
             else:

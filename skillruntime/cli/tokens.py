@@ -1,4 +1,6 @@
-"""``skillruntime tokens PATH``: what skills cost in tokens, and limits that fail a build."""
+"""``skillruntime tokens PATH``: what skills cost in tokens, and limits that fail a
+build.
+"""
 
 from __future__ import annotations
 
@@ -79,10 +81,11 @@ def command(
     advise: bool,
     as_json: bool,
 ) -> None:
-    """Show what the skills under PATH cost in tokens: in the catalog, when activated, file by file.
+    """Show what the skills under PATH cost in tokens: in the catalog, when activated,
+    file by file.
 
-    Counts offline. Exits with 1 when a limit is exceeded. To a pipe, each skill is a line with tabs: name, entry, body,
-    files, tools; the sums go to stderr.
+    Counts offline. Exits with 1 when a limit is exceeded. To a pipe, each skill is a
+    line with tabs: name, entry, body, files, tools; the sums go to stderr.
     """
     report = measure(
         discover(*paths, missing_ok=True),
@@ -91,13 +94,15 @@ def command(
         with_advice=advise,
         progress=lambda names: with_progress(names, "counting tokens"),
     )
-    # Limits are checked on what was counted, whatever is drawn: --all does not change the exit code.
+    # Limits are checked on what was counted, whatever is drawn: --all does not change
+    # the exit code.
     exceeded = _exceeded(report, max_catalog_tokens, max_body_tokens)
     document = {**report.to_dict(), "exceeded": exceeded}
 
     def draw(console: Console) -> None:
         skills = sorted(report.skills, key=lambda skill: (-skill.body, skill.name))
-        # A pipe gets every skill and nothing else, so that its lines can be counted; the rest is for people.
+        # A pipe gets every skill and nothing else, so that its lines can be counted;
+        # the rest is for people.
         people = console if console.is_terminal else output.console(stderr=True)
         if console.is_terminal:
             _show_table(report, console, skills if everything else skills[:_SHOWN])

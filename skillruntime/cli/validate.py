@@ -1,4 +1,6 @@
-"""``skillruntime validate``: every problem of skills and their contracts at once, by the strict format."""
+"""``skillruntime validate``: every problem of skills and their contracts at once, by
+the strict format.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command", "contract_findings"]
 
-# The rules of `check_document`: an error of one of them explains why a contract cannot be used.
+# The rules of `check_document`: an error of one of them explains why a contract cannot
+# be used.
 _CHECKED = frozenset(
     {
         *("contract-value", "contract-misplaced", "contract-unknown"),
@@ -63,8 +66,9 @@ def command(
 ) -> None:
     """Check the skills at each PATH: a skill, its SKILL.md, or a directory of skills.
 
-    Errors are violations of the format and broken contracts; migrations are tried on arguments of the old versions.
-    Exits with 1 if there is an error; warnings and advice do not fail.
+    Errors are violations of the format and broken contracts; migrations are tried on
+    arguments of the old versions. Exits with 1 if there is an error; warnings and
+    advice do not fail.
     """
     # click has no exclusive options; without this the last form would win silently.
     if github + as_sarif + as_json > 1:
@@ -78,7 +82,8 @@ def command(
         for validation in with_progress(validations, "checking contracts")
         for finding in (*validation.diagnostics, *_more(validation))
     ]
-    # What "contract-invalid" says first, the check of the document says with everything else that is wrong in it.
+    # What "contract-invalid" says first, the check of the document says with everything
+    # else that is wrong in it.
     checked = {
         finding.path
         for finding in findings
@@ -166,7 +171,9 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
 
 
 def _more(validation: Validation) -> list[Diagnostic]:
-    """Return the findings that need an activated skill: versions that disagree, and migrations that fail when tried."""
+    """Return the findings that need an activated skill: versions that disagree, and
+    migrations that fail when tried.
+    """
     from skillruntime.catalog.skill import SkillMetadata, read_skill
 
     name = os.path.basename(os.path.dirname(validation.path))  # noqa: PTH119, PTH120
@@ -188,15 +195,19 @@ def _more(validation: Validation) -> list[Diagnostic]:
 
 
 def contract_findings(skill: Skill) -> list[Diagnostic]:
-    """Return the findings of every contract file of *skill*, those of one file together."""
+    """Return the findings of every contract file of *skill*, those of one file
+    together.
+    """
     found: list[Diagnostic] = []
     for name in _files(skill.directory):
         try:
-            # Through the skill: it follows no link out of its directory, and bounds what it reads.
+            # Through the skill: it follows no link out of its directory, and bounds
+            # what it reads.
             document = parse_document(skill.read_resource_bytes(name), name)
         except SkillRuntimeError:
             continue  # catalog.validate has reported a file that cannot be read
-        # As catalog.validate writes the paths, so that the findings of one file can be compared.
+        # As catalog.validate writes the paths, so that the findings of one file can be
+        # compared.
         path = str(skill.directory / name)
         faults = [*check_document(document, path=path), *_script(document, skill, path)]
         found += faults
@@ -221,7 +232,8 @@ def _files(directory: Path) -> list[str]:
         if is_own
         else []
     )
-    # Of contract.json and contract.yaml the first is read: the other one is reported as "contract-twice".
+    # Of contract.json and contract.yaml the first is read: the other one is reported as
+    # "contract-twice".
     return [*own[:1], *(f"contracts/{name}" for name in several)]
 
 
@@ -242,7 +254,9 @@ def _script(document: Any, skill: Skill, path: str) -> list[Diagnostic]:
 
 
 def _migrations(skill: Skill) -> list[Diagnostic]:
-    """Return the findings from trying the skill's migrations on arguments of the old versions."""
+    """Return the findings from trying the skill's migrations on arguments of the old
+    versions.
+    """
     from skillruntime.compatibility.migration_proof import migration_diagnostics
 
     found = []

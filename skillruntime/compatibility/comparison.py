@@ -1,8 +1,10 @@
-"""Two versions of one contract -> what changed, which part of the version that raises, and a value that shows it.
+"""Two versions of one contract -> what changed, which part of the version that raises,
+and a value that shows it.
 
-Three readings are reported. The contract document (31.5) rules on some changes by name; the practical reading decides
-the rest, and takes objects as closed on the giving side; set theory takes the schemas literally.
-Containment is decided by jsonschema-rs's canonical form; what it cannot decide counts as breaking.
+Three readings are reported. The contract document (31.5) rules on some changes by name;
+the practical reading decides the rest, and takes objects as closed on the giving side;
+set theory takes the schemas literally. Containment is decided by jsonschema-rs's
+canonical form; what it cannot decide counts as breaking.
 """
 
 from __future__ import annotations
@@ -28,12 +30,14 @@ __all__ = ["NO_COUNTEREXAMPLE", "Bump", "Change", "Verdict", "compare"]
 class Change:
     """One difference between two contracts.
 
-    ``side`` is ``input``, ``output``, ``requires``, ``annotations`` or ``document``; ``path`` is the place in the
-    values, as a JSON Pointer in which ``*`` is each item. ``ruling`` is the contract document's rule, where it has
-    one, and then decides; otherwise ``practical`` decides; ``set_theory`` is reported too. ``counterexample`` is a
-    value that the giving side admits and the taking side refuses (on ``input`` the old and the new schema, on
-    ``output`` the new and the old), verified by the reading named in ``counterexample_reading``;
-    ``NO_COUNTEREXAMPLE`` where there is none to show.
+    ``side`` is ``input``, ``output``, ``requires``, ``annotations`` or ``document``;
+    ``path`` is the place in the values, as a JSON Pointer in which ``*`` is each item.
+    ``ruling`` is the contract document's rule, where it has one, and then decides;
+    otherwise ``practical`` decides; ``set_theory`` is reported too. ``counterexample``
+    is a value that the giving side admits and the taking side refuses (on ``input`` the
+    old and the new schema, on ``output`` the new and the old), verified by the reading
+    named in ``counterexample_reading``; ``NO_COUNTEREXAMPLE`` where there is none to
+    show.
     """
 
     side: str
@@ -49,7 +53,9 @@ class Change:
 
     @property
     def bump(self) -> Bump:
-        """What this change asks for: the contract document's rule, or else the practical reading."""
+        """What this change asks for: the contract document's rule, or else the
+        practical reading.
+        """
         return self.practical if self.ruling is None else self.ruling
 
     @property
@@ -82,13 +88,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What changed between two contracts, and the part of the version that it raises."""
+    """What changed between two contracts, and the part of the version that it
+    raises.
+    """
 
     changes: tuple[Change, ...]
 
     @property
     def bump(self) -> Bump:
-        """The part that must be raised: by the contract document where it has a rule, else by the practical reading."""
+        """The part that must be raised: by the contract document where it has a rule,
+        else by the practical reading.
+        """
         return max((change.bump for change in self.changes), default=Bump.NONE)
 
     @property
@@ -104,11 +114,13 @@ class Verdict:
     def next_version(self, old: Version) -> Version:
         """Return the lowest version that may follow *old*.
 
-        Below 1.0.0, where anything may change (SemVer, section 4), a MAJOR change raises MINOR, as npm reads it.
+        Below 1.0.0, where anything may change (SemVer, section 4), a MAJOR change
+        raises MINOR, as npm reads it.
         """
         if self.bump is Bump.NONE:
             return old
-        # SemVer section 4 allows anything below 1.0.0; Cargo and npm both read the MINOR there as the breaking part.
+        # SemVer section 4 allows anything below 1.0.0; Cargo and npm both read the
+        # MINOR there as the breaking part.
         if old.major == 0:
             return old.bump("minor" if self.bump is Bump.MAJOR else "patch")
         return old.bump(str(self.bump))
@@ -118,7 +130,8 @@ class Verdict:
         if self.bump is Bump.NONE:
             return new >= old
         wanted = self.next_version(old)
-        # A prerelease of the wanted version sorts below it (SemVer section 11), and is raised far enough.
+        # A prerelease of the wanted version sorts below it (SemVer section 11), and is
+        # raised far enough.
         return new >= wanted or (
             new.is_prerelease and new > old and Version(*new.release) >= wanted
         )
@@ -139,7 +152,8 @@ class Verdict:
 def compare(
     old: Contract | Mapping[str, Any], new: Contract | Mapping[str, Any]
 ) -> Verdict:
-    """Return how contract *new* differs from *old*, with a counterexample for what breaks.
+    """Return how contract *new* differs from *old*, with a counterexample for what
+    breaks.
 
     >>> old = {"input": {"type": "object", "required": ["topic"], "properties": {"topic": {"type": "string"}}}}
     >>> new = {"input": {"type": "object", "required": ["topics"], "properties": {"topics": {"type": "string"}}}}
@@ -191,7 +205,8 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
     except NotComparable as error:
         yield _as_a_whole(side, old, new, str(error))
         return
-    # Findings say where; the readings then check each claim against the whole schemas, in both directions.
+    # Findings say where; the readings then check each claim against the whole schemas,
+    # in both directions.
     containment = Containment()
     found = differences(before, after, is_output=is_output, containment=containment)
     readings = _Readings(
@@ -209,7 +224,9 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
 
 
 def _older_draft(document: Any) -> str:
-    """Return the draft of *document* if it is neither 2020-12 nor 7, the two that are compared part by part."""
+    """Return the draft of *document* if it is neither 2020-12 nor 7, the two that are
+    compared part by part.
+    """
     draft = str(document.get("$schema", "")) if isinstance(document, dict) else ""
     return (
         draft.rstrip("#")
@@ -238,12 +255,16 @@ _REWRITTEN = ("allOf", "unevaluatedProperties", "unevaluatedItems")
 
 
 def _rewritten(node: Any) -> Counter[str]:
-    """Return how often a schema uses the keywords that the normal form may write in another way."""
+    """Return how often a schema uses the keywords that the normal form may write in
+    another way.
+    """
     return Counter(word for part in _parts(node) for word in _REWRITTEN if word in part)
 
 
 def _is_coupled(node: Any) -> bool:
-    """Whether a part of *node* means nothing without its neighbours, so that parts cannot be compared one by one."""
+    """Whether a part of *node* means nothing without its neighbours, so that parts
+    cannot be compared one by one.
+    """
     if isinstance(node, list):
         return any(map(_is_coupled, node))
     if not isinstance(node, dict):
@@ -256,7 +277,8 @@ def _is_coupled(node: Any) -> bool:
 
 def _as_a_whole(side: str, old: Any, new: Any, reason: str) -> Change:
     giver, taker = (new, old) if side == "output" else (old, new)
-    # Without a normal form there are no parts to compare, so one verdict covers the whole.
+    # Without a normal form there are no parts to compare, so one verdict covers the
+    # whole.
     containment = Containment()
     is_covered = containment.covers(taker, giver)
     bump = (
@@ -294,7 +316,9 @@ _FIELDS = {"set theory": "set_theory", "practical": "practical"}
 
 
 class _Readings:
-    """The two schemas by either reading, and what is looked up once for all changes between them."""
+    """The two schemas by either reading, and what is looked up once for all changes
+    between them.
+    """
 
     def __init__(
         self,
@@ -337,7 +361,9 @@ class _Readings:
         return self._read[reading]
 
     def settled(self, change: Change) -> Change:
-        """Return *change* with a counterexample, or without its claim where the whole schemas refute that."""
+        """Return *change* with a counterexample, or without its claim where the whole
+        schemas refute that.
+        """
         finding = change.finding
         if finding is None:
             return change
@@ -359,7 +385,8 @@ class _Readings:
                     counterexample=counterexample,
                     counterexample_reading="both" if both else reading,
                 )
-            # The whole proves the part harmless: a constraint moved to a place next to it, say.
+            # The whole proves the part harmless: a constraint moved to a place next to
+            # it, say.
             elif self._contained(reading) == "yes":
                 why = f"{change.why}, though every value that was valid before still is"
                 change = replace(change, **{field: Bump.MINOR, "why": why})  # type: ignore[arg-type]  # by name
@@ -372,10 +399,13 @@ class _Readings:
         return change
 
     def overlooked(self, side: str, changes: list[Change]) -> Iterator[Change]:
-        """Yield what only the whole schemas show, where no single change claims to break anything."""
+        """Yield what only the whole schemas show, where no single change claims to
+        break anything.
+        """
         ruled = any(change.ruling is Bump.MINOR for change in changes)
         is_coupled = any(map(_is_coupled, self._sides))
-        # `unknown` counts as clear only where parts can be compared one by one: those comparisons found nothing.
+        # `unknown` counts as clear only where parts can be compared one by one: those
+        # comparisons found nothing.
         clear = {"yes", "unknown"} - ({"unknown"} if is_coupled else set())
         claimed = [
             max((getattr(each, field) for each in changes), default=Bump.NONE)
@@ -403,7 +433,8 @@ class _Readings:
             and max(claimed) <= Bump.PATCH
             and not self._containment.covers(*self._sides)
         ):
-            # `prefixItems: [true]` admits nothing new, except next to `unevaluatedItems: false`.
+            # `prefixItems: [true]` admits nothing new, except next to
+            # `unevaluatedItems: false`.
             why = "taken together, the changes admit values that were refused before"
             if self.is_output:
                 why = "taken together, the changes refuse values that were admitted before"
@@ -424,7 +455,9 @@ _PROMISES = ("read_only", "idempotent")
 
 
 def _outside_the_schemas(old: Contract, new: Contract) -> Iterator[tuple[str, Finding]]:
-    """Yield what changed outside the schemas, each with its side: tools, runtime, packages, promises, texts."""
+    """Yield what changed outside the schemas, each with its side: tools, runtime,
+    packages, promises, texts.
+    """
     for finding in _requires(old.requires, new.requires):
         yield "requires", finding
     for finding in _annotations(old.annotations, new.annotations):
@@ -435,13 +468,15 @@ def _outside_the_schemas(old: Contract, new: Contract) -> Iterator[tuple[str, Fi
 
 
 def narrowed_version(old: str, new: str) -> Version | None:
-    """Return a version that range *old* holds and range *new* does not, or nothing if there is none.
+    """Return a version that range *old* holds and range *new* does not, or nothing if
+    there is none.
 
     >>> str(narrowed_version(">=1.0.0,<3.0.0", ">=1.0.0,<2.0.0"))
     '2.0.0'
     """
     before, after = VersionRange.parse(old), VersionRange.parse(new)
-    # Membership changes only at a bound: the versions at and next to each are enough to compare.
+    # Membership changes only at a bound: the versions at and next to each are enough to
+    # compare.
     candidates = {Version(0, 0, 0), Version(10**9, 0, 0), *before.bounds, *after.bounds}
     for edge in (*before.bounds, *after.bounds):
         candidates |= {
@@ -477,11 +512,12 @@ def _requires(old: Any, new: Any) -> Iterator[Finding]:
         parts = [f"removed {', '.join(lost)}"] * bool(lost) + [
             f"added {', '.join(gained)}"
         ] * bool(gained)
-        # A tool that is no longer needed breaks no host in practice; 31.5 says MAJOR for every change of tools.
+        # A tool that is no longer needed breaks no host in practice; 31.5 says MAJOR
+        # for every change of tools.
         breaks = Bump.MAJOR if gained else Bump.MINOR
         why = "requires.tools changed: " + "; ".join(parts)
-        # 31.5 rules on tools that are removed or replaced. That an added one is MAJOR is our rule: a host that
-        # does not have it can no longer run the skill.
+        # 31.5 rules on tools that are removed or replaced. That an added one is MAJOR
+        # is our rule: a host that does not have it can no longer run the skill.
         yield Finding(
             ("tools",),
             "tools-changed",

@@ -1,7 +1,9 @@
-"""Whether one schema in normal form admits all that another does: by the engine's canonical form, or part by part.
+"""Whether one schema in normal form admits all that another does: by the engine's
+canonical form, or part by part.
 
-The engine answers ``unknown`` where it cannot rewrite a schema. Then the keywords of arrays and objects are compared
-one by one, which proves containment where each part is contained, and proves nothing else.
+The engine answers ``unknown`` where it cannot rewrite a schema. Then the keywords of
+arrays and objects are compared one by one, which proves containment where each part is
+contained, and proves nothing else.
 """
 
 from __future__ import annotations
@@ -36,16 +38,19 @@ _OF_OBJECTS = {
 _TYPES = ("string", "number", "boolean", "null", "array", "object")
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _STEPS = 5 * 10**8
-"""Counted steps for all questions of one comparison, each of 1 to 5 ns: a second or two on schemas of any size."""
+"""Counted steps for all questions of one comparison, each of 1 to 5 ns: a second or two
+on schemas of any size.
+"""
 _OF_A_PART = 1500
 
 
 class Containment:
     """Whether schemas contain one another, for one comparison.
 
-    The engine can be neither interrupted nor given a limit, and some schemas of 10 KB keep it busy for hours. So what
-    a question may cost is estimated first, and one that the budget does not cover is not asked: the answer is then
-    ``unknown``, the same on every machine, and ``is_exceeded`` says that it happened.
+    The engine can be neither interrupted nor given a limit, and some schemas of 10 KB
+    keep it busy for hours. So what a question may cost is estimated first, and one that
+    the budget does not cover is not asked: the answer is then ``unknown``, the same on
+    every machine, and ``is_exceeded`` says that it happened.
     """
 
     def __init__(self) -> None:
@@ -53,15 +58,21 @@ class Containment:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether a question was not asked because it would cost more than what is left."""
+        """Whether a question was not asked because it would cost more than what is
+        left.
+        """
         return self._budget.is_exceeded
 
     def covers(self, taker: Any, giver: Any) -> bool:
-        """Return whether *taker* provably admits all that *giver* does; what cannot be decided is not covered."""
+        """Return whether *taker* provably admits all that *giver* does; what cannot be
+        decided is not covered.
+        """
         return self.answer(taker, giver) == "yes"
 
     def answer(self, taker: Any, giver: Any) -> str:
-        """Return ``yes``, ``no`` or ``unknown``: whether *taker* admits all that *giver* does."""
+        """Return ``yes``, ``no`` or ``unknown``: whether *taker* admits all that
+        *giver* does.
+        """
         if taker is True or taker == {} or giver is False:
             return "yes"
         answer = "unknown"
@@ -74,7 +85,9 @@ class Containment:
         )
 
     def difference(self, given: Any, taken: Any) -> Any:
-        """Return a schema of what *given* admits and *taken* does not, as far as it can be written."""
+        """Return a schema of what *given* admits and *taken* does not, as far as it can
+        be written.
+        """
         import jsonschema_rs
 
         if not self._is_affordable(taken, given):
@@ -82,7 +95,8 @@ class Containment:
         try:
             left, right = (_canonical(node) for node in (given, taken))
             return left.subtract(right).to_json_schema()
-        # AttributeError: the engine's class for a result that it cannot write has no such method.
+        # AttributeError: the engine's class for a result that it cannot write has no
+        # such method.
         except (
             ValueError,
             AttributeError,
@@ -92,7 +106,9 @@ class Containment:
             return False
 
     def _is_affordable(self, *schemas: Any) -> bool:
-        """Whether the budget covers a question to the engine about *schemas*; it is then charged."""
+        """Whether the budget covers a question to the engine about *schemas*; it is
+        then charged.
+        """
         if self._budget.left <= 0:  # measuring is work too
             self._budget.is_exceeded = True
             return False
@@ -101,7 +117,9 @@ class Containment:
         return self._budget.take(sum(size.steps for size in sizes))
 
     def _covers_by_parts(self, taker: Any, giver: Any) -> bool:
-        """Whether each keyword of *taker* asks no more than *giver* promises; others of *giver* only narrow it."""
+        """Whether each keyword of *taker* asks no more than *giver* promises; others of
+        *giver* only narrow it.
+        """
         if (
             not isinstance(taker, dict)
             or not isinstance(giver, dict)
@@ -109,7 +127,8 @@ class Containment:
             or self._budget.left <= 0
         ):
             return False
-        # A part of a document says neither which draft it is of, nor what a dynamic reference leads to.
+        # A part of a document says neither which draft it is of, nor what a dynamic
+        # reference leads to.
         if "$schema" in taker or "$schema" in giver:
             return False
         taker, giver = without_descriptions(taker), without_descriptions(giver)
@@ -119,7 +138,8 @@ class Containment:
         if not kinds <= _kinds(taker):
             return False
         asked = taker.keys() - {"type"}
-        # A keyword that both have alike asks nothing that is not promised, unless it depends on its neighbours.
+        # A keyword that both have alike asks nothing that is not promised, unless it
+        # depends on its neighbours.
         same = {
             word
             for word in asked & giver.keys()
@@ -167,7 +187,8 @@ class Containment:
             if pattern in shapes:
                 if not self.covers(schema, shapes[pattern]):
                     return False
-            # Any other member may match it too: whether two patterns overlap is not asked.
+            # Any other member may match it too: whether two patterns overlap is not
+            # asked.
             elif not all(
                 self.covers(schema, each) for each in (*shapes.values(), others)
             ):
@@ -179,7 +200,9 @@ class Containment:
 
 
 def _by_engine(taker: Any, giver: Any) -> str:
-    import jsonschema_rs  # only the fast engine decides containment: without its wheel contracts are not compared
+    # only the fast engine decides containment: without its wheel contracts are not
+    # compared
+    import jsonschema_rs
 
     try:
         taking, giving = (_canonical(node) for node in (taker, giver))
@@ -191,16 +214,20 @@ def _by_engine(taker: Any, giver: Any) -> str:
 def _canonical(node: Any) -> Any:
     import jsonschema_rs
 
-    # It takes only objects and booleans; anything else was refused when the contract was read.
+    # It takes only objects and booleans; anything else was refused when the contract
+    # was read.
     return jsonschema_rs.canonicalize(
         node if isinstance(node, dict | bool) else True, validate_formats=True
     )
 
 
 def for_member(node: dict[str, Any], name: str) -> Any:
-    """Return all that the object schema *node* asks of its member *name*: declared, by patterns, or neither."""
+    """Return all that the object schema *node* asks of its member *name*: declared, by
+    patterns, or neither.
+    """
     parts = [node["properties"][name]] if name in node.get("properties", {}) else []
-    # JSON Schema Core 2020-12, 10.3.2: a member must fit its own schema and that of every pattern it matches.
+    # JSON Schema Core 2020-12, 10.3.2: a member must fit its own schema and that of
+    # every pattern it matches.
     parts += [
         schema
         for pattern, schema in node.get("patternProperties", {}).items()
@@ -219,7 +246,9 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _refers(node: Any) -> bool:
-    """Whether a reference is left in *node*: the same text may mean another schema in another document."""
+    """Whether a reference is left in *node*: the same text may mean another schema in
+    another document.
+    """
     if isinstance(node, list):
         return any(map(_refers, node))
     return isinstance(node, dict) and (

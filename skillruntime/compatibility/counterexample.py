@@ -1,4 +1,6 @@
-"""A value that shows a break: the giving schema admits it, and the taking one refuses it."""
+"""A value that shows a break: the giving schema admits it, and the taking one refuses
+it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ _AS_DECLARED = {
 
 
 class _Judge:
-    """Which values one schema admits, as it is written or in normal form, and values that it may admit."""
+    """Which values one schema admits, as it is written or in normal form, and values
+    that it may admit.
+    """
 
     def __init__(self, schema: Any, budget: Budget) -> None:
         self.schema = schema
@@ -44,7 +48,9 @@ class _Judge:
         self._samples: dict[tuple[int, int], tuple[Any, list[Any]]] = {}
 
     def admits(self, value: Any) -> bool:
-        """Return what the engine says; False, and the budget is exceeded, where asking it would take too long."""
+        """Return what the engine says; False, and the budget is exceeded, where asking
+        it would take too long.
+        """
         if not self._budget.take(
             _OF_A_CANDIDATE + 10 * self._parts + _OF_A_VALUE * _size(value)
         ):
@@ -52,7 +58,9 @@ class _Judge:
         return bool(self._is_valid(value))
 
     def samples(self, node: Any, limit: int) -> list[Any]:
-        """Return `samples` of *node*, a part of this schema, looked for once; not to be changed."""
+        """Return `samples` of *node*, a part of this schema, looked for once; not to be
+        changed.
+        """
         key = (id(node), limit)
         if key not in self._samples:
             self._samples[key] = (
@@ -63,7 +71,8 @@ class _Judge:
 
     @cached_property
     def _is_valid(self) -> Any:
-        import jsonschema_rs  # without its wheel containment is unknown, and this is never reached
+        # without its wheel containment is unknown, and this is never reached
+        import jsonschema_rs
 
         return jsonschema_rs.validator_for(
             self.schema, validate_formats=True, offline=True
@@ -79,7 +88,9 @@ class _TooCostlyError(ValueError):
 
 
 class Sides:
-    """The schemas of the giving and of the taking side, by one reading, and values that show where they disagree."""
+    """The schemas of the giving and of the taking side, by one reading, and values that
+    show where they disagree.
+    """
 
     def __init__(
         self,
@@ -91,9 +102,11 @@ class Sides:
         written: tuple[Any, Any] = (None, None),
         is_literal: bool = True,
     ) -> None:
-        """Of *written*, the two schemas as they are written, each that is there has a say on what is shown.
+        """Of *written*, the two schemas as they are written, each that is there has a
+        say on what is shown.
 
-        Unless the reading *is_literal*, the taker as written may admit what the taker by this reading refuses.
+        Unless the reading *is_literal*, the taker as written may admit what the taker
+        by this reading refuses.
         """
         self._budget = Budget(_STEPS)
         self._written = [
@@ -110,7 +123,8 @@ class Sides:
 
     def shows(self, value: Any) -> bool:
         """Whether the giver admits *value*, and the taker does not."""
-        # A value is a guess; an engine that fails on it (a huge number, say) has only ruled out that guess.
+        # A value is a guess; an engine that fails on it (a huge number, say) has only
+        # ruled out that guess.
         try:
             return self._shows(value)
         except Exception:
@@ -119,14 +133,17 @@ class Sides:
     def _shows(self, value: Any) -> bool:
         if not self.giver.admits(value) or self.taker.admits(value):
             return False
-        # A normal form that says something else than its schema must not lead to a false claim.
+        # A normal form that says something else than its schema must not lead to a
+        # false claim.
         giver, taker = self._written
         if giver is not None and not giver.admits(value):
             return False
         return taker is None or not self._is_literal or not taker.admits(value)
 
     def counterexample_of(self, finding: Finding) -> Any:
-        """Return a value that shows what *finding* breaks, or else what the whole breaks, or ``NO_COUNTEREXAMPLE``."""
+        """Return a value that shows what *finding* breaks, or else what the whole
+        breaks, or ``NO_COUNTEREXAMPLE``.
+        """
         counterexample = self._first(self._candidates(finding), _CANDIDATES)
         if counterexample is NO_COUNTEREXAMPLE:
             # Computed once, because every unproven finding asks for it.
@@ -154,7 +171,8 @@ class Sides:
         )
         path = finding.path
         if finding.rule in _TAKEN_OUT:
-            # The member's absence is what breaks, so it is taken out of an admitted value.
+            # The member's absence is what breaks, so it is taken out of an admitted
+            # value.
             path, name = path[:-1], finding.details["name"]
             for value in giver.samples(given, 4):
                 if isinstance(value, dict):
@@ -170,7 +188,8 @@ class Sides:
             )
         elif finding.rule == "optional-parameter-added":
             rest = given.get("additionalProperties", True)
-            # What old callers may have sent under the new name, and the new schema refuses.
+            # What old callers may have sent under the new name, and the new schema
+            # refuses.
             left = difference(rest, finding.details["schema"])
             yield from (
                 _placed(giver, giver.schema, path, value)
@@ -192,7 +211,9 @@ class Sides:
 
 
 def _size(value: Any) -> int:
-    """Return how many values there are in *value*, and a hundredth of its characters."""
+    """Return how many values there are in *value*, and a hundredth of its
+    characters.
+    """
     pending, size = [value], 0
     while pending:
         part = pending.pop()

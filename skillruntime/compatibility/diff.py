@@ -1,9 +1,12 @@
-"""Where two schemas in normal form differ, and what each difference means for the giving and the taking side.
+"""Where two schemas in normal form differ, and what each difference means for the
+giving and the taking side.
 
-On the input side callers give what the old schema admits, and the new one takes it; on the output side the new schema
-gives and the old one takes. A difference breaks where the taker does not admit all that is given. There are two
-readings: set theory takes the schemas literally; the practical one takes objects as closed on the giving side (callers
-send only what is declared) and, for output, as open on the taking side (readers ignore members that are new to them).
+On the input side callers give what the old schema admits, and the new one takes it; on
+the output side the new schema gives and the old one takes. A difference breaks where
+the taker does not admit all that is given. There are two readings: set theory takes the
+schemas literally; the practical one takes objects as closed on the giving side (callers
+send only what is declared) and, for output, as open on the taking side (readers ignore
+members that are new to them).
 """
 
 from __future__ import annotations
@@ -35,9 +38,11 @@ class Bump(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One difference: at which place of the values, by which rule, and what each reading asks for.
+    """One difference: at which place of the values, by which rule, and what each
+    reading asks for.
 
-    ``ruling`` is the rule of the contract document (31.5), if it has one. ``old`` and ``new`` are the schemas there.
+    ``ruling`` is the rule of the contract document (31.5), if it has one. ``old`` and
+    ``new`` are the schemas there.
     """
 
     path: tuple[str, ...]
@@ -59,14 +64,17 @@ def differences(
 
 
 def opened(node: Any) -> Any:
-    """Return the normal form *node* as a tolerant reader takes it: objects may hold more than is declared."""
+    """Return the normal form *node* as a tolerant reader takes it: objects may hold
+    more than is declared.
+    """
     if isinstance(node, dict):
         shut = {
             keyword
             for keyword in ("additionalProperties", "unevaluatedProperties")
             if node.get(keyword) is False
         }
-        # Inside `not`, opening would narrow what is admitted; constants hold values and not schemas.
+        # Inside `not`, opening would narrow what is admitted; constants hold values and
+        # not schemas.
         return {
             keyword: value if keyword in ("const", "enum", "not") else opened(value)
             for keyword, value in node.items()
@@ -125,9 +133,12 @@ class _Difference:
         self._covers = containment.covers
 
     def _judged(self, old: Any, new: Any) -> Bump:
-        """Return what the change from *old* to *new* asks for by containment: major, minor or patch."""
+        """Return what the change from *old* to *new* asks for by containment: major,
+        minor or patch.
+        """
         giver, taker = (new, old) if self.is_output else (old, new)
-        # Containment one way and not the other is an addition; both ways, another way of writing it.
+        # Containment one way and not the other is an addition; both ways, another way
+        # of writing it.
         if not self._covers(taker, giver):
             return Bump.MAJOR
         return Bump.PATCH if self._covers(giver, taker) else Bump.MINOR
@@ -147,7 +158,8 @@ class _Difference:
 
     def _readings(self, old: Any, new: Any) -> tuple[Bump, Bump]:
         """Return both readings; what breaks in theory is not nothing in practice."""
-        # Set theory may call a change of an open object MAJOR where practice sees none: something changed, so MINOR.
+        # Set theory may call a change of an open object MAJOR where practice sees none:
+        # something changed, so MINOR.
         practical, strict = self._practically(old, new), self._judged(old, new)
         return (
             max(practical, Bump.MINOR) if strict is Bump.MAJOR else practical
@@ -167,7 +179,8 @@ class _Difference:
             )
             return
         yield from self._about(path, old, new)
-        # Constraints of the old type mean nothing for the new one, so parts are not compared further.
+        # Constraints of the old type mean nothing for the new one, so parts are not
+        # compared further.
         if not _same(old.get("type"), new.get("type")):
             why = f"the type was {show(old.get('type', 'any'))} and is {show(new.get('type', 'any'))}"
             yield self._whole(path, "type-changed", why, _bare(old), _bare(new))
@@ -175,7 +188,8 @@ class _Difference:
         handled = _ABOUT | _SCALAR
         yield from self._scalars(path, old, new)
         types = old.get("type")
-        # Without a type, an object schema still has members and an array schema items: both are compared.
+        # Without a type, an object schema still has members and an array schema items:
+        # both are compared.
         kinds = {types} if isinstance(types, str) else set(types or ("object", "array"))
         if "object" in kinds:
             handled |= _OF_OBJECTS
@@ -200,7 +214,8 @@ class _Difference:
             yield Finding(
                 path, "default-changed", why, Bump.MINOR, Bump.PATCH, None, old, new
             )
-        # Only the mark's arrival counts: SemVer section 7 says nothing about taking it back.
+        # Only the mark's arrival counts: SemVer section 7 says nothing about taking it
+        # back.
         if new.get("deprecated") is True and old.get("deprecated") is not True:
             why = "it is marked as deprecated, which SemVer (section 7) makes a minor change"
             yield Finding(
@@ -230,7 +245,8 @@ class _Difference:
         if not changed:
             return
         mine, theirs = _only(old, _SCALAR), _only(new, _SCALAR)
-        # All scalar keywords are judged at once first: `minimum: 1` is `exclusiveMinimum: 0` for integers.
+        # All scalar keywords are judged at once first: `minimum: 1` is
+        # `exclusiveMinimum: 0` for integers.
         overall = self._judged(mine, theirs)
         choices = [_choices(node) for node in (old, new)]
         # 31.5 rules on enum values by name, so they are reported value by value.
@@ -243,7 +259,8 @@ class _Difference:
             changed = [
                 keyword for keyword in changed if keyword not in ("enum", "const")
             ]
-        # One keyword alone can look harmless only by its type: `minLength` for an integer.
+        # One keyword alone can look harmless only by its type: `minLength` for an
+        # integer.
         kind = {"type": old["type"]} if "type" in old else {}
         for keyword in changed:
             bump = overall
@@ -289,12 +306,14 @@ class _Difference:
             {same_as(value) for value in before},
             {same_as(value) for value in after},
         )
-        # By `same_as`, 1 and 1.0 are one choice, and 1 and true are two (JSON Schema Core 2020-12, 4.2.2).
+        # By `same_as`, 1 and 1.0 are one choice, and 1 and true are two (JSON Schema
+        # Core 2020-12, 4.2.2).
         added = [value for value in after if same_as(value) not in was]
         removed = [value for value in before if same_as(value) not in now]
         broken = min(Bump.MAJOR, overall) if overall is Bump.MAJOR else overall
         if added:
-            # A reader of outputs may not know the new value; 31.5 rules MINOR nevertheless.
+            # A reader of outputs may not know the new value; 31.5 rules MINOR
+            # nevertheless.
             bump = broken if self.is_output else Bump.MINOR
             why = f"{', '.join(map(show, added))} may now be chosen"
             yield Finding(
@@ -351,7 +370,8 @@ class _Difference:
         for name in after:
             if name not in before and name not in renamed.values():
                 yield self._added(path, name, old, new)
-        # A member that is new and required was reported as added, one that was renamed as renamed.
+        # A member that is new and required was reported as added, one that was renamed
+        # as renamed.
         for name in sorted(needs - needed):
             if name not in renamed.values() and (name in before or name not in after):
                 yield self._now_required(path, name, old, new)
@@ -402,7 +422,8 @@ class _Difference:
             practical = strict  # it says what it does with what it does not declare
         if required:  # it may be missing now, under any schema
             strict = max(strict, Bump.MINOR)
-        # Readers rely on a required field; no reading of objects as open or closed changes that.
+        # Readers rely on a required field; no reading of objects as open or closed
+        # changes that.
         if self.is_output and required:
             practical = strict = Bump.MAJOR
         ruling = Bump.MAJOR if required else None
@@ -427,7 +448,8 @@ class _Difference:
         )
         strict = self._judged(for_member(old, name), for_member(new, name))
         practical = Bump.MINOR
-        # An explicit `additionalProperties` says that callers may have sent this name before.
+        # An explicit `additionalProperties` says that callers may have sent this name
+        # before.
         if "additionalProperties" in old and rest is not False and not self.is_output:
             practical = max(strict, Bump.MINOR)
         details = {"name": name, "schema": schema}
@@ -507,7 +529,8 @@ class _Difference:
             old.get("patternProperties", {}), new.get("patternProperties", {})
         ):
             keys = [set(node.get("patternProperties", {})) for node in (old, new)]
-            # Under the same patterns schemas are compared one by one; otherwise the patterns' overlap is unknown.
+            # Under the same patterns schemas are compared one by one; otherwise the
+            # patterns' overlap is unknown.
             if keys[0] == keys[1]:
                 for pattern in sorted(keys[0]):
                     yield from self.at(
@@ -536,7 +559,8 @@ class _Difference:
             written[0] and before is not False,
             written[1] and after is not False,
         ]
-        # If a schema does not mention undeclared members, callers are assumed to send none.
+        # If a schema does not mention undeclared members, callers are assumed to send
+        # none.
         practical = (
             min(strict, Bump.MINOR) if self.is_output or not declared[0] else strict
         )
@@ -565,7 +589,8 @@ class _Difference:
         self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]
     ) -> Iterator[Finding]:
         before, after = old.get("prefixItems", []), new.get("prefixItems", [])
-        # Places are compared by index; when their number changes, an item moves between `prefixItems` and `items`.
+        # Places are compared by index; when their number changes, an item moves between
+        # `prefixItems` and `items`.
         if len(before) != len(after):
             keywords = {"type", "items", "prefixItems", "minItems", "maxItems"}
             parts = [_only(node, keywords) for node in (old, new)]
@@ -619,7 +644,9 @@ class _Difference:
         old: dict[str, Any],
         new: dict[str, Any],
     ) -> list[Finding]:
-        """Return the differences inside branches that became others, so that they name the member and not the union."""
+        """Return the differences inside branches that became others, so that they name
+        the member and not the union.
+        """
         pairs = _pairs(
             old.get(keyword, ()), new.get(keyword, ()), in_order=keyword == "allOf"
         )
@@ -632,8 +659,11 @@ class _Difference:
         old: dict[str, Any],
         new: dict[str, Any],
     ) -> bool:
-        """Whether what was found inside the branches is all that changed about the union."""
-        # `oneOf` refuses values that two branches admit, which comparing single branches does not show.
+        """Whether what was found inside the branches is all that changed about the
+        union.
+        """
+        # `oneOf` refuses values that two branches admit, which comparing single
+        # branches does not show.
         claimed = any(finding.set_theory is Bump.MAJOR for finding in inside)
         return keyword != "oneOf" or claimed or self._judged(old, new) < Bump.MAJOR
 
@@ -644,7 +674,8 @@ class _Difference:
         old: dict[str, Any],
         new: dict[str, Any],
     ) -> Finding:
-        # A keyword is compared with those that it depends on: `then` without `if` has no effect.
+        # A keyword is compared with those that it depends on: `then` without `if` has
+        # no effect.
         words = set(judged).union(
             {"type"}, *(family for family in _FAMILIES if family & set(judged))
         )
@@ -688,8 +719,11 @@ _FAMILIES = ({"contains", "minContains", "maxContains"}, {"if", "then", "else"})
 
 
 def _pairs(old: Any, new: Any, *, in_order: bool) -> list[tuple[Any, Any]]:
-    """Return the branches that changed, old and new, where it is plain which became which."""
-    # Matching branches is quadratic, and a union of more than 20 is compared well enough as a whole.
+    """Return the branches that changed, old and new, where it is plain which became
+    which.
+    """
+    # Matching branches is quadratic, and a union of more than 20 is compared well
+    # enough as a whole.
     if len(old) != len(new) or len(old) > 20:
         return []
     if in_order:
@@ -737,7 +771,9 @@ def _choices(node: dict[str, Any]) -> list[Any] | None:
 def _renamed(
     before: Any, after: Any, needed: set[str], needs: set[str]
 ) -> dict[str, str]:
-    """Return the renamed properties: same schema, equally required, and only one candidate."""
+    """Return the renamed properties: same schema, equally required, and only one
+    candidate.
+    """
     gone = [name for name in before if name not in after]
     come = [name for name in after if name not in before]
     found: dict[str, str] = {}
@@ -751,7 +787,8 @@ def _renamed(
             if (name in needed) == (other in needs)
             and _same(_stripped(before[name]), _stripped(after[other]))
         ]
-        # 0.5 keeps `topic` -> `topics` and `count` -> `max_count`, and separates `lang` from `limit`.
+        # 0.5 keeps `topic` -> `topics` and `count` -> `max_count`, and separates `lang`
+        # from `limit`.
         near = [
             other for other in like if SequenceMatcher(None, name, other).ratio() >= 0.5
         ]

@@ -1,4 +1,6 @@
-"""A test helper for authors: prove a contract's migrations on generated values of the old schemas."""
+"""A test helper for authors: prove a contract's migrations on generated values of the
+old schemas.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,13 @@ __all__ = ["Proof", "migration_diagnostics", "prove_migrations"]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was tried, and the values that a migration does not convert to the new shape.
+    """What was tried, and the values that a migration does not convert to the new
+    shape.
 
-    ``failures`` are ``{"to": version, "input": value, "why": sentence}``: of each migration one input for each distinct
-    cause, what is wrong with the structure before values beyond a bound.
-    ``unproven`` are the versions that a migration without ``accepts`` leads to: nothing says what to try it on.
+    ``failures`` are ``{"to": version, "input": value, "why": sentence}``: of each
+    migration one input for each distinct cause, what is wrong with the structure before
+    values beyond a bound. ``unproven`` are the versions that a migration without
+    ``accepts`` leads to: nothing says what to try it on.
     """
 
     cases: int
@@ -40,7 +44,9 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether every migration was tried, and no value was found that breaks a law."""
+        """Whether every migration was tried, and no value was found that breaks a
+        law.
+        """
         return not self.failures and not self.unproven
 
 
@@ -50,11 +56,14 @@ def prove_migrations(
     examples: int = 200,
     counterexamples: Iterable[Any] = (),
 ) -> Proof:
-    """Return whether every migration of *contract* converts generated values of its old version correctly.
+    """Return whether every migration of *contract* converts generated values of its old
+    version correctly.
 
-    The laws: a value of the old schema (``accepts``, objects closed) migrates to one that the next schema accepts, at
-    the end the contract's own; the input is not changed; the whole chain gives what the contract accepts. At most
-    *examples* values are generated, always the same; *counterexamples* are tried too: those of `compare`, say.
+    The laws: a value of the old schema (``accepts``, objects closed) migrates to one
+    that the next schema accepts, at the end the contract's own; the input is not
+    changed; the whole chain gives what the contract accepts. At most *examples* values
+    are generated, always the same; *counterexamples* are tried too: those of `compare`,
+    say.
 
     >>> proof = prove_migrations({"version": "2.0.0",
     ...     "input": {"type": "object", "properties": {"topics": {"type": "array"}}, "additionalProperties": False},
@@ -119,7 +128,8 @@ def _tried(
     found: dict[_Cause, dict[str, Any]] = {}
     # Known counterexamples first: they are small, and what a generator finds last.
     for value in [*counterexamples, *islice(_values(narrow), examples)]:
-        # Closing the objects may leave values that the schema itself refuses, and arguments are always an object.
+        # Closing the objects may leave values that the schema itself refuses, and
+        # arguments are always an object.
         if not isinstance(value, dict) or not accepts.is_valid(value):
             continue
         tried += 1
@@ -133,7 +143,9 @@ def _tried(
 
 
 def _values(schema: Any) -> Iterator[Any]:
-    """Yield a few values of the object *schema*, and then each value of each member in the first of them."""
+    """Yield a few values of the object *schema*, and then each value of each member in
+    the first of them.
+    """
     whole = [value for value in samples(schema, 20) if isinstance(value, dict)]
     yield from whole
     for name, part in (
@@ -144,7 +156,8 @@ def _values(schema: Any) -> Iterator[Any]:
         yield from ({**whole[0], name: value} for value in samples(part, 20))
 
 
-# Whether a value is beyond a bound; and what is wrong, where, and of which type it is: two inputs may have one cause.
+# Whether a value is beyond a bound; and what is wrong, where, and of which type it is:
+# two inputs may have one cause.
 _Cause: TypeAlias = tuple[bool, str, str, str]
 
 
@@ -159,13 +172,15 @@ def _broken_law(
         result = migration.apply(value)
     except MigrationError as error:
         return _cause(f"step {error.step}", error.path, value), str(error)
-    # A host's function gets a copy, but a bug in a step would change the caller's arguments.
+    # A host's function gets a copy, but a bug in a step would change the caller's
+    # arguments.
     if json.dumps(value, sort_keys=True) != before:
         return _cause("input", "", value), "the migration changed its input"
     for index, following in enumerate([*rest, None]):
         shape = _shape(following, contract)
         if shape is not None:
-            # As `Contract.accept` does between the links of a chain: a null for what may be absent is left out, say.
+            # As `Contract.accept` does between the links of a chain: a null for what
+            # may be absent is left out, say.
             coerced = coerce(result, shape)
             if not coerced.fits:
                 wrong = explain(coerced.violations)[0]
@@ -207,7 +222,9 @@ def _cause(what: str, pointer: str, value: Any, *, is_beyond: bool = False) -> _
 
 
 def _shape(following: Migration | None, contract: Contract) -> Schema | None:
-    """Return what the migration *following* starts from, or the contract's own input after the last one."""
+    """Return what the migration *following* starts from, or the contract's own input
+    after the last one.
+    """
     if following is None:
         return contract.input
     return (

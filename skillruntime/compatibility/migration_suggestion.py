@@ -1,7 +1,9 @@
-"""The migration that a difference between two contracts asks for, as far as it can be inferred.
+"""The migration that a difference between two contracts asks for, as far as it can be
+inferred.
 
-Renames, wraps and unwraps, changed types, new parameters with a default, dropped parameters. What cannot be inferred is
-listed, not guessed; what is suggested has been tried on every counterexample of the difference.
+Renames, wraps and unwraps, changed types, new parameters with a default, dropped
+parameters. What cannot be inferred is listed, not guessed; what is suggested has been
+tried on every counterexample of the difference.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ __all__ = ["Suggestion", "suggest_migration"]
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A migration document, and the breaking changes of the input that it does not cover."""
+    """A migration document, and the breaking changes of the input that it does not
+    cover.
+    """
 
     document: dict[str, Any]
     unresolved: tuple[Change, ...]
@@ -43,7 +47,8 @@ def suggest_migration(
     new: Contract | Mapping[str, Any],
     verdict: Verdict | None = None,
 ) -> Suggestion:
-    """Return the migration from contract *old* to *new*, ready for *new*'s ``migrations``.
+    """Return the migration from contract *old* to *new*, ready for *new*'s
+    ``migrations``.
 
     >>> old = {"version": "1.2.0", "input": {"type": "object", "properties": {"topics": {"type": "string"}}}}
     >>> new = {"version": "2.0.0", "input": {"type": "object", "properties": {
@@ -70,7 +75,8 @@ def suggest_migration(
         for change in broken
         if change.finding
     }
-    # Renames come first, so that later steps name the new places; deeper places before shallower ones.
+    # Renames come first, so that later steps name the new places; deeper places before
+    # shallower ones.
     for change in sorted(
         broken,
         key=lambda change: (
@@ -85,7 +91,8 @@ def suggest_migration(
         else:
             steps.append(step)
     low = Version.parse(before.version or "1.0.0")
-    # A contract without a version counts as 1.0.0, the first one that promises anything (SemVer section 5).
+    # A contract without a version counts as 1.0.0, the first one that promises anything
+    # (SemVer section 5).
     to = verdict.next_version(low)
     if after.version:  # one that is too small must be raised first
         to = max(to, Version.parse(after.version))
@@ -99,7 +106,9 @@ def suggest_migration(
 def _old_defaults(
     verdict: Verdict, containment: Containment
 ) -> list[tuple[Change, dict[str, Any]]]:
-    """Return the steps that give old calls the old default of a parameter whose default is another one now."""
+    """Return the steps that give old calls the old default of a parameter whose default
+    is another one now.
+    """
     steps = []
     for change in verdict.changes:
         if change.side != "input" or change.finding is None:
@@ -134,7 +143,9 @@ def _old_defaults(
 
 
 def _line_of(version: Version, to: Version) -> str:
-    """Return the range of the versions compatible with *version*, up to *to* at most."""
+    """Return the range of the versions compatible with *version*, up to *to* at
+    most.
+    """
     first = Version(version.major, 0 if version.major else version.minor, 0)
     after = (
         Version(version.major + 1, 0, 0)
@@ -150,8 +161,11 @@ def _failing(
     unresolved: list[Change],
     after: Contract,
 ) -> list[Change]:
-    """Return the changes whose counterexample the migration does not bring into the new shape, though it should."""
-    # An incomplete migration fails on everything; the unresolved changes say so already.
+    """Return the changes whose counterexample the migration does not bring into the new
+    shape, though it should.
+    """
+    # An incomplete migration fails on everything; the unresolved changes say so
+    # already.
     if unresolved:
         return []
     migration, failed = Migration.from_dict(document), []
@@ -198,7 +212,9 @@ def _step(
 
 
 def _may_be_renamed(name: str, old: Any, new: Any, containment: Containment) -> bool:
-    """Whether a new parameter has a name like *name*, or takes all its values: dropping loses what the caller said."""
+    """Whether a new parameter has a name like *name*, or takes all its values: dropping
+    loses what the caller said.
+    """
     known, removed = old["properties"], old["properties"][name]
     come = {
         each: schema

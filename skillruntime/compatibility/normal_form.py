@@ -1,7 +1,8 @@
-"""A JSON Schema in one normal form, so that two of them can be compared keyword by keyword.
+"""A JSON Schema in one normal form, so that two of them can be compared keyword by
+keyword.
 
-References are replaced by their targets, older drafts are rewritten as 2020-12, identifiers and definitions are
-dropped. A reference that leads back to itself is kept.
+References are replaced by their targets, older drafts are rewritten as 2020-12,
+identifiers and definitions are dropped. A reference that leads back to itself is kept.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ class NotComparable(ValueError):  # noqa: N818 - it never leaves the comparison;
 
 
 def normal_form(document: Mapping[str, Any] | bool) -> Any:
-    """Return *document*, of draft 2020-12 or 7, without references and in the words of 2020-12.
+    """Return *document*, of draft 2020-12 or 7, without references and in the words of
+    2020-12.
 
     >>> normal_form({"$ref": "#/definitions/A", "definitions": {"A": {"items": [{"type": "string"}]}}})
     {'prefixItems': [{'type': 'string'}]}
@@ -125,7 +127,8 @@ class _NormalForm:
 
     def of(self, node: Any, followed: tuple[str, ...], *, top: bool = False) -> Any:
         self.left -= 1
-        # References that multiply would make the normal form exponentially larger than the document.
+        # References that multiply would make the normal form exponentially larger than
+        # the document.
         if self.left < 0:
             raise NotComparable(f"the schema has more than {MAX_NODES} parts")
         if not isinstance(node, dict):
@@ -138,7 +141,8 @@ class _NormalForm:
         if "$ref" not in node:
             return found
         reference = node["$ref"]
-        # The reference is kept: jsonschema-rs follows it among the definitions, which are then kept too.
+        # The reference is kept: jsonschema-rs follows it among the definitions, which
+        # are then kept too.
         if reference in followed:
             self.is_recursive = True
             return (
@@ -150,7 +154,8 @@ class _NormalForm:
         target = self.of(
             value_at(self.document, location), (*followed, reference), top=not location
         )
-        # Draft 7, 8.3: `$ref` hides the keywords next to it. Since 2019-09 they apply too.
+        # Draft 7, 8.3: `$ref` hides the keywords next to it. Since 2019-09 they apply
+        # too.
         if self.is_7 or not found:
             return target
         if isinstance(target, dict) and (
@@ -184,7 +189,8 @@ class _NormalForm:
                 found["prefixItems" if keyword == "items" else keyword] = [
                     self.of(child, followed) for child in value
                 ]
-            # 3.0 is an integer (JSON Schema Core 2020-12, 4.2.3), and the canonical form wants it as one.
+            # 3.0 is an integer (JSON Schema Core 2020-12, 4.2.3), and the canonical
+            # form wants it as one.
             elif keyword in _COUNTS and isinstance(value, float) and value.is_integer():
                 found[keyword] = int(value)
             else:
@@ -199,8 +205,11 @@ class _NormalForm:
     def _rewrite_older(
         self, node: dict[str, Any], found: dict[str, Any], followed: tuple[str, ...]
     ) -> None:
-        """Add to *found* what *node* says in keywords that 2019-09 and 2020-12 replaced."""
-        # 2020-12 renamed: array-form `items` is `prefixItems`, and `additionalItems` is `items`.
+        """Add to *found* what *node* says in keywords that 2019-09 and 2020-12
+        replaced.
+        """
+        # 2020-12 renamed: array-form `items` is `prefixItems`, and `additionalItems` is
+        # `items`.
         if isinstance(node.get("items"), list) and "additionalItems" in node:
             found["items"] = self.of(node["additionalItems"], followed)
         for name, needed in node.get("dependencies", {}).items():
@@ -220,7 +229,9 @@ class _NormalForm:
 
 
 def _may_share(found: dict[str, Any], target: dict[str, Any]) -> bool:
-    """Whether the keywords of *target*, which *found* refers to, mean the same in one schema with those of *found*."""
+    """Whether the keywords of *target*, which *found* refers to, mean the same in one
+    schema with those of *found*.
+    """
     differs = any(
         same_as(found[word]) != same_as(target[word])
         for word in found.keys() & target.keys()
@@ -235,10 +246,12 @@ def _may_share(found: dict[str, Any], target: dict[str, Any]) -> bool:
 
 
 def _write_unevaluated_plainly(found: dict[str, Any]) -> None:
-    """Write ``unevaluated...`` as what it means where no other subschema looks at the same value.
+    """Write ``unevaluated...`` as what it means where no other subschema looks at the
+    same value.
 
-    Then what is evaluated is what is declared next to it: for objects that is ``additionalProperties``, for arrays
-    ``items`` (JSON Schema Core 2020-12, 11.2 and 11.3).
+    Then what is evaluated is what is declared next to it: for objects that is
+    ``additionalProperties``, for arrays ``items`` (JSON Schema Core 2020-12, 11.2 and
+    11.3).
     """
     if not _LOOKING_TOO.isdisjoint(found) or "$ref" in found:
         return
@@ -254,7 +267,9 @@ def _write_unevaluated_plainly(found: dict[str, Any]) -> None:
 
 
 def _unwrap(found: dict[str, Any]) -> None:
-    """Replace an ``allOf`` of one schema by that schema, where only descriptions are next to it."""
+    """Replace an ``allOf`` of one schema by that schema, where only descriptions are
+    next to it.
+    """
     branches = found.get("allOf")
     if (
         isinstance(branches, list)
@@ -270,9 +285,11 @@ def _unwrap(found: dict[str, Any]) -> None:
 
 
 def closed(node: Any, *, inside: bool = False) -> Any:
-    """Return the normal form *node* with objects closed that declare members and do not say what else they take.
+    """Return the normal form *node* with objects closed that declare members and do not
+    say what else they take.
 
-    An explicit ``additionalProperties: true`` is taken literally: such an object accepts other members.
+    An explicit ``additionalProperties: true`` is taken literally: such an object
+    accepts other members.
 
     >>> closed({"properties": {"a": {}}})
     {'properties': {'a': {}}, 'additionalProperties': False}
@@ -296,7 +313,8 @@ def closed(node: Any, *, inside: bool = False) -> Any:
         elif keyword in ("items", "additionalProperties"):
             found[keyword] = closed(value)
     if not inside and _declares_members(node) and not _says_what_else(node):
-        # `additionalProperties` would refuse members that only a branch declares; `unevaluatedProperties` sees them.
+        # `additionalProperties` would refuse members that only a branch declares;
+        # `unevaluatedProperties` sees them.
         branched = any(
             keyword in node
             for keyword in (*BRANCHES, "then", "else", "dependentSchemas")

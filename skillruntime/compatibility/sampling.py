@@ -1,4 +1,6 @@
-"""Values that a JSON Schema admits, a few and small: candidates for a counterexample, which the caller verifies."""
+"""Values that a JSON Schema admits, a few and small: candidates for a counterexample,
+which the caller verifies.
+"""
 
 from __future__ import annotations
 
@@ -52,14 +54,16 @@ _TEXTS = (
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 _GREATEST_FLOAT = sys.float_info.max
 _LARGE = Fraction(10**17 + 1)  # no float holds it exactly
-_LONGEST_TEXT = 100_000  # a longer text or array would cost more than the comparison that asks for it
+# a longer text or array would cost more than the comparison that asks for it
+_LONGEST_TEXT = 100_000
 _MOST_ITEMS = 1000
 _DEPTH = 12
 _BRANCHES = 16
 
 
 def samples(schema: Any, limit: int = 12) -> list[Any]:
-    """Return at most *limit* values that *schema*, in normal form, is likely to admit; the likeliest first.
+    """Return at most *limit* values that *schema*, in normal form, is likely to admit;
+    the likeliest first.
 
     >>> samples({"type": "integer", "minimum": 3, "maximum": 4})
     [3, 4]
@@ -105,7 +109,8 @@ def _values(schema: Any, depth: int) -> Iterator[Any]:
     yield from (
         schema.get("examples", ()) if isinstance(schema.get("examples"), list) else ()
     )
-    # A default is likely to be valid, though JSON Schema does not require it (Validation 2020-12, 9.2).
+    # A default is likely to be valid, though JSON Schema does not require it
+    # (Validation 2020-12, 9.2).
     if schema.get("default") is not None:
         yield schema["default"]
     types = schema.get("type") or _guessed(schema)
@@ -177,7 +182,9 @@ def _merged(left: Any, right: Any) -> Any:
 
 
 def _both(keyword: str, mine: Any, value: Any) -> Any:
-    """Return what *keyword* asks that has the value *mine* in one schema and *value* in another."""
+    """Return what *keyword* asks that has the value *mine* in one schema and *value* in
+    another.
+    """
     if keyword in ("required", "allOf"):
         return [*mine, *(item for item in value if item not in mine)]
     if keyword in ("properties", "patternProperties"):
@@ -221,7 +228,9 @@ def _strings(schema: dict[str, Any], _: int) -> Iterator[str]:
 
 
 def _numbers(schema: dict[str, Any], _: int) -> Iterator[float]:
-    """Yield numbers at, next to and between the bounds, exactly: a float overflows on a long integer."""
+    """Yield numbers at, next to and between the bounds, exactly: a float overflows on a
+    long integer.
+    """
     is_integer = schema.get("type") == "integer"
     words = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
     low, high, above, below, step = (
@@ -298,7 +307,9 @@ def _arrays(schema: dict[str, Any], depth: int) -> Iterator[list[Any]]:
 
 
 def _several(inner: list[Any], number: int, schema: dict[str, Any]) -> list[Any]:
-    """Return *number* items, or fewer where each must be unique and no more are known."""
+    """Return *number* items, or fewer where each must be unique and no more are
+    known.
+    """
     return inner[: max(number, 0)] if schema.get("uniqueItems") else inner[:1] * number
 
 
@@ -342,7 +353,8 @@ def _objects(schema: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
             {**base, "another": value}
             for value in islice(_values(others, depth + 1), 2)
         )
-    # One object with every member: constraints between members often need several at once.
+    # One object with every member: constraints between members often need several at
+    # once.
     if depth < _DEPTH - 2 and properties:
         yield {
             **{name: a_value(name) for name, child in properties.items() if child},
@@ -362,7 +374,9 @@ _OF_TYPE: dict[str, Any] = {
 
 
 def _matching(pattern: str, low: int, high: int | None) -> Iterator[str]:
-    """Yield texts that *pattern* matches, of several lengths; nothing where its syntax is not Python's."""
+    """Yield texts that *pattern* matches, of several lengths; nothing where its syntax
+    is not Python's.
+    """
     try:
         tree = import_module("re._parser").parse(
             pattern
@@ -394,7 +408,8 @@ def _written(tree: Any, more: int) -> Iterator[str]:
                 yield _one_of(argument, more)
             case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
                 low, high, inner = argument
-                # An open repeat has MAXREPEAT as its upper bound, which is 2**32 - 1 in CPython.
+                # An open repeat has MAXREPEAT as its upper bound, which is 2**32 - 1 in
+                # CPython.
                 count = min(low + more, int(high), low + 50)
                 yield from chain.from_iterable(
                     _written(inner, more) for _ in range(count)

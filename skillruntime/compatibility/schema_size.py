@@ -1,4 +1,6 @@
-"""How much work the engine may have to decide containment between schemas, estimated from their shape. Pure."""
+"""How much work the engine may have to decide containment between schemas, estimated
+from their shape. Pure.
+"""
 
 from __future__ import annotations
 
@@ -60,13 +62,17 @@ _TOO_MANY = 10**12
 
 @dataclass(slots=True)
 class Budget:
-    """Counted steps that are left: a limit that ends the same way on every machine, which a clock does not."""
+    """Counted steps that are left: a limit that ends the same way on every machine,
+    which a clock does not.
+    """
 
     left: int
     is_exceeded: bool = False
 
     def take(self, steps: int) -> bool:
-        """Return whether *steps* are left, and take them; what is too much once leaves the rest for smaller things."""
+        """Return whether *steps* are left, and take them; what is too much once leaves
+        the rest for smaller things.
+        """
         if steps > self.left:
             self.is_exceeded = True
             return False
@@ -76,7 +82,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class SchemaSize:
-    """How many *parts* a schema has, in how many *ways* a value can fit it, and the engine's *steps* at worst."""
+    """How many *parts* a schema has, in how many *ways* a value can fit it, and the
+    engine's *steps* at worst.
+    """
 
     parts: int
     ways: int
@@ -86,9 +94,9 @@ class SchemaSize:
 def measure(schema: Any) -> SchemaSize:
     """Return the size of *schema*.
 
-    The engine writes a schema as a union of plain ones and compares each with each, and so do members, required names
-    and constants of one object: its time was measured to grow with the fourth power of their number. ``allOf`` of
-    unions multiplies them.
+    The engine writes a schema as a union of plain ones and compares each with each, and
+    so do members, required names and constants of one object: its time was measured to
+    grow with the fourth power of their number. ``allOf`` of unions multiplies them.
 
     >>> measure({"allOf": [{"anyOf": [{}, {}]}] * 10}).ways
     1024
@@ -115,7 +123,8 @@ def _measured(schema: Any) -> SchemaSize:
         )
         wide += listed + _width(keyword, value, inner)
         ways = min(ways * _ways(keyword, [size.ways for size in inside]), _TOO_MANY)
-    # A part of a union is counted in all unions around it too, as the engine meets it again in each.
+    # A part of a union is counted in all unions around it too, as the engine meets it
+    # again in each.
     references = (
         _references(schema) if "$defs" in schema or "definitions" in schema else 0
     )
@@ -124,7 +133,9 @@ def _measured(schema: Any) -> SchemaSize:
 
 
 def _width(keyword: str, value: Any, inner: int) -> int:
-    """Return how many things the engine compares with one another for *keyword*, which has *inner* parts."""
+    """Return how many things the engine compares with one another for *keyword*, which
+    has *inner* parts.
+    """
     if keyword in _IN_PLACE:
         return inner
     if keyword in _LISTED and isinstance(value, dict | list):

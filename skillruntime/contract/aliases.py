@@ -1,4 +1,6 @@
-"""Other names of parameters that a contract declares: what models write in place of them, renamed before validation."""
+"""Other names of parameters that a contract declares: what models write in place of
+them, renamed before validation.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def alias_faults(
 ) -> list[str]:
     """Return what is wrong with the aliases of *document*.
 
-    An alias means one of the parameters that are *declared*, and is not one itself, nor one of *older* versions.
+    An alias means one of the parameters that are *declared*, and is not one itself, nor
+    one of *older* versions.
     """
     faults = []
     meant: dict[str, str] = {}
@@ -54,9 +57,11 @@ def alias_faults(
 def with_own_names(
     arguments: dict[str, Any], names: Mapping[str, str]
 ) -> tuple[dict[str, Any], tuple[Repair, ...]]:
-    """Return *arguments* with each alias renamed, and a repair for each; *names* are the parameters by alias.
+    """Return *arguments* with each alias renamed, and a repair for each; *names* are
+    the parameters by alias.
 
-    A value that is sent under several names of a parameter counts once, as it was sent under the parameter's own.
+    A value that is sent under several names of a parameter counts once, as it was sent
+    under the parameter's own.
 
     Raises:
         SkillInputError: two names of one parameter have different values.

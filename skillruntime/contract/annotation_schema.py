@@ -1,4 +1,6 @@
-"""A Python annotation as a JSON Schema, by pydantic: the schema as a person would write it."""
+"""A Python annotation as a JSON Schema, by pydantic: the schema as a person would write
+it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ _ANNOTATE = "Annotate it with a JSON type, a pydantic model, a dataclass or a Ty
 
 
 def is_model(annotation: Any) -> bool:
-    """Whether *annotation* is a class of named fields: a pydantic model, a dataclass or a TypedDict."""
+    """Whether *annotation* is a class of named fields: a pydantic model, a dataclass or
+    a TypedDict.
+    """
     if not isinstance(annotation, type):
         return False
     has_fields = hasattr(annotation, "model_json_schema") or hasattr(
@@ -44,7 +48,8 @@ def is_model(annotation: Any) -> bool:
 
 
 def adapter_of(annotation: Any, label: str) -> TypeAdapter[Any]:
-    """Return pydantic's adapter of *annotation*; *label* says in an error what is annotated.
+    """Return pydantic's adapter of *annotation*; *label* says in an error what is
+    annotated.
 
     Raises:
         InvalidSkillError: pydantic cannot convert to it.
@@ -52,7 +57,8 @@ def adapter_of(annotation: Any, label: str) -> TypeAdapter[Any]:
     try:
         return TypeAdapter(_for_pydantic(annotation))
     except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
-        # Of an unknown class pydantic's text says how to configure a model, which does not help here.
+        # Of an unknown class pydantic's text says how to configure a model, which does
+        # not help here.
         reason = (
             ""
             if isinstance(error, PydanticSchemaGenerationError)
@@ -65,7 +71,8 @@ def adapter_of(annotation: Any, label: str) -> TypeAdapter[Any]:
 
 
 def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[str, Any]:
-    """Return the JSON Schema that pydantic writes for *annotation*, which may be an adapter.
+    """Return the JSON Schema that pydantic writes for *annotation*, which may be an
+    adapter.
 
     Raises:
         InvalidSkillError: it has none.
@@ -86,7 +93,9 @@ def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[st
 
 
 class SchemaWriter(GenerateJsonSchema):
-    """pydantic's own, as wide as its types, without the defaults of fields that `plain_default` leaves to Python."""
+    """pydantic's own, as wide as its types, without the defaults of fields that
+    `plain_default` leaves to Python.
+    """
 
     ignored_warning_kinds: set[Any] = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012  the base's way
 
@@ -122,11 +131,13 @@ def _widened(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain_default(default: Any, validate: Callable[[Any], Any] | None) -> Any:
-    """Return the default as JSON where a caller who sends that gives what one who leaves it out gives.
+    """Return the default as JSON where a caller who sends that gives what one who
+    leaves it out gives.
 
-    Elsewhere ``PydanticUndefined``: of a ``SecretStr`` the JSON is ten asterisks, NaN and a marker object have none,
-    and a path of the host is one that no caller may send. The function or the model fills these itself. *validate*
-    converts an argument to the annotation; None where arguments are passed as they are.
+    Elsewhere ``PydanticUndefined``: of a ``SecretStr`` the JSON is ten asterisks, NaN
+    and a marker object have none, and a path of the host is one that no caller may
+    send. The function or the model fills these itself. *validate* converts an argument
+    to the annotation; None where arguments are passed as they are.
     """
     if isinstance(default, PurePath) and default.is_absolute():
         return PydanticUndefined
@@ -142,15 +153,18 @@ def plain_default(default: Any, validate: Callable[[Any], Any] | None) -> Any:
 
 
 def schema_of(adapter: TypeAdapter[Any], mode: str, label: str) -> dict[str, Any]:
-    """Return the JSON Schema of what *adapter* reads (``validation``) or writes (``serialization``)."""
+    """Return the JSON Schema of what *adapter* reads (``validation``) or writes
+    (``serialization``).
+    """
     return tidied(raw_schema(adapter, label, mode), closed=mode == "validation")
 
 
 def tidied(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
-    """Return *schema* as a person would write it: without generated titles, each definition where it is used once.
+    """Return *schema* as a person would write it: without generated titles, each
+    definition where it is used once.
 
-    With *closed*, objects refuse unknown keys unless their class allows them: pydantic ignores what it does not know,
-    which would hide a misspelt argument.
+    With *closed*, objects refuse unknown keys unless their class allows them: pydantic
+    ignores what it does not know, which would hide a misspelt argument.
     """
     definitions = schema.pop("$defs", {})
     uses = {
@@ -212,7 +226,9 @@ def _count(reference: str, part: Any) -> int:
 
 
 def unusable(what: str, action: str) -> InvalidSkillError:
-    """Return the error of a function that cannot be a skill: *what* is wrong, and the next step."""
+    """Return the error of a function that cannot be a skill: *what* is wrong, and the
+    next step.
+    """
     return InvalidSkillError(
         f"{what}; {action[0].lower()}{action[1:]}", suggested_action=action
     )
@@ -221,7 +237,8 @@ def unusable(what: str, action: str) -> InvalidSkillError:
 def _for_pydantic(annotation: Any) -> Any:
     """Return *annotation* with each of typing's TypedDicts as one of typing_extensions.
 
-    Before Python 3.12 pydantic refuses typing's, because they do not record which keys are required.
+    Before Python 3.12 pydantic refuses typing's, because they do not record which keys
+    are required.
     """
     if sys.version_info >= (3, 12):
         return annotation
@@ -239,7 +256,8 @@ def _for_pydantic(annotation: Any) -> Any:
                 annotation, include_extras=True
             ).items()
         }
-        make: Any = TypedDict  # in its functional form, which type checkers accept for literals only
+        # in its functional form, which type checkers accept for literals only
+        make: Any = TypedDict
         made = make(annotation.__name__, fields)
         made.__doc__ = annotation.__doc__
         return made
@@ -255,5 +273,6 @@ def _for_pydantic(annotation: Any) -> Any:
 
 
 def _is_dict(annotation: Any) -> bool:
-    # Both of typing's and typing_extensions' TypedDict; `typing.is_typeddict` knows only the first.
+    # Both of typing's and typing_extensions' TypedDict; `typing.is_typeddict` knows
+    # only the first.
     return issubclass(annotation, dict) and hasattr(annotation, "__required_keys__")

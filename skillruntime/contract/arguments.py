@@ -1,8 +1,11 @@
-"""Parse the raw text that a model wrote into arguments: malformed syntax is repaired and named, a cut text is refused.
+"""Parse the raw text that a model wrote into arguments: malformed syntax is repaired
+and named, a cut text is refused.
 
-The law: a text is repaired only where it can be read in one way. Nothing is completed, except the last brace after a
-value that closed itself, and only where the caller says that the model stopped by itself. A text that is cut inside a
-string, key, number or literal, between the items of an array, or after a comma or colon is a ``TruncatedInputError``.
+The law: a text is repaired only where it can be read in one way. Nothing is completed,
+except the last brace after a value that closed itself, and only where the caller says
+that the model stopped by itself. A text that is cut inside a string, key, number or
+literal, between the items of an array, or after a comma or colon is a
+``TruncatedInputError``.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from skillruntime.errors import SkillInputError, TruncatedInputError
 
 MAX_CHARACTERS = 10_000_000
 MAX_ENCODED = 2
-# The finish reasons by which a provider says that the model stopped by itself, as each writes it.
+# The finish reasons by which a provider says that the model stopped by itself, as each
+# writes it.
 FINISHED = frozenset(
     {
         *(
@@ -39,10 +43,13 @@ FINISHED = frozenset(
         ),  # Anthropic; its `stop_sequence` may end a text anywhere
         "STOP",  # Gemini
         *("COMPLETE", "TOOL_CALL"),  # Cohere
-        "eos",  # Hugging Face's text generation server: `eos_token` is left out, for it also ends what was cut
+        # Hugging Face's text generation server: `eos_token` is left out, for it also
+        # ends what was cut
+        "eos",
     }
 )
-# The finish reasons, in small letters, by which a provider says that the model was interrupted.
+# The finish reasons, in small letters, by which a provider says that the model was
+# interrupted.
 CUT_OFF_REASONS = frozenset(
     {
         *(
@@ -59,10 +66,12 @@ CUT_OFF_REASONS = frozenset(
 
 
 class Parsed(NamedTuple):
-    """The value that a text writes, and the rules by which its syntax was repaired, in the order they were needed.
+    """The value that a text writes, and the rules by which its syntax was repaired, in
+    the order they were needed.
 
-    ``tool`` is the name of the tool that the text calls, where its form gives one. With ``strings``, the value holds
-    the texts of a chat template's parameters, and ``strings`` says of some of them whether they are strings.
+    ``tool`` is the name of the tool that the text calls, where its form gives one. With
+    ``strings``, the value holds the texts of a chat template's parameters, and
+    ``strings`` says of some of them whether they are strings.
     """
 
     value: Any
@@ -72,7 +81,9 @@ class Parsed(NamedTuple):
 
 
 class _Options(NamedTuple):
-    """How a text is read: decimals kept as they are written, an open object closed; the parameters and the tool."""
+    """How a text is read: decimals kept as they are written, an open object closed; the
+    parameters and the tool.
+    """
 
     literals: bool = True
     may_close: bool = False
@@ -96,11 +107,13 @@ def parse_arguments(
 ) -> Parsed:
     """Return the JSON value that *text* writes; an empty text is an empty object.
 
-    *finish_reason* is the provider's word for why the model stopped: a missing last brace is added only if it is one of
-    ``FINISHED``. With *literals*, a number that a float would not keep as it was written is a ``Decimal``, which does,
-    so that ``1.50`` can become the text ``"1.50"``. Without *quoting*, no error quotes the text: it may hold a secret.
-    *names* are the declared parameters: a value given to one of them beside the object is refused, not ignored. *tool*
-    is the name of the tool, where it is known.
+    *finish_reason* is the provider's word for why the model stopped: a missing last
+    brace is added only if it is one of ``FINISHED``. With *literals*, a number that a
+    float would not keep as it was written is a ``Decimal``, which does, so that
+    ``1.50`` can become the text ``"1.50"``. Without *quoting*, no error quotes the
+    text: it may hold a secret. *names* are the declared parameters: a value given to
+    one of them beside the object is refused, not ignored. *tool* is the name of the
+    tool, where it is known.
 
     >>> parse_arguments('{"a": 1,}').value
     {'a': 1}
@@ -109,8 +122,8 @@ def parse_arguments(
     skillruntime.errors.TruncatedInputError: The arguments end inside a string
 
     Raises:
-        TruncatedInputError: the text was cut off.
-        SkillInputError: the text is not one JSON object, and cannot be read as one in only one way.
+        TruncatedInputError: the text was cut off. SkillInputError: the text is not one
+            JSON object, and cannot be read as one in only one way.
     """
     # Before any parsing: a text that was cut off may be whole JSON by chance.
     if finish_reason is not None and str(finish_reason).lower() in CUT_OFF_REASONS:
@@ -130,14 +143,16 @@ def parse_arguments(
             _check_unicode(parsed.value)
     except UnreadableError as error:
         failure = error
-    # Outside the handler: an error raised inside it would carry this one, which quotes the text, as its context.
+    # Outside the handler: an error raised inside it would carry this one, which quotes
+    # the text, as its context.
     if failure is not None:
         fail(failure, quoting)
     return parsed
 
 
 def parse_container(text: str) -> Parsed | None:
-    """Return the array or object that *text* writes in JSON or as a Python literal; ``None`` if it writes neither.
+    """Return the array or object that *text* writes in JSON or as a Python literal;
+    ``None`` if it writes neither.
 
     >>> parse_container("['a', 'b']").value
     ['a', 'b']
@@ -190,10 +205,12 @@ _FENCES = ("```", "~~~", "**", '"""', "'''", "`")
 
 
 def _without_fence(text: str, marks: Iterable[str] = _FENCES) -> str:
-    """Return what *text* writes inside a Markdown fence or inside quotes that JSON does not have, else *text* itself.
+    """Return what *text* writes inside a Markdown fence or inside quotes that JSON does
+    not have, else *text* itself.
 
     Raises:
-        UnreadableError: a backslash stands in such quotes; whether it escapes the next character cannot be known.
+        UnreadableError: a backslash stands in such quotes; whether it escapes the next
+            character cannot be known.
     """
     # Longest first: a fence of three backticks begins with one.
     for mark in marks:
@@ -213,7 +230,9 @@ _LANGUAGE = re.compile(r"^[\w+-]*[ \t]*\r?\n?")
 
 
 def _encoded(text: str) -> str | None:
-    """Return the text that *text* writes as a JSON string, whole or without its quotes: ``{\\"a\\": 1}``."""
+    """Return the text that *text* writes as a JSON string, whole or without its quotes:
+    ``{\\"a\\": 1}``.
+    """
     if text[:1] != '"' and not _ESCAPED.match(text):
         return None
     try:
@@ -228,7 +247,9 @@ _LENIENT = json.JSONDecoder(strict=False)
 
 
 def cut_off(where: str) -> TruncatedInputError:
-    """Return the error of arguments that were cut off, as *where* says: ``end inside a string``."""
+    """Return the error of arguments that were cut off, as *where* says: ``end inside a
+    string``.
+    """
     return TruncatedInputError(
         f"The arguments {where}",
         suggested_action="Send the whole call again as one complete JSON object; shorten long values if needed",
@@ -236,7 +257,9 @@ def cut_off(where: str) -> TruncatedInputError:
 
 
 def too_deep() -> SkillInputError:
-    """Return the error of arguments with more levels than can be read: Python's json has a limit of its own."""
+    """Return the error of arguments with more levels than can be read: Python's json
+    has a limit of its own.
+    """
     return SkillInputError(
         "The arguments are nested deeper than JSON can be read here",
         suggested_action="Send arguments with fewer levels of objects and arrays",
@@ -244,7 +267,9 @@ def too_deep() -> SkillInputError:
 
 
 def fail(error: UnreadableError, quoting: bool) -> NoReturn:
-    """Raise *error* as one of the library's own; with *quoting*, the message quotes the text."""
+    """Raise *error* as one of the library's own; with *quoting*, the message quotes the
+    text.
+    """
     message = str(error) if quoting else error.unquoted
     if error.cut:
         raise cut_off(message) from None
@@ -262,9 +287,11 @@ def _parse(text: str, options: _Options) -> Parsed:
         raise UnreadableError(
             f"the text has {len(text)} characters, more than {MAX_CHARACTERS}"
         )
-    # RFC 8259, section 8.1: a parser may ignore a byte order mark; editors on Windows write it.
+    # RFC 8259, section 8.1: a parser may ignore a byte order mark; editors on Windows
+    # write it.
     text = text.removeprefix("\ufeff").strip()
-    # What OpenAI-compatible servers send for a call without arguments; the schema decides whether that is enough.
+    # What OpenAI-compatible servers send for a call without arguments; the schema
+    # decides whether that is enough.
     if text in ("", "null", "None"):
         return Parsed({}, ("empty-text",))
     try:
@@ -292,9 +319,11 @@ def _behind(rules: tuple[str, ...], inner: Parsed) -> Parsed:
 
 
 def _encoded_once(text: str, options: _Options) -> Parsed:
-    """Parse *text*, which stood encoded in a string, if what is left of its backslashes is certain.
+    """Parse *text*, which stood encoded in a string, if what is left of its backslashes
+    is certain.
 
-    A model that escapes the quotes alone writes the path `C:\\\\temp` as it is in JSON; decoded, it holds a tab.
+    A model that escapes the quotes alone writes the path `C:\\\\temp` as it is in JSON;
+    decoded, it holds a tab.
     """
     if "\\" in text and text.lstrip()[:1] in ("{", "[") and has_unclear_escape(text):
         raise UnreadableError(
@@ -314,7 +343,9 @@ def _check_unicode(value: Any) -> None:
 
 
 def _repaired(text: str, options: _Options) -> Parsed:
-    """Parse *text*, which is not JSON: inside a fence or quotes, in a form of calls, or with malformed syntax."""
+    """Parse *text*, which is not JSON: inside a fence or quotes, in a form of calls, or
+    with malformed syntax.
+    """
     inside = _without_fence(text)
     if inside != text and inside.strip()[:1] in tuple("{[\"'"):
         if options.encoded > MAX_ENCODED:
@@ -359,7 +390,9 @@ _ONE_CALL = "Send one call at a time, each as exactly one JSON object"
 
 
 def several_calls(count: int) -> SkillInputError:
-    """Return the error of *count* calls in one text: running one of them would lose the others."""
+    """Return the error of *count* calls in one text: running one of them would lose the
+    others.
+    """
     return SkillInputError(
         f"The arguments are not one JSON object: there are {count} calls in one text",
         suggested_action=_ONE_CALL,
@@ -370,8 +403,9 @@ def _whole(text: str, options: _Options) -> Parsed:
     parser = LenientParser(text, may_close=options.may_close)
     value = parser.value(0)
     parser.space()
-    # Servers and models write one object several times (simonw/llm#1130, 64bit/async-openai#329), and servers that put
-    # a call together from its parts an empty one before it (ogx-ai/ogx#5462).
+    # Servers and models write one object several times (simonw/llm#1130,
+    # 64bit/async-openai#329), and servers that put a call together from its parts an
+    # empty one before it (ogx-ai/ogx#5462).
     while parser.rest()[:1] == "{":
         following = parser.value(0)
         if value and not is_same(following, value):

@@ -1,8 +1,10 @@
-r"""Find the calls that a model's text holds, each in one of the forms that are known; nothing else is read.
+r"""Find the calls that a model's text holds, each in one of the forms that are known;
+nothing else is read.
 
-The text is walked once, from left to right: what the table of marks knows is skipped, entered or names the tool; what
-no mark explains is prose. The law of prose: an object in it is a call only between two sentences or lines. Of its words
-only the first of the sentence beside the object is looked at; what a text says otherwise is not interpreted.
+The text is walked once, from left to right: what the table of marks knows is skipped,
+entered or names the tool; what no mark explains is prose. The law of prose: an object
+in it is a call only between two sentences or lines. Of its words only the first of the
+sentence beside the object is looked at; what a text says otherwise is not interpreted.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ _THOUGHT = (
 )
 # What a tool returned, by the tags of chat templates.
 _RESULT = r"(?:tool|function)_(?:response|result|output)s?|tool_call_result|observation|response|results?|output"
-# Openings without a pair of tags, and what closes each. Of a turn that is a tool's, the token that ends a turn.
+# Openings without a pair of tags, and what closes each. Of a turn that is a tool's, the
+# token that ends a turn.
 _TOKENS = {
     "\u25c1think\u25b7": "\u25c1/think\u25b7",
     "<|begin_of_thought|>": "<|end_of_thought|>",
@@ -62,7 +65,8 @@ _TOOL_TAGS = (
     r"(?:antml:|minimax:|\uff5cDSML\uff5c)?(?:(?:tool|function)_?(?:calls?|uses?)|functions?|tools?|calls?|invoke)|"
 ) + "|".join(ARGUMENT_KEYS)
 _CLOSER = re.compile(rf"</(?i:{_THOUGHT})>|{'|'.join(_THOUGHT_CLOSERS)}")
-# What stands behind a word of the prompt (`<|start|>assistant`) or not: OpenAI's harmony.
+# What stands behind a word of the prompt (`<|start|>assistant`) or not: OpenAI's
+# harmony.
 _HEADER = r"(?:<\|start\|>[^<]{0,200})?(?:<\|channel\|>[^<]{0,200})?(?:<\|constrain\|>[^<]{0,40})?<\|message\|>"
 _EVENT = re.compile(
     rf"(?P<object>\{{|\[(?=\s*\{{))|(?P<header>{_HEADER})"
@@ -100,10 +104,11 @@ _ARGUMENTS_LINE = re.compile(
 
 @dataclass(slots=True)
 class Found:
-    """A call in a text: the tool's name where its form gives one, and what it has for arguments.
+    """A call in a text: the tool's name where its form gives one, and what it has for
+    arguments.
 
-    ``value`` is JSON, or, where ``strings`` is given, the texts of a template's parameters by name. ``fault`` says why
-    it is not to be run.
+    ``value`` is JSON, or, where ``strings`` is given, the texts of a template's
+    parameters by name. ``fault`` says why it is not to be run.
     """
 
     name: str
@@ -118,7 +123,9 @@ class Found:
 
 @dataclass(slots=True)
 class _Walk:
-    """A walk through *text*: the calls found so far, and what stands between the last of them and ``position``."""
+    """A walk through *text*: the calls found so far, and what stands between the last
+    of them and ``position``.
+    """
 
     text: str
     may_close: bool
@@ -129,12 +136,14 @@ class _Walk:
     # Calls that a result follows.
     answered: list[Found] = field(default_factory=list)
     name: str = ""
-    # The last mark, the prose before it, where the prose since it begins, and whether there is none.
+    # The last mark, the prose before it, where the prose since it begins, and whether
+    # there is none.
     mark: str = ""
     before_mark: str = ""
     since: int = 0
     is_bare: bool = True
-    # All prose beside the calls, and what follows the last one: prose, and "" for a mark.
+    # All prose beside the calls, and what follows the last one: prose, and "" for a
+    # mark.
     beside: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
 
@@ -166,10 +175,11 @@ class _Walk:
 def calls_of_text(
     text: str, *, may_close: bool = False, names: Collection[str] = (), tool: str = ""
 ) -> list[Found]:
-    """Return the calls in *text*, in their order; those that a result follows only where no call comes after it.
+    """Return the calls in *text*, in their order; those that a result follows only
+    where no call comes after it.
 
-    *names* are the declared parameters, *tool* is the tool's name, or empty; with *may_close*, an outermost object at
-    the end is closed.
+    *names* are the declared parameters, *tool* is the tool's name, or empty; with
+    *may_close*, an outermost object at the end is closed.
 
     Raises:
         UnreadableError: an object cannot be parsed, or a mark is not closed.
@@ -188,7 +198,8 @@ def calls_of_text(
         except UnreadableError:
             if walk.position >= last_closer:
                 raise
-            # What could not be parsed was a thought, whose opening the prompt had written.
+            # What could not be parsed was a thought, whose opening the prompt had
+            # written.
             walk.skip_to(last_closer)
             walk.forget()
     if len(walk.found) == 1:
@@ -256,7 +267,9 @@ def _read_mark(walk: _Walk, match: re.Match[str]) -> None:
 
 
 def _read_tag(walk: _Walk, match: re.Match[str]) -> None:
-    """Read the tag of a call or of its arguments: no mark where it opens and a parameter has that name."""
+    """Read the tag of a call or of its arguments: no mark where it opens and a
+    parameter has that name.
+    """
     if match[0][1] != "/" and folded(match["tool"]) in map(folded, walk.names):
         _add_prose(walk, match.end())
     else:
@@ -342,7 +355,9 @@ def _read_template(walk: _Walk, match: re.Match[str]) -> None:
 
 
 def _read_name(walk: _Walk, match: re.Match[str]) -> None:
-    """Read a line or an element that names the tool; where a parameter has that key, only a line before arguments."""
+    """Read a line or an element that names the tool; where a parameter has that key,
+    only a line before arguments.
+    """
     is_parameter = folded(match["tag"] or match["key"]) in map(folded, walk.names)
     is_before_arguments = (
         walk.tool and match["key"] and _ARGUMENTS_LINE.match(walk.text, match.end())
@@ -397,7 +412,9 @@ def _skip_section(walk: _Walk, match: re.Match[str]) -> None:
 
 
 def _skip_past(walk: _Walk, opening: re.Match[str], closer: str) -> None:
-    """Skip what is not the model's call, from its *opening* up to *closer*; where that is missing, all the rest."""
+    """Skip what is not the model's call, from its *opening* up to *closer*; where that
+    is missing, all the rest.
+    """
     end = re.compile(closer, re.MULTILINE).search(walk.text, opening.end())
     walk.skip_to(end.end() if end else len(walk.text))
 

@@ -1,8 +1,10 @@
-"""What a skill accepts and promises at one version: ``accept`` arguments, ``check`` output.
+"""What a skill accepts and promises at one version: ``accept`` arguments, ``check``
+output.
 
-The path of the arguments is fixed: raw text -> one JSON object -> which version was it written for -> coerced to that
-version's shape -> migrated, along the chain -> coerced to the current shape -> declared defaults. The steps share the
-knowledge of whose shape is in force, so they are not separable.
+The path of the arguments is fixed: raw text -> one JSON object -> which version was it
+written for -> coerced to that version's shape -> migrated, along the chain -> coerced
+to the current shape -> declared defaults. The steps share the knowledge of whose shape
+is in force, so they are not separable.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ Formats: TypeAlias = Literal["assert", "annotate"]
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Accepted arguments, with the repairs, the version they were written for, and warnings."""
+    """Accepted arguments, with the repairs, the version they were written for, and
+    warnings.
+    """
 
     arguments: dict[str, Any]
     repairs: tuple[Repair, ...] = ()
@@ -168,7 +172,9 @@ class Contract:
         )
 
     def _prepare(self) -> None:
-        """Read the defaults and the shapes of older versions, for which the schemas are compiled."""
+        """Read the defaults and the shapes of older versions, for which the schemas are
+        compiled.
+        """
         self._defaults = Defaults.of(self.input)
         self._guide: Schema | None = None
         if self.formats == "annotate" and self.input.may_hold_formats:
@@ -182,14 +188,17 @@ class Contract:
     def from_dict(
         cls, document: Any, *, name: str = "", formats: Formats = "assert"
     ) -> Contract:
-        """Return the contract that *document* writes, under *name* or else its own ``name`` or ``title``.
+        """Return the contract that *document* writes, under *name* or else its own
+        ``name`` or ``title``.
 
-        *formats* says what ``format`` in a schema means: ``"assert"`` refuses what is not of that form, as the contract
-        document does; ``"annotate"`` refuses nothing, as JSON Schema itself, and still guides repairs. The second is
-        for the schemas of others, whose authors may have meant either.
+        *formats* says what ``format`` in a schema means: ``"assert"`` refuses what is
+        not of that form, as the contract document does; ``"annotate"`` refuses nothing,
+        as JSON Schema itself, and still guides repairs. The second is for the schemas
+        of others, whose authors may have meant either.
 
         Raises:
-            InvalidSkillError: it is not a contract; ``details["faults"]`` lists all that is wrong.
+            InvalidSkillError: it is not a contract; ``details["faults"]`` lists all
+                that is wrong.
         """
         if not isinstance(document, dict):
             raise InvalidSkillError(
@@ -205,15 +214,18 @@ class Contract:
         name: str = "",
         formats: Formats = "annotate",
     ) -> Contract:
-        """Return the contract whose arguments are what *schema* takes, and which has nothing else.
+        """Return the contract whose arguments are what *schema* takes, and which has
+        nothing else.
 
-        *schema* is a JSON Schema, or a class with fields (a pydantic model, dataclass or TypedDict).
+        *schema* is a JSON Schema, or a class with fields (a pydantic model, dataclass
+        or TypedDict).
 
         >>> Contract.from_schema({"properties": {"limit": {"type": "integer"}}}).accept({"limit": "5"}).arguments
         {'limit': 5}
 
         Raises:
-            InvalidSkillError: it is not a JSON Schema, or a field's annotation has none.
+            InvalidSkillError: it is not a JSON Schema, or a field's annotation has
+                none.
         """
         if isinstance(schema, type):
             from skillruntime.contract.function_contract import (
@@ -227,9 +239,11 @@ class Contract:
     def from_known_dict(
         cls, document: Mapping[str, Any], *, name: str = ""
     ) -> Contract:
-        """Return the contract of a *document* that `from_dict` took before, in an earlier process perhaps.
+        """Return the contract of a *document* that `from_dict` took before, in an
+        earlier process perhaps.
 
-        It is compiled when it is first used: of a thousand tools a conversation calls a few.
+        It is compiled when it is first used: of a thousand tools a conversation calls a
+        few.
         """
         contract = cls.__new__(cls)
         contract._read(document, name, Schema.known)
@@ -239,7 +253,8 @@ class Contract:
     def from_function(
         cls, function: Callable[..., Any], *, name: str = "", version: str | None = None
     ) -> Contract:
-        """Return the contract of calling *function* with keyword arguments: from its signature and its docstring.
+        """Return the contract of calling *function* with keyword arguments: from its
+        signature and its docstring.
 
         >>> def greet(name: str, times: int = 1) -> str: ...
         >>> Contract.from_function(greet).accept({"name": "Ada", "times": "2"}).arguments
@@ -276,7 +291,8 @@ class Contract:
         return make, (dict(self._document),)
 
     def with_migration(self, migration: Migration) -> Contract:
-        """Return a contract that also takes the arguments that *migration* covers: the host's own function, say.
+        """Return a contract that also takes the arguments that *migration* covers: the
+        host's own function, say.
 
         >>> from skillruntime.contract import Migration
         >>> old = Migration.from_function(lambda v1: {"topics": [v1["topics"]]}, to="2.0.0", source="1.x")
@@ -304,19 +320,22 @@ class Contract:
         policy: str | Policy | None = None,
         finish_reason: str | None = None,
     ) -> Accepted:
-        """Return the arguments that *raw* means, fit for this contract, and what it took to make them fit.
+        """Return the arguments that *raw* means, fit for this contract, and what it
+        took to make them fit.
 
-        *raw* is a mapping, or the text a model wrote. *version* is the one it was written for, where that is known.
-        *policy* is ``"strict"``, ``"safe"``, ``"lenient"`` or a ``Policy``; by default the contract's own, which is
-        safe. *finish_reason* is the provider's word for why the model stopped: only where it says that the model
-        stopped by itself is a missing last brace added. A mapping that fits comes back untouched: the same object,
-        unless a default was filled in. A value that is not JSON (NaN, a set, a cycle, a number of thousands of digits)
+        *raw* is a mapping, or the text a model wrote. *version* is the one it was
+        written for, where that is known. *policy* is ``"strict"``, ``"safe"``,
+        ``"lenient"`` or a ``Policy``; by default the contract's own, which is safe.
+        *finish_reason* is the provider's word for why the model stopped: only where it
+        says that the model stopped by itself is a missing last brace added. A mapping
+        that fits comes back untouched: the same object, unless a default was filled in.
+        A value that is not JSON (NaN, a set, a cycle, a number of thousands of digits)
         is refused; half of a surrogate pair is looked for in a text, not in a mapping.
 
         Raises:
-            SkillInputError: it does not fit; ``skill_errors`` has one error per offending parameter.
-            TruncatedInputError: the text was cut off.
-            UnsupportedVersionError: no migration covers *version*.
+            SkillInputError: it does not fit; ``skill_errors`` has one error per
+                offending parameter. TruncatedInputError: the text was cut off.
+                UnsupportedVersionError: no migration covers *version*.
         """
         if not self._is_prepared:
             self._prepare()
@@ -326,7 +345,8 @@ class Contract:
             )  # an unknown name is an error of the caller, whatever the arguments are
         parsed: Parsed | None = None
         try:
-            # The way of every valid call: no copy, no coercion, one question to the engine.
+            # The way of every valid call: no copy, no coercion, one question to the
+            # engine.
             if version is None and (
                 finish_reason is None or str(finish_reason) in FINISHED
             ):
@@ -347,17 +367,21 @@ class Contract:
                 ):
                     return self._accepted(arguments, (), None, fill_defaults)
             if parsed is not None and not parsed.rules:
-                parsed = None  # strict JSON that does not fit is parsed again, for its numbers as they were written
+                # strict JSON that does not fit is parsed again, for its numbers as they
+                # were written
+                parsed = None
             policy = policy_named(policy or self.policy)
             return self._accept_slowly(
                 raw, parsed, version, fill_defaults, policy, finish_reason
             )
-        # A step that walks the value by recursion, close to the end of the host's own stack; or the engine, which
-        # compares items (`uniqueItems`) of at most 255 levels (jsonschema-rs 0.60.3).
+        # A step that walks the value by recursion, close to the end of the host's own
+        # stack; or the engine, which compares items (`uniqueItems`) of at most 255
+        # levels (jsonschema-rs 0.60.3).
         except (RecursionError, ValueError) as error:
             if not _is_of_depth(error):
                 raise
-        raise too_deep()  # outside the handler: the error would carry the other one as its context
+        # outside the handler: the error would carry the other one as its context
+        raise too_deep()
 
     def check(self, output: Any) -> None:
         """Check that *output* fits the contract.
@@ -371,7 +395,8 @@ class Contract:
             else find_fault(output, self.output.levels)
         )
         if fault and self.output is None:
-            # Without a schema a set or a date inside a result is written as JSON has it; NaN cannot be.
+            # Without a schema a set or a date inside a result is written as JSON has
+            # it; NaN cannot be.
             fault = find_fault(to_plain(output))
         if fault:
             raise SkillOutputError(f"The output of the skill is not JSON: {fault}")
@@ -409,7 +434,8 @@ class Contract:
                 for key in ("$schema", "definitions", "$defs")
                 if key in self._document
             }
-            # "$schema": "contract.schema.json" is for editors: it describes the document, not the dialect of its parts.
+            # "$schema": "contract.schema.json" is for editors: it describes the
+            # document, not the dialect of its parts.
             if str(around.get("$schema", "")).endswith(EDITOR_SCHEMA):
                 del around["$schema"]
             schema = {
@@ -422,7 +448,9 @@ class Contract:
         return schema_of(schema, where=label)
 
     def _link_shapes(self) -> None:
-        """Compile the shapes of older versions, and collect the names of all parameters, old and current."""
+        """Compile the shapes of older versions, and collect the names of all
+        parameters, old and current.
+        """
         older = tuple(self._shape(migration) for migration in self.migrations)
         old = [
             declared_properties(shape.references, [()])
@@ -443,7 +471,9 @@ class Contract:
             )
 
     def _shape(self, migration: Migration) -> Schema | None:
-        """Compile the schema of the arguments that *migration* starts from, where it is known."""
+        """Compile the schema of the arguments that *migration* starts from, where it is
+        known.
+        """
         return (
             None
             if migration.accepts is None
@@ -451,7 +481,9 @@ class Contract:
         )
 
     def _fits(self, arguments: dict[str, Any]) -> bool:
-        """Whether *arguments* fit as they are. An engine may raise on a value that is not JSON: it does not fit."""
+        """Whether *arguments* fit as they are. An engine may raise on a value that is
+        not JSON: it does not fit.
+        """
         if not is_plain_json(arguments, self.input.levels):
             return False
         schema = self._guide or self.input
@@ -507,7 +539,9 @@ class Contract:
         )
 
     def _holds_more(self, arguments: dict[str, Any], is_text: bool) -> bool:
-        """Whether *arguments*, which fit, may be more than they seem: a call in a text, or swallowed parameters."""
+        """Whether *arguments*, which fit, may be more than they seem: a call in a text,
+        or swallowed parameters.
+        """
         if is_text and not ENVELOPE_KEYS.isdisjoint(arguments):
             return True
         return (
@@ -574,10 +608,12 @@ class Contract:
     def _arguments(
         self, parsed: Parsed, policy: Policy, *, is_text: bool
     ) -> tuple[Any, tuple[Repair, ...]]:
-        """Return the arguments that *parsed* is or is a call with, and the repairs that took.
+        """Return the arguments that *parsed* is or is a call with, and the repairs that
+        took.
 
         Raises:
-            SkillInputError: there are several calls, or the call is one of another tool, or parameters do not fit.
+            SkillInputError: there are several calls, or the call is one of another
+                tool, or parameters do not fit.
         """
         value, is_secret = parsed.value, self.input.may_hold_secrets
         if parsed.strings is not None:
@@ -617,7 +653,9 @@ class Contract:
             return False
 
     def _as_version(self, value: Any, version: str | None, policy: Policy) -> Reading:
-        """Read *value* as a version of the contract; a format that only describes guides the repairs, if it can."""
+        """Read *value* as a version of the contract; a format that only describes
+        guides the repairs, if it can.
+        """
         if self._guide is not None and policy.repair:
             try:
                 return read_as_version(
@@ -648,7 +686,8 @@ def _is_of_depth(error: Exception) -> bool:
 def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...]:
     text = raw if isinstance(raw, str) else ""
     excerpt = text if len(text) <= 200 else text[:199] + "…"
-    # What a repaired text became is not repeated in its repair, except for an empty one: nothing else shows it.
+    # What a repaired text became is not repeated in its repair, except for an empty
+    # one: nothing else shows it.
     return tuple(
         Repair("", rule, excerpt, {} if rule == "empty-text" else None, secret)
         for rule in parsed.rules
@@ -665,7 +704,9 @@ def _linked(
 
 
 def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
-    """Read the declared migrations; a schema they accept may refer to the contract's own definitions."""
+    """Read the declared migrations; a schema they accept may refer to the contract's
+    own definitions.
+    """
     from skillruntime.contract.migration.migration import (
         Migration,
     )  # most contracts have none

@@ -1,4 +1,6 @@
-"""What a model will miss in a contract: the four principles of the contract document, 31.1, as rules."""
+"""What a model will miss in a contract: the four principles of the contract document,
+31.1, as rules.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ _BARE_CHOICES = re.compile(
 
 
 def lint_contract(document: Mapping[str, Any], *, path: str) -> list[Diagnostic]:
-    """Return what a model will miss in the contract *document*, the file *path*: advice, never errors.
+    """Return what a model will miss in the contract *document*, the file *path*:
+    advice, never errors.
 
     >>> document = {"description": "Reads", "version": "1.0.0", "input": {"properties": {"f": {"type": "string"}}}}
     >>> [each.rule for each in lint_contract(document, path="contract.json")]
@@ -108,9 +111,11 @@ def _object_findings(
 
 
 def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield, for each older version, one call that fits it and a newer one with different results, if one is found.
+    """Yield, for each older version, one call that fits it and a newer one with
+    different results, if one is found.
 
-    Calls are made of each parameter's own values: all members of an enum, both booleans, its default and examples.
+    Calls are made of each parameter's own values: all members of an enum, both
+    booleans, its default and examples.
     """
     if not document.get("migrations"):
         return
@@ -150,7 +155,9 @@ def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, st
 
 
 def _calls(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield calls that *schema* may take: what is required, with each value that a parameter may have."""
+    """Yield calls that *schema* may take: what is required, with each value that a
+    parameter may have.
+    """
     values = {
         name: _sample_values(each) for name, each in properties_of(schema).items()
     }
@@ -230,7 +237,9 @@ def _parameter_findings(
 
 
 def _objects(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the schema itself, or its branches with the name of the command that leads there."""
+    """Yield the schema itself, or its branches with the name of the command that leads
+    there.
+    """
     branches = [each for each in schema.get("oneOf") or [] if isinstance(each, Mapping)]
     if not branches:
         yield "", schema

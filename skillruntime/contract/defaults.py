@@ -21,7 +21,8 @@ MAX_COMPARED = 50
 
 
 class _Level(NamedTuple):
-    """The defaults of one object, and the levels below its members: of an array, that of its items.
+    """The defaults of one object, and the levels below its members: of an array, that
+    of its items.
 
     ``names`` are its declared properties where it may hold others, else ``None``.
     """
@@ -34,9 +35,10 @@ class _Level(NamedTuple):
 class Defaults:
     """The defaults of one schema, ready to fill in; false if it declares none.
 
-    A default that the schema itself would refuse does not count: so ``"default": null`` of a parameter that is not
-    nullable. An object that is absent is not made up; where it is there, its own defaults are filled in. Beside an
-    undeclared key that is like the name of an absent parameter, its default is not filled in: ``{"limt": 5}``.
+    A default that the schema itself would refuse does not count: so ``"default": null``
+    of a parameter that is not nullable. An object that is absent is not made up; where
+    it is there, its own defaults are filled in. Beside an undeclared key that is like
+    the name of an absent parameter, its default is not filled in: ``{"limt": 5}``.
     """
 
     __slots__ = ("_independent", "_root", "_schema", "_simple")
@@ -55,7 +57,9 @@ class Defaults:
 
     @classmethod
     def of(cls, schema: Schema) -> Defaults:
-        """Return the defaults that *schema* declares for its properties, and for theirs."""
+        """Return the defaults that *schema* declares for its properties, and for
+        theirs.
+        """
         return cls(schema, _level(schema, (), 0, {}))
 
     def __bool__(self) -> bool:
@@ -64,9 +68,11 @@ class Defaults:
     def filled(
         self, arguments: dict[str, Any], misspelt: list[tuple[str, str]] | None = None
     ) -> dict[str, Any]:
-        """Return *arguments*, which fit, with the defaults filled in; the same object if none is missing.
+        """Return *arguments*, which fit, with the defaults filled in; the same object
+        if none is missing.
 
-        *misspelt* receives each undeclared key with the parameter that it may mean, whose default was left out.
+        *misspelt* receives each undeclared key with the parameter that it may mean,
+        whose default was left out.
 
         >>> schema = Schema({"properties": {"limit": {"default": 5}}})
         >>> Defaults.of(schema).filled({"m": 1}), Defaults.of(schema).filled({"limt": 1})
@@ -80,7 +86,8 @@ class Defaults:
                 return arguments
             filled = {**arguments, **root.defaults, **arguments}
             if self._independent:
-                return filled  # each default fits its property, and no other keyword depends on it
+                # each default fits its property, and no other keyword depends on it
+                return filled
         else:
             filled = _fill(arguments, root, [] if misspelt is None else misspelt)
             if filled is arguments:
@@ -119,7 +126,9 @@ def _leave_out_misspelt(
     added: dict[str, Any],
     misspelt: list[tuple[str, str]],
 ) -> None:
-    """Remove from *added* what an undeclared key of *value* may mean, and note both in *misspelt*."""
+    """Remove from *added* what an undeclared key of *value* may mean, and note both in
+    *misspelt*.
+    """
     for key, name in close_names(
         [key for key in value if key not in names][:MAX_COMPARED], list(added)
     ):
@@ -131,7 +140,8 @@ def _leave_out_misspelt(
 def _level(
     schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]
 ) -> _Level:
-    # Twelve definitions that refer to one another have 12**8 ways down, but few places: each is read once a depth.
+    # Twelve definitions that refer to one another have 12**8 ways down, but few places:
+    # each is read once a depth.
     if (location, depth) not in known:
         known[location, depth] = _read_level(schema, location, depth, known)
     return known[location, depth]

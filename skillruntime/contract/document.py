@@ -1,7 +1,9 @@
-"""The form of ``contract.json``, defined once: `CONTRACT_SCHEMA`, for editors, and what a document breaks of it.
+"""The form of ``contract.json``, defined once: `CONTRACT_SCHEMA`, for editors, and what
+a document breaks of it.
 
-The contract document, 31.6, defines ``$schema``, ``title``, ``description``, ``version``, ``input``, ``output`` and
-``definitions``; the other fields are additions of this library.
+The contract document, 31.6, defines ``$schema``, ``title``, ``description``,
+``version``, ``input``, ``output`` and ``definitions``; the other fields are additions
+of this library.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ __all__ = [
     )
 ]
 
-# How the file is called that ``$schema`` may name, so that editors complete a contract's fields.
+# How the file is called that ``$schema`` may name, so that editors complete a
+# contract's fields.
 EDITOR_SCHEMA: Final = "contract.schema.json"
 
 _PLATFORM: Final = {"enum": ["linux", "macos", "windows"]}
@@ -53,7 +56,8 @@ def _names(description: str) -> dict[str, Any]:
 
 
 def _words(description: str) -> dict[str, Any]:
-    # One string of words, as frontmatter writes it, is read too; the variables that a script receives must be a list.
+    # One string of words, as frontmatter writes it, is read too; the variables that a
+    # script receives must be a list.
     return {
         **_NAMES,
         "type": ["string", "array"],
@@ -270,7 +274,9 @@ CONTRACT_SCHEMA: Final[dict[str, Any]] = {
 
 @cache
 def contract_form() -> tuple[Schema, Schema]:
-    """Return the schema of a contract document, and the same schema with keys that it does not know allowed."""
+    """Return the schema of a contract document, and the same schema with keys that it
+    does not know allowed.
+    """
 
     def opened(part: Any) -> Any:
         if isinstance(part, dict):
@@ -285,7 +291,8 @@ def contract_form() -> tuple[Schema, Schema]:
 
 
 def document_faults(document: Mapping[str, Any]) -> list[str]:
-    """Return all that is wrong with the form of the contract *document*, in sentences; its schemas are not looked at.
+    """Return all that is wrong with the form of the contract *document*, in sentences;
+    its schemas are not looked at.
 
     >>> document_faults({"name": "weather", "run": []})
     ['/run: [] is not an object']
@@ -328,7 +335,8 @@ def version_faults(document: Mapping[str, Any]) -> list[str]:
 
 
 def may_be_repeated(annotations: Mapping[str, Any]) -> bool:
-    """Whether a call may be made twice without harm, by the contract's *annotations*: it is idempotent, or only reads.
+    """Whether a call may be made twice without harm, by the contract's *annotations*:
+    it is idempotent, or only reads.
 
     >>> may_be_repeated({"read_only": True}), may_be_repeated({})
     (True, False)

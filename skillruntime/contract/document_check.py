@@ -1,7 +1,8 @@
-"""Everything that is wrong with a contract document, at once, each with its place and what would be right.
+"""Everything that is wrong with a contract document, at once, each with its place and
+what would be right.
 
-`Contract.from_dict` stops at what it cannot use; an author also wants to know of keys that nothing reads and of
-keywords that check nothing.
+`Contract.from_dict` stops at what it cannot use; an author also wants to know of keys
+that nothing reads and of keywords that check nothing.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ _TYPES = ("string", "integer", "number", "boolean", "array", "object")
 
 
 def check_document(document: Any, *, path: str) -> list[Diagnostic]:
-    """Return what is wrong with the contract *document*, read from the file *path*; empty if nothing is.
+    """Return what is wrong with the contract *document*, read from the file *path*;
+    empty if nothing is.
 
     >>> found = check_document({"script": "a.py", "run": {"timeout_seconds": "ten"}}, path="contract.json")
     >>> [each.message for each in found]
@@ -128,7 +130,8 @@ def _fields(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
         else:
             others.append(violation)
     for error in explain(others, schema):
-        # The next step of an explanation speaks to a model that sends arguments: "Send a number".
+        # The next step of an explanation speaks to a model that sends arguments: "Send
+        # a number".
         action = (error.suggested_action or "").replace("Send ", "write ", 1)
         hint = action[:1].lower() + action[1:] or None
         yield Diagnostic(
@@ -159,7 +162,8 @@ def _unknown(
             message,
             hint=f"did you mean {close!r}?",
         )
-    # A warning: a newer version of this library may know the key, and the contract works without it.
+    # A warning: a newer version of this library may know the key, and the contract
+    # works without it.
     hint = (
         f"leave it out, or call it 'x-{name}'; known here: {', '.join(map(str, known))}"
     )
@@ -167,7 +171,9 @@ def _unknown(
 
 
 def _place_of(name: str, where: str, document: dict[str, Any]) -> str | None:
-    """Return where the key *name*, written at *where*, belongs, or what it is called there, if that is known."""
+    """Return where the key *name*, written at *where*, belongs, or what it is called
+    there, if that is known.
+    """
     here = where.lstrip("/")
     if not here and name in _OF_A_SCHEMA and "input" not in document:
         return "belongs under 'input': the file is a plain JSON Schema"
@@ -218,7 +224,9 @@ def _requirements(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
 
 
 def _parts(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
-    """Yield what is wrong inside the schemas and the migrations, each part tried by itself."""
+    """Yield what is wrong inside the schemas and the migrations, each part tried by
+    itself.
+    """
     around = {
         key: document[key]
         for key in ("$schema", "definitions", "$defs")
@@ -275,7 +283,9 @@ def _refusal(document: dict[str, Any], path: str) -> list[Diagnostic]:
 
 
 def _keywords(schema: Any, where: str, path: str) -> Iterator[Diagnostic]:
-    """Yield the keywords of *schema*, at any depth, that check nothing because they are misspelt, and empty ranges."""
+    """Yield the keywords of *schema*, at any depth, that check nothing because they are
+    misspelt, and empty ranges.
+    """
     pending: list[tuple[Any, tuple[str | int, ...]]] = [(schema, ())]
     while pending:
         part, location = pending.pop(0)
@@ -308,7 +318,9 @@ def _keywords(schema: Any, where: str, path: str) -> Iterator[Diagnostic]:
 
 @cache
 def _keywords_known() -> frozenset[str]:
-    """Return the keywords of all drafts of JSON Schema, and those of OpenAPI, which only describe."""
+    """Return the keywords of all drafts of JSON Schema, and those of OpenAPI, which
+    only describe.
+    """
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # it has no annotations
 
     schemas = [REGISTRY.contents(uri) for uri in REGISTRY]
@@ -326,7 +338,9 @@ def _keywords_known() -> frozenset[str]:
 def _keyword_problem(
     name: str, value: Any, schema: dict[str, Any]
 ) -> tuple[str, str, str | None] | None:
-    """Return the rule, the sentence and the hint for a member of a *schema* that is not a keyword, if it is a fault."""
+    """Return the rule, the sentence and the hint for a member of a *schema* that is not
+    a keyword, if it is a fault.
+    """
     if name in _keywords_known() or name.startswith(("$", "x-")):
         return None
     # Parameters that are written straight into the schema.
@@ -354,7 +368,9 @@ def _keyword_problem(
 
 
 def _values(schema: Schema, where: str, path: str) -> Iterator[Diagnostic]:
-    """Yield the defaults and examples that do not fit: a default would make a valid call fail, an example misleads."""
+    """Yield the defaults and examples that do not fit: a default would make a valid
+    call fail, an example misleads.
+    """
     pending: list[tuple[str | int, ...]] = [()]
     while pending:
         location = pending.pop(0)
@@ -365,7 +381,8 @@ def _values(schema: Schema, where: str, path: str) -> Iterator[Diagnostic]:
         examples = part["examples"] if isinstance(part.get("examples"), list) else []
         values += [(f"examples/{index}", each) for index, each in enumerate(examples)]
         for name, value in values:
-            # `default: null` of a parameter that is not nullable means that there is none.
+            # `default: null` of a parameter that is not nullable means that there is
+            # none.
             wrong = (
                 []
                 if name == "default" and value is None
@@ -383,7 +400,9 @@ def _is_usable(key: str, value: Any) -> bool:
 
 
 def _is_empty(schema: Any) -> bool:
-    """Whether it is proved that no value fits *schema*; False where that is undecided."""
+    """Whether it is proved that no value fits *schema*; False where that is
+    undecided.
+    """
     import jsonschema_rs
 
     try:

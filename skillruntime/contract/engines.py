@@ -1,6 +1,7 @@
 """The engine that validates values by a JSON Schema: jsonschema-rs.
 
-It never fetches: a reference is looked up among the resources handed in, and nowhere else.
+It never fetches: a reference is looked up among the resources handed in, and nowhere
+else.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from urllib.parse import quote, urljoin
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.wording import quoted, shortened
 
-# The URI of each dialect -> its name in jsonschema-rs. The contract document leaves out ``/schema`` behind a date.
+# The URI of each dialect -> its name in jsonschema-rs. The contract document leaves out
+# ``/schema`` behind a date.
 _DRAFTS = {
     "https://json-schema.org/draft/2020-12/schema": "Draft202012",
     "https://json-schema.org/draft/2019-09/schema": "Draft201909",
@@ -26,10 +28,12 @@ DIALECTS = {
     for name in (uri.rstrip("#"), uri.removesuffix("/schema"))
 }
 
-# The URI of a document that does not name itself: one that relative references can be resolved against (RFC 6761).
+# The URI of a document that does not name itself: one that relative references can be
+# resolved against (RFC 6761).
 BASE = "http://skillruntime.invalid/"
 
-# One megabyte of compiled pattern: enough for any that a person writes, and a bound for `(a{1000}){1000}`.
+# One megabyte of compiled pattern: enough for any that a person writes, and a bound for
+# `(a{1000}){1000}`.
 _PATTERN_BYTES = 1 << 20
 
 
@@ -42,10 +46,12 @@ def _reference(location: Path, uri: str = BASE) -> str:
 
 
 class Engine:
-    """One schema document compiled by jsonschema-rs, which matches patterns in linear time.
+    """One schema document compiled by jsonschema-rs, which matches patterns in linear
+    time.
 
-    A *location* picks one of its subschemas. A part of a value is judged once by what a reference leads to, and not
-    once for each way to it: where a recursive schema has two ways to go on, the time would double with every level.
+    A *location* picks one of its subschemas. A part of a value is judged once by what a
+    reference leads to, and not once for each way to it: where a recursive schema has
+    two ways to go on, the time would double with every level.
     """
 
     def __init__(self, document: Any, *, dialect: str, assert_formats: bool) -> None:
@@ -70,13 +76,16 @@ class Engine:
             if isinstance(document, dict)
             else None
         )
-        try:  # the document's own identifier, against which its relative references are resolved
+        try:
+            # the document's own identifier, against which its relative references are
+            # resolved
             self._uri = (
                 urljoin(BASE, own).partition("#")[0] if isinstance(own, str) else BASE
             )
         except ValueError:
             self._uri = BASE
-        # ValueError and TypeError: numbers and texts that the library cannot read, such as half of a surrogate pair.
+        # ValueError and TypeError: numbers and texts that the library cannot read, such
+        # as half of a surrogate pair.
         self._refusals = (
             jsonschema_rs.ValidationError,
             jsonschema_rs.ReferencingError,
@@ -109,7 +118,8 @@ class Engine:
             except self._refusals as error:
                 raise UnusableSchemaError(_reason(error)) from None
             except BaseException as error:
-                # jsonschema-rs 0.60.3 panics where a pointer leads through an embedded resource that refers back.
+                # jsonschema-rs 0.60.3 panics where a pointer leads through an embedded
+                # resource that refers back.
                 if type(error).__name__ != "PanicException":
                     raise
                 raise UnusableSchemaError(
@@ -119,7 +129,9 @@ class Engine:
         return validator
 
     def alone(self, schema: Mapping[str, Any]) -> Engine:
-        """Return the engine of *schema*, which refers to nothing, in the same dialect."""
+        """Return the engine of *schema*, which refers to nothing, in the same
+        dialect.
+        """
         formats = bool(self._options["validate_formats"])
         return Engine(
             {"$schema": self._dialect, **schema},
@@ -137,7 +149,8 @@ def _reason(error: Exception) -> str:
     path: Path = tuple(getattr(error, "instance_path", None) or ())
     if not path:
         return shortened(str(getattr(error, "message", error)), 160)
-    # The engine says of a misspelt type: "strin" is not valid under any of the schemas listed in the 'anyOf' keyword.
+    # The engine says of a misspelt type: "strin" is not valid under any of the schemas
+    # listed in the 'anyOf' keyword.
     is_schema = path[-2:-1] and path[-2] in (
         "properties",
         "patternProperties",

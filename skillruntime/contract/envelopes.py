@@ -1,8 +1,10 @@
-"""Take calls out of the forms in which providers send them: ``{"name": ..., "arguments": {...}}`` and its relatives.
+"""Take calls out of the forms in which providers send them: ``{"name": ...,
+"arguments": {...}}`` and its relatives.
 
-Models repeat the form that their API uses around the arguments: OpenAI's ``tool_calls``, Gemini's ``functionCall``,
-Anthropic's ``tool_use``, the ``tool_uses`` of parallel calls. Such a form is a call and never its arguments, unless the
-schema declares both of its keys.
+Models repeat the form that their API uses around the arguments: OpenAI's
+``tool_calls``, Gemini's ``functionCall``, Anthropic's ``tool_use``, the ``tool_uses``
+of parallel calls. Such a form is a call and never its arguments, unless the schema
+declares both of its keys.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ _KINDS = frozenset(
 
 
 class Call(NamedTuple):
-    """One call: its tool's name, its arguments, the keys that make it a call, all its keys, and what was sent."""
+    """One call: its tool's name, its arguments, the keys that make it a call, all its
+    keys, and what was sent.
+    """
 
     name: str
     arguments: Any
@@ -56,9 +60,11 @@ class Call(NamedTuple):
 
 
 def calls_in(value: Any, declared: Collection[str] = ()) -> list[Call]:
-    """Return the calls that *value* is the provider's form of; none if it is not such a form, or says more than that.
+    """Return the calls that *value* is the provider's form of; none if it is not such a
+    form, or says more than that.
 
-    *declared* parameters beside the arguments, which they lack, are members of them that were written a level too high.
+    *declared* parameters beside the arguments, which they lack, are members of them
+    that were written a level too high.
 
     >>> [(call.name, call.arguments) for call in calls_in({"functionCall": {"name": "f", "args": {"n": 1}}})]
     [('f', {'n': 1})]
@@ -113,7 +119,8 @@ def _plain_call(value: dict[str, Any], declared: Collection[str]) -> Call | None
     spilled = _beside(value, *names, inputs[0])
     if not all(key in declared and key not in arguments for key in spilled):
         return None
-    # Without a name only parameters beside `arguments` show that it is a call (NousResearch/hermes-agent#100979).
+    # Without a name only parameters beside `arguments` show that it is a call
+    # (NousResearch/hermes-agent#100979).
     if not names and not (spilled and inputs == ["arguments"]):
         return None
     arguments = {**arguments, **{key: value[key] for key in spilled}}
@@ -129,10 +136,11 @@ def opened(
     *,
     is_text: bool,
 ) -> Call | None:
-    """Return the one call that *value* is the form of; ``None`` where it is the arguments themselves.
+    """Return the one call that *value* is the form of; ``None`` where it is the
+    arguments themselves.
 
-    *tool* is the contract's own name, or empty, *declared* are its parameters. A mapping (not *is_text*) that *fits*
-    is the arguments, whatever its form.
+    *tool* is the contract's own name, or empty, *declared* are its parameters. A
+    mapping (not *is_text*) that *fits* is the arguments, whatever its form.
 
     Raises:
         SkillInputError: there are several calls, or the call is one of another tool.
@@ -147,7 +155,8 @@ def opened(
     if len(calls) > 1:
         raise several_calls(len(calls))
     call = calls[0]
-    # The tool as the prompt declares it: `{"name": "f", "parameters": {"type": "object", "properties": {...}}}`.
+    # The tool as the prompt declares it: `{"name": "f", "parameters": {"type":
+    # "object", "properties": {...}}}`.
     if (
         "properties" not in declared
         and "properties" in call.arguments
@@ -157,7 +166,8 @@ def opened(
             f"This is the definition of {call.name!r}, and no call of it",
             suggested_action="Send the parameters with their values, as one JSON object",
         )
-    # A key of the form that is a parameter may be meant as that: only the tool's own name decides.
+    # A key of the form that is a parameter may be meant as that: only the tool's own
+    # name decides.
     parameters = declared.intersection(call.keys)
     if (
         parameters and not tool and not fits(value)
@@ -175,7 +185,9 @@ def opened(
 
 
 def _under_its_name(value: Any, tool: str) -> list[Call]:
-    """Return the call that *value* is, if it is written as ``{"get_weather": {...}}``."""
+    """Return the call that *value* is, if it is written as ``{"get_weather":
+    {...}}``.
+    """
     if not isinstance(value, dict) or len(value) != 1 or not tool:
         return []
     [(name, inside)] = value.items()
@@ -184,7 +196,9 @@ def _under_its_name(value: Any, tool: str) -> list[Call]:
 
 
 def check_tool(name: str, tool: str) -> None:
-    """Refuse arguments that were sent as those of the tool *name*, if *tool* is another one."""
+    """Refuse arguments that were sent as those of the tool *name*, if *tool* is another
+    one.
+    """
     if name and tool and not is_name_of(name, tool):
         raise SkillInputError(
             f"The arguments are those of a call of {name!r}, and this is {tool!r}",
@@ -193,7 +207,9 @@ def check_tool(name: str, tool: str) -> None:
 
 
 def _beside(value: dict[str, Any], *form: str) -> set[str]:
-    """Return the keys of *value* but *form* that say more than the number of the call or its kind."""
+    """Return the keys of *value* but *form* that say more than the number of the call
+    or its kind.
+    """
     return {
         key
         for key, said in value.items()
@@ -213,7 +229,8 @@ def _is_mark(key: str, said: Any) -> bool:
             return bool(said == "2.0")
         case "role":
             return said in ("assistant", "model")
-        # OpenAI's message has both beside its calls; words in them would be lost, so they must be empty.
+        # OpenAI's message has both beside its calls; words in them would be lost, so
+        # they must be empty.
         case "content" | "refusal":
             return said in (None, "", [])
     return False

@@ -1,4 +1,5 @@
-"""Explain what is wrong with arguments so that a model can correct it: one error for each offending parameter.
+"""Explain what is wrong with arguments so that a model can correct it: one error for
+each offending parameter.
 
 The law: an error costs a model 80 tokens at most, and never shows what may be a secret.
 """
@@ -69,11 +70,14 @@ _UNIT = {"minLength": " characters", "maxLength": " characters"}
 def explain(
     violations: Iterable[Violation], schema: Schema | None = None, *, sent: Any = None
 ) -> list[SkillError]:
-    """Return one error per offending parameter, the first things first; at most a dozen.
+    """Return one error per offending parameter, the first things first; at most a
+    dozen.
 
-    Each carries the JSON Pointer, what was expected (the part of the schema), what came (shortened; never a secret),
-    and the next step. *schema* is the one that was violated: it says which values are secrets, and what a union or a
-    reference declares. A secret of *sent*, the whole value, is not shown in another part of it either.
+    Each carries the JSON Pointer, what was expected (the part of the schema), what came
+    (shortened; never a secret), and the next step. *schema* is the one that was
+    violated: it says which values are secrets, and what a union or a reference
+    declares. A secret of *sent*, the whole value, is not shown in another part of it
+    either.
     """
     explainer = _Explainer(schema, sent)
     found: dict[Path, SkillError] = {}
@@ -86,9 +90,11 @@ def explain(
 
 
 def _meant(violations: Iterable[Violation], left: list[int]) -> Iterator[Violation]:
-    """Yield the violations, with a union's replaced by those of the branch that was meant, where one is nearest.
+    """Yield the violations, with a union's replaced by those of the branch that was
+    meant, where one is nearest.
 
-    *left* counts the branches that may still be looked into: with a hundred of them, each error costs milliseconds.
+    *left* counts the branches that may still be looked into: with a hundred of them,
+    each error costs milliseconds.
     """
     for violation in violations:
         if violation.list_branches is not None and isinstance(violation.expected, list):
@@ -108,8 +114,11 @@ def _meant(violations: Iterable[Violation], left: list[int]) -> Iterator[Violati
 
 
 def _branch(violation: Violation) -> tuple[Violation, ...]:
-    """Return the violations of the branch that comes nearest: the only one but null, or the one its value points to."""
-    # Null is the branch that makes a parameter optional; no model that sent a value meant it.
+    """Return the violations of the branch that comes nearest: the only one but null, or
+    the one its value points to.
+    """
+    # Null is the branch that makes a parameter optional; no model that sent a value
+    # meant it.
     branches = [
         branch
         for branch in violation.branches
@@ -128,7 +137,9 @@ def _branch(violation: Violation) -> tuple[Violation, ...]:
 
 
 def _distance(branch: tuple[Violation, ...], path: Path) -> tuple[bool, bool, int]:
-    """Return whether the value is of another kind than *branch* takes, whether a constant differs, and the faults."""
+    """Return whether the value is of another kind than *branch* takes, whether a
+    constant differs, and the faults.
+    """
     is_other = any(
         each.path == path and each.keyword in ("type", "const", "enum")
         for each in branch
@@ -235,7 +246,9 @@ class _Explainer:
         )
 
     def properties(self, violation: Violation) -> Mapping[str, Any]:
-        """Return the properties declared where *violation* is: of its schema, and of what that refers to."""
+        """Return the properties declared where *violation* is: of its schema, and of
+        what that refers to.
+        """
         return properties_of(violation.schema) or declared_properties(
             self.references, _locations(violation)
         )
@@ -249,7 +262,9 @@ class _Explainer:
 
 
 def _locations(violation: Violation) -> list[Path]:
-    """Return where the properties of the object that *violation* is about may be declared."""
+    """Return where the properties of the object that *violation* is about may be
+    declared.
+    """
     return [violation.location] if violation.path else [violation.location, ()]
 
 
@@ -265,14 +280,17 @@ def _error(
     received: Any,
     action: str | None,
 ) -> SkillError:
-    """Return the error; what its message and its next step say already is left out of the details of a long one."""
+    """Return the error; what its message and its next step say already is left out of
+    the details of a long one.
+    """
     details = {
         "path": shortened(format_pointer(path), MAX_POINTER),
         "expected": expected,
         "received": received,
     }
     kept = {key: value for key, value in details.items() if value is not None}
-    # Message and next step come first: what they leave of the budget goes to the details.
+    # Message and next step come first: what they leave of the budget goes to the
+    # details.
     left = MAX_BYTES - _size(message) - _size(action)
     for key in ("path", "expected", "received"):
         left -= _size(kept.get(key))
@@ -321,7 +339,8 @@ def _fault(violation: Violation) -> str:
 
 
 def _fault_of_union(violation: Violation) -> str:
-    # No branch is violated, so several fit; that is the only other way to break `oneOf`.
+    # No branch is violated, so several fit; that is the only other way to break
+    # `oneOf`.
     if violation.keyword == "oneOf" and not violation.branches:
         return "fits more than one of the alternatives, and must fit exactly one"
     # More than are shown need not be described: a union may have hundreds of branches.
@@ -371,7 +390,8 @@ def _advice_on_choice(value: Any, members: list[Any], is_secret: bool) -> str:
         if isinstance(value, str) and not is_secret
         else None
     )
-    # "UTC 5" may be UTC-5 or UTC+5: where only a sign is missing, the nearest is as far as its opposite.
+    # "UTC 5" may be UTC-5 or UTC+5: where only a sign is missing, the nearest is as far
+    # as its opposite.
     return (
         f"Did you mean {quoted(near)}?"
         if near and letters(near) != letters(value)

@@ -1,7 +1,9 @@
-"""A typed Python function as a contract: its signature gives the types, its docstring the descriptions.
+"""A typed Python function as a contract: its signature gives the types, its docstring
+the descriptions.
 
-pydantic reads the annotations, so parameters may be models, dataclasses, TypedDicts, enums or dates: a call's JSON
-arguments arrive as such, and what the function returns becomes JSON again by the same annotations.
+pydantic reads the annotations, so parameters may be models, dataclasses, TypedDicts,
+enums or dates: a call's JSON arguments arrive as such, and what the function returns
+becomes JSON again by the same annotations.
 """
 
 from __future__ import annotations
@@ -52,11 +54,13 @@ _PLAIN = (str, bool, Any, object, dict, list, _EMPTY)
 def document_of_function(
     function: Callable[..., Any], *, name: str = "", version: str | None = None
 ) -> dict[str, Any]:
-    """Return the contract document of calling *function* with keyword arguments, for `Contract.from_function`.
+    """Return the contract document of calling *function* with keyword arguments, for
+    `Contract.from_function`.
 
-    Types come from the annotations, descriptions from the docstring (Google, NumPy and Sphinx forms), from
-    ``Annotated[..., "text"]`` or from pydantic's ``Field``, defaults from the signature. ``self``, ``cls`` and the
-    call's context are left out. If the only parameter is a model, its fields are the arguments; so they are if
+    Types come from the annotations, descriptions from the docstring (Google, NumPy and
+    Sphinx forms), from ``Annotated[..., "text"]`` or from pydantic's ``Field``,
+    defaults from the signature. ``self``, ``cls`` and the call's context are left out.
+    If the only parameter is a model, its fields are the arguments; so they are if
     *function* is itself a model, a dataclass or a TypedDict.
 
     >>> def search(query: str, limit: int = 5) -> list[str]:
@@ -69,7 +73,8 @@ def document_of_function(
     {'query': {'type': 'string', 'description': 'Words to look for.'}, 'limit': {'type': 'integer', 'default': 5}}
 
     Raises:
-        InvalidSkillError: an annotation has no JSON Schema, or the function takes ``*args`` or is a generator.
+        InvalidSkillError: an annotation has no JSON Schema, or the function takes
+            ``*args`` or is a generator.
     """
     if is_model(function):
         document = {
@@ -97,7 +102,9 @@ def document_of_model(model: Any) -> dict[str, Any]:
 def to_skill_errors(
     error: PydanticError, value: Any, path: Path = ()
 ) -> list[SkillError]:
-    """Return one error for each part of *value* that pydantic refused; *path* leads to the whole value."""
+    """Return one error for each part of *value* that pydantic refused; *path* leads to
+    the whole value.
+    """
     found = []
     for item in error.errors(
         include_url=False, include_input=False, include_context=False
@@ -126,11 +133,13 @@ def to_skill_errors(
 
 @dataclass(frozen=True, slots=True)
 class TypedFunction:
-    """A function whose signature was read once: how to call it with JSON arguments, and its result as JSON.
+    """A function whose signature was read once: how to call it with JSON arguments, and
+    its result as JSON.
 
-    ``whole`` names the parameter that takes all arguments as one model; ``context`` the one that takes the call's
-    context. ``annotations`` are those of the other parameters, and ``adapters`` convert them; ``output`` converts the
-    result. A None needs no conversion.
+    ``whole`` names the parameter that takes all arguments as one model; ``context`` the
+    one that takes the call's context. ``annotations`` are those of the other
+    parameters, and ``adapters`` convert them; ``output`` converts the result. A None
+    needs no conversion.
     """
 
     function: Callable[..., Any]
@@ -146,7 +155,8 @@ class TypedFunction:
         """Return the reading of *function*.
 
         Raises:
-            InvalidSkillError: an annotation cannot be resolved, or pydantic cannot convert to it.
+            InvalidSkillError: an annotation cannot be resolved, or pydantic cannot
+                convert to it.
         """
         signature, hints = _read_signature(function)
         _require_callable_by_name(function, signature)
@@ -175,7 +185,8 @@ class TypedFunction:
             for name, each in annotations.items()
         }
         only = next(iter(parameters), None) if len(parameters) == 1 else None
-        # A root model has no fields: its value may be an array, and arguments are an object.
+        # A root model has no fields: its value may be an array, and arguments are an
+        # object.
         is_root = only is not None and getattr(
             hints[only], "__pydantic_root_model__", False
         )
@@ -222,10 +233,12 @@ class TypedFunction:
         return document
 
     def bind(self, arguments: dict[str, Any], context: Any) -> inspect.BoundArguments:
-        """Return the function's arguments for the JSON *arguments*, converted to its annotations.
+        """Return the function's arguments for the JSON *arguments*, converted to its
+        annotations.
 
         Raises:
-            SkillInputError: a value breaks a rule that JSON Schema cannot express (a validator of a model, say).
+            SkillInputError: a value breaks a rule that JSON Schema cannot express (a
+                validator of a model, say).
         """
         values: dict[str, Any] = {}
         errors: list[SkillError] = []
@@ -266,7 +279,8 @@ class TypedFunction:
                     "The function's result holds a generator or another iterator; return a list"
                 )
             if self.output is not None:
-                # warnings=False: a result of another type is reported by the contract's check, with its place.
+                # warnings=False: a result of another type is reported by the contract's
+                # check, with its place.
                 return self.output.dump_python(
                     result, mode="json", by_alias=True, warnings=False
                 )
@@ -289,7 +303,9 @@ class TypedFunction:
             ) from None
 
     def _bound(self, values: Mapping[str, Any]) -> inspect.BoundArguments:
-        """Bind by name; `Signature.bind` cannot, because it refuses positional-only parameters by name."""
+        """Bind by name; `Signature.bind` cannot, because it refuses positional-only
+        parameters by name.
+        """
         bound = inspect.BoundArguments(self.signature, dict[str, Any]())
         extra = dict(values)
         for name, parameter in self.signature.parameters.items():
@@ -312,7 +328,8 @@ class TypedFunction:
                 "validation",
                 f"parameter {self.whole!r} of {_named(self.function)}",
             )
-            # The parameter's name, so that {"trip": {...}} is understood as the arguments too.
+            # The parameter's name, so that {"trip": {...}} is understood as the
+            # arguments too.
             return {"title": self.whole, **schema}
         properties: dict[str, Any] = {}
         definitions: dict[str, Any] = {}
@@ -329,11 +346,13 @@ class TypedFunction:
             definitions |= schema.pop("$defs", {})
             schema.pop("default", None)
             text = _annotated_text(annotation) or described.get(name)
-            # A class brings its own docstring; what is said about this parameter is more specific.
+            # A class brings its own docstring; what is said about this parameter is
+            # more specific.
             if text and ("description" not in schema or isinstance(annotation, type)):
                 schema["description"] = text
             if _has_factory(annotation):
-                pass  # a default_factory: what it returns now is not what a later call gets
+                # a default_factory: what it returns now is not what a later call gets
+                pass
             elif (default := _default_of(parameter, adapter)) is PydanticUndefined:
                 required.append(name)
             elif (
@@ -351,13 +370,17 @@ class TypedFunction:
 def _read_signature(
     function: Callable[..., Any],
 ) -> tuple[inspect.Signature, dict[str, Any]]:
-    """Return the signature, and the resolved annotation of each parameter and of ``return``."""
+    """Return the signature, and the resolved annotation of each parameter and of
+    ``return``.
+    """
     signature = inspect.signature(function)
     owner = _written(function)
     try:
         try:
             hints = typing.get_type_hints(owner, include_extras=True)
-        except NameError:  # a class defined inside a function (a test, say) is known only to the frames running now
+        except NameError:
+            # a class defined inside a function (a test, say) is known only to the
+            # frames running now
             hints = typing.get_type_hints(
                 owner, None, _names_in_frames(), include_extras=True
             )
@@ -376,7 +399,9 @@ def _read_signature(
 def _require_callable_by_name(
     function: Callable[..., Any], signature: inspect.Signature
 ) -> None:
-    """Refuse a function that a call with named arguments cannot use, or whose result is not one value."""
+    """Refuse a function that a call with named arguments cannot use, or whose result is
+    not one value.
+    """
     starred = next(
         (
             each
@@ -408,7 +433,9 @@ def _names_in_frames() -> dict[str, Any]:
 
 
 def _is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
-    """Whether *parameter* takes the call's context: by its type, or by its name where it has no annotation."""
+    """Whether *parameter* takes the call's context: by its type, or by its name where
+    it has no annotation.
+    """
     annotation = hints[parameter.name]
     if annotation is _EMPTY:
         return parameter.name == "context"
@@ -428,7 +455,9 @@ def _takes_argument(parameter: inspect.Parameter, context: str | None) -> bool:
 
 
 def _annotated(annotation: Any, default: Any) -> Any:
-    """Return *annotation* with pydantic's own style of a default, ``limit: int = Field(5, ge=1)``."""
+    """Return *annotation* with pydantic's own style of a default, ``limit: int =
+    Field(5, ge=1)``.
+    """
     return (
         Annotated[annotation, default] if isinstance(default, FieldInfo) else annotation
     )
@@ -438,7 +467,8 @@ def _converted(
     adapter: TypeAdapter[Any], value: Any, path: Path, errors: list[SkillError]
 ) -> Any:
     try:
-        # A strict model would take no date and no enum, which JSON has as texts; the schema has checked the types.
+        # A strict model would take no date and no enum, which JSON has as texts; the
+        # schema has checked the types.
         return adapter.validate_python(value, strict=False)
     except PydanticError as error:
         errors += to_skill_errors(error, value, path)
@@ -448,7 +478,9 @@ def _converted(
 def _sent_part(
     location: tuple[int | str, ...], value: Any, *, is_absent: bool
 ) -> Iterator[int | str]:
-    """Yield the steps of *location* that lead into *value*; pydantic names the branches of unions between them."""
+    """Yield the steps of *location* that lead into *value*; pydantic names the branches
+    of unions between them.
+    """
     for step in location:
         is_item = (
             isinstance(value, list) and isinstance(step, int) and step < len(value)
@@ -490,7 +522,9 @@ def _annotated_text(annotation: Any) -> str | None:
 
 
 def _written(function: Any) -> Any:
-    """Return what has the annotations and the docstring: behind a partial, or inside an object that can be called."""
+    """Return what has the annotations and the docstring: behind a partial, or inside an
+    object that can be called.
+    """
     while isinstance(function, functools.partial):
         function = function.func
     return function if inspect.isroutine(function) else type(function).__call__
@@ -517,7 +551,8 @@ def _documented(text: str) -> tuple[str, dict[str, str]]:
         text,
         re.MULTILINE,
     ):
-        # Google's style indents the section, NumPy's underlines its heading with dashes.
+        # Google's style indents the section, NumPy's underlines its heading with
+        # dashes.
         pattern = _NUMPY if "---" in section[0] else _GOOGLE
         described |= {
             match[1]: " ".join(match[2].split())

@@ -1,4 +1,6 @@
-"""The validator of the contract document (31.3), kept as it is written there: its examples run unchanged."""
+"""The validator of the contract document (31.3), kept as it is written there: its
+examples run unchanged.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class SkillInputValidator:
         self._compiled = Schema(schema)
 
     def validate(self, data: Any) -> tuple[bool, list[str]]:
-        """Return whether *data* fits, and a sentence for each fault, with its path before it in brackets."""
+        """Return whether *data* fits, and a sentence for each fault, with its path
+        before it in brackets.
+        """
         messages = []
         for error in self.validator.iter_errors(data):
             path = " -> ".join(str(part) for part in error.absolute_path)
@@ -48,7 +52,8 @@ class SkillInputValidator:
         """Raise what is wrong with *data*, if anything is.
 
         Raises:
-            SkillInputError: ``errors`` are the sentences of `validate`, ``skill_errors`` the same, structured.
+            SkillInputError: ``errors`` are the sentences of `validate`,
+                ``skill_errors`` the same, structured.
         """
         is_valid, errors = self.validate(data)
         if not is_valid:
@@ -100,7 +105,9 @@ _FORMATS = (
 
 @cache
 def _format_checker() -> Any:
-    """Return a checker with the verdicts of the engine that `Contract` uses; jsonschema's own need nine packages."""
+    """Return a checker with the verdicts of the engine that `Contract` uses;
+    jsonschema's own need nine packages.
+    """
     import jsonschema
     import jsonschema_rs
 

@@ -1,9 +1,11 @@
-"""Parse JSON: strictly without losing anything, or as models and neighbouring languages write it.
+"""Parse JSON: strictly without losing anything, or as models and neighbouring languages
+write it.
 
-The laws: no number changes its value, and no key appears twice (Python's own decoder keeps the last of two equal keys,
-reads NaN, and makes 0 of 1e-400). Comments, other quotes, Python literals and trailing commas are parsed only where
-they can be read in one way. Nothing is completed but the last brace of an object whose last value closed itself, and
-that only where it is asked for.
+The laws: no number changes its value, and no key appears twice (Python's own decoder
+keeps the last of two equal keys, reads NaN, and makes 0 of 1e-400). Comments, other
+quotes, Python literals and trailing commas are parsed only where they can be read in
+one way. Nothing is completed but the last brace of an object whose last value closed
+itself, and that only where it is asked for.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ TOO_DEEP = "it is nested too deep"
 
 
 class UnreadableError(Exception):
-    """The text cannot be parsed: why, what to do instead, and whether because it ends too early (*cut*).
+    """The text cannot be parsed: why, what to do instead, and whether because it ends
+    too early (*cut*).
 
-    ``{}`` in *message* is replaced by *found*, quoted; ``unquoted`` is the message without it.
+    ``{}`` in *message* is replaced by *found*, quoted; ``unquoted`` is the message
+    without it.
     """
 
     def __init__(
@@ -50,7 +54,8 @@ def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         UnreadableError: a key appears twice, with different values.
     """
     members = dict(pairs)
-    # RFC 8259, section 4: names SHOULD be unique; parsers differ in which one they take.
+    # RFC 8259, section 4: names SHOULD be unique; parsers differ in which one they
+    # take.
     if len(members) != len(pairs):
         for key, value in pairs:
             if not is_same(members[key], value):
@@ -61,12 +66,16 @@ def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def integer(text: str) -> int | Decimal:
-    """Return the integer *text* writes; of ``-0`` a decimal, which keeps the sign for a string that wants it."""
+    """Return the integer *text* writes; of ``-0`` a decimal, which keeps the sign for a
+    string that wants it.
+    """
     return Decimal(text) if text == "-0" else int(text)
 
 
 def literal(text: str) -> float | Decimal:
-    """Return the number *text* writes; one that a float would not keep as it was written is a decimal."""
+    """Return the number *text* writes; one that a float would not keep as it was
+    written is a decimal.
+    """
     number = float(text)
     return (
         number if repr(number) == text and not number.is_integer() else _decimal(text)
@@ -77,7 +86,8 @@ def _decimal(text: str) -> Decimal:
     """Return the number *text* writes, which a float can hold.
 
     Raises:
-        UnreadableError: it is beyond 1.8e308, or its exponent is longer than even a decimal can have.
+        UnreadableError: it is beyond 1.8e308, or its exponent is longer than even a
+            decimal can have.
     """
     try:
         if math.isfinite(float(text)):
@@ -94,7 +104,9 @@ def _quote(text: str) -> str:
 
 
 def _exact(text: str) -> float:
-    """Return the number *text* writes, if a float does not lose it: neither to zero, nor to an integer."""
+    """Return the number *text* writes, if a float does not lose it: neither to zero,
+    nor to an integer.
+    """
     number = float(text)
     # 2**53 is where floats stop holding every integer (IEEE 754, 53 bits of fraction).
     if number == 0 or abs(number) >= 2**53:
@@ -128,7 +140,8 @@ LITERAL_DECODER = json.JSONDecoder(
 
 
 def decode(text: str, *, literals: bool) -> Any:
-    """Return the value that *text* writes in strict JSON; with *literals*, numbers remember how they were written.
+    """Return the value that *text* writes in strict JSON; with *literals*, numbers
+    remember how they were written.
 
     Raises:
         ValueError: it is not JSON.
@@ -137,9 +150,11 @@ def decode(text: str, *, literals: bool) -> Any:
     return (LITERAL_DECODER if literals else _DECODER).decode(text)
 
 
-# Python's white space, which is more than JSON's four characters: models copy U+00A0 and U+3000 from pages.
+# Python's white space, which is more than JSON's four characters: models copy U+00A0
+# and U+3000 from pages.
 _SPACE = re.compile(r"\s+")
-# Half of a double encoding: the strings were decoded once, the white space between the tokens was not.
+# Half of a double encoding: the strings were decoded once, the white space between the
+# tokens was not.
 _ESCAPED_SPACE = re.compile(r"(?:\\[nrt]\s*)+")
 # A string whose quotes alone were escaped: `{"query": \"foo\"}`.
 _ESCAPED_STRING = re.compile(r'\\"(?P<inside>[^"\\\x00-\x1f]*)\\"')
@@ -149,7 +164,8 @@ _TOKEN_STRING = re.compile(
 )
 # JSON5 and JSONC have the first and the last form, Python and YAML the second.
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
-# RFC 8259, section 6: no plus sign, no leading zero, a digit on both sides of the point.
+# RFC 8259, section 6: no plus sign, no leading zero, a digit on both sides of the
+# point.
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _UNFINISHED_NUMBER = re.compile(r"\.|(\.\d+)?[eE][+-]?", re.ASCII)
 # `7 // 2` is an expression of Python and not a comment; models write both.
@@ -158,7 +174,8 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _NAME = re.compile(r"[^\W\d][\w-]*")
 # The same character opens and closes the first two; the typographic ones come in pairs.
 _CLOSING = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
-# The plain characters of a string, by its opening quote; typographic quotes hold no other quotes or escapes.
+# The plain characters of a string, by its opening quote; typographic quotes hold no
+# other quotes or escapes.
 _PLAIN = {
     '"': re.compile(r'[^"\\\x00-\x1f]+'),
     "'": re.compile(r"[^'\\\x00-\x1f]+"),
@@ -192,17 +209,21 @@ _ESCAPES = {
 }
 # The forms of `repr` in Python: `\x41` and `\U0001f600` beside JSON's own `\u0041`.
 _HEXADECIMAL = {"u": 4, "x": 2, "U": 8}
-# A whole string with backslashes, none of which is before a character of JSON's escapes, or of JavaScript's quote.
+# A whole string with backslashes, none of which is before a character of JSON's
+# escapes, or of JavaScript's quote.
 _PLAIN_BACKSLASHES = re.compile(
     r"""(?:[^"\\\x00-\x1f]|\\[^"'\\/bfnrtu\x00-\x1f])*\\[^"'\\/bfnrtu\x00-\x1f][^"\\\x00-\x1f]*(?=")"""
 )
 _OTHER_ESCAPES = re.compile(r"\\(?:x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|[0-7]|N\{)")
-# `{name": "x"}`: the first quote of a key is missing, as some fine-tuned models write it.
+# `{name": "x"}`: the first quote of a key is missing, as some fine-tuned models write
+# it.
 _SECOND_QUOTE = re.compile(r'"(?=\s*:)')
-# Where an object in the marks of Hermes ends: a brace that is missing here is missing at the end.
+# Where an object in the marks of Hermes ends: a brace that is missing here is missing
+# at the end.
 _END_OF_CALL = "</tool_call>"
-# Escapes that may be none, in a string in single quotes. Python's `repr` writes neither `\b` nor `\f`, so these are
-# of a pattern; the others may be those of a path: behind a drive letter, dots or `\\server`, or in the name of a file.
+# Escapes that may be none, in a string in single quotes. Python's `repr` writes neither
+# `\b` nor `\f`, so these are of a pattern; the others may be those of a path: behind a
+# drive letter, dots or `\\server`, or in the name of a file.
 _UNCLEAR_ESCAPE = re.compile(
     r"""(?<!\\)(?:\\\\)*\\[bf]"""
     r"""|(?:(?<![^\W\d_])[A-Za-z]:(?=[\\/])|(?<![^\s"'=(])(?:\.{1,2}(?=\\)|~(?=[\\/])|\\\\(?:\\\\)?\w))"""
@@ -219,7 +240,8 @@ _DOUBLE = "Write each backslash of a text as \\\\, or a path with /"
 
 
 class LenientParser:
-    """A parser of one JSON value at *position*, which notes each rule by which it departs from JSON.
+    """A parser of one JSON value at *position*, which notes each rule by which it
+    departs from JSON.
 
     With *may_close*, an outermost object that the text does not close is closed.
     """
@@ -255,14 +277,17 @@ class LenientParser:
                 return
 
     def peek(self, inside: str) -> str:
-        """Return the next character that is neither space nor comment; the end of the text is a cut."""
+        """Return the next character that is neither space nor comment; the end of the
+        text is a cut.
+        """
         self.space()
         if self.is_at_end():
             raise UnreadableError(f"end {inside}", cut=True)
         return self.text[self.position]
 
     def value(self, depth: int) -> Any:
-        # The parser calls itself for each level, and Python's stack has about a thousand frames.
+        # The parser calls itself for each level, and Python's stack has about a
+        # thousand frames.
         if depth > MAX_REPAIRED_LEVELS:
             raise UnreadableError(
                 f"it is not JSON, and nested more than {MAX_REPAIRED_LEVELS} levels deep"
@@ -306,7 +331,8 @@ class LenientParser:
             value = self.value(depth + 1)
             pairs.append((key, value))
             self.space()
-            # Only the outermost brace: how many of several missing ones belong where is a guess.
+            # Only the outermost brace: how many of several missing ones belong where is
+            # a guess.
             if (
                 depth == 0
                 and self.may_close
@@ -330,9 +356,11 @@ class LenientParser:
         )
 
     def closed_itself(self, value: Any) -> bool:
-        """Whether *value*, the last of the text, ended with a mark of its own: a number may go on.
+        """Whether *value*, the last of the text, ended with a mark of its own: a number
+        may go on.
 
-        In ``"Paris}"`` the missing brace may be the one in the string, also where more brackets follow.
+        In ``"Paris}"`` the missing brace may be the one in the string, also where more
+        brackets follow.
         """
         tail = self.text[: self.position].rstrip("}] \t\r\n")
         if tail[-1:] in ('"', "'", "\u201d", "\u2019") and tail[-2:-1] in ("}", "]"):
@@ -355,14 +383,17 @@ class LenientParser:
                 self.position += 1
             elif character != closing:
                 raise UnreadableError("expected a comma, got {}", self.rest())
-            # `("a")` is a string in Python, and `("a",)` a tuple: the parentheses alone decide nothing.
+            # `("a")` is a string in Python, and `("a",)` a tuple: the parentheses alone
+            # decide nothing.
             elif closing == ")" and len(items) == 1:
                 raise UnreadableError("a value in parentheses is an expression")
         self.position += 1
         return items
 
     def bare_key(self) -> str:
-        """Return a key without quotes, as JavaScript writes it: a name, and no word that is a value."""
+        """Return a key without quotes, as JavaScript writes it: a name, and no word
+        that is a value.
+        """
         match = _NAME.match(self.text, self.position)
         if match and match.end() == len(self.text):
             raise UnreadableError("end inside a key", cut=True)
@@ -413,15 +444,18 @@ class LenientParser:
                 "the backslashes in {} may be escapes or not", inside, action=_DOUBLE
             )
         following = self.text[self.position : self.position + 1]
-        # `"say "hi", ok"`: a quote inside a string that was not escaped; where it ends is unknown.
+        # `"say "hi", ok"`: a quote inside a string that was not escaped; where it ends
+        # is unknown.
         if following not in _SEPARATORS and not self.is_at_end():
             raise UnreadableError("after a string comes {}", self.rest())
         return self.paired("".join(parts))
 
     def has_plain_backslashes(self) -> bool:
-        """Whether no backslash of this string escapes anything in JSON, as in ``C:\\Users`` and ``\\d+``.
+        """Whether no backslash of this string escapes anything in JSON, as in
+        ``C:\\Users`` and ``\\d+``.
 
-        One escape that JSON has makes it unclear what the others are: ``C:\\new`` may hold a line break.
+        One escape that JSON has makes it unclear what the others are: ``C:\\new`` may
+        hold a line break.
         """
         found = _PLAIN_BACKSLASHES.match(self.text, self.position)
         # `\x41` and `\U0001f600` are characters in Python.
@@ -451,7 +485,8 @@ class LenientParser:
 
     def paired(self, text: str) -> str:
         """Join the two halves that an escaped character beyond U+FFFF is written as."""
-        # RFC 8259, section 7: a character beyond U+FFFF is written as a pair of escapes.
+        # RFC 8259, section 7: a character beyond U+FFFF is written as a pair of
+        # escapes.
         if not text.isascii() and _SURROGATE.search(text):
             return text.encode("utf-16", "surrogatepass").decode(
                 "utf-16", "surrogatepass"
@@ -472,7 +507,8 @@ class LenientParser:
                 if word[0].isupper():
                     self.note("python-literal")
                 return _LITERALS[word]
-            # `tru` at the end of the text is a cut, `tru` inside it a word that means nothing.
+            # `tru` at the end of the text is a cut, `tru` inside it a word that means
+            # nothing.
             if match.end() == len(self.text) and any(
                 literal.startswith(word) for literal in _LITERALS
             ):
@@ -507,7 +543,8 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+', re.DOTALL)
 
 
 def has_unclear_escape(text: str) -> bool:
-    r"""Whether a string of the JSON *text* holds an escape that may be none, as that of a path or a pattern.
+    r"""Whether a string of the JSON *text* holds an escape that may be none, as that of
+    a path or a pattern.
 
     >>> has_unclear_escape('{"p": "C:\\temp"}'), has_unclear_escape('{"p": "one\\ntwo"}')
     (True, False)

@@ -1,11 +1,13 @@
 """Refuse a schema that could cost too much to evaluate, before an engine ever sees it.
 
-An engine holds the interpreter while it works, so no deadline can stop it: an untrusted schema is measured first.
-Its size and depth are bounded, and so is the number of subschemas once every reference is followed. A value's depth is
-not bounded here: jsonschema-rs remembers what it found for each pair of a recursive subschema and a part of the value,
-so that its yes or no takes time in proportion to the value, however the schema refers back to itself. (Measured with
-0.60.3: 28 kinds of recursion, each with two ways back for the same child, take under 0.1 ms at 98 levels.) What is
-wrong is listed by questions of that kind only: `skillruntime.contract.violations`.
+An engine holds the interpreter while it works, so no deadline can stop it: an untrusted
+schema is measured first. Its size and depth are bounded, and so is the number of
+subschemas once every reference is followed. A value's depth is not bounded here:
+jsonschema-rs remembers what it found for each pair of a recursive subschema and a part
+of the value, so that its yes or no takes time in proportion to the value, however the
+schema refers back to itself. (Measured with 0.60.3: 28 kinds of recursion, each with
+two ways back for the same child, take under 0.1 ms at 98 levels.) What is wrong is
+listed by questions of that kind only: `skillruntime.contract.violations`.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ MAX_CHARACTERS = 1_000_000
 MAX_NODES = 50_000
 MAX_DEPTH = 100
 MAX_EVALUATIONS = 100_000
-# The stack that jsonschema-rs 0.60.3 takes for a level of a value, and for each subschema that is open above it, as
-# measured (about 350 and 70 bytes); half of the 8 MB that a thread has on Linux. It does not check its stack: beyond
-# it the process would end.
+# The stack that jsonschema-rs 0.60.3 takes for a level of a value, and for each
+# subschema that is open above it, as measured (about 350 and 70 bytes); half of the 8
+# MB that a thread has on Linux. It does not check its stack: beyond it the process
+# would end.
 LEVEL_BYTES, STEP_BYTES, STACK_BYTES = 400, 80, 4_000_000
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -37,8 +40,8 @@ class SchemaTooCostlyError(ValueError):
 class Bounds(NamedTuple):
     """What measuring a schema shows: its references, and the JSON that writes it.
 
-    ``levels`` is how deep a value may be nested, so that the engine, which calls itself for each level of a recursive
-    schema, does not run out of stack.
+    ``levels`` is how deep a value may be nested, so that the engine, which calls itself
+    for each level of a recursive schema, does not run out of stack.
     """
 
     references: References
@@ -49,10 +52,12 @@ class Bounds(NamedTuple):
 def measure(
     document: Mapping[str, Any] | bool, *, dialect: str = "", base: str = ""
 ) -> Bounds:
-    """Return the bounds of the schema *document*, with references that are read as `References` reads them.
+    """Return the bounds of the schema *document*, with references that are read as
+    `References` reads them.
 
     Raises:
-        SchemaTooCostlyError: it is too large, too deep, refers to itself without end, or branches exponentially.
+        SchemaTooCostlyError: it is too large, too deep, refers to itself without end,
+            or branches exponentially.
     """
     if fault := find_fault(document, MAX_DEPTH):
         is_deep = fault.startswith("nested")
@@ -81,7 +86,9 @@ def measure(
 
 
 class _Expansion:
-    """The schema with every reference followed, down to where it comes back to a subschema that is still open."""
+    """The schema with every reference followed, down to where it comes back to a
+    subschema that is still open.
+    """
 
     def __init__(self, references: References) -> None:
         self.references = references
@@ -91,9 +98,12 @@ class _Expansion:
         self._open: dict[Location, int] = {}
 
     def of(self, location: Location, depth: int) -> int:
-        """Return how many subschemas there are below *location*, which judges a part *depth* levels down."""
+        """Return how many subschemas there are below *location*, which judges a part
+        *depth* levels down.
+        """
         if location in self._open:
-            # The same subschema for the same part of the value: no value could ever end it.
+            # The same subschema for the same part of the value: no value could ever end
+            # it.
             if self._open[location] == depth:
                 where = format_pointer(location) or "the root"
                 raise SchemaTooCostlyError(

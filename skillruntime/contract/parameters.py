@@ -1,7 +1,8 @@
-"""Decide what the text of a parameter means by its schema: the parameters of chat templates, and swallowed ones.
+"""Decide what the text of a parameter means by its schema: the parameters of chat
+templates, and swallowed ones.
 
-A text is a string wherever the schema takes one, and else JSON of the declared type; where it could be both, with
-different values, the call is refused.
+A text is a string wherever the schema takes one, and else JSON of the declared type;
+where it could be both, with different values, the call is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _WORDS = {"true": True, "false": False, "null": None, "none": None}
 def typed_parameters(
     texts: Mapping[str, str], strings: Mapping[str, bool], schema: Schema
 ) -> dict[str, Any]:
-    """Return the values of *texts*, the parameters of a chat template; *strings* says of some whether they are strings.
+    """Return the values of *texts*, the parameters of a chat template; *strings* says
+    of some whether they are strings.
 
     >>> schema = Schema({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
     >>> typed_parameters({"city": "75001", "days": "3"}, {}, schema)
@@ -52,7 +54,8 @@ def _typed(name: str, text: str, is_string: bool | None, schema: Schema) -> Any:
             f"The parameter {name!r} could be a string or another value",
             suggested_action="Send the arguments as one JSON object",
         )
-    # What fits as neither may need a repair, as any other value that was sent as a string.
+    # What fits as neither may need a repair, as any other value that was sent as a
+    # string.
     return value if is_value else text
 
 
@@ -68,7 +71,9 @@ def _fitting(name: str, schema: Schema) -> Callable[[Any], bool]:
 
 
 def _read(text: str) -> tuple[bool, Any]:
-    """Return whether *text* writes a JSON value, or a word that Python's templates write for one, and the value."""
+    """Return whether *text* writes a JSON value, or a word that Python's templates
+    write for one, and the value.
+    """
     plain = text.strip()
     if plain.casefold() in _WORDS:
         return True, _WORDS[plain.casefold()]
@@ -78,8 +83,9 @@ def _read(text: str) -> tuple[bool, Any]:
         return False, None
 
 
-# A closing tag and nothing but parameter elements behind it, as APIs that take calls out of XML leave them in a value
-# (ten public threads; in one of them 6.2 % of the calls).
+# A closing tag and nothing but parameter elements behind it, as APIs that take calls
+# out of XML leave them in a value (ten public threads; in one of them 6.2 % of the
+# calls).
 _SWALLOWED = re.compile(r"</(?P<tag>[\w:.-]{1,80})>\s*(?=<(?:antml:)?parameter[\s=])")
 _ELEMENT = re.compile(
     r"""\s*<(?P<tag>(?:antml:)?parameter)(?:\s+name\s*=|=)\s*["']?(?P<name>[^<>"'=\s]{1,120})["']?\s*>"""
@@ -87,7 +93,9 @@ _ELEMENT = re.compile(
 
 
 def may_have_swallowed(arguments: Mapping[str, Any]) -> bool:
-    """Whether it is worth to look for swallowed parameters in *arguments*: a valid call pays only for this."""
+    """Whether it is worth to look for swallowed parameters in *arguments*: a valid call
+    pays only for this.
+    """
     for value in arguments.values():
         if type(value) is str and "</" in value and "parameter" in value:
             return True
@@ -97,7 +105,8 @@ def may_have_swallowed(arguments: Mapping[str, Any]) -> bool:
 def with_swallowed(
     arguments: dict[str, Any], schema: Schema
 ) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
-    """Return *arguments* with the parameters that were pasted into the end of another, and their names by that one.
+    """Return *arguments* with the parameters that were pasted into the end of another,
+    and their names by that one.
 
     >>> schema = Schema({"properties": {"text": {"type": "string"}, "tags": {"type": "array"}}})
     >>> with_swallowed({"text": 'long</text>\\n<parameter name="tags">["a"]</parameter>'}, schema)
@@ -128,7 +137,9 @@ def with_swallowed(
 
 
 def _split(text: str) -> tuple[str, dict[str, str]] | None:
-    """Return what *text* says itself, and the parameters behind it; ``None`` where it is not of that form."""
+    """Return what *text* says itself, and the parameters behind it; ``None`` where it
+    is not of that form.
+    """
     match = _SWALLOWED.search(text)
     if match is None or re.search(
         rf"<{re.escape(match['tag'])}[\s>]", text[: match.start()]

@@ -1,7 +1,9 @@
-"""Tell JSON values from others, and walk them: a host may pass anything, and an engine may raise on it.
+"""Tell JSON values from others, and walk them: a host may pass anything, and an engine
+may raise on it.
 
-The law: how deep a value is nested never decides whether it is JSON, as long as Python's own json can write it. So what
-walks a whole value does not call itself for each level; only repairs are bounded (`MAX_REPAIRED_LEVELS`).
+The law: how deep a value is nested never decides whether it is JSON, as long as
+Python's own json can write it. So what walks a whole value does not call itself for
+each level; only repairs are bounded (`MAX_REPAIRED_LEVELS`).
 """
 
 from __future__ import annotations
@@ -14,13 +16,17 @@ from typing import Any
 
 from skillruntime.contract.pointer import Path, format_pointer
 
-# Real calls are at most a dozen levels deep; what is nested deeper and malformed is not worth a guess.
+# Real calls are at most a dozen levels deep; what is nested deeper and malformed is not
+# worth a guess.
 MAX_REPAIRED_LEVELS = 100
-# More levels than Python's json reads: 3.11 stops at the limit of its own stack, later versions at about 10,000.
+# More levels than Python's json reads: 3.11 stops at the limit of its own stack, later
+# versions at about 10,000.
 ANY_LEVELS = 100_000
-# So many are walked by recursion, which is quicker and needs no more of the stack than what follows.
+# So many are walked by recursion, which is quicker and needs no more of the stack than
+# what follows.
 USUAL_LEVELS = 12
-# About 4,200 digits: below the limit at which CPython refuses to write an integer as text.
+# About 4,200 digits: below the limit at which CPython refuses to write an integer as
+# text.
 MAX_BITS = 14_000
 
 _TOO_DEEP = "nested deeper than JSON can be written here"
@@ -29,7 +35,8 @@ _TOO_DEEP = "nested deeper than JSON can be written here"
 def is_plain_json(
     value: Any, levels: int = ANY_LEVELS, _nested: int = USUAL_LEVELS
 ) -> bool:
-    """Whether the array or object *value* holds nothing but JSON, at most *levels* levels deep.
+    """Whether the array or object *value* holds nothing but JSON, at most *levels*
+    levels deep.
 
     >>> is_plain_json({"a": [1.5, None]}), is_plain_json({"a": float("nan")})
     (True, False)
@@ -61,7 +68,8 @@ def is_plain_json(
 
 
 def type_name(value: Any) -> str:
-    """Return the name that JSON Schema has for the type of *value*; of an integer the narrower one.
+    """Return the name that JSON Schema has for the type of *value*; of an integer the
+    narrower one.
 
     >>> [type_name(value) for value in (True, 1, 1.5, None)]
     ['boolean', 'integer', 'number', 'null']
@@ -78,7 +86,8 @@ def type_name(value: Any) -> str:
 
 
 def is_unicode(value: Any) -> bool:
-    """Whether no text in *value*, which is JSON, holds half of a surrogate pair, which is not a Unicode character.
+    """Whether no text in *value*, which is JSON, holds half of a surrogate pair, which
+    is not a Unicode character.
 
     >>> is_unicode({"a": ["\N{GRINNING FACE}"]}), is_unicode({"a": ["\\ud83d"]})
     (True, False)
@@ -99,7 +108,8 @@ def is_unicode(value: Any) -> bool:
 def find_fault(value: Any, levels: int = ANY_LEVELS) -> str | None:
     """Return a phrase about the first part of *value* that is not JSON, or ``None``.
 
-    A value of more than *levels* levels, or of more than Python's json can write, has the fault of being ``nested``.
+    A value of more than *levels* levels, or of more than Python's json can write, has
+    the fault of being ``nested``.
 
     >>> find_fault({"a": {1, 2}})
     'a set at /a'
@@ -134,7 +144,9 @@ def _first_fault(value: Any, levels: int) -> str | None:
 
 
 def _scalar_fault(part: Any, path: Path) -> str | None:
-    """Return what is wrong with *part* itself, or with its keys; its members are looked at later."""
+    """Return what is wrong with *part* itself, or with its keys; its members are looked
+    at later.
+    """
     match part:
         case None | bool() | list() | tuple():
             return None
@@ -172,7 +184,8 @@ def _scalar_fault(part: Any, path: Path) -> str | None:
 
 
 def rebuilt(value: Any, scalar: Callable[[Any], Any]) -> Any:
-    """Return a copy of the JSON *value* that shares no container with it, each scalar replaced by ``scalar(it)``.
+    """Return a copy of the JSON *value* that shares no container with it, each scalar
+    replaced by ``scalar(it)``.
 
     >>> rebuilt({"a": [1, "b"]}, str)
     {'a': ['1', 'b']}
@@ -194,7 +207,9 @@ def rebuilt(value: Any, scalar: Callable[[Any], Any]) -> Any:
 
 
 def _is_writable(value: Any) -> bool:
-    """Whether Python's json can write *value*: it is neither a cycle nor nested beyond the interpreter's limit."""
+    """Whether Python's json can write *value*: it is neither a cycle nor nested beyond
+    the interpreter's limit.
+    """
     try:
         json.dumps(value, skipkeys=True, default=str)
     except (RecursionError, ValueError):

@@ -48,7 +48,8 @@ def value_at(value: Any, path: Iterable[str | int]) -> Any:
         LookupError: there is nothing at *path*.
     """
     for token in path:
-        # A pointer's tokens are texts; in an array they are indexes without signs (RFC 6901, section 4).
+        # A pointer's tokens are texts; in an array they are indexes without signs (RFC
+        # 6901, section 4).
         if isinstance(value, list) and isinstance(token, str):
             if not token.isdecimal():
                 raise LookupError(token)

@@ -1,7 +1,8 @@
-"""Judge the prose beside an object by its form: a call stands between two sentences or lines, never inside a sentence.
+"""Judge the prose beside an object by its form: a call stands between two sentences or
+lines, never inside a sentence.
 
-Of the words only the first of the sentence right before the object or behind it is looked at. A line that names a
-parameter is not prose: its value would be lost.
+Of the words only the first of the sentence right before the object or behind it is
+looked at. A line that names a parameter is not prose: its value would be lost.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _REFUSING = re.compile(
 )
 _SENTENCE_END = re.compile(r"[.!?]\s|[\u3002\uff01\uff1f\n]")
 _ENDS = (":", "\uff1a", ".", "!", "?", "\u3002", "\uff01", "\uff1f")
-# Labels of arguments: `Arguments:`, `Action Input:`; more words than these make a label of something else.
+# Labels of arguments: `Arguments:`, `Action Input:`; more words than these make a label
+# of something else.
 _LABELS = frozenset(map(folded, ARGUMENT_KEYS)) | {
     "functionarguments",
     "functioninput",
@@ -40,9 +42,11 @@ MAX_TEXT = 50_000
 def fault_before(
     prose: str, mark: str, before_mark: str, names: Collection[str], tool: str
 ) -> tuple[str, UnreadableError | None]:
-    """Return the name of a tool that the *prose* before an object gives, and what is against the object, or ``None``.
+    """Return the name of a tool that the *prose* before an object gives, and what is
+    against the object, or ``None``.
 
-    *mark* is what stands between that prose and *before_mark*, if anything: the mark of a template, or a fence.
+    *mark* is what stands between that prose and *before_mark*, if anything: the mark of
+    a template, or a fence.
     """
     if not prose.strip():
         if not mark:
@@ -70,9 +74,11 @@ def fault_before(
 def _label(
     prose: str, names: Collection[str], tool: str, *, is_fenced: bool
 ) -> tuple[str, UnreadableError | None] | None:
-    """Return what the label at the end of *prose* says: the tool's name, or a fault; ``None`` where there is none.
+    """Return what the label at the end of *prose* says: the tool's name, or a fault;
+    ``None`` where there is none.
 
-    Before a fence two or three words may be a sentence, ``Let me check:``; one word is not.
+    Before a fence two or three words may be a sentence, ``Let me check:``; one word is
+    not.
     """
     line = prose.rstrip()[-MAX_LINE:].rsplit("\n", 1)[-1].strip(" \t*_#>-")
     words = line.rstrip(":=\uff1a").strip(" *_`").split()
@@ -95,7 +101,9 @@ def _label(
 
 
 def _fault_of_sentence(prose: str) -> UnreadableError | None:
-    """Return what the first words of the last sentence of *prose* say against the object behind it."""
+    """Return what the first words of the last sentence of *prose* say against the
+    object behind it.
+    """
     last = prose.rstrip(" \t\r\n:.!?*_`\"'\uff1a\u3002\uff01\uff1f")[-MAX_LINE:]
     if _REFUSING.match(_SENTENCE_END.split(last)[-1]):
         return UnreadableError(
@@ -107,10 +115,11 @@ def _fault_of_sentence(prose: str) -> UnreadableError | None:
 def fault_after(
     pieces: Iterable[str], rest: str, name: str
 ) -> tuple[str | None, UnreadableError | None]:
-    """Return the rule that what follows an object is repaired by, if one is needed, and what is against the object.
+    """Return the rule that what follows an object is repaired by, if one is needed, and
+    what is against the object.
 
-    *pieces* are the prose behind it, *rest* is all that follows; *name* is the tool's, whose
-    tag may close here.
+    *pieces* are the prose behind it, *rest* is all that follows; *name* is the tool's,
+    whose tag may close here.
     """
     if _REFUSING.match(rest.lstrip(" \t\r\n`/#*")):
         return None, UnreadableError(
@@ -134,7 +143,8 @@ def fault_after(
 
 
 _STOP = re.compile(r"\A[.;!](?=\s|\Z)\s*")
-# `days: 5`, `**Max items** -> 5`, `--days 5`, `<days>`: the names are compared with those of the schema.
+# `days: 5`, `**Max items** -> 5`, `--days 5`, `<days>`: the names are compared with
+# those of the schema.
 _VALUE = re.compile(
     r"(?<![\w-])(?P<name>[^\W\d][\w-]{0,80}(?:[ .][\w-]{1,80}){0,3})[\"'`*_)]{0,4}\s{0,3}"
     r"(?:[:=\uff1a]|[-=]>|\u2192)(?=(?P<said>[^\n]{0,200}))"
@@ -145,7 +155,9 @@ _VALUE = re.compile(
 def fault_of_values(
     prose: Iterable[str], value: Any, names: Collection[str]
 ) -> UnreadableError | None:
-    """Return that a part of *prose* gives a value to a parameter, one of *names*, which *value* does not have."""
+    """Return that a part of *prose* gives a value to a parameter, one of *names*, which
+    *value* does not have.
+    """
     declared = {folded(name) for name in names}
     held = (
         {folded(key): member for key, member in value.items()}

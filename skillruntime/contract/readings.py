@@ -1,7 +1,9 @@
-"""Find out which version arguments were written for, and bring them to the current shape.
+"""Find out which version arguments were written for, and bring them to the current
+shape.
 
-What fits an older shape as it is, is of that version; what fits none is read by each, and refused where two readings
-differ. The repairs and the migrations share the knowledge of whose shape is in force, so they are not separable.
+What fits an older shape as it is, is of that version; what fits none is read by each,
+and refused where two readings differ. The repairs and the migrations share the
+knowledge of whose shape is in force, so they are not separable.
 """
 
 from __future__ import annotations
@@ -35,10 +37,11 @@ if TYPE_CHECKING:
 
 
 class Shapes(NamedTuple):
-    """The shapes of one contract's arguments: the *current* one of *version*, and the *older* ones.
+    """The shapes of one contract's arguments: the *current* one of *version*, and the
+    *older* ones.
 
-    Each of *older* is what the migration of the same index starts from, where it is known; *reserved* are the names of
-    all their parameters.
+    Each of *older* is what the migration of the same index starts from, where it is
+    known; *reserved* are the names of all their parameters.
     """
 
     current: Schema
@@ -49,7 +52,9 @@ class Shapes(NamedTuple):
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """The migrations, newest first, from which the way leads to the current line of versions."""
+        """The migrations, newest first, from which the way leads to the current line of
+        versions.
+        """
         if not self.migrations:
             return ()
         from skillruntime.contract.migration.migration import chain
@@ -72,7 +77,8 @@ class Shapes(NamedTuple):
 class Reading(NamedTuple):
     """Arguments brought to the current shape.
 
-    ``sent`` are their keys in the shape that they were read by; ``dropped`` the places of what a migration left out.
+    ``sent`` are their keys in the shape that they were read by; ``dropped`` the places
+    of what a migration left out.
     """
 
     coerced: Coerced
@@ -84,7 +90,9 @@ class Reading(NamedTuple):
 def read_as_version(
     shapes: Shapes, arguments: Any, version: str | None, policy: Policy
 ) -> Reading:
-    """Find out which version *arguments* were written for, and bring them to the current shape."""
+    """Find out which version *arguments* were written for, and bring them to the
+    current shape.
+    """
     if version is not None:
         return _as_version(shapes, arguments, version, policy)
     if not shapes.migrations:
@@ -110,7 +118,8 @@ def read_as_version(
         )
     attempts: list[Reading] = []
     refusal: SkillInputError | None = None
-    # The current shape first: most callers are current, and among old ones the newest are the likeliest.
+    # The current shape first: most callers are current, and among old ones the newest
+    # are the likeliest.
     for start in (None, *newest_first) if policy.repair else (None,):
         if start is not None and shapes.older[start] is None:
             continue
@@ -130,9 +139,11 @@ def read_as_version(
 def _formally_repaired(
     shapes: Shapes, arguments: Any, policy: Policy
 ) -> Coerced | None:
-    """Return *arguments* in the form of the newest shape that they need only a wrapper taken off or quotes to fit.
+    """Return *arguments* in the form of the newest shape that they need only a wrapper
+    taken off or quotes to fit.
 
-    Then they are read as the same call without the wrapper or the quotes is, whatever version that is of.
+    Then they are read as the same call without the wrapper or the quotes is, whatever
+    version that is of.
     """
     for shape in (shapes.current, *(shapes.older[index] for index in shapes.starts)):
         coerced = (
@@ -153,11 +164,13 @@ def _formally_repaired(
 def _of_old_caller(
     shapes: Shapes, arguments: Any, index: int, policy: Policy
 ) -> Reading:
-    """Bring *arguments*, which fit the shape before migration *index* as they are, to the current shape.
+    """Bring *arguments*, which fit the shape before migration *index* as they are, to
+    the current shape.
 
-    They are also read by the current shape. A container written in a string is the commonest error of current
-    callers: where the current shape needs no other repair and the old one says nothing about that string, it is
-    the container. Where the two readings differ otherwise, the call is refused.
+    They are also read by the current shape. A container written in a string is the
+    commonest error of current callers: where the current shape needs no other repair
+    and the old one says nothing about that string, it is the container. Where the two
+    readings differ otherwise, the call is refused.
     """
     old = _along(shapes, arguments, index, policy, may_hold_containers=True)
     shape = shapes.older[index]
@@ -170,7 +183,9 @@ def _of_old_caller(
             reading = _along(shapes, arguments, start, policy)
         except SkillInputError:
             if _holds_container(arguments, shape, newer):
-                raise  # a broken list of a newer caller must not become the item of an older one
+                # a broken list of a newer caller must not become the item of an older
+                # one
+                raise
             continue
         rules = {repair.rule for repair in reading.coerced.repairs}
         old_names = shapes.reserved - properties_of(newer.document).keys()
@@ -193,7 +208,9 @@ def _of_old_caller(
 
 
 def _holds_container(arguments: dict[str, Any], shape: Schema, newer: Schema) -> bool:
-    """Whether a string of *arguments* looks like a container that *newer* asks for, and is only that."""
+    """Whether a string of *arguments* looks like a container that *newer* asks for, and
+    is only that.
+    """
     for name, text in arguments.items():
         if not isinstance(text, str) or _describes_text(shape.references, (name,)):
             continue
@@ -255,7 +272,9 @@ def _as_version(shapes: Shapes, arguments: Any, stated: str, policy: Policy) -> 
 
 
 def _is_of_current(shapes: Shapes, arguments: Any, start: int) -> bool:
-    """Whether *arguments* fit the current shape and use a name of it that the shape before *start* lacks."""
+    """Whether *arguments* fit the current shape and use a name of it that the shape
+    before *start* lacks.
+    """
     shape = shapes.older[start]
     if shape is None or not _is_untouched(arguments, shapes.current):
         return False
@@ -274,7 +293,9 @@ def _along(
     *,
     may_hold_containers: bool = False,
 ) -> Reading:
-    """Bring *arguments* from the shape before migration *start* to the current one; ``None`` is the current."""
+    """Bring *arguments* from the shape before migration *start* to the current one;
+    ``None`` is the current.
+    """
     repairs: tuple[Repair, ...] = ()
     value = arguments
     sent: frozenset[str] | None = None
@@ -320,7 +341,8 @@ def _coerced(shapes: Shapes, arguments: Any, shape: Schema, policy: Policy) -> C
 
 
 def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
-    """Return *error* without the suggestion of a name under which a migration puts another value.
+    """Return *error* without the suggestion of a name under which a migration puts
+    another value.
 
     450.00 sent as ``max_price_cents`` because ``max_price`` was refused would be 4.50.
     """
@@ -344,19 +366,24 @@ def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
 _FORMAL = frozenset({"number-text", "thousands", "boolean-text", "quoted-text"})
 # Keywords that say what a string holds.
 _DESCRIBING = frozenset({"format", "pattern", "contentMediaType", "enum", "const"})
-# Rules of repair that leave out or make up something: a reading that needs them says nothing about its version.
+# Rules of repair that leave out or make up something: a reading that needs them says
+# nothing about its version.
 _UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key"})
 
 
 def _describes_text(references: References, path: tuple[str, ...]) -> bool:
-    """Whether an old shape says what the string at *path* holds, so that it is meant as a string."""
+    """Whether an old shape says what the string at *path* holds, so that it is meant as
+    a string.
+    """
     return any(
         not _DESCRIBING.isdisjoint(schema) for schema in subschemas(references, path)
     )
 
 
 def _described_texts(arguments: dict[str, Any], shape: Schema | None) -> set[str]:
-    """Return the strings of *arguments* that *shape* describes, so that they are meant as strings."""
+    """Return the strings of *arguments* that *shape* describes, so that they are meant
+    as strings.
+    """
     if shape is None:
         return set()
     texts = {name: value for name, value in arguments.items() if isinstance(value, str)}

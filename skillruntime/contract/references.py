@@ -1,7 +1,9 @@
-"""Where the subschemas of a schema document are, and where its references lead: every kind of reference counts.
+"""Where the subschemas of a schema document are, and where its references lead: every
+kind of reference counts.
 
-A location is the path of a subschema inside its document. The walker reads a schema by its keywords, so a property
-that is called ``$ref`` or ``enum`` is a property. Nothing is fetched: what lies outside the document has no location.
+A location is the path of a subschema inside its document. The walker reads a schema by
+its keywords, so a property that is called ``$ref`` or ``enum`` is a property. Nothing
+is fetched: what lies outside the document has no location.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ _APPLICATORS = frozenset(
         *("properties", "patternProperties", "propertyNames", *_OF_ARRAYS),
     }
 )
-# From 2019-09 on, keywords beside a reference count (core, 8.2.3.1); before, they are ignored.
+# From 2019-09 on, keywords beside a reference count (core, 8.2.3.1); before, they are
+# ignored.
 _BEFORE_2019 = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
@@ -53,9 +56,10 @@ class Child(
 ):  # a hundred are made for a schema of usual size; a dataclass would take three times as long
     """A subschema directly inside another one, and which values it applies to.
 
-    ``kind`` is ``"same"`` (the value itself), ``"name"`` (the member ``key``), ``"pattern"`` (members whose name
-    matches ``key``), ``"rest"`` (members that no ``properties`` beside it names), ``"names"`` (the members' names),
-    ``"index"`` (the item ``key``), ``"items"`` (the items from ``key`` on) or ``"none"`` (a definition).
+    ``kind`` is ``"same"`` (the value itself), ``"name"`` (the member ``key``),
+    ``"pattern"`` (members whose name matches ``key``), ``"rest"`` (members that no
+    ``properties`` beside it names), ``"names"`` (the members' names), ``"index"`` (the
+    item ``key``), ``"items"`` (the items from ``key`` on) or ``"none"`` (a definition).
     """
 
     location: Location
@@ -65,7 +69,8 @@ class Child(
 
 
 def children(schema: Any, location: Location = ()) -> Iterator[Child]:
-    """Yield the subschemas directly inside *schema*, which is at *location*; values of wrong types are skipped.
+    """Yield the subschemas directly inside *schema*, which is at *location*; values of
+    wrong types are skipped.
 
     >>> [(child.location, child.kind) for child in children({"items": {}, "properties": {"a": {}}})]
     [(('properties', 'a'), 'name'), (('items',), 'items')]
@@ -108,7 +113,8 @@ def _named(
 
 
 def properties_of(schema: Any, keyword: str = "properties") -> Mapping[str, Any]:
-    """Return the properties that *schema* itself declares, or what another *keyword* has under names.
+    """Return the properties that *schema* itself declares, or what another *keyword*
+    has under names.
 
     >>> properties_of({"properties": {"a": {}}}), properties_of({"properties": 5}), properties_of(True)
     ({'a': {}}, {}, {})
@@ -146,7 +152,8 @@ def _listed(
 
 
 class References:
-    """The subschemas and references of one schema *document*; ``is_old`` is true up to draft 7.
+    """The subschemas and references of one schema *document*; ``is_old`` is true up to
+    draft 7.
 
     >>> references = References({"$ref": "#item", "$defs": {"item": {"$anchor": "item"}}})
     >>> references.targets(())
@@ -167,7 +174,8 @@ class References:
         self._read(document, base)
 
     def once(self, key: Hashable, make: Callable[[], Found]) -> Found:
-        """Return what *make* finds out about the schema, which never changes; it is asked once for each *key*.
+        """Return what *make* finds out about the schema, which never changes; it is
+        asked once for each *key*.
 
         A union of fifty branches is asked about for each item of an array.
         """
@@ -187,7 +195,8 @@ class References:
     def targets(self, location: Location) -> tuple[Location, ...]:
         """Return where the references of the schema at *location* may lead.
 
-        A dynamic reference leads to whichever of several anchors the way of evaluation chose: all of them are named.
+        A dynamic reference leads to whichever of several anchors the way of evaluation
+        chose: all of them are named.
         """
         if location not in self._targets:
             self._targets[location] = self._find_targets(location)
@@ -211,8 +220,11 @@ class References:
         return tuple(found)
 
     def resolve(self, reference: str, location: Location = ()) -> Location | None:
-        """Return the location that *reference*, written in the schema at *location*, names; ``None`` if outside."""
-        # RFC 3986, 5.1: the nearest identifier above is the base of a relative reference.
+        """Return the location that *reference*, written in the schema at *location*,
+        names; ``None`` if outside.
+        """
+        # RFC 3986, 5.1: the nearest identifier above is the base of a relative
+        # reference.
         base = self._base_at(location)
         try:
             uri = (
@@ -230,14 +242,17 @@ class References:
         fragment = unquote(fragment)
         if not fragment:
             return root
-        # A fragment that is not a pointer is the name of an anchor (2020-12, core, 8.2.2).
+        # A fragment that is not a pointer is the name of an anchor (2020-12, core,
+        # 8.2.2).
         if not fragment.startswith("/"):
             return self._anchors.get((uri, fragment))
         below = _walk(self.schema_at(root), fragment)
         return None if below is None else (*root, *below)
 
     def _read(self, schema: Any, base: str) -> None:
-        """Note the identifiers and anchors in *schema*; not by recursion, for it may be nested deeply."""
+        """Note the identifiers and anchors in *schema*; not by recursion, for it may be
+        nested deeply.
+        """
         self._locations[base] = ()
         self._bases[()] = base
         pending: list[tuple[Location, Any, str]] = [((), schema, base)]
@@ -252,7 +267,8 @@ class References:
 
     def _identify(self, location: Location, schema: dict[str, Any], base: str) -> str:
         identifier = schema.get("$id", schema.get("id") if self.is_old else None)
-        # Up to draft 7 a reference hides the keywords beside it, the identifier too (draft 7, section 8.3).
+        # Up to draft 7 a reference hides the keywords beside it, the identifier too
+        # (draft 7, section 8.3).
         if isinstance(identifier, str) and not (self.is_old and "$ref" in schema):
             uri, _, fragment = identifier.partition("#")
             if uri:
@@ -290,7 +306,8 @@ def _written(schema: Any) -> Iterator[tuple[str, str]]:
 
 
 def resolve(document: Any, reference: Any) -> Location | None:
-    """Return the location that *reference* (``#``, ``#/pointer``) names in *document*; ``None`` for any other form.
+    """Return the location that *reference* (``#``, ``#/pointer``) names in *document*;
+    ``None`` for any other form.
 
     >>> resolve({"$defs": {"a/b": [{}]}}, "#/$defs/a~1b/0")
     ('$defs', 'a/b', 0)
@@ -303,7 +320,8 @@ def resolve(document: Any, reference: Any) -> Location | None:
 
 
 def referenced(document: Any, reference: str) -> Any:
-    """Return the part of the schema *document* that *reference* names, of whatever kind; ``None`` if there is none.
+    """Return the part of the schema *document* that *reference* names, of whatever
+    kind; ``None`` if there is none.
 
     >>> referenced({"$defs": {"a/b": {"$anchor": "x", "type": "null"}}}, "#x")
     {'$anchor': 'x', 'type': 'null'}
@@ -315,7 +333,9 @@ def referenced(document: Any, reference: str) -> Any:
 
 
 def _walk(document: Any, pointer: str) -> Location | None:
-    """Return the path that *pointer* leads to in *document*, with the indexes of arrays as integers."""
+    """Return the path that *pointer* leads to in *document*, with the indexes of arrays
+    as integers.
+    """
     location: list[str | int] = []
     value = document
     try:

@@ -1,4 +1,6 @@
-"""The contract layer in one call, for tools that exist: `repair` for one schema, `Repairer` for a list of tools."""
+"""The contract layer in one call, for tools that exist: `repair` for one schema,
+`Repairer` for a list of tools.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,15 @@ def repair(
     formats: Formats | None = None,
     policy: str | Policy | None = None,
 ) -> Accepted:
-    """Return *arguments* as *schema* takes them, with what was repaired: `Contract.from_schema` and `accept`, cached.
+    """Return *arguments* as *schema* takes them, with what was repaired:
+    `Contract.from_schema` and `accept`, cached.
 
-    *arguments* are a mapping, or the model's text. *schema* is a JSON Schema, or a class with fields (a pydantic model,
-    dataclass or TypedDict). *name* is that of the tool, which a call in a text may state; *finish_reason* is why the
-    model stopped, in its provider's words. *policy* is as in `Contract.accept`, and *formats* as in
-    `Contract.from_dict`; without it those of a class are asserted, since ``date`` is a type there.
+    *arguments* are a mapping, or the model's text. *schema* is a JSON Schema, or a
+    class with fields (a pydantic model, dataclass or TypedDict). *name* is that of the
+    tool, which a call in a text may state; *finish_reason* is why the model stopped, in
+    its provider's words. *policy* is as in `Contract.accept`, and *formats* as in
+    `Contract.from_dict`; without it those of a class are asserted, since ``date`` is a
+    type there.
 
     >>> schema = {"type": "object", "properties": {"limit": {"type": "integer"}}}
     >>> accepted = repair('{"limit": "5",}', schema)
@@ -47,8 +52,8 @@ def repair(
     ({'limit': 5}, ['trailing-comma', 'number-text'])
 
     Raises:
-        SkillInputError: they do not fit, or could be read in two ways; its errors say what to send instead.
-        InvalidSkillError: it is not a JSON Schema.
+        SkillInputError: they do not fit, or could be read in two ways; its errors say
+            what to send instead. InvalidSkillError: it is not a JSON Schema.
     """
     # A mapping may be changed later, so that its text is what the contract is kept by.
     key: Any = (
@@ -60,11 +65,13 @@ def repair(
 
 
 class Repairer:
-    """Repairs the arguments of calls of *tools*: definitions as OpenAI, Anthropic, Gemini or MCP have them.
+    """Repairs the arguments of calls of *tools*: definitions as OpenAI, Anthropic,
+    Gemini or MCP have them.
 
-    A definition is a mapping, or an object of such a library that has ``model_dump``. A schema is compiled when its
-    tool is first called; *formats* and *policy* are as in `repair`. Two tools of one name are a ``ValueError``, and
-    what is not a definition a ``TypeError``.
+    A definition is a mapping, or an object of such a library that has ``model_dump``. A
+    schema is compiled when its tool is first called; *formats* and *policy* are as in
+    `repair`. Two tools of one name are a ``ValueError``, and what is not a definition a
+    ``TypeError``.
 
     >>> tool = {"name": "search", "input_schema": {"type": "object", "properties": {"limit": {"type": "integer"}}}}
     >>> Repairer([tool]).accept("search", {"limit": "5"}).arguments
@@ -97,12 +104,13 @@ class Repairer:
     def accept(
         self, name: str, arguments: Any, *, finish_reason: str | None = None
     ) -> Accepted:
-        """Return *arguments* as the tool *name* takes them, with what was repaired; see `repair`.
+        """Return *arguments* as the tool *name* takes them, with what was repaired; see
+        `repair`.
 
         Raises:
-            SkillNotFoundError: there is no such tool.
-            SkillInputError: they do not fit, or could be read in two ways; its errors say what to send instead.
-            InvalidSkillError: the tool's schema is not a JSON Schema.
+            SkillNotFoundError: there is no such tool. SkillInputError: they do not fit,
+                or could be read in two ways; its errors say what to send instead.
+                InvalidSkillError: the tool's schema is not a JSON Schema.
         """
         if name not in self._contracts:
             if name not in self._schemas:
@@ -133,7 +141,8 @@ def _contract(schema: Any, name: str, formats: Formats | None) -> Contract:
 
 
 def _definitions(tool: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the schema of each function that the definition *tool* declares.
+    """Yield the name and the schema of each function that the definition *tool*
+    declares.
 
     Raises:
         TypeError: it is not a definition of a tool.
@@ -166,7 +175,9 @@ def _definitions(tool: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _json_schema(schema: Any) -> Any:
-    """Return *schema* with the types that Gemini writes (``STRING``, ``nullable``) as JSON Schema has them."""
+    """Return *schema* with the types that Gemini writes (``STRING``, ``nullable``) as
+    JSON Schema has them.
+    """
     if isinstance(schema, list):
         return [_json_schema(each) for each in schema]
     if not isinstance(schema, Mapping):

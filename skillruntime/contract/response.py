@@ -43,9 +43,11 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 @dataclass(frozen=True, slots=True)
 class SkillResponse(Generic[Data]):
-    """The answer to one call; to an MCP client a failed one is a tool execution error (SEP-1303).
+    """The answer to one call; to an MCP client a failed one is a tool execution error
+    (SEP-1303).
 
-    ``data`` is what the skill returned: of a typed function its own model or dataclass; `to_dict` makes it JSON.
+    ``data`` is what the skill returned: of a typed function its own model or dataclass;
+    `to_dict` makes it JSON.
 
     >>> SkillResponse("success", data={"pages": 3}).to_dict()
     {'status': 'success', 'data': {'pages': 3}}
@@ -115,13 +117,15 @@ def handle_skill_error(
 ) -> SkillResponse:
     """Return the envelope for *exception*, written for a model.
 
-    *context* may carry ``timeout``, the seconds that were allowed. A `SkillRuntimeError` keeps its code; any other
-    exception becomes ``INTERNAL_ERROR`` with its type alone, because its text may hold secrets.
+    *context* may carry ``timeout``, the seconds that were allowed. A
+    `SkillRuntimeError` keeps its code; any other exception becomes ``INTERNAL_ERROR``
+    with its type alone, because its text may hold secrets.
 
     >>> handle_skill_error(TimeoutError(), {"timeout": 30}).errors[0].message
     'Operation timed out after 30s'
     """
-    # The messages below are the contract document's own, word for word: its examples assert them.
+    # The messages below are the contract document's own, word for word: its examples
+    # assert them.
     match exception:
         case SkillInputError(code=ErrorCode.INVALID_INPUT):
             error = SkillError(
@@ -159,7 +163,8 @@ def handle_skill_error(
 
 
 def to_plain(data: Any) -> Any:
-    """Return *data* with each model, dataclass, enum, date or set in it as JSON values; without any, *data* itself.
+    """Return *data* with each model, dataclass, enum, date or set in it as JSON values;
+    without any, *data* itself.
 
     >>> import datetime
     >>> to_plain([datetime.date(2026, 1, 2)]), to_plain({"n": 1})
@@ -180,7 +185,9 @@ def to_plain(data: Any) -> Any:
 
 
 def holds_iterator(data: Any) -> bool:
-    """Whether a generator or the like is in *data*: it can be read once, and the envelope is read more often."""
+    """Whether a generator or the like is in *data*: it can be read once, and the
+    envelope is read more often.
+    """
     parts = (
         data.values()
         if isinstance(data, Mapping)
@@ -192,12 +199,15 @@ def holds_iterator(data: Any) -> bool:
 
 
 def _to_json(value: Any) -> Any:
-    """Return a value that JSON does not have as one that it has; ``json.dumps`` asks for it."""
+    """Return a value that JSON does not have as one that it has; ``json.dumps`` asks
+    for it.
+    """
     plain = to_plain(value)
     return str(value) if plain is value else plain
 
 
-# `json.dumps` with options makes an encoder for each text, which takes longer than writing a usual envelope.
+# `json.dumps` with options makes an encoder for each text, which takes longer than
+# writing a usual envelope.
 _ENCODE = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), default=_to_json
 ).encode

@@ -1,8 +1,8 @@
 """One compiled JSON Schema: whether a value fits, and if not, what is wrong and where.
 
-Draft 2020-12 and older ones; ``$schema`` may be written as the contract document writes it. ``format`` is asserted, as
-in 31.3 of that document. A ``$ref`` resolves inside the document only. A schema that could cost too much is refused
-before it is compiled.
+Draft 2020-12 and older ones; ``$schema`` may be written as the contract document writes
+it. ``format`` is asserted, as in 31.3 of that document. A ``$ref`` resolves inside the
+document only. A schema that could cost too much is refused before it is compiled.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Schema:
     ['type']
 
     Raises:
-        InvalidSkillError: the document is not a schema, or too costly, or has a reference that does not resolve.
+        InvalidSkillError: the document is not a schema, or too costly, or has a
+            reference that does not resolve.
     """
 
     __slots__ = (
@@ -68,7 +69,9 @@ class Schema:
     def known(
         cls, document: Mapping[str, Any] | bool, *, where: str = "schema"
     ) -> Schema:
-        """Return the schema of a *document* that was usable before; it is compiled when it is first needed."""
+        """Return the schema of a *document* that was usable before; it is compiled when
+        it is first needed.
+        """
         schema = _UncompiledSchema.__new__(_UncompiledSchema)
         schema.document, schema.where = document, where
         return schema
@@ -84,7 +87,8 @@ class Schema:
             bounds = measure(document, dialect=_dialect_of(document), base=BASE)
             self.references = bounds.references
             self.levels = bounds.levels
-            # Also the key under which an engine is kept, so that the same schema is compiled once.
+            # Also the key under which an engine is kept, so that the same schema is
+            # compiled once.
             text = bounds.text
             self.may_hold_secrets = (
                 '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
@@ -116,10 +120,11 @@ class Schema:
         most: int | None = None,
         fits: Fits | None = None,
     ) -> list[Violation]:
-        """Return what is wrong with *value* by the subschema at *location*, at most *most* things; none if it fits.
+        """Return what is wrong with *value* by the subschema at *location*, at most
+        *most* things; none if it fits.
 
-        *fits* is asked instead of this schema's own, by a caller that counts the questions and knows that *value* does
-        not fit.
+        *fits* is asked instead of this schema's own, by a caller that counts the
+        questions and knows that *value* does not fit.
         """
         if fits is None and self.fits(value, location):
             return []
@@ -145,9 +150,11 @@ class Schema:
 
 
 class _UncompiledSchema(Schema):
-    """A schema that compiles itself when the first of its other attributes is read, and is a `Schema` from then on.
+    """A schema that compiles itself when the first of its other attributes is read, and
+    is a `Schema` from then on.
 
-    A class of its own, because `__getattr__` makes every attribute of a class slower to read (CPython 3.11).
+    A class of its own, because `__getattr__` makes every attribute of a class slower to
+    read (CPython 3.11).
     """
 
     __slots__ = ()

@@ -1,7 +1,8 @@
-"""Names that say that a value is a secret, so that it is masked without being marked in a schema. Pure.
+"""Names that say that a value is a secret, so that it is masked without being marked in
+a schema. Pure.
 
-Whole segments of a name decide: ``api_key`` and ``authToken`` are secrets, ``max_tokens``, ``page_token`` and
-``keyboard`` are not.
+Whole segments of a name decide: ``api_key`` and ``authToken`` are secrets,
+``max_tokens``, ``page_token`` and ``keyboard`` are not.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _KEYS = frozenset(
         "subscription",
     }
 )
-# Tokens that are a place in a list (Google's AIP-158, AWS's NextToken) or a unit of text.
+# Tokens that are a place in a list (Google's AIP-158, AWS's NextToken) or a unit of
+# text.
 _NOT_SECRET_TOKENS = frozenset(
     {
         "page",
@@ -98,7 +100,8 @@ def names_a_secret(text: str) -> bool:
 
 
 def masked(value: Any, depth: int = 64) -> Any:
-    """Return *value* with each value under the name of a secret replaced by ``(secret)``; the same object if none is.
+    """Return *value* with each value under the name of a secret replaced by
+    ``(secret)``; the same object if none is.
 
     >>> masked({"url": "https://x.test", "headers": [{"api_key": "sk-1"}]})
     {'url': 'https://x.test', 'headers': [{'api_key': '(secret)'}]}

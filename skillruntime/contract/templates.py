@@ -1,8 +1,9 @@
 r"""How open models write a call in their chat templates: one row of a table for each.
 
-A template names the tool and then has its parameters, each as the text between two marks, or one JSON object. What the
-text of a parameter means is decided by the schema, in `parameters.py`. The formats are those of the models' published
-chat templates; the comment of a row names the models.
+A template names the tool and then has its parameters, each as the text between two
+marks, or one JSON object. What the text of a parameter means is decided by the schema,
+in `parameters.py`. The formats are those of the models' published chat templates; the
+comment of a row names the models.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ _DSML = "\uff5cDSML\uff5c"
 
 
 class Template(NamedTuple):
-    """One form of a call: the pattern it begins with, with the tool's ``name``, and the marks of its parameters.
+    """One form of a call: the pattern it begins with, with the tool's ``name``, and the
+    marks of its parameters.
 
-    *parameter* is the pattern from one parameter's beginning to its value, with its ``key``; *value_end* and *closing*
-    are what its value and the whole call end with. Without *parameter*, one JSON object follows. With *breaks*, the
-    template itself writes each value on lines of its own.
+    *parameter* is the pattern from one parameter's beginning to its value, with its
+    ``key``; *value_end* and *closing* are what its value and the whole call end with.
+    Without *parameter*, one JSON object follows. With *breaks*, the template itself
+    writes each value on lines of its own.
     """
 
     opening: re.Pattern[str]
@@ -44,8 +47,8 @@ _FUNCTION = rf"(?:function|parameter(?=[^<>]+>\s*<parameter=))={_TOOL}\s*"
 _INVOKE = rf"""invoke\s+name\s*=\s*["']?{_TOOL}["']?\s*"""
 _PARAMETER = rf"parameter\s+name\s*=\s*+{_KEY}"
 TEMPLATES: tuple[Template, ...] = (
-    # Qwen3-Coder, also Nemotron 3 and Step 3.5; Llama 3 writes an object between the same marks. The first mark may be
-    # that of a parameter too (signalnine/q27#24).
+    # Qwen3-Coder, also Nemotron 3 and Step 3.5; Llama 3 writes an object between the
+    # same marks. The first mark may be that of a parameter too (signalnine/q27#24).
     _in_elements(_FUNCTION, rf"parameter={_KEY}\s*", "", "function", breaks=True),
     # MiniMax M2, and Claude's older form.
     _in_elements(_INVOKE, rf"{_PARAMETER}\s*", "", "invoke"),
@@ -74,7 +77,8 @@ TEMPLATES: tuple[Template, ...] = (
     Template(
         re.compile(rf"<\|tool_call_begin\|>\s*{_TOOL}\s*<\|tool_call_argument_begin\|>")
     ),
-    # DeepSeek V3 and R1, which write the kind of the call first and fence the object; V3.1, which does neither.
+    # DeepSeek V3 and R1, which write the kind of the call first and fence the object;
+    # V3.1, which does neither.
     Template(
         re.compile(
             rf"<\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>{_TOOL}"
@@ -85,13 +89,15 @@ TEMPLATES: tuple[Template, ...] = (
             rf"<\uff5ctool\u2581call\u2581begin\uff5c>{_TOOL}<\uff5ctool\u2581sep\uff5c>"
         )
     ),
-    # Mistral from its 11th tokenizer on; what earlier ones write is an array behind a mark.
+    # Mistral from its 11th tokenizer on; what earlier ones write is an array behind a
+    # mark.
     Template(
         re.compile(
             rf"\[TOOL_CALLS\]\s*{_TOOL}(?:\[CALL_ID\]\w+)?(?:\[ARGS\]|(?=\s*\{{))"
         )
     ),
-    # Gemma 4 and FunctionGemma: `<|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>`.
+    # Gemma 4 and FunctionGemma:
+    # `<|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>`.
     Template(
         re.compile(rf"<(?:\|tool_call|start_function_call)>\s*call:{_TOOL}(?=\{{)")
     ),
@@ -103,12 +109,15 @@ TEMPLATES: tuple[Template, ...] = (
 def read_parameters(
     text: str, position: int, template: Template
 ) -> tuple[dict[str, str], dict[str, bool], int]:
-    """Return the parameters of the call whose opening ends at *position*, and the position behind the call.
+    """Return the parameters of the call whose opening ends at *position*, and the
+    position behind the call.
 
-    They are the texts by name, and of those whose template says it, whether they are strings.
+    They are the texts by name, and of those whose template says it, whether they are
+    strings.
 
     Raises:
-        UnreadableError: a mark is not closed, a name comes twice, or there is other text between two parameters: a
+        UnreadableError: a mark is not closed, a name comes twice, or there is other
+            text between two parameters: a
             value that holds the mark it ends with looks so too.
     """
     assert template.parameter is not None
@@ -142,7 +151,8 @@ def read_parameters(
 def without_breaks(text: str, breaks: bool) -> str:
     """Return *text* without one line break at each end.
 
-    Where the template writes none, as that of GLM, a break at one end alone is a part of the value: files end so.
+    Where the template writes none, as that of GLM, a break at one end alone is a part
+    of the value: files end so.
     """
     has_both = len(text) > 1 and text[0] in "\r\n" and text[-1] == "\n"
     if not breaks and not has_both:
@@ -156,10 +166,12 @@ _ARGUMENT = re.compile(r"(?P<key>[^\W\d]\w*)\s*=(?!=)")
 
 
 def python_call(parser: LenientParser) -> dict[str, object]:
-    """Return the keyword arguments of the Python call in whose parentheses *parser* stands; it is left behind them.
+    """Return the keyword arguments of the Python call in whose parentheses *parser*
+    stands; it is left behind them.
 
     Raises:
-        UnreadableError: an argument has no keyword or is not a literal, or a name comes twice.
+        UnreadableError: an argument has no keyword or is not a literal, or a name comes
+            twice.
     """
     found: dict[str, object] = {}
     while parser.peek("inside a call") != ")":

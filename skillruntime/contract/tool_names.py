@@ -1,11 +1,13 @@
-"""The names of tools as models write them, and the keys under which they write a tool's name and its arguments."""
+"""The names of tools as models write them, and the keys under which they write a tool's
+name and its arguments.
+"""
 
 from __future__ import annotations
 
 import re
 
-# The key of the tool's name: OpenAI, Anthropic and Gemini write `name`, ReAct `action`, parallel calls
-# `recipient_name`.
+# The key of the tool's name: OpenAI, Anthropic and Gemini write `name`, ReAct `action`,
+# parallel calls `recipient_name`.
 NAME_KEYS = frozenset(
     {
         "name",
@@ -18,8 +20,8 @@ NAME_KEYS = frozenset(
         "recipient_name",
     }
 )
-# The key of the arguments: `arguments` (OpenAI), `input` (Anthropic), `args` (Gemini, LangChain), `action_input`
-# (ReAct).
+# The key of the arguments: `arguments` (OpenAI), `input` (Anthropic), `args` (Gemini,
+# LangChain), `action_input` (ReAct).
 ARGUMENT_KEYS = frozenset(
     {
         *("arguments", "parameters", "args", "input", "params", "kwargs"),
@@ -29,7 +31,8 @@ ARGUMENT_KEYS = frozenset(
 
 
 def is_name_of(name: str, tool: str) -> bool:
-    """Whether a model that writes *name* means *tool*: the style of writing does not matter, nor a missing prefix.
+    """Whether a model that writes *name* means *tool*: the style of writing does not
+    matter, nor a missing prefix.
 
     Where both have a prefix it must be the same.
 
@@ -38,7 +41,8 @@ def is_name_of(name: str, tool: str) -> bool:
     >>> is_name_of("extract", "pdf-processing/extract"), is_name_of("docx/extract", "pdf/extract")
     (True, False)
     """
-    # Kimi numbers its calls: `functions.get_weather:0`; harmony and Gemini's Python have a namespace for all tools.
+    # Kimi numbers its calls: `functions.get_weather:0`; harmony and Gemini's Python
+    # have a namespace for all tools.
     name = _NAMESPACE.sub("", re.sub(r":\d+$", "", name))
     one, two = _PREFIX.split(name), _PREFIX.split(tool)
     if len(one) > 1 and len(two) > 1:

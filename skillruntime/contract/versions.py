@@ -1,8 +1,10 @@
-"""Versions and ranges of versions: Semantic Versioning 2.0.0, and what people write instead.
+"""Versions and ranges of versions: Semantic Versioning 2.0.0, and what people write
+instead.
 
-`Version.parse` takes nothing but SemVer; `read_version` takes what is found in the wild and says what it made of it.
-SemVer defines no ranges: a `VersionRange` is written as in the contract document (``>=3.0.0,<4.0.0``) or as npm does
-(``^1.2``, ``~1.2.3``, ``1.x``, ``1.2.3 - 2.3.4``, ``||``).
+`Version.parse` takes nothing but SemVer; `read_version` takes what is found in the wild
+and says what it made of it. SemVer defines no ranges: a `VersionRange` is written as in
+the contract document (``>=3.0.0,<4.0.0``) or as npm does (``^1.2``, ``~1.2.3``,
+``1.x``, ``1.2.3 - 2.3.4``, ``||``).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ __all__ = [
 
 _MAX_LENGTH = 256
 _NUMBER = r"0|[1-9][0-9]*"
-_IDENTIFIER = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"  # section 9: a numeric one has no leading zero
+# section 9: a numeric one has no leading zero
+_IDENTIFIER = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _PRERELEASE = rf"(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?"
 _BUILD = r"(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?"
 _VERSION = re.compile(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER}){_PRERELEASE}{_BUILD}")
@@ -36,7 +39,8 @@ _VERSION = re.compile(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER}){_PRERELEASE}{_BUI
 class Version:
     """One version, ordered by precedence (SemVer 2.0.0, section 11).
 
-    Build metadata does not count (section 10): two versions that differ only there are equal, and each keeps its text.
+    Build metadata does not count (section 10): two versions that differ only there are
+    equal, and each keeps its text.
 
     >>> Version.parse("1.0.0-rc.1") < Version.parse("1.0.0") == Version.parse("1.0.0+build.7")
     True
@@ -52,7 +56,8 @@ class Version:
     _order: tuple[Any, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # Section 11.4: numbers below words; a longer list above its own beginning; no prerelease above any.
+        # Section 11.4: numbers below words; a longer list above its own beginning; no
+        # prerelease above any.
         identifiers = tuple(
             (0, part, "") if isinstance(part, int) else (1, 0, part)
             for part in self.prerelease
@@ -104,9 +109,11 @@ class Version:
         return bool(self.prerelease)
 
     def bump(self, part: str) -> Version:
-        """Return the next version with *part* (``major``, ``minor`` or ``patch``) raised; labels fall away.
+        """Return the next version with *part* (``major``, ``minor`` or ``patch``)
+        raised; labels fall away.
 
-        A prerelease becomes the release that it announces where that already raises *part*: 2.0.0-rc.1 -> 2.0.0.
+        A prerelease becomes the release that it announces where that already raises
+        *part*: 2.0.0-rc.1 -> 2.0.0.
         """
         announced = self.prerelease
         match part.lower():
@@ -151,15 +158,20 @@ class Version:
 
 
 def same_line(current: Version, stated: Version) -> bool:
-    """Whether *stated* is of the line that *current* continues: the same MAJOR; below 1.0.0, the same MINOR too."""
-    # SemVer 2.0.0, section 4: below 1.0.0 anything may change, and a new minor version is where it does.
+    """Whether *stated* is of the line that *current* continues: the same MAJOR; below
+    1.0.0, the same MINOR too.
+    """
+    # SemVer 2.0.0, section 4: below 1.0.0 anything may change, and a new minor version
+    # is where it does.
     return current.major == stated.major and (
         current.major > 0 or current.minor == stated.minor
     )
 
 
 class VersionReading(NamedTuple):
-    """What a text or number from the wild was read as; ``note`` says how, and is empty for a proper version."""
+    """What a text or number from the wild was read as; ``note`` says how, and is empty
+    for a proper version.
+    """
 
     version: Version
     note: str = ""
@@ -175,9 +187,11 @@ _LABELS = {"a": "alpha", "b": "beta", "c": "rc", "pre": "rc", "preview": "rc"}
 
 
 def read_version(value: Any) -> VersionReading:
-    """Return the version that *value* was meant to be, and a note if it is not written as one.
+    """Return the version that *value* was meant to be, and a note if it is not written
+    as one.
 
-    Reads ``1``, ``1.0``, ``v2``, ``1.0.0rc1``, ``2024.01.05``, and the numbers and dates that YAML makes of them.
+    Reads ``1``, ``1.0``, ``v2``, ``1.0.0rc1``, ``2024.01.05``, and the numbers and
+    dates that YAML makes of them.
 
     >>> read_version("1.2.3").note, str(read_version("v2").version)
     ('', '2.0.0')
@@ -251,7 +265,8 @@ _NOTHING: _Comparators = (("<", Version(0, 0, 0, (0,))),)
 class VersionRange:
     """A set of versions; its text is kept as it was written.
 
-    A prerelease lies in a range only where one of the bounds is a prerelease of the same MAJOR.MINOR.PATCH.
+    A prerelease lies in a range only where one of the bounds is a prerelease of the
+    same MAJOR.MINOR.PATCH.
 
     >>> Version.parse("3.1.2") in VersionRange.parse(">=3.0.0,<4.0.0")
     True
@@ -264,10 +279,12 @@ class VersionRange:
 
     @classmethod
     def parse(cls, text: str) -> VersionRange:
-        """Return the range that *text* describes; an empty text or ``*`` is every release.
+        """Return the range that *text* describes; an empty text or ``*`` is every
+        release.
 
-        Comparators ``< <= > >= = == != ^ ~ ~>`` are joined by commas or spaces, alternatives by ``||``;
-        ``1.2 - 2.3`` holds both ends; a missing or ``x`` part is any.
+        Comparators ``< <= > >= = == != ^ ~ ~>`` are joined by commas or spaces,
+        alternatives by ``||``; ``1.2 - 2.3`` holds both ends; a missing or ``x`` part
+        is any.
 
         Raises:
             ValueError: *text* is not a range.
@@ -292,7 +309,9 @@ class VersionRange:
 
     @classmethod
     def between(cls, low: Version | None, high: Version) -> VersionRange:
-        """Return the range from *low* (by default the first version there is) up to, without, *high*."""
+        """Return the range from *low* (by default the first version there is) up to,
+        without, *high*.
+        """
         return cls.parse(f"<{high}" if low is None else f">={low},<{high}")
 
     def __contains__(self, version: Version | str) -> bool:
@@ -339,8 +358,9 @@ def check_skill_compatibility(
 ) -> tuple[bool, str]:
     """Return whether a skill fits the current runtime version, and if not, why.
 
-    As the contract document writes it, on `packaging`; SemVer decides where PEP 440 reads a prerelease or build
-    otherwise or not at all (``1.0.0-alpha.beta``, ``1.0.0-1``), and for npm's ranges.
+    As the contract document writes it, on `packaging`; SemVer decides where PEP 440
+    reads a prerelease or build otherwise or not at all (``1.0.0-alpha.beta``,
+    ``1.0.0-1``), and for npm's ranges.
 
     >>> check_skill_compatibility(">=3.0.0,<4.0.0", "3.1.2")
     (True, '')
@@ -423,7 +443,9 @@ def _parse_alternative(text: str, whole: str) -> _Comparators:
 
 
 class _Partial(NamedTuple):
-    """A version of which the last parts may be left open: ``1``, ``1.2``, ``1.2.x``, ``1.2.3-rc.1``, ``*``."""
+    """A version of which the last parts may be left open: ``1``, ``1.2``, ``1.2.x``,
+    ``1.2.3-rc.1``, ``*``.
+    """
 
     first: Version
     known: int
@@ -449,7 +471,9 @@ class _Partial(NamedTuple):
         return cls(Version(major, minor, patch), len(numbers))
 
     def raised(self, part: int) -> Version:
-        """The lowest version whose *part* (1 major, 2 minor, 3 patch) is one higher: of ``1.2`` and 2, 1.3.0-0."""
+        """The lowest version whose *part* (1 major, 2 minor, 3 patch) is one higher: of
+        ``1.2`` and 2, 1.3.0-0.
+        """
         major, minor, patch = (
             *self.first.release[: part - 1],
             self.first.release[part - 1] + 1,
@@ -460,12 +484,15 @@ class _Partial(NamedTuple):
 
 
 def _comparators(sign: str, partial: _Partial) -> _Comparators:
-    """Return what *sign* before *partial* asks for; `*` is every version, and nothing is above or below it."""
+    """Return what *sign* before *partial* asks for; `*` is every version, and nothing
+    is above or below it.
+    """
     first, known = partial.first, partial.known
     if known == 0:
         return _NOTHING if sign in ("<", ">", "!=") else ()
     if sign in ("^", "~", "~>"):
-        # `~`: patches, or minors where only the major is given; `^`: up to the change of the first part that is not 0.
+        # `~`: patches, or minors where only the major is given; `^`: up to the change
+        # of the first part that is not 0.
         leading = next(
             (index for index, number in enumerate(first.release[:known], 1) if number),
             known,

@@ -1,10 +1,12 @@
-"""List what is wrong with a value, keyword by keyword, by asking an engine nothing but yes or no.
+"""List what is wrong with a value, keyword by keyword, by asking an engine nothing but
+yes or no.
 
-An engine's own list costs too much for adversarial values. jsonschema-rs builds all of it before the first item can be
-read: each missing name copies the whole object (4,000 missing of 8,000: 9 s), each refused item copies its enum (500
-items of an enum of 5,000: 0.2 s), and each union lists what every branch finds wrong, at every level of a recursive
-value. Here a part that fits is never entered, a union's branches are listed only when they are asked for, and a caller
-may stop after the first few violations.
+An engine's own list costs too much for adversarial values. jsonschema-rs builds all of
+it before the first item can be read: each missing name copies the whole object (4,000
+missing of 8,000: 9 s), each refused item copies its enum (500 items of an enum of
+5,000: 0.2 s), and each union lists what every branch finds wrong, at every level of a
+recursive value. Here a part that fits is never entered, a union's branches are listed
+only when they are asked for, and a caller may stop after the first few violations.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ from skillruntime.contract.references import Location, References, properties_of
 from skillruntime.errors import InvalidSkillError
 
 Fits: TypeAlias = Callable[[Any, Location], bool]
-# A part of the value that does not fit, the subschema that refuses it, and the path of the part.
+# A part of the value that does not fit, the subschema that refuses it, and the path of
+# the part.
 Part: TypeAlias = tuple[Any, Location, Path]
 
-# The keywords that look at nothing inside a value, in the order in which they are reported, each with the types of the
-# values that it says anything about.
+# The keywords that look at nothing inside a value, in the order in which they are
+# reported, each with the types of the values that it says anything about.
 _NUMBERS = (int, float, Decimal)
 _ASSERTIONS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("type", "enum", "const"), (object,)),
@@ -71,10 +74,11 @@ _UNTRACED = (
 class Violation(NamedTuple):
     """One keyword that a value breaks.
 
-    ``path`` leads to the offending part of the value, ``location`` to the subschema that holds the keyword, ``names``
-    are the properties that are missing or unexpected, ``branches`` are the violations of each branch of an ``anyOf``
-    or ``oneOf``: made by ``list_branches`` when they are asked for, since a union of fifty branches has hundreds of
-    them and most are never looked at.
+    ``path`` leads to the offending part of the value, ``location`` to the subschema
+    that holds the keyword, ``names`` are the properties that are missing or unexpected,
+    ``branches`` are the violations of each branch of an ``anyOf`` or ``oneOf``: made by
+    ``list_branches`` when they are asked for, since a union of fifty branches has
+    hundreds of them and most are never looked at.
     """
 
     keyword: str
@@ -87,7 +91,9 @@ class Violation(NamedTuple):
 
     @property
     def branches(self) -> tuple[tuple[Violation, ...], ...]:
-        """The violations of each branch; empty where several branches of a ``oneOf`` fit."""
+        """The violations of each branch; empty where several branches of a ``oneOf``
+        fit.
+        """
         return self.list_branches() if self.list_branches is not None else ()
 
     @property
@@ -106,7 +112,8 @@ class Violation(NamedTuple):
 
 
 class _Rules(NamedTuple):
-    """What the subschema at one location asks for, read once: each item of an array asks for it again.
+    """What the subschema at one location asks for, read once: each item of an array
+    asks for it again.
 
     ``counts`` is false where a reference hides the keywords beside it.
     """
@@ -121,7 +128,9 @@ class _Rules(NamedTuple):
 
 
 class Lister:
-    """Lists the violations of one schema; *compile_alone* returns the checker of a schema that refers to nothing."""
+    """Lists the violations of one schema; *compile_alone* returns the checker of a
+    schema that refers to nothing.
+    """
 
     def __init__(
         self,
@@ -136,9 +145,13 @@ class Lister:
     def violations(
         self, value: Any, location: Location, fits: Fits, path: Path = ()
     ) -> Iterator[Violation]:
-        """Yield what is wrong with *value*, which is at *path* and does not fit the subschema at *location*."""
+        """Yield what is wrong with *value*, which is at *path* and does not fit the
+        subschema at *location*.
+        """
         pending: list[Part] = [(value, location, path)]
-        while pending:  # not by recursion, for each yield would pass through a frame for every level of the value
+        # not by recursion, for each yield would pass through a frame for every level of
+        # the value
+        while pending:
             part, place, where = pending.pop()
             rules = self._rules(place)
             below: list[Part] = []
@@ -147,7 +160,9 @@ class Lister:
                 for violation in self._here(part, rules, place, where, fits, below):
                     is_traced = True
                     yield violation
-            except InvalidSkillError:  # a part that an engine cannot compile alone: "$id" beside "$ref" in draft 7
+            except InvalidSkillError:
+                # a part that an engine cannot compile alone: "$id" beside "$ref" in
+                # draft 7
                 pass
             if (
                 not is_traced and not below
@@ -156,7 +171,8 @@ class Lister:
                     (word for word in _UNTRACED if word in rules.schema), "schema"
                 )
                 yield Violation(keyword, where, place, rules.schema, part)
-            # In the order of the schema, the first thing wrong first: a model reads the first error.
+            # In the order of the schema, the first thing wrong first: a model reads the
+            # first error.
             pending += reversed(below)
 
     def _here(
@@ -168,7 +184,9 @@ class Lister:
         fits: Fits,
         below: list[Part],
     ) -> Iterator[Violation]:
-        """Yield what the keywords at *location* find wrong with *value* itself; put what they refuse inside *below*."""
+        """Yield what the keywords at *location* find wrong with *value* itself; put
+        what they refuse inside *below*.
+        """
         schema = rules.schema
         if not isinstance(schema, dict):
             if schema is False:
@@ -194,7 +212,8 @@ class Lister:
                     (value, place, path)
                     for place in self._in_place(value, schema, location, fits)
                 )
-        # A dynamic reference with several targets is not followed: which one is meant depends on the way of evaluation.
+        # A dynamic reference with several targets is not followed: which one is meant
+        # depends on the way of evaluation.
         if rules.targets:
             refusing = [
                 (value, target, path)
@@ -211,7 +230,8 @@ class Lister:
     ) -> Iterator[Violation]:
         schema = rules.schema
         for keyword, places in rules.unions:
-            # The part is known to be refused: a union that stands alone need not be asked, fifty branches each time.
+            # The part is known to be refused: a union that stands alone need not be
+            # asked, fifty branches each time.
             if not schema.keys() - _ANNOTATIONS <= {keyword}:
                 fitting = islice((place for place in places if fits(value, place)), 2)
                 if len(list(fitting)) in ((1, 2) if keyword == "anyOf" else (1,)):
@@ -278,7 +298,8 @@ class Lister:
                 for pattern, place in rules.patterns.items()
                 if self.matches(pattern, name)
             ]
-            # 2020-12, core, 10.3.2.3: only members that neither `properties` nor `patternProperties` names.
+            # 2020-12, core, 10.3.2.3: only members that neither `properties` nor
+            # `patternProperties` names.
             if has_rest and not places:
                 if schema["additionalProperties"] is False:
                     unknown.append(name)
@@ -306,7 +327,8 @@ class Lister:
     def _unevaluated(
         self, value: dict[str, Any], schema: Any, location: Location, path: Path
     ) -> Iterator[Violation]:
-        # 2020-12, core, 11.3. What a schema asks of the others is not traced, nor what beside patterns.
+        # 2020-12, core, 11.3. What a schema asks of the others is not traced, nor what
+        # beside patterns.
         declared = property_locations(self._references, [location])
         unknown = [name for name in value if name not in declared]
         if unknown and not any(
@@ -327,7 +349,8 @@ class Lister:
         below: list[Part],
     ) -> Iterator[Violation]:
         schema = rules.schema
-        # Up to 2019-09 "items" may be a list, one schema for each place, and "additionalItems" judges those behind.
+        # Up to 2019-09 "items" may be a list, one schema for each place, and
+        # "additionalItems" judges those behind.
         prefix, rest = (
             ("items", "additionalItems")
             if isinstance(schema.get("items"), list)
@@ -344,7 +367,8 @@ class Lister:
             if not fits(value[index], place):
                 below.append((value[index], place, (*path, index)))
         if "contains" in schema:
-            # 2020-12, validation, 6.4.5: without `minContains` one item is enough to ask for.
+            # 2020-12, validation, 6.4.5: without `minContains` one item is enough to
+            # ask for.
             least, most = (
                 schema.get("minContains", 1),
                 schema.get("maxContains", len(value)),
@@ -392,7 +416,9 @@ class Lister:
     def _assertions(
         self, schema: dict[str, Any]
     ) -> list[tuple[str, tuple[type, ...], Callable[[Any], bool]]]:
-        """Return the keywords of *schema* that look at nothing inside a value, each with its types and its checker."""
+        """Return the keywords of *schema* that look at nothing inside a value, each
+        with its types and its checker.
+        """
         found = []
         for keyword, types in _ASSERTIONS.items():
             # Up to draft 4 an exclusive bound was true, beside the bound.
@@ -405,7 +431,9 @@ class Lister:
         return found
 
     def matches(self, pattern: str, name: str) -> bool:
-        """Whether *name* matches *pattern*: the engine is asked, since it takes linear time."""
+        """Whether *name* matches *pattern*: the engine is asked, since it takes linear
+        time.
+        """
         check = self._patterns.get(pattern)
         if check is None:
             check = self._patterns[pattern] = self._compile_alone({"pattern": pattern})

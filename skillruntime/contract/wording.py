@@ -1,6 +1,8 @@
-"""Say in few words what a schema takes and what a value is, for the errors that a model reads.
+"""Say in few words what a schema takes and what a value is, for the errors that a model
+reads.
 
-The law: each phrase has a bound of its own, so that an error about a large value is as short as one about a small one.
+The law: each phrase has a bound of its own, so that an error about a large value is as
+short as one about a small one.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ _ARTICLES = {
 
 
 def in_words(schema: Any) -> str:
-    """Return in words what *schema* takes, for a next step: ``an integer from 1 to 10``."""
+    """Return in words what *schema* takes, for a next step: ``an integer from 1 to
+    10``.
+    """
     if not isinstance(schema, dict):
         return ""
     if isinstance(schema.get("enum"), list):
@@ -50,12 +54,15 @@ def in_words(schema: Any) -> str:
 
 
 def _kind_in_words(schema: dict[str, Any]) -> str:
-    """Return the types of *schema*, and of an object what it needs, else what it may have."""
+    """Return the types of *schema*, and of an object what it needs, else what it may
+    have.
+    """
     words = type_names(schema["type"]) if "type" in schema else ""
     names = schema.get("required") or schema.get("properties")
     if words != "an object" or not names:
         return words
-    # What a discriminated union differs in: without the value all its branches read alike.
+    # What a discriminated union differs in: without the value all its branches read
+    # alike.
     kinds = [
         f"{quoted(key)} {in_words(part)}"
         for key, part in (schema.get("properties") or {}).items()
@@ -92,10 +99,12 @@ def _count_in_words(few: Any, many: Any, unit: str) -> str:
     return "" if many is None else f", at most {many} {one if many == 1 else unit}"
 
 
-# What pydantic reads, and writes, of these types is more than the format that it states: ``date-time`` requires an
-# offset (RFC 3339, section 5.6), and a Python ``datetime`` is often naive; ``duration`` has no fractions of a second,
-# and no days beside years (appendix A); ``uri`` is ASCII, and pydantic encodes the rest as a browser does
-# (``https://example.org/Köln``). So a pattern takes its place; pydantic itself checks the rest of an argument.
+# What pydantic reads, and writes, of these types is more than the format that it
+# states: ``date-time`` requires an offset (RFC 3339, section 5.6), and a Python
+# ``datetime`` is often naive; ``duration`` has no fractions of a second, and no days
+# beside years (appendix A); ``uri`` is ASCII, and pydantic encodes the rest as a
+# browser does (``https://example.org/Köln``). So a pattern takes its place; pydantic
+# itself checks the rest of an argument.
 WIDER = {
     "date-time": (r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}", "2026-01-31T09:30:00"),
     "time": (r"^\d{2}:\d{2}", "09:30:00"),
@@ -112,7 +121,8 @@ _FORMS = {
 
 
 def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """Return the one of *names* that is most like *name*, whatever its case; none that is less like it than *cutoff*.
+    """Return the one of *names* that is most like *name*, whatever its case; none that
+    is less like it than *cutoff*.
 
     >>> nearest("maxlength", ["maxItems", "maxLength"]), nearest("colour", ["size"])
     ('maxLength', None)
@@ -179,8 +189,11 @@ def _is_short(items: list[Any]) -> bool:
 
 
 def shortened(text: str, limit: int = MAX_QUOTED) -> str:
-    """Return *text*, cut to *limit* bytes: what tokens follow more closely than characters."""
-    # Bytes follow tokens more closely than characters do: a Chinese character is one token or more.
+    """Return *text*, cut to *limit* bytes: what tokens follow more closely than
+    characters.
+    """
+    # Bytes follow tokens more closely than characters do: a Chinese character is one
+    # token or more.
     data = text.encode(errors="replace")
     return (
         text if len(data) <= limit else data[: limit - 1].decode(errors="ignore") + "…"

@@ -1,4 +1,6 @@
-"""Read the contract of a script from its source, without running it. The public names are listed in `__init__.pyi`."""
+"""Read the contract of a script from its source, without running it. The public names
+are listed in `__init__.pyi`.
+"""
 
 from skillruntime.lazy_exports import lazy_exports
 

@@ -1,4 +1,6 @@
-"""What was read of a script's command line, whichever library it uses: parameters, commands, and what stayed unread."""
+"""What was read of a script's command line, whichever library it uses: parameters,
+commands, and what stayed unread.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ __all__ = ["TEXT", "Argument", "Command", "Reading", "Unread", "ValueType"]
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """What one value must look like, and how it is written as a word; ``unsure`` says what could not be read of it."""
+    """What one value must look like, and how it is written as a word; ``unsure`` says
+    what could not be read of it.
+    """
 
     schema: Mapping[str, Any]
     encode: str | Mapping[str, Any] = "text"
@@ -25,7 +29,9 @@ TEXT = ValueType({"type": "string"})
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """An argument, or a part of one, that could not be read: which, why, and in which line."""
+    """An argument, or a part of one, that could not be read: which, why, and in which
+    line.
+    """
 
     argument: str
     reason: str
@@ -42,9 +48,10 @@ class Unread:
 class Argument:
     """One argument of a script: ``flags`` is empty for one that is positional.
 
-    ``takes``, ``length``, ``repeat`` and ``off_flag`` as in `Parameter`; ``least`` is the number of items
-    that a list must have. ``default`` is ABSENT where there is none, or where it cannot be read. ``bare`` says that the
-    flag may appear without its value, with a meaning of its own.
+    ``takes``, ``length``, ``repeat`` and ``off_flag`` as in `Parameter`; ``least`` is
+    the number of items that a list must have. ``default`` is ABSENT where there is
+    none, or where it cannot be read. ``bare`` says that the flag may appear without its
+    value, with a meaning of its own.
     """
 
     name: str
@@ -85,7 +92,9 @@ class Command:
     unread: list[Unread] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     handler: str = ""
-    """The function of the script that does the work of this command, where it is named."""
+    """The function of the script that does the work of this command, where it is
+    named.
+    """
 
     def all_commands(self) -> Iterator[Command]:
         """Yield the commands below this one."""

@@ -1,8 +1,10 @@
-"""Validated arguments -> the words of the command line that the script itself parses to the same values.
+"""Validated arguments -> the words of the command line that the script itself parses to
+the same values.
 
-The words are handed to the process as a list; no shell reads them. What a script's parser could not read back, such
-as a list item that it would take for a flag, is refused and never sent differently. ``run.command_line`` of a contract
-is the document of a `CommandLine`.
+The words are handed to the process as a list; no shell reads them. What a script's
+parser could not read back, such as a list item that it would take for a flag, is
+refused and never sent differently. ``run.command_line`` of a contract is the document
+of a `CommandLine`.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ COUNT_LIMIT = 100
 """How often a counted flag is repeated."""
 
 _BY_HAND = ("getopts", "words", "places")
-# These take the word after a flag as its value even if it starts with a dash; argparse and parseArgs do not.
+# These take the word after a flag as its value even if it starts with a dash; argparse
+# and parseArgs do not.
 _NEXT_WORD_IS_THE_VALUE = ("click", *_BY_HAND)
 
 
@@ -47,12 +50,13 @@ _NEXT_WORD_IS_THE_VALUE = ("click", *_BY_HAND)
 class Parameter:
     """One argument as the script's parser knows it; without ``flag`` it is positional.
 
-    ``takes``: ``"value"``; ``"nothing"`` (a switch; ``off_flag`` says no); ``"optional"`` (a value, or ``true`` for
-    the bare flag); ``"values"`` (several words, ``length`` of them if that is fixed); ``"rest"`` (all words
-    that are left, flags too); ``"count"`` (the flag as often as the number says). ``repeat``: the flag is given once
-    per item.
-    ``encode`` says how a value is written: ``"text"``, ``"json"``, or ``{"words": [[true, "yes"], [false, "no"]]}``.
-    A value that equals ``default`` is left out: the script knows it.
+    ``takes``: ``"value"``; ``"nothing"`` (a switch; ``off_flag`` says no);
+    ``"optional"`` (a value, or ``true`` for the bare flag); ``"values"`` (several
+    words, ``length`` of them if that is fixed); ``"rest"`` (all words that are left,
+    flags too); ``"count"`` (the flag as often as the number says). ``repeat``: the flag
+    is given once per item. ``encode`` says how a value is written: ``"text"``,
+    ``"json"``, or ``{"words": [[true, "yes"], [false, "no"]]}``. A value that equals
+    ``default`` is left out: the script knows it.
     """
 
     name: str
@@ -93,10 +97,12 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """How a script is called: its parameters in order, and its commands by the value that chooses one.
+    """How a script is called: its parameters in order, and its commands by the value
+    that chooses one.
 
-    ``parser`` is what reads the words, for each has its own ways with a value that starts with a dash: ``"words"`` is a
-    script that takes them one by one, ``"places"`` one that does so by their number.
+    ``parser`` is what reads the words, for each has its own ways with a value that
+    starts with a dash: ``"words"`` is a script that takes them one by one, ``"places"``
+    one that does so by their number.
     """
 
     parser: Parser = "argparse"
@@ -183,8 +189,9 @@ def _words(
     line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]
 ) -> list[str]:
     options, places = _said_words(line, arguments, faults)
-    # A flag that takes as many words as follow goes first: the next flag ends its words.
-    # ``--tags a b --limit 3 file``: argparse would take ``file`` for a tag if the open flag came last.
+    # A flag that takes as many words as follow goes first: the next flag ends its
+    # words. ``--tags a b --limit 3 file``: argparse would take ``file`` for a tag if
+    # the open flag came last.
     options = sorted(
         (option for option in options if option[1]), key=lambda option: not option[0]
     )
@@ -218,14 +225,18 @@ def _with_places(
     is_open: bool,
     faults: list[SkillError],
 ) -> list[str]:
-    """Return the words of the *options*, of which the last takes more where it *is_open*, and of the places."""
+    """Return the words of the *options*, of which the last takes more where it
+    *is_open*, and of the places.
+    """
     words = _in_place(places, faults)
-    # Such a script reads positions: flags are looked for among the words, so they follow them.
+    # Such a script reads positions: flags are looked for among the words, so they
+    # follow them.
     if line.parser == "places":
         return [*words, *options]
     for parameter, said in places:
         if parameter.takes == "rest" and said:
-            # argparse takes the words that are left from the first positional on, and ``--`` would be one of them.
+            # argparse takes the words that are left from the first positional on, and
+            # ``--`` would be one of them.
             first = words[: len(words) - len(said)] or words[: parameter.flag is None]
             if any(map(_is_flag, first)) or (is_open and first):
                 faults.append(
@@ -243,7 +254,9 @@ def _with_places(
 def _said_words(
     line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]
 ) -> tuple[list[tuple[bool, list[str]]], list[_Place]]:
-    """Return the words of each option, with whether it would take more, and those of each place."""
+    """Return the words of each option, with whether it would take more, and those of
+    each place.
+    """
     options: list[tuple[bool, list[str]]] = []
     places: list[_Place] = []
     # An option that takes all that follows.
@@ -314,7 +327,8 @@ def _option(
 
 
 def _times(parameter: Parameter, value: Any) -> int:
-    # ``-vvv``: the default is where argparse starts counting. A count above the limit would be an attack.
+    # ``-vvv``: the default is where argparse starts counting. A count above the limit
+    # would be an attack.
     base = parameter.default if isinstance(parameter.default, int) else 0
     if not base <= int(value) <= base + COUNT_LIMIT:
         raise _UnsayableError(f"it is from {base} to {base + COUNT_LIMIT}")
@@ -323,7 +337,8 @@ def _times(parameter: Parameter, value: Any) -> int:
 
 def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
     words = _place(parameter, group)
-    # argparse ends a list at the first word that looks like a flag (`_parse_optional`, line 2229).
+    # argparse ends a list at the first word that looks like a flag (`_parse_optional`,
+    # line 2229).
     if len(words) > 1 and line.parser not in ("click", "words", "places"):
         for word in words:
             if _is_flag(word) and not _is_negative_number(word, line):
@@ -341,7 +356,9 @@ def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
 
 
 def _attached(line: CommandLine, flag: str, text: str) -> list[str]:
-    """The flag and its value as one word: ``--x=5`` or ``-x5``, for POSIX attaches to a short flag without a sign."""
+    """The flag and its value as one word: ``--x=5`` or ``-x5``, for POSIX attaches to a
+    short flag without a sign.
+    """
     # argparse splits at the first ``=`` of any flag (line 2246).
     if (len(flag) > 2 and flag[0] == flag[1]) or line.parser == "argparse":
         return [f"{flag}={text}"]
@@ -352,7 +369,9 @@ def _attached(line: CommandLine, flag: str, text: str) -> list[str]:
 
 
 def _refuse_separator(values: Any, parser: str) -> None:
-    """Refuse ``--`` as a value: argparse (in Python 3.11) drops it, even where it is attached to its flag."""
+    """Refuse ``--`` as a value: argparse (in Python 3.11) drops it, even where it is
+    attached to its flag.
+    """
     pending = values if isinstance(values, list | tuple) else [values]
     if parser == "argparse" and any(
         each == "--" or (isinstance(each, list) and "--" in each) for each in pending
@@ -372,7 +391,9 @@ def _place(parameter: Parameter, value: Any, parser: str = "") -> list[str]:
 
 
 def _in_place(places: list[_Place], faults: list[SkillError]) -> list[str]:
-    """Return the positional words; what was left out before one that was given is filled with its default."""
+    """Return the positional words; what was left out before one that was given is
+    filled with its default.
+    """
     # Trailing positionals that say nothing more than the default are left out.
     while places and not _is_needed(*places[-1]):
         places = places[:-1]
@@ -406,11 +427,14 @@ def _is_default(value: Any, parameter: Parameter) -> bool:
 
 
 def _is_negative_number(word: str, line: CommandLine) -> bool:
-    """Whether argparse takes *word* for a number: it does, unless one of its flags looks like one."""
+    """Whether argparse takes *word* for a number: it does, unless one of its flags
+    looks like one.
+    """
     # The expression of `_negative_number_matcher` (argparse.py 3.11, line 1381).
     if line.parser != "argparse" or not re.fullmatch(r"-\d+|-\d*\.\d+", word):
         return False
-    # `_has_negative_number_optionals`: with a flag like ``-1`` every negative number is a flag.
+    # `_has_negative_number_optionals`: with a flag like ``-1`` every negative number is
+    # a flag.
     return not any(re.match(r"-\d", each.flag) for each in line.parameters if each.flag)
 
 
@@ -445,7 +469,8 @@ def _plain(value: Any) -> str:
     match value:
         case str():
             return value
-        # Scripts that read JSON want ``true``; what argparse converts has words of its own.
+        # Scripts that read JSON want ``true``; what argparse converts has words of its
+        # own.
         case bool() | None:
             return json.dumps(value)
         # JSON does not distinguish 3.0 from 3, but ``int("3.0")`` fails.

@@ -1,4 +1,6 @@
-"""A command that was read, as the document of a contract: its input schema, and how arguments become words."""
+"""A command that was read, as the document of a contract: its input schema, and how
+arguments become words.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ __all__ = ["to_command_line", "to_input_schema", "with_distinct_names"]
 def with_distinct_names(
     command: Command, outer: frozenset[str] = frozenset()
 ) -> Command:
-    """Return *command* with names that are distinct all the way down: one object holds the arguments of all levels.
+    """Return *command* with names that are distinct all the way down: one object holds
+    the arguments of all levels.
 
-    An argument that a command below declares in the same way is given to both; another of the same name gets one of
-    its own.
+    An argument that a command below declares in the same way is given to both; another
+    of the same name gets one of its own.
     """
     if command.chooser:
         inside = [each for inner in command.all_commands() for each in inner.arguments]
@@ -27,7 +30,8 @@ def with_distinct_names(
         command.chooser = _free(taken, command.chooser, "command", "subcommand")
         for number, argument in enumerate(command.arguments):
             others = [each for each in inside if each.name == argument.name]
-            # argparse lets a command's value overwrite the outer one, in one namespace; click keeps one for each level.
+            # argparse lets a command's value overwrite the outer one, in one namespace;
+            # click keeps one for each level.
             is_same = command.parser == "argparse" and all(
                 _kind(argument) == _kind(each) for each in others
             )
@@ -62,7 +66,9 @@ def _free(taken: set[str], *names: str) -> str:
 
 
 def to_input_schema(command: Command) -> dict[str, Any]:
-    """Return the schema of the arguments; commands become a ``oneOf`` that the chooser distinguishes."""
+    """Return the schema of the arguments; commands become a ``oneOf`` that the chooser
+    distinguishes.
+    """
     if not command.chooser:
         return _object(*_members(command))
     branches = [_object(*members) for members in _branches(command)]
@@ -118,7 +124,8 @@ def _object(
 
 def _members(command: Command) -> _Members:
     properties = {each.name: _property(each) for each in command.arguments}
-    # A name is required once (JSON Schema 2020-12, 6.5.3), though two arguments of a script may have it.
+    # A name is required once (JSON Schema 2020-12, 6.5.3), though two arguments of a
+    # script may have it.
     required = list(
         dict.fromkeys(each.name for each in command.arguments if each.required)
     )
@@ -143,7 +150,9 @@ def _members(command: Command) -> _Members:
 
 
 def _used(argument: Argument, *, is_true: bool = False) -> dict[str, Any]:
-    """The schema of arguments in which *argument* is given; a switch must be true where *is_true* says so."""
+    """The schema of arguments in which *argument* is given; a switch must be true where
+    *is_true* says so.
+    """
     # A switch that is false is not on the command line, so it excludes nothing.
     is_switch = argument.takes == "nothing" and (argument.off_flag is None or is_true)
     constraint = {"properties": {argument.name: {"const": True}}} if is_switch else {}

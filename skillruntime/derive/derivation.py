@@ -1,7 +1,7 @@
 """A script's source -> the contract of calling it: read, never run.
 
-The law: nothing is invented. What cannot be read is named in `Derivation.unread`, and a reading that rests on prose,
-not on declarations, says so by its confidence.
+The law: nothing is invented. What cannot be read is named in `Derivation.unread`, and a
+reading that rests on prose, not on declarations, says so by its confidence.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ Confidence = Literal["high", "medium", "low"]
 class Derivation:
     """A contract that was read from a script, and how reliable it is.
 
-    ``document`` is one for `Contract.from_dict`. ``confidence`` is ``"high"`` where a parser declares every argument
-    and all was read, ``"medium"`` where something stayed unread, ``"low"`` where only prose or use speaks of them.
+    ``document`` is one for `Contract.from_dict`. ``confidence`` is ``"high"`` where a
+    parser declares every argument and all was read, ``"medium"`` where something stayed
+    unread, ``"low"`` where only prose or use speaks of them.
     """
 
     document: Mapping[str, Any]
@@ -52,16 +53,21 @@ class Derivation:
 
     @property
     def complete(self) -> bool:
-        """Whether every argument of the script was read, with all that is declared of it."""
+        """Whether every argument of the script was read, with all that is declared of
+        it.
+        """
         return not self.unread
 
     def to_contract(self, name: str = "") -> Contract:
-        """Return the contract, under *name*; raises `InvalidSkillError` where its schema is too costly to use."""
+        """Return the contract, under *name*; raises `InvalidSkillError` where its
+        schema is too costly to use.
+        """
         return Contract.from_dict(self.document, name=name)
 
 
 def derive(source: str | bytes, *, path: str) -> Derivation | None:
-    """Return the contract of *source*, the script at *path* in its skill; None if it is not a script.
+    """Return the contract of *source*, the script at *path* in its skill; None if it is
+    not a script.
 
     The source is parsed, never imported or run, and no other file is read.
 
@@ -89,7 +95,9 @@ def derive(source: str | bytes, *, path: str) -> Derivation | None:
 
 
 def _kind(text: str, path: str) -> str:
-    """Return the language of the script; a file without a suffix names its interpreter in the first line."""
+    """Return the language of the script; a file without a suffix names its interpreter
+    in the first line.
+    """
     suffix = posixpath.splitext(path)[1].lower()
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
@@ -114,14 +122,16 @@ def _read_shell(text: str) -> Reading | None:
 
 
 def _read_node(text: str) -> Reading | None:
-    # The output of a bundler has few lines, and long ones: it declares nothing that is still recognisable.
+    # The output of a bundler has few lines, and long ones: it declares nothing that is
+    # still recognisable.
     if len(text) > 20_000 and len(text) > 300 * (text.count("\n") + 1):
         return None
     if (reading := read_node(text)) is not None:
         return reading
     if words_are_used(text, "process.argv"):
         return read_any(text, "process.argv")
-    # Packages that declare options: a skill brings none of them along, so they are only named.
+    # Packages that declare options: a skill brings none of them along, so they are only
+    # named.
     if re.search(r"[\"'](?:commander|yargs)[\"']", text):
         return read_any(text, "process.argv", "a package reads the command line")
     return (
@@ -136,10 +146,12 @@ def _read_other(text: str) -> Reading | None:
 
 
 def _completed(reading: Reading, source: str, path: str) -> Reading:
-    """Return *reading* with descriptions, and with one list of words where no call would work otherwise.
+    """Return *reading* with descriptions, and with one list of words where no call
+    would work otherwise.
 
-    A closed object without parameters says that the script takes nothing. Where nothing was read, or not what every
-    call needs, that is false, and a model that sends the right words would be refused for it.
+    A closed object without parameters says that the script takes nothing. Where nothing
+    was read, or not what every call needs, that is false, and a model that sends the
+    right words would be refused for it.
     """
     command = reading.command
     name = posixpath.basename(path)

@@ -23,7 +23,8 @@ def draft_contracts(
 ) -> dict[str, dict[str, Any]]:
     """Return the documents of the skill's contract files, by their path in the skill.
 
-    One tool is ``contract.json``, several are ``contracts/NAME.json``; where nothing can be derived, there are none.
+    One tool is ``contract.json``, several are ``contracts/NAME.json``; where nothing
+    can be derived, there are none.
     """
     stated = version or str(
         frontmatter.get("version")

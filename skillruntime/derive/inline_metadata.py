@@ -1,4 +1,6 @@
-"""The block at the top of a script that says what it needs (PEP 723), read without running the script."""
+"""The block at the top of a script that says what it needs (PEP 723), read without
+running the script.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,17 @@ _BLOCK = re.compile(
 
 
 class InlineMetadata(NamedTuple):
-    """What a script declares: ``dependencies`` as PEP 508 texts, and the Python versions it is for."""
+    """What a script declares: ``dependencies`` as PEP 508 texts, and the Python
+    versions it is for.
+    """
 
     dependencies: tuple[str, ...] = ()
     requires_python: str | None = None
 
 
 def parse_inline_metadata(source: str) -> InlineMetadata:
-    """Return what *source* declares; nothing where there is no block, or it cannot be read.
+    """Return what *source* declares; nothing where there is no block, or it cannot be
+    read.
 
     >>> source = '# /// script\\n# dependencies = ["feedparser>=6", "pypdf"]\\n# ///\\nimport feedparser\\n'
     >>> parse_inline_metadata(source).dependencies

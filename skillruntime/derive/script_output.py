@@ -1,4 +1,6 @@
-"""What an ordinary script leaves behind, as a result or an error: stdout, stderr and the exit code."""
+"""What an ordinary script leaves behind, as a result or an error: stdout, stderr and
+the exit code.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,12 @@ _USAGE_EXITS = (2, 64)
 
 
 def read_output(stdout: str, *, limit: int = TEXT_LIMIT) -> Any:
-    """Return the data that a script printed: one JSON value, or its text as ``{"stdout": ...}``.
+    """Return the data that a script printed: one JSON value, or its text as
+    ``{"stdout": ...}``.
 
-    Text beyond *limit* is cut in the middle, where it matters least, and ``cut`` says how many characters are missing.
-    Several lines that are each a JSON object are a list of them.
+    Text beyond *limit* is cut in the middle, where it matters least, and ``cut`` says
+    how many characters are missing. Several lines that are each a JSON object are a
+    list of them.
 
     >>> read_output('{"pages": 3}')
     {'pages': 3}
@@ -75,10 +79,12 @@ def _refuse(name: str) -> NoReturn:
 def read_failure(
     exit_code: int, stderr: str, command_line: CommandLine | None = None
 ) -> tuple[SkillError, ...]:
-    """Return what a script's exit code and stderr say: of which parameter it complains, or that it failed.
+    """Return what a script's exit code and stderr say: of which parameter it complains,
+    or that it failed.
 
-    A usage error of argparse, click or typer is ``INVALID_INPUT`` with the parameter's JSON Pointer, or
-    ``MISSING_REQUIRED_PARAM``; anything else is ``TOOL_EXECUTION_FAILED``.
+    A usage error of argparse, click or typer is ``INVALID_INPUT`` with the parameter's
+    JSON Pointer, or ``MISSING_REQUIRED_PARAM``; anything else is
+    ``TOOL_EXECUTION_FAILED``.
 
     >>> text = "usage: top.py [-h]\\ntop.py: error: argument --limit: invalid int value: 'x'"
     >>> error = read_failure(2, text)[0]
@@ -87,7 +93,8 @@ def read_failure(
     """
     # argparse and click exit with 2; 64 is EX_USAGE of sysexits.h.
     if exit_code in _USAGE_EXITS:
-        # `ArgumentParser.error` and click's `UsageError` write one such line, after the usage.
+        # `ArgumentParser.error` and click's `UsageError` write one such line, after the
+        # usage.
         if match := _last(_ARGPARSE, stderr) or _last(_CLICK, stderr):
             return (
                 _of_parameter(
@@ -123,7 +130,8 @@ def read_failure(
             )
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     said = lines[-1][:300] if lines else "it said nothing"
-    # A negative code is the signal that ended the process (``subprocess.Popen.returncode``).
+    # A negative code is the signal that ended the process
+    # (``subprocess.Popen.returncode``).
     how = (
         f"failed with exit code {exit_code}"
         if exit_code >= 0
@@ -158,7 +166,9 @@ def _of_parameter(
 
 
 def _parameter_name(shown: str, line: CommandLine | None) -> str:
-    """The parameter that a parser calls ``-l/--limit``, ``--limit LIMIT`` or ``[FILES]...``."""
+    """The parameter that a parser calls ``-l/--limit``, ``--limit LIMIT`` or
+    ``[FILES]...``.
+    """
     parts = re.findall(r"--?[\w-]+|\w[\w.-]*", shown)
     for part in parts if line is not None else ():
         assert line is not None

@@ -1,4 +1,6 @@
-"""The words of a script about itself, made fit for a schema: names, help texts and descriptions."""
+"""The words of a script about itself, made fit for a schema: names, help texts and
+descriptions.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def plain_name(name: str) -> str:
 
 
 def free_name(name: str, taken: dict[str, int]) -> str:
-    """Return *name*, with a number if it is in *taken*, which holds the last number of each name.
+    """Return *name*, with a number if it is in *taken*, which holds the last number of
+    each name.
 
     >>> taken = {}
     >>> free_name("size", taken), free_name("size", taken), free_name("size", taken)
@@ -88,7 +91,8 @@ def expanded(text: Any, default: Any, dest: str) -> str:
     }
 
     def fill(match: re.Match[str]) -> str:
-        # argparse formats a help text with the ``%`` operator (`_expand_help`, line 629).
+        # argparse formats a help text with the ``%`` operator (`_expand_help`, line
+        # 629).
         return "%" if match[0] == "%%" else str(values.get(match[1], ""))
 
     return " ".join(re.sub(r"%%|%\((\w+)\)[sdrf]", fill, line).split())

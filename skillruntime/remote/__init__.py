@@ -1,4 +1,6 @@
-"""Call remote skills by the invocation protocol. The public names are listed in `__init__.pyi`."""
+"""Call remote skills by the invocation protocol. The public names are listed in
+`__init__.pyi`.
+"""
 
 from skillruntime.lazy_exports import lazy_exports
 

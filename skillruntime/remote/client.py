@@ -1,6 +1,8 @@
-"""Remote skills as runners: `RemoteClient` speaks to one skill, `RemoteRunner` is it to the runtime.
+"""Remote skills as runners: `RemoteClient` speaks to one skill, `RemoteRunner` is it to
+the runtime.
 
-The flow decides; this is its driver: it sends, waits, and shows credentials to the skill's own origin alone.
+The flow decides; this is its driver: it sends, waits, and shows credentials to the
+skill's own origin alone.
 """
 
 from __future__ import annotations
@@ -91,11 +93,13 @@ _CANCEL_SECONDS = 1.0  # seconds for asking the server to stop what was cancelle
 class RemoteClient:
     """Calls one remote skill.
 
-    *transport* replaces HTTP (a `SkillService.handle`, say); *guard* says where HTTP may connect. *wait_seconds* is how
-    long a server that can is asked to hold an answer back until there is news; 0 polls. One answer, to its last byte,
-    may take 30 seconds more than that. *patience* is how many seconds a server may be away, or answer too slowly, while
-    an execution is begun or followed. *grace* is how many seconds after the timeout that was asked of
-    it a server may still take to say how the execution ended.
+    *transport* replaces HTTP (a `SkillService.handle`, say); *guard* says where HTTP
+    may connect. *wait_seconds* is how long a server that can is asked to hold an answer
+    back until there is news; 0 polls. One answer, to its last byte, may take 30 seconds
+    more than that. *patience* is how many seconds a server may be away, or answer too
+    slowly, while an execution is begun or followed. *grace* is how many seconds after
+    the timeout that was asked of it a server may still take to say how the execution
+    ended.
     """
 
     descriptor: SkillDescriptor
@@ -120,16 +124,18 @@ class RemoteClient:
     ) -> Execution:
         """Invoke the skill and return the execution that has ended.
 
-        *key* is the idempotency key: the same key is the same execution. *timeout*, in seconds, is asked of the
-        server; one that does not keep it is given up after `grace`. *on_change* sees the execution at every step: its
-        id is what `resume` takes.
+        *key* is the idempotency key: the same key is the same execution. *timeout*, in
+        seconds, is asked of the server; one that does not keep it is given up after
+        `grace`. *on_change* sees the execution at every step: its id is what `resume`
+        takes.
 
         Raises:
             RemoteError: it was refused, or could not be followed to its end.
             SkillOutputError: its output is not what the descriptor promises.
         """
         repeatable = may_be_repeated(self.descriptor.extensions.annotations)
-        # At least one: 0 is refused by the protocol, and a call that has no time left is still a call.
+        # At least one: 0 is refused by the protocol, and a call that has no time left
+        # is still a call.
         timeout_ms = None if timeout is None else max(1.0, round(timeout * 1000))
         context = InvocationContext(trace_id, timeout_ms=timeout_ms)
         request = InvocationRequest(
@@ -164,7 +170,9 @@ class RemoteClient:
     async def resume(
         self, execution_id: str, *, on_change: Callable[[Execution], None] | None = None
     ) -> Execution:
-        """Follow an execution that was begun before, this process's start included, and return it ended."""
+        """Follow an execution that was begun before, this process's start included, and
+        return it ended.
+        """
         plan = self._plan(
             InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False
         )
@@ -188,7 +196,8 @@ class RemoteClient:
             SkillOutputError: it is not.
         """
         schema = self.descriptor.output.schema
-        # A descriptor is a promise of a third party; what breaks it must not reach a model as a result.
+        # A descriptor is a promise of a third party; what breaks it must not reach a
+        # model as a result.
         if execution.status is ExecutionStatus.COMPLETED and schema is not None:
             Contract.from_dict(
                 {"input": {"type": "object"}, "output": schema}, name=self.descriptor.id
@@ -227,7 +236,9 @@ class RemoteClient:
         flow: InvocationFlow,
         on_change: Callable[[Execution], None] | None,
     ) -> Execution:
-        """Do what the flow asks for until it has an execution; stop that one when we are stopped."""
+        """Do what the flow asks for until it has an execution; stop that one when we
+        are stopped.
+        """
         # Asked for each call: a key may be rotated while the process runs.
         credentials = self.credentials or from_environment(self.descriptor)
         seen: Execution | None = None
@@ -271,7 +282,9 @@ class RemoteClient:
 
 @dataclass(slots=True)
 class _Sender:
-    """Sends requests, with credentials where they belong; a refused one is renewed once."""
+    """Sends requests, with credentials where they belong; a refused one is renewed
+    once.
+    """
 
     transport: Transport
     credentials: Credentials
@@ -309,8 +322,11 @@ class _Sender:
 
 
 async def _request_cancel(sender: _Sender, plan: Plan, execution_id: str) -> None:
-    """Ask the server to cancel the execution, shielded and bounded; failures are ignored."""
-    # We are being cancelled ourselves: without the shield nothing would be sent, without the limit we would hang.
+    """Ask the server to cancel the execution, shielded and bounded; failures are
+    ignored.
+    """
+    # We are being cancelled ourselves: without the shield nothing would be sent,
+    # without the limit we would hang.
     with anyio.CancelScope(shield=True), anyio.move_on_after(_CANCEL_SECONDS):
         request = next(invocation_flow.cancel(plan, execution_id))
         assert isinstance(request, Send)
@@ -331,14 +347,17 @@ class RemoteRunner:
         """Invoke the skill and return its output.
 
         Raises:
-            RemoteError: it was refused, failed, ran out of time or could not be reached.
+            RemoteError: it was refused, failed, ran out of time or could not be
+                reached.
         """
         try:
             execution = await self.client.invoke(
                 arguments,
-                # The call is the execution: whatever retries inside or around it, it runs once.
+                # The call is the execution: whatever retries inside or around it, it
+                # runs once.
                 key=context.idempotency_key(arguments),
-                # Whole seconds: a server may compare a request with the one that it repeats, to the millisecond.
+                # Whole seconds: a server may compare a request with the one that it
+                # repeats, to the millisecond.
                 timeout=None
                 if context.remaining is None
                 else math.ceil(context.remaining),
@@ -368,7 +387,8 @@ def to_output(execution: Execution) -> Any:
     document = execution.error or ErrorDocument(
         code, f"The execution is {execution.status} and does not say why"
     )
-    # The skill's own errors, one for each parameter, are worth more to a model than one sentence.
+    # The skill's own errors, one for each parameter, are worth more to a model than one
+    # sentence.
     listed = (document.details or {}).get("errors")
     errors: tuple[SkillError, ...] = ()
     if isinstance(listed, list):
@@ -378,7 +398,9 @@ def to_output(execution: Execution) -> Any:
 
 
 def as_input_error(error: RemoteError) -> SkillInputError | None:
-    """Return the refusal of arguments that the server's own contract made, as ours; None where it is something else."""
+    """Return the refusal of arguments that the server's own contract made, as ours;
+    None where it is something else.
+    """
     violations = (error.document.details or {}).get("violations")
     if error.document.code != WireCode.VALIDATION_ERROR or not isinstance(
         violations, list
@@ -418,9 +440,11 @@ def remote_runners(
     transport: Transport | None = None,
     guard: AddressGuard | None = None,
 ) -> RunnerFactory:
-    """Return the factory for `SkillRuntime(runners=[...])`: runs the skills whose descriptor.json says api or task.
+    """Return the factory for `SkillRuntime(runners=[...])`: runs the skills whose
+    descriptor.json says api or task.
 
-    What a descriptor calls a plugin runs here, and knowledge is read here: those get no remote runner.
+    What a descriptor calls a plugin runs here, and knowledge is read here: those get no
+    remote runner.
     """
 
     def factory(skill: Skill, contract: Contract) -> Runner | None:
@@ -444,7 +468,8 @@ def attach_remote_skills(
     transport: Transport | None = None,
     guard: AddressGuard | None = None,
 ) -> list[str]:
-    """Make callable the catalog's skills that have a descriptor.json and no contract, and return their names.
+    """Make callable the catalog's skills that have a descriptor.json and no contract,
+    and return their names.
 
     The descriptor is then their contract; a skill with both is run by `remote_runners`.
 
@@ -484,7 +509,8 @@ async def fetch_descriptor(
     transport: Transport | None = None,
     guard: AddressGuard | None = None,
 ) -> SkillDescriptor:
-    """Return the descriptor at *url*; that of a private skill needs *credentials*, such as an API key.
+    """Return the descriptor at *url*; that of a private skill needs *credentials*, such
+    as an API key.
 
     Raises:
         RemoteError: it cannot be fetched.

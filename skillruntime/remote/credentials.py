@@ -1,8 +1,10 @@
-"""The credentials that a client sends: a key, a token, or what the host's own callable returns.
+"""The credentials that a client sends: a key, a token, or what the host's own callable
+returns.
 
-Those of the environment belong to a host. A third party writes the descriptor and may name any endpoint: each variable
-is therefore named for its host, and its value is never sent to another host. OAuth 2.0 (extra ``oauth``, on Authlib)
-has client credentials for programs, and the authorization code with PKCE for people.
+Those of the environment belong to a host. A third party writes the descriptor and may
+name any endpoint: each variable is therefore named for its host, and its value is never
+sent to another host. OAuth 2.0 (extra ``oauth``, on Authlib) has client credentials for
+programs, and the authorization code with PKCE for people.
 """
 
 from __future__ import annotations
@@ -48,9 +50,10 @@ __all__ = [
     *("Token", "from_environment", "variable_for"),
 ]
 
-# Of Authlib, the parts without a transport that do what the documents say. Its client authentication does not
-# form-encode the id and the secret (RFC 6749, 2.3.1), its tokens never expire where `expires_at` is not an int, and its
-# clients use other HTTP libraries, which connect to whatever address a descriptor names.
+# Of Authlib, the parts without a transport that do what the documents say. Its client
+# authentication does not form-encode the id and the secret (RFC 6749, 2.3.1), its
+# tokens never expire where `expires_at` is not an int, and its clients use other HTTP
+# libraries, which connect to whatever address a descriptor names.
 _TOKEN = re.compile(
     r"[\x21-\x7e]+"
 )  # RFC 6749, appendix A.12, without the space: it goes into a header
@@ -59,14 +62,18 @@ _EARLY = 30.0  # seconds before its end that a token counts as expired
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What goes with a request: headers; for ``custom`` authentication, also ``caller.credentials`` of the body."""
+    """What goes with a request: headers; for ``custom`` authentication, also
+    ``caller.credentials`` of the body.
+    """
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: Mapping[str, Any] | None = field(default=None, repr=False)
 
 
 Credentials = Callable[[AuthConfig, bool], Awaitable[Shown]]
-"""Gives what to show for an `AuthConfig`. The second argument is true when what was shown before was refused."""
+"""Gives what to show for an `AuthConfig`. The second argument is true when what was
+shown before was refused.
+"""
 
 
 async def NoCredentials(auth: AuthConfig, is_refused: bool) -> Shown:  # noqa: N802 - used like the classes
@@ -76,7 +83,9 @@ async def NoCredentials(auth: AuthConfig, is_refused: bool) -> Shown:  # noqa: N
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """Sends an API key in the header that the descriptor names; *key* is the key, or returns it when it is needed."""
+    """Sends an API key in the header that the descriptor names; *key* is the key, or
+    returns it when it is needed.
+    """
 
     key: str | Callable[[], str | Awaitable[str]] = field(repr=False)
 
@@ -84,7 +93,8 @@ class ApiKey:
         """Return the header.
 
         Raises:
-            RemoteError: the skill asks for OAuth or custom credentials; a key that was meant for others is not sent.
+            RemoteError: the skill asks for OAuth or custom credentials; a key that was
+                meant for others is not sent.
         """
         if auth.type in (AuthType.OAUTH2, AuthType.CUSTOM):
             message = f"The skill asks for {auth.type.value} credentials, so the API key was not sent"
@@ -102,7 +112,9 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class CustomCredentials:
-    """Sends what the host's *callable* returns: a mapping, put under ``caller.credentials``."""
+    """Sends what the host's *callable* returns: a mapping, put under
+    ``caller.credentials``.
+    """
 
     callable: Callable[[AuthConfig], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
 
@@ -120,7 +132,9 @@ class Token:
     expires_at: float | None = None
 
     async def __call__(self, auth: AuthConfig, is_refused: bool) -> Shown:
-        """Return the ``Authorization`` header (RFC 6750, 2.1), whatever header a descriptor names."""
+        """Return the ``Authorization`` header (RFC 6750, 2.1), whatever header a
+        descriptor names.
+        """
         return Shown({"authorization": f"Bearer {self.access}"})
 
     def is_good(self, now: float) -> bool:
@@ -131,8 +145,8 @@ class Token:
 class ClientCredentials:
     """Credentials of a program: its own id and secret for a token (RFC 6749, 4.4).
 
-    The token is fetched once, however many calls wait for it, and again shortly before it expires or when it was
-    refused.
+    The token is fetched once, however many calls wait for it, and again shortly before
+    it expires or when it was refused.
     """
 
     def __init__(
@@ -154,7 +168,9 @@ class ClientCredentials:
         self._lock = _LoopLock()
 
     async def __call__(self, auth: AuthConfig, is_refused: bool) -> Shown:
-        """Return the ``Authorization`` header with a token that is good; *is_refused* asks for another one."""
+        """Return the ``Authorization`` header with a token that is good; *is_refused*
+        asks for another one.
+        """
         before = self._token
         async with self._lock.of_this_loop():
             token = self._token
@@ -192,7 +208,8 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationCode:
-    """Authorization by a person in a browser (RFC 6749, 4.1, with PKCE, RFC 7636): an address to visit, then a code.
+    """Authorization by a person in a browser (RFC 6749, 4.1, with PKCE, RFC 7636): an
+    address to visit, then a code.
 
     >>> flow = AuthorizationCode.begin(OAuth2Config("https://a.example/token", "https://a.example/authorize",
     ...     {"skill:invoke": ""}), "cli", "http://127.0.0.1:9/callback")
@@ -211,7 +228,9 @@ class AuthorizationCode:
     def begin(
         cls, config: OAuth2Config, client_id: str, redirect: str
     ) -> AuthorizationCode:
-        """Return the flow whose ``address`` is to be opened in a browser, which comes back to *redirect*."""
+        """Return the flow whose ``address`` is to be opened in a browser, which comes
+        back to *redirect*.
+        """
         from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]  # it has no types
         from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]  # nor here
 
@@ -247,7 +266,8 @@ class AuthorizationCode:
         Raises:
             RemoteError: the person refused, or the answer is not to our question.
         """
-        # In constant time, and before anything else of the answer is believed (RFC 6749, 10.12).
+        # In constant time, and before anything else of the answer is believed (RFC
+        # 6749, 10.12).
         query = {
             name: values[-1]
             for name, values in parse_qs(urlsplit(visited).query).items()
@@ -271,7 +291,8 @@ class AuthorizationCode:
 
 
 def variable_for(url: str, kind: str = "API_KEY") -> str:
-    """Return the name of the environment variable that holds a key for the host of *url*.
+    """Return the name of the environment variable that holds a key for the host of
+    *url*.
 
     >>> variable_for("https://api.my-example.com/skills/translate/invoke")
     'SKILLRUNTIME_API_KEY_API_MY__EXAMPLE_COM'
@@ -286,7 +307,8 @@ def variable_for(url: str, kind: str = "API_KEY") -> str:
         name = ascii_host(url)
     except ValueError:
         raise InvalidSkillError(f"{url[:200]!r} is not a URL") from None
-    # A dash and a dot are written differently, so that api-example.com never gets the key of api.example.com.
+    # A dash and a dot are written differently, so that api-example.com never gets the
+    # key of api.example.com.
     host = "".join(
         c
         if c.isalnum()
@@ -303,11 +325,13 @@ def variable_for(url: str, kind: str = "API_KEY") -> str:
 def from_environment(
     descriptor: SkillDescriptor, environment: Mapping[str, str] | None = None
 ) -> Credentials:
-    """Return credentials for *descriptor* from the environment; their first use names a variable that is missing.
+    """Return credentials for *descriptor* from the environment; their first use names a
+    variable that is missing.
 
-    An API key lies in `variable_for` its endpoint, and goes only to a skill that asks for one. For OAuth it is
-    ``SKILLRUNTIME_TOKEN_...`` for a token that the user has, or ``SKILLRUNTIME_CLIENT_ID_...`` and
-    ``SKILLRUNTIME_CLIENT_SECRET_...`` for the token URL's host.
+    An API key lies in `variable_for` its endpoint, and goes only to a skill that asks
+    for one. For OAuth it is ``SKILLRUNTIME_TOKEN_...`` for a token that the user has,
+    or ``SKILLRUNTIME_CLIENT_ID_...`` and ``SKILLRUNTIME_CLIENT_SECRET_...`` for the
+    token URL's host.
     """
     variables = os.environ if environment is None else environment
     auth = descriptor.auth
@@ -345,7 +369,8 @@ async def ask_for_token(
     guard: AddressGuard | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Token:
-    """Return the token that the token endpoint gives for *form*; the client proves itself as RFC 6749, 2.3.1 says.
+    """Return the token that the token endpoint gives for *form*; the client proves
+    itself as RFC 6749, 2.3.1 says.
 
     Raises:
         RemoteError: it gives none. What it says beyond its error code is not repeated.
@@ -379,7 +404,8 @@ def _read_token(response: WireResponse, now: float) -> Token:
     if not isinstance(document, dict):
         raise _refused(f"the token endpoint answered {response.status} without JSON")
     access = document.get("access_token")
-    # 7.1: its case means nothing; a kind that we do not know must not be shown as a bearer token.
+    # 7.1: its case means nothing; a kind that we do not know must not be shown as a
+    # bearer token.
     kind = str(document.get("token_type", "bearer")).lower()
     if (
         response.status != 200
@@ -400,7 +426,9 @@ def _read_token(response: WireResponse, now: float) -> Token:
 
 
 def _end(lasts: Any, now: float) -> float | None:
-    """When a token ends that lasts so many seconds; some endpoints write the number as a text."""
+    """When a token ends that lasts so many seconds; some endpoints write the number as
+    a text.
+    """
     if isinstance(lasts, str) and lasts.isdecimal():
         lasts = int(lasts[:12])
     return (

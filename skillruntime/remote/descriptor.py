@@ -1,7 +1,9 @@
-"""A skill's descriptor: what its provider offers and how it is called (descriptor document 4).
+"""A skill's descriptor: what its provider offers and how it is called (descriptor
+document 4).
 
-JSON <-> `SkillDescriptor` <-> `Contract`, without I/O. Reading collects every fault and raises once; fields that the
-protocol documents do not name are kept, so that writing gives back what was read.
+JSON <-> `SkillDescriptor` <-> `Contract`, without I/O. Reading collects every fault and
+raises once; fields that the protocol documents do not name are kept, so that writing
+gives back what was read.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ __all__ = [
 ]
 
 
-# A broken one is found when the descriptor is read, and not at the first call that would use it.
+# A broken one is found when the descriptor is read, and not at the first call that
+# would use it.
 _URLS = (
     *(("endpoint", name) for name in ("url", "status_url", "result_url")),
     *(("auth", "oauth2", name) for name in ("token_url", "authorization_url")),
@@ -99,7 +102,8 @@ class SkillDescriptor:
         """Return the descriptor that *document* writes.
 
         Raises:
-            InvalidSkillError: it is not a descriptor; ``details["faults"]`` lists everything that is wrong.
+            InvalidSkillError: it is not a descriptor; ``details["faults"]`` lists
+                everything that is wrong.
         """
         faults = find_faults(document)
         if faults:
@@ -114,7 +118,8 @@ class SkillDescriptor:
 
     @property
     def line(self) -> str:
-        """The skill's id with its MAJOR version: what an execution that began belongs to.
+        """The skill's id with its MAJOR version: what an execution that began belongs
+        to.
 
         >>> example = {"provider": Provider("E"), "endpoint": InvocationEndpoint("https://e.example/invoke")}
         >>> SkillDescriptor("com.example.t-v1", "T", "2.1.0", "", **example).line
@@ -123,16 +128,21 @@ class SkillDescriptor:
         return f"{self.id}@{Version.parse(self.version).major}"
 
     def input_schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of all inputs: the extension's where there is one, else made of ``inputs``."""
-        # `inputs` (4.4) has no place for rules between parameters; a contract that has some is announced whole.
+        """Return the JSON Schema of all inputs: the extension's where there is one,
+        else made of ``inputs``.
+        """
+        # `inputs` (4.4) has no place for rules between parameters; a contract that has
+        # some is announced whole.
         if self.extensions.input_schema is not None:
             return dict(self.extensions.input_schema)
         return schema_from_inputs(self.inputs)
 
     def to_contract(self, name: str = "") -> Contract:
-        """Return what the descriptor promises, as a contract under *name* or else the descriptor's id.
+        """Return what the descriptor promises, as a contract under *name* or else the
+        descriptor's id.
 
-        Its timeout is the endpoint's and half a minute: that clock starts when the skill runs, not when it is sent.
+        Its timeout is the endpoint's and half a minute: that clock starts when the
+        skill runs, not when it is sent.
         """
         document: dict[str, Any] = {
             "name": name or self.id,
@@ -144,7 +154,8 @@ class SkillDescriptor:
             document["output"] = self.output.schema
         if self.extensions.annotations:
             document["annotations"] = dict(self.extensions.annotations)
-        # A client that waited just as long as the skill may run would give up a moment before the answer.
+        # A client that waited just as long as the skill may run would give up a moment
+        # before the answer.
         if self.endpoint.timeout_ms is not None:
             document["run"] = {
                 "timeout_seconds": self.endpoint.timeout_ms / 1000 + _WAY
@@ -168,7 +179,8 @@ def schema_from_inputs(inputs: tuple[ParameterDefinition, ...]) -> dict[str, Any
 def inputs_from_schema(
     schema: Mapping[str, Any] | bool,
 ) -> tuple[tuple[ParameterDefinition, ...], bool]:
-    """Return the parameters that *schema* describes, and whether they say all that it says.
+    """Return the parameters that *schema* describes, and whether they say all that it
+    says.
 
     >>> inputs, whole = inputs_from_schema({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}},
     ...     "required": ["n"], "additionalProperties": False})
@@ -186,11 +198,13 @@ def inputs_from_schema(
             properties if isinstance(properties, Mapping) else {}
         ).items()
     )
-    # They say nothing about which values are valid (JSON Schema 2020-12, core 8 and validation 9).
+    # They say nothing about which values are valid (JSON Schema 2020-12, core 8 and
+    # validation 9).
     ignored = {"$schema", "title", "description", "$id", "$comment", "examples"}
     plain = {key: value for key, value in schema.items() if key not in ignored}
     again = schema_from_inputs(inputs)
-    # The order of `required` means nothing (validation, 6.5.3), and Python compares lists by it.
+    # The order of `required` means nothing (validation, 6.5.3), and Python compares
+    # lists by it.
     again["required"] = sorted(again.get("required", []))
     return inputs, {
         "required": [],
@@ -200,15 +214,19 @@ def inputs_from_schema(
 
 
 def find_faults(document: Any) -> list[str]:
-    """Return everything that is wrong with a descriptor's document, in sentences; nothing if it is one."""
-    # NaN, keys that are not texts, a depth that would break the validator: first what no JSON text can hold.
+    """Return everything that is wrong with a descriptor's document, in sentences;
+    nothing if it is one.
+    """
+    # NaN, keys that are not texts, a depth that would break the validator: first what
+    # no JSON text can hold.
     fault = find_fault(document)
     if fault:
         return [f"it is not JSON: {fault}"]
     found = [error.message for error in explain(_form().violations(document))]
     if not isinstance(document, Mapping):
         return found
-    # SemVer forbids what a readable pattern lets through (leading zeros, empty identifiers): its parser decides.
+    # SemVer forbids what a readable pattern lets through (leading zeros, empty
+    # identifiers): its parser decides.
     protocol = document.get("protocol")
     stated = protocol.get("version") if isinstance(protocol, Mapping) else None
     for where, version in (
@@ -246,7 +264,9 @@ def _form() -> Schema:
 
 
 def _schema_faults(document: Mapping[str, Any]) -> list[str]:
-    """Compile each schema of a valid document, to be sure that values can be validated against it."""
+    """Compile each schema of a valid document, to be sure that values can be validated
+    against it.
+    """
     schemas = [
         (f"/inputs/{index}/schema", item.get("schema"))
         for index, item in enumerate(document["inputs"])
@@ -275,7 +295,9 @@ def _at(document: Any, place: tuple[str, ...]) -> Any:
 
 
 def _is_broken_url(value: Any) -> bool:
-    """Whether *value* starts like a URL but is not one; the schema reports everything else."""
+    """Whether *value* starts like a URL but is not one; the schema reports everything
+    else.
+    """
     return (
         isinstance(value, str)
         and value.startswith(("http://", "https://"))
@@ -292,7 +314,8 @@ def _parameter(
         for key, value in schema.items()
         if key not in ("type", "description", "default")
     }
-    # The `type` of 4.4 is one name: a list of types, or none, is "any" with the rest in its schema.
+    # The `type` of 4.4 is one name: a list of types, or none, is "any" with the rest in
+    # its schema.
     if not isinstance(kind, str):
         if kind is not None:
             rest["type"] = kind

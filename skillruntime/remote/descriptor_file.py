@@ -23,7 +23,8 @@ def read_descriptor_file(skill: Skill) -> SkillDescriptor | None:
     """
     path = Path(skill.directory) / "descriptor.json"
     try:
-        # As every file of a skill: no link is followed, no FIFO waited for, and nothing larger is read.
+        # As every file of a skill: no link is followed, no FIFO waited for, and nothing
+        # larger is read.
         data = read_inside(
             str(skill.directory), "descriptor.json", _MAX_BYTES, identity=skill.identity
         )
@@ -32,8 +33,9 @@ def read_descriptor_file(skill: Skill) -> SkillDescriptor | None:
     except OSError as error:
         raise InvalidSkillError(f"{path} cannot be read: {error.strerror}") from None
     try:
-        # As strict as with a message of the network: a third party wrote it, and its depth or a name that appears twice
-        # must neither end the process nor be read in two ways.
+        # As strict as with a message of the network: a third party wrote it, and its
+        # depth or a name that appears twice must neither end the process nor be read in
+        # two ways.
         document = parse_json(data)
     except MessageError as error:
         raise InvalidSkillError(

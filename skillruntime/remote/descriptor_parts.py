@@ -1,4 +1,6 @@
-"""The parts of a skill's descriptor: its enumerations (descriptor document 4.3) and substructures (4.4)."""
+"""The parts of a skill's descriptor: its enumerations (descriptor document 4.3) and
+substructures (4.4).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ PROTOCOL_VERSION: Final = "1.0.0"
 
 
 class CapabilityType(StrEnum):
-    """What kind of thing the skill is (4.3): code to embed, a remote service, text to read, work that someone does."""
+    """What kind of thing the skill is (4.3): code to embed, a remote service, text to
+    read, work that someone does.
+    """
 
     PLUGIN = "plugin"
     API = "api"
@@ -27,7 +31,9 @@ class CapabilityType(StrEnum):
 
 
 class AccessPolicy(StrEnum):
-    """Who may see and call a skill (4.3): all; all see it, callers with credentials call it; only those see it."""
+    """Who may see and call a skill (4.3): all; all see it, callers with credentials
+    call it; only those see it.
+    """
 
     PUBLIC = "public"
     RESTRICTED = "restricted"
@@ -53,7 +59,9 @@ class ProtocolVersion:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """The provider of the skill; ``more`` has the other fields that it states about itself."""
+    """The provider of the skill; ``more`` has the other fields that it states about
+    itself.
+    """
 
     name: str
     url: str | None = None
@@ -63,7 +71,9 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often to try, and the first pause in milliseconds; the n-th is 2^n times that (6.6)."""
+    """How often to try, and the first pause in milliseconds; the n-th is 2^n times that
+    (6.6).
+    """
 
     max_attempts: int = 3
     backoff_ms: int = 1000
@@ -73,7 +83,8 @@ class RetryPolicy:
 class InvocationEndpoint:
     """Where the skill is called (4.4).
 
-    A URL with ``{execution_id}`` is a template, as in 4.4; to one without it the id is appended, as in 6.2.
+    A URL with ``{execution_id}`` is a template, as in 4.4; to one without it the id is
+    appended, as in 6.2.
     """
 
     url: str
@@ -85,7 +96,8 @@ class InvocationEndpoint:
     retry: RetryPolicy | None = None
 
     def status_of(self, execution_id: str) -> str:
-        """Return the URL of the status of *execution_id*; without a ``status_url`` it is next to the endpoint's.
+        """Return the URL of the status of *execution_id*; without a ``status_url`` it
+        is next to the endpoint's.
 
         >>> InvocationEndpoint("https://a.example/invoke", status_url="https://a.example/status").status_of("e/1")
         'https://a.example/status/e%2F1'
@@ -105,7 +117,8 @@ class InvocationEndpoint:
 class ParameterDefinition:
     """One input parameter (4.4).
 
-    ``default`` of None is the protocol document's ``"default": null``: no default, unless the schema admits null.
+    ``default`` of None is the protocol document's ``"default": null``: no default,
+    unless the schema admits null.
     """
 
     name: str
@@ -153,7 +166,9 @@ class OAuth2Config:
 
 @dataclass(frozen=True, slots=True)
 class AuthConfig:
-    """How to authenticate (4.4); ``more`` is what only a ``custom`` scheme understands."""
+    """How to authenticate (4.4); ``more`` is what only a ``custom`` scheme
+    understands.
+    """
 
     type: AuthType = AuthType.NONE
     description: str | None = None
@@ -169,10 +184,12 @@ class AuthConfig:
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """What the server can do beyond the protocol documents; a peer that knows none of it works unchanged.
+    """What the server can do beyond the protocol documents; a peer that knows none of
+    it works unchanged.
 
-    ``annotations`` are the contract's (``read_only``, ``idempotent``); ``input_schema`` is the whole input schema,
-    where ``inputs`` cannot say it all; ``wait_seconds`` is the longest ``Prefer: wait``.
+    ``annotations`` are the contract's (``read_only``, ``idempotent``); ``input_schema``
+    is the whole input schema, where ``inputs`` cannot say it all; ``wait_seconds`` is
+    the longest ``Prefer: wait``.
     """
 
     annotations: Mapping[str, Any] = field(default_factory=dict)
@@ -187,8 +204,11 @@ class Extensions:
 
 
 def fill_url(template: str, execution_id: str) -> str:
-    """Return *template* with the id in its place, or appended where it has none; the id cannot leave its segment."""
-    # A server may choose any id: one with slashes or dots must not name another address.
+    """Return *template* with the id in its place, or appended where it has none; the id
+    cannot leave its segment.
+    """
+    # A server may choose any id: one with slashes or dots must not name another
+    # address.
     safe = escape_segment(execution_id)
     if "{execution_id}" in template:
         return template.replace("{execution_id}", safe)
@@ -202,7 +222,8 @@ def is_address(url: str) -> bool:
     [True, True, False, False, False]
     """
     try:
-        # urlsplit takes any text as a port, and complains when it is read. Port 0 cannot be connected to.
+        # urlsplit takes any text as a port, and complains when it is read. Port 0
+        # cannot be connected to.
         parts = urlsplit(url)
         return (
             parts.scheme in ("http", "https")

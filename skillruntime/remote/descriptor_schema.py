@@ -1,6 +1,8 @@
-"""The JSON Schema of a skill descriptor (descriptor document 4.2 to 4.4), and of the extensions that we announce.
+"""The JSON Schema of a skill descriptor (descriptor document 4.2 to 4.4), and of the
+extensions that we announce.
 
-Fields that the protocol documents do not name are let through: a newer descriptor stays readable.
+Fields that the protocol documents do not name are let through: a newer descriptor stays
+readable.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from typing import Any, Final
 __all__ = ["DESCRIPTOR_SCHEMA"]
 
 _TEXT: Final = {"type": "string", "minLength": 1}
-# http too: a service on the same machine or network often has no certificate. Longer ones are cut by proxies.
+# http too: a service on the same machine or network often has no certificate. Longer
+# ones are cut by proxies.
 _URL: Final = {"type": "string", "pattern": "^https?://[^\\s]+$", "maxLength": 2000}
 _VERSION: Final = {"type": "string"}
 _TYPES: Final = [
@@ -46,7 +49,8 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             "required": ["version"],
             "properties": {"version": _VERSION, "changelog_url": _URL},
         },
-        # Any text, as 4.2 gives no form; NUL alone is refused, which PostgreSQL holds in no text.
+        # Any text, as 4.2 gives no form; NUL alone is refused, which PostgreSQL holds
+        # in no text.
         "id": {
             "type": "string",
             "minLength": 1,
@@ -67,7 +71,8 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             "required": ["url"],
             "properties": {
                 "url": _URL,
-                # 4.4 names no other; a GET could be repeated by any cache or proxy on the way.
+                # 4.4 names no other; a GET could be repeated by any cache or proxy on
+                # the way.
                 "method": {"enum": ["POST"]},
                 # Without regard to case, and with parameters (RFC 9110, 8.3.1).
                 "content_type": {
@@ -76,9 +81,11 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
                 },
                 "status_url": _URL,
                 "result_url": _URL,
-                # 2^53: above it, other readers of JSON round whole numbers (RFC 8259, section 6).
+                # 2^53: above it, other readers of JSON round whole numbers (RFC 8259,
+                # section 6).
                 "timeout_ms": {"type": "integer", "minimum": 1, "maximum": 2**53},
-                # Third parties write descriptors: none may keep a client trying for weeks.
+                # Third parties write descriptors: none may keep a client trying for
+                # weeks.
                 "retry": {
                     "type": "object",
                     "properties": {
@@ -106,7 +113,8 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
                     "name": _TEXT,
                     "type": {"enum": _TYPES},
                     "description": {"type": "string"},
-                    # Each `default` is checked against its own parameter, which a schema of the form cannot say.
+                    # Each `default` is checked against its own parameter, which a
+                    # schema of the form cannot say.
                     "required": {"type": "boolean"},
                     "schema": {"type": "object"},
                 },
@@ -126,7 +134,8 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             "properties": {
                 "type": {"enum": ["api_key", "oauth2", "custom", "none"]},
                 "description": {"type": "string"},
-                # A token (RFC 9110, 5.6.2): a line break in it would begin a header of the provider's choice.
+                # A token (RFC 9110, 5.6.2): a line break in it would begin a header of
+                # the provider's choice.
                 "header": {
                     "type": "string",
                     "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$",

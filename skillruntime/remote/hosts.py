@@ -1,4 +1,6 @@
-"""Hosts and path segments of URLs, in the one form in which they are compared, resolved and sent."""
+"""Hosts and path segments of URLs, in the one form in which they are compared, resolved
+and sent.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,23 @@ __all__ = ["ascii_host", "escape_segment", "origin_of"]
 def ascii_host(url: str) -> str:
     """Return the host of *url* in lower case and ASCII (IDNA); empty if it has none.
 
-    A name is compared as it is resolved: ``apı.test``, whose dotless i becomes an I in upper case, is not ``api.test``.
+    A name is compared as it is resolved: ``apı.test``, whose dotless i becomes an I in
+    upper case, is not ``api.test``.
 
     >>> ascii_host("https://API.test./x"), ascii_host("https://apı.test/")
     ('api.test', 'xn--ap-ipa.test')
 
     Raises:
-        ValueError: the URL is malformed, or its host is not a name that can be resolved.
+        ValueError: the URL is malformed, or its host is not a name that can be
+            resolved.
     """
     host = (urlsplit(url).hostname or "").rstrip(".")
     return host if host.isascii() else host.encode("idna").decode("ascii").lower()
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
-    """Return the scheme, host and port of *url*: the only one that may receive the credentials for it.
+    """Return the scheme, host and port of *url*: the only one that may receive the
+    credentials for it.
 
     Raises:
         ValueError: the URL is malformed.

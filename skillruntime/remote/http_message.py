@@ -15,14 +15,17 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """A request. Header names are in lower case; *peer* is the address it came from, where a server knows it."""
+    """A request. Header names are in lower case; *peer* is the address it came from,
+    where a server knows it.
+    """
 
     method: str
     url: str
     # Neither headers nor body are shown in a log or traceback: they hold credentials.
     headers: Mapping[str, str] = field(default_factory=lambda: _NONE, repr=False)
     body: bytes = field(default=b"", repr=False)
-    # Of the socket, or of a proxy that the server is configured to trust; never of a header alone.
+    # Of the socket, or of a proxy that the server is configured to trust; never of a
+    # header alone.
     peer: str = ""
 
     @property
@@ -46,7 +49,9 @@ class WireResponse:
 
 
 class UnreachableError(Exception):
-    """No answer came. ``was_sent``: the request may have arrived. ``is_refused``: the client did not send it."""
+    """No answer came. ``was_sent``: the request may have arrived. ``is_refused``: the
+    client did not send it.
+    """
 
     def __init__(
         self, message: str, *, was_sent: bool, is_refused: bool = False
@@ -57,4 +62,6 @@ class UnreachableError(Exception):
 
 
 Transport = Callable[[WireRequest], Awaitable[WireResponse]]
-"""Carries a request and gives its response, or raises `UnreachableError`. `SkillService.handle` is one."""
+"""Carries a request and gives its response, or raises `UnreachableError`.
+`SkillService.handle` is one.
+"""

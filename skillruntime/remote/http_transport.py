@@ -1,6 +1,8 @@
-"""The transport over HTTP: connects only where the guard allows, with caps on size and time.
+"""The transport over HTTP: connects only where the guard allows, with caps on size and
+time.
 
-Redirects are followed within one origin alone: most clients send ``X-API-Key`` along to wherever they are led.
+Redirects are followed within one origin alone: most clients send ``X-API-Key`` along to
+wherever they are led.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ MAX_RESPONSE: Final = 10 * 1024 * 1024
 class HttpTransport:
     """Carries requests over HTTP; an async context manager.
 
-    *timeout* is seconds for one whole exchange: from the lookup of the name to the last byte of the answer, redirects
-    included. A server that sends a byte now and then gets no more.
+    *timeout* is seconds for one whole exchange: from the lookup of the name to the last
+    byte of the answer, redirects included. A server that sends a byte now and then gets
+    no more.
     """
 
     def __init__(
@@ -50,16 +53,18 @@ class HttpTransport:
         self._client: httpx2.AsyncClient | None = None
 
     async def __aenter__(self) -> HttpTransport:
-        # No proxy from the environment: it would resolve the name again, beyond the guard. And no cookies: the client
-        # would keep them for the address that was connected to, which may be that of many names.
+        # No proxy from the environment: it would resolve the name again, beyond the
+        # guard. And no cookies: the client would keep them for the address that was
+        # connected to, which may be that of many names.
         self._client = httpx2.AsyncClient(
             verify=_tls(),
             trust_env=False,
             follow_redirects=False,
             timeout=httpx2.Timeout(self._timeout, connect=10.0),
-            # One connection for each request. We connect to addresses, so that a kept connection could be that of
-            # another host at the same address, with that host's certificate; and bytes that a server sends unasked
-            # after its response would be mistaken for the next response.
+            # One connection for each request. We connect to addresses, so that a kept
+            # connection could be that of another host at the same address, with that
+            # host's certificate; and bytes that a server sends unasked after its
+            # response would be mistaken for the next response.
             limits=httpx2.Limits(max_keepalive_connections=0),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
@@ -72,7 +77,8 @@ class HttpTransport:
         trace: TracebackType | None,
     ) -> None:
         assert self._client is not None
-        # Bounded, but generously: on a busy machine a close that is given up leaks the socket.
+        # Bounded, but generously: on a busy machine a close that is given up leaks the
+        # socket.
         with anyio.CancelScope(shield=True), anyio.move_on_after(10):
             await self._client.aclose()
 
@@ -105,7 +111,8 @@ class HttpTransport:
 
     async def _send_once(self, request: WireRequest, address: str) -> WireResponse:
         assert self._client is not None, "used outside its context"
-        # Of a failure its kind alone is reported: its text could quote what came over the wire.
+        # Of a failure its kind alone is reported: its text could quote what came over
+        # the wire.
         try:
             return await self._send(self._client, request, address)
         except (
@@ -129,7 +136,9 @@ class HttpTransport:
     async def _send(
         self, client: httpx2.AsyncClient, request: WireRequest, address: str
     ) -> WireResponse:
-        """Send to *address* itself; the name goes into the Host header, and into TLS, which checks it."""
+        """Send to *address* itself; the name goes into the Host header, and into TLS,
+        which checks it.
+        """
         parts = urlsplit(request.url)
         host = ascii_host(request.url)
         # A small compressed answer can be gigabytes when it is unpacked.
@@ -173,7 +182,9 @@ async def send(
     *,
     timeout: float = 60.0,
 ) -> WireResponse:
-    """Return the response to one request: over *transport*, or over HTTP where there is none."""
+    """Return the response to one request: over *transport*, or over HTTP where there is
+    none.
+    """
     if transport is not None:
         return await transport(request)
     async with HttpTransport(guard, timeout=timeout) as http:
@@ -186,7 +197,9 @@ def _netloc(host: str, port: int | None) -> str:
 
 
 def _same_origin_target(request: WireRequest, response: WireResponse) -> str | None:
-    """Where a redirect leads, if it is to be followed: the same origin, and, for a POST, as a POST."""
+    """Where a redirect leads, if it is to be followed: the same origin, and, for a
+    POST, as a POST.
+    """
     location = response.headers.get("location")
     follows = (307, 308) if request.method != "GET" else (301, 302, 303, 307, 308)
     if location is None or response.status not in follows:

@@ -1,9 +1,12 @@
-"""The client's side of one invocation as a generator: it yields what to do and is sent what came of it. No I/O.
+"""The client's side of one invocation as a generator: it yields what to do and is sent
+what came of it. No I/O.
 
-    plan -> POST -> accepted -> GET status, pause, ... -> GET result -> the final `Execution`
+    plan -> POST -> accepted -> GET status, pause, ... -> GET result -> the final
+    `Execution`
 
-The driver owns sockets, time and credentials; every decision is here: what may be sent again without running the skill
-twice, how long to pause, and what is wrong with an answer.
+The driver owns sockets, time and credentials; every decision is here: what may be sent
+again without running the skill twice, how long to pause, and what is wrong with an
+answer.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ from skillruntime.remote.wire_errors import (
 __all__ = ["read_error"]
 
 MAX_PAUSE: Final = 30.0
-"""Seconds, at most, that our own backoff, or the interval of polling, makes us pause at once."""
+"""Seconds, at most, that our own backoff, or the interval of polling, makes us pause at
+once.
+"""
 
 _FIRST_POLL, _LAST_POLL = (
     0.1,
@@ -47,7 +52,8 @@ _MOST_ATTEMPTS: Final = (
     10  # for a call that timed out, even if the server suggests more
 )
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
-# The server says that it did not take the request; of 408, RFC 9110, 15.5.9, says that it may be repeated.
+# The server says that it did not take the request; of 408, RFC 9110, 15.5.9, says that
+# it may be repeated.
 _NOT_TAKEN: Final = frozenset({408, 429, 503})
 
 
@@ -67,7 +73,9 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Saw:
-    """The current state of the execution, to store its id or show its progress. Send back None."""
+    """The current state of the execution, to store its id or show its progress. Send
+    back None.
+    """
 
     execution: Execution
 
@@ -80,9 +88,11 @@ InvocationFlow: TypeAlias = Generator[Send | Pause | Saw, StepResult, Execution]
 class Plan:
     """What is to be invoked, and how patiently.
 
-    ``key`` is the idempotency key; ``repeatable`` says that the skill may run twice without harm; ``jitter`` gives
-    numbers from 0 to 1; ``patience`` is how many seconds of failed requests in a row are borne, pauses and answers that
-    came too slowly included, and for how long a server may ask us to stay away; ``clock`` measures them.
+    ``key`` is the idempotency key; ``repeatable`` says that the skill may run twice
+    without harm; ``jitter`` gives numbers from 0 to 1; ``patience`` is how many seconds
+    of failed requests in a row are borne, pauses and answers that came too slowly
+    included, and for how long a server may ask us to stay away; ``clock`` measures
+    them.
     """
 
     descriptor: SkillDescriptor
@@ -102,12 +112,15 @@ class Plan:
 
     @property
     def may_repeat(self) -> bool:
-        """Whether a POST whose answer was lost may be sent again: the server would know it, or it does no harm."""
+        """Whether a POST whose answer was lost may be sent again: the server would know
+        it, or it does no harm.
+        """
         return self.repeatable or self.descriptor.extensions.idempotency_key
 
 
 def check_protocol(descriptor: SkillDescriptor) -> None:
-    """Check that we speak the descriptor's protocol: the same MAJOR (section 8), before anything is sent.
+    """Check that we speak the descriptor's protocol: the same MAJOR (section 8), before
+    anything is sent.
 
     Raises:
         RemoteError: we do not.
@@ -139,7 +152,8 @@ def version_incompatible(details: Mapping[str, Any]) -> ErrorDocument:
 def invoke(plan: Plan) -> InvocationFlow:
     """Invoke the skill and follow the execution to its end.
 
-    An execution that timed out is tried again, after the delay that the server suggests, where that does no harm.
+    An execution that timed out is tried again, after the delay that the server
+    suggests, where that does no harm.
 
     Raises:
         RemoteError: refused, unreachable, or an answer that is not the protocol.
@@ -191,7 +205,9 @@ def cancel(plan: Plan, execution_id: str) -> InvocationFlow:
 def _submit(
     plan: Plan,
 ) -> Generator[Send | Pause | Saw, StepResult, tuple[Execution, float | None]]:
-    """POST until the call is accepted, refused, or no longer safe to repeat; return also when to ask again."""
+    """POST until the call is accepted, refused, or no longer safe to repeat; return
+    also when to ask again.
+    """
     headers = {
         **plan.headers,
         "content-type": plan.descriptor.endpoint.content_type,
@@ -209,7 +225,8 @@ def _submit(
     for attempt in itertools.count():
         sent_at = plan.clock()
         answer = yield Send(request)
-        # Also the time of the attempt: a server that sends its answers byte by byte takes a minute for each.
+        # Also the time of the attempt: a server that sends its answers byte by byte
+        # takes a minute for each.
         waited += plan.clock() - sent_at
         try:
             failure, may_have_run, hint = _submission_failure(answer)
@@ -218,16 +235,18 @@ def _submit(
                 assert isinstance(answer, WireResponse)
                 return _read_execution(answer, plan, None), _next_poll(answer)
         except RemoteError as error:
-            # An answer that cannot be read, or is too long, is one to a request that was sent.
+            # An answer that cannot be read, or is too long, is one to a request that
+            # was sent.
             unsure = unsure or error.may_have_run
             document = _with_key(error.document, plan, unsure)
             raise RemoteError(
                 document, may_have_run=unsure and not plan.repeatable
             ) from None
         pause = _backoff(plan, attempt, hint)
-        # Once an answer was lost, the server may hold the execution, and only the same key finds it. Giving up would
-        # leave the caller to order a second time with a new key: the plan's patience counts then, not the attempts
-        # that the descriptor allows for plain refusals.
+        # Once an answer was lost, the server may hold the execution, and only the same
+        # key finds it. Giving up would leave the caller to order a second time with a
+        # new key: the plan's patience counts then, not the attempts that the descriptor
+        # allows for plain refusals.
         is_last = waited + pause > plan.patience
         if not (unsure and plan.descriptor.extensions.idempotency_key):
             is_last = (
@@ -246,7 +265,9 @@ def _submit(
 
 
 def _with_key(failure: ErrorDocument, plan: Plan, unsure: bool) -> ErrorDocument:
-    """Name the key of a lost submission: sent again under it, the request is the same execution."""
+    """Name the key of a lost submission: sent again under it, the request is the same
+    execution.
+    """
     if not unsure or not plan.descriptor.extensions.idempotency_key:
         return failure
     return replace(
@@ -257,7 +278,9 @@ def _with_key(failure: ErrorDocument, plan: Plan, unsure: bool) -> ErrorDocument
 def _submission_failure(
     answer: StepResult,
 ) -> tuple[ErrorDocument | None, bool, RetryHint | None]:
-    """What stood in the way of a POST and may pass: the error, whether the skill may run, and when to try again."""
+    """What stood in the way of a POST and may pass: the error, whether the skill may
+    run, and when to try again.
+    """
     # What we would not send at all, such as an address inside, is not tried again.
     if isinstance(answer, UnreachableError):
         if answer.is_refused:
@@ -284,7 +307,8 @@ def _submission_failure(
     shown = document or ErrorDocument(
         WireCode.ENDPOINT_UNREACHABLE, f"The endpoint answered {answer.status}"
     )
-    # A skillruntime server whose database did not answer reports that it may have accepted the request.
+    # A skillruntime server whose database did not answer reports that it may have
+    # accepted the request.
     is_unknown = (shown.details or {}).get("accepted") == "unknown"
     may_have_run = is_unknown or answer.status not in _NOT_TAKEN
     return (
@@ -314,7 +338,8 @@ def _follow(plan: Plan, execution: Execution, asked: float | None) -> Invocation
         )
         asked = _next_poll(response)
         seen = _read_execution(response, plan, execution.execution_id)
-        # A server that shows an execution running after its end has lost its data, or serves another one under this id.
+        # A server that shows an execution running after its end has lost its data, or
+        # serves another one under this id.
         if not can_reach(execution.status, seen.status):
             raise _bad_response(
                 response,
@@ -327,7 +352,9 @@ def _follow(plan: Plan, execution: Execution, asked: float | None) -> Invocation
 def _get(
     plan: Plan, url: str, more: Mapping[str, str] | None = None
 ) -> Generator[Send | Pause | Saw, StepResult, WireResponse]:
-    """GET until there is a usable answer; repeat the request while no answer arrives."""
+    """GET until there is a usable answer; repeat the request while no answer
+    arrives.
+    """
     waited, failures = 0.0, 0
     while True:
         sent_at = plan.clock()
@@ -338,7 +365,8 @@ def _get(
                 {**plan.headers, **(more or {}), "accept": "application/json"},
             )
         )
-        # What a server refuses for good is an answer; 408 and 429 say that it did not look.
+        # What a server refuses for good is an answer; 408 and 429 say that it did not
+        # look.
         if (
             isinstance(answer, WireResponse)
             and answer.status < 500
@@ -367,10 +395,13 @@ def _get(
 def _backoff(
     plan: Plan, attempt: int, hint: RetryHint | None, *, first: float | None = None
 ) -> float:
-    """The pause before the next try (6.6): first x 2^n with full jitter in its upper half; never below the wish."""
+    """The pause before the next try (6.6): first x 2^n with full jitter in its upper
+    half; never below the wish.
+    """
     base: float = plan.retry.backoff_ms / 1000 if first is None else first
     pause: float = min(MAX_PAUSE, base * 2.0 ** min(attempt, 16))
-    # Clients that failed together must not come back together; half of the pause stays certain.
+    # Clients that failed together must not come back together; half of the pause stays
+    # certain.
     pause = pause * (0.5 + 0.5 * plan.jitter())
     if hint is not None and hint.suggested_delay_ms is not None:
         pause = max(pause, hint.suggested_delay_ms / 1000)
@@ -378,21 +409,27 @@ def _backoff(
 
 
 def _is_too_long(plan: Plan, hint: RetryHint | None) -> bool:
-    """Whether the server asks us to stay away for longer than we wait: then the call fails at once and says so."""
+    """Whether the server asks us to stay away for longer than we wait: then the call
+    fails at once and says so.
+    """
     # A day of maintenance is not worth waiting for inside a call.
     delay = hint.suggested_delay_ms if hint is not None else None
     return delay is not None and delay / 1000 > plan.patience
 
 
 def _wait_header(plan: Plan) -> dict[str, str]:
-    """``Prefer: wait`` (RFC 7240), where the server announces that it waits, and no longer than it does."""
+    """``Prefer: wait`` (RFC 7240), where the server announces that it waits, and no
+    longer than it does.
+    """
     # A server that was never asked to wait may close the connection before it answers.
     seconds = min(plan.wait_seconds, plan.descriptor.extensions.wait_seconds)
     return {"prefer": f"wait={seconds:.0f}"} if seconds >= 1 else {}
 
 
 def _poll_interval(plan: Plan, polls: int, asked: float | None) -> float:
-    """The pause before the next poll; *asked* is the server's ``Retry-After``, which cannot say less than a second."""
+    """The pause before the next poll; *asked* is the server's ``Retry-After``, which
+    cannot say less than a second.
+    """
     wished = plan.descriptor.extensions.poll_interval_ms
     if asked is not None and (asked != 1 or wished is None):
         return max(
@@ -406,7 +443,9 @@ def _poll_interval(plan: Plan, polls: int, asked: float | None) -> float:
 def _read_execution(
     response: WireResponse, plan: Plan, execution_id: str | None
 ) -> Execution:
-    """Read the execution that *response* shows, or raise what it says, or what is wrong with it."""
+    """Read the execution that *response* shows, or raise what it says, or what is wrong
+    with it.
+    """
     if not (
         200 <= response.status < 300
         or (response.status == 504 and _has_execution(response))
@@ -431,7 +470,9 @@ def _read_execution(
 
 
 def _read_result(response: WireResponse, plan: Plan, execution: Execution) -> Execution:
-    """Read what the result's address answers: the whole document, or, as in 6.2, nothing but ``{output}``."""
+    """Read what the result's address answers: the whole document, or, as in 6.2,
+    nothing but ``{output}``.
+    """
     if response.status == 200:
         document = _read_json(response)
         if (
@@ -453,7 +494,8 @@ def _refusal(response: WireResponse, *, may_have_run: bool) -> RemoteError:
     document = read_error(response)
     if document is None:
         if "location" in response.headers:
-            # The transport follows a few to the same origin, and none of a POST that would become a GET.
+            # The transport follows a few to the same origin, and none of a POST that
+            # would become a GET.
             why = "this redirect is not followed (another origin, a POST that becomes a GET, or one of many)"
             return _bad_response(
                 response, f"{why}; put the final address into the descriptor"
@@ -463,7 +505,9 @@ def _refusal(response: WireResponse, *, may_have_run: bool) -> RemoteError:
 
 
 def _bad_response(response: WireResponse, why: str) -> RemoteError:
-    """The error for an answer that is not the protocol: says what came, and what was wrong with it."""
+    """The error for an answer that is not the protocol: says what came, and what was
+    wrong with it.
+    """
     kind = response.headers.get("content-type", "no content type")[:60]
     message = f"The endpoint answered {response.status} ({kind}, {len(response.body)} bytes): {why or 'no answer'}"
     may_have_run = response.status < 400 or response.status >= 500
@@ -491,7 +535,9 @@ def _read_json(response: WireResponse) -> Any:
 
 
 def read_error(response: WireResponse) -> ErrorDocument | None:
-    """Return the error that *response* carries in the protocol's envelope; None if it carries none."""
+    """Return the error that *response* carries in the protocol's envelope; None if it
+    carries none.
+    """
     try:
         document = parse_json(response.body)
     except MessageError:
@@ -516,11 +562,15 @@ def _has_execution(response: WireResponse) -> bool:
 
 
 def _next_poll(response: WireResponse) -> float | None:
-    """When the server wants to be asked again: at once where it has just waited for news, as it was asked to."""
+    """When the server wants to be asked again: at once where it has just waited for
+    news, as it was asked to.
+    """
     return 0.0 if "preference-applied" in response.headers else _retry_after(response)
 
 
 def _retry_after(response: WireResponse) -> float | None:
-    """The seconds that ``Retry-After`` asks for (RFC 9110, 10.2.3); its other form, a date, counts as nothing said."""
+    """The seconds that ``Retry-After`` asks for (RFC 9110, 10.2.3); its other form, a
+    date, counts as nothing said.
+    """
     text = response.headers.get("retry-after", "")
     return float(text[:9]) if text.isascii() and text.isdecimal() else None

@@ -1,4 +1,6 @@
-"""Dataclasses as JSON objects, and back: a descriptor's parts, and the messages of the protocol."""
+"""Dataclasses as JSON objects, and back: a descriptor's parts, and the messages of the
+protocol.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,21 @@ _T = TypeVar("_T")
 
 
 ABSENT: Final = object()
-"""The value of a field that was not written, as opposed to one that was written as null."""
+"""The value of a field that was not written, as opposed to one that was written as
+null.
+"""
 
-# Written even where they are empty: 4.2 requires the inputs, and readers differ in what they take for a missing
-# `required` (the example of 4.4 always has it).
+# Written even where they are empty: 4.2 requires the inputs, and readers differ in what
+# they take for a missing `required` (the example of 4.4 always has it).
 _ALWAYS = frozenset({"inputs", "required"})
 
 
 def read(kind: type[_T], document: Mapping[str, Any]) -> _T:
     """Return the *kind* that *document* writes, which has no faults.
 
-    Fields that *kind* does not know go into its ``more``, so that a descriptor of a newer MINOR (section 8) passes
-    through this release whole; where it has no ``more``, they are left out.
+    Fields that *kind* does not know go into its ``more``, so that a descriptor of a
+    newer MINOR (section 8) passes through this release whole; where it has no ``more``,
+    they are left out.
     """
     types = get_type_hints(kind)
     found = {
@@ -40,7 +45,9 @@ def read(kind: type[_T], document: Mapping[str, Any]) -> _T:
 
 
 def write(value: Any) -> dict[str, Any]:
-    """Return the JSON object of the dataclass *value*; what says no more than its absence is left out."""
+    """Return the JSON object of the dataclass *value*; what says no more than its
+    absence is left out.
+    """
     written: dict[str, Any] = {}
     for field in fields(value):
         item = getattr(value, field.name)
@@ -69,7 +76,9 @@ def _read_field(annotated: Any, value: Any) -> Any:
 
 
 def _says_nothing(item: Any, field: Field[Any]) -> bool:
-    """Whether *item* is the field's default, and an empty one: a peer reads its absence in the same way."""
+    """Whether *item* is the field's default, and an empty one: a peer reads its absence
+    in the same way.
+    """
     default = (
         field.default if field.default_factory is MISSING else field.default_factory()
     )

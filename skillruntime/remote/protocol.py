@@ -1,7 +1,8 @@
-"""The messages of the invocation protocol (section 6), and the one table of status transitions. No I/O.
+"""The messages of the invocation protocol (section 6), and the one table of status
+transitions. No I/O.
 
-Client and server read the same table: the server lets an execution go nowhere else, and the client names it an error
-when a server claims so.
+Client and server read the same table: the server lets an execution go nowhere else, and
+the client names it an error when a server claims so.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ MAX_ID: Final = 500
 
 
 class ExecutionStatus(StrEnum):
-    """The status of an execution (6.4), and our ``cancelled``, shown as failed to peers that do not know it."""
+    """The status of an execution (6.4), and our ``cancelled``, shown as failed to peers
+    that do not know it.
+    """
 
     ACCEPTED = "accepted"
     RUNNING = "running"
@@ -47,12 +50,15 @@ TRANSITIONS: Final[Mapping[ExecutionStatus, frozenset[ExecutionStatus]]] = {
 
 
 def can_follow(before: ExecutionStatus, after: ExecutionStatus) -> bool:
-    """Return whether an execution may step from *before* to *after*: what a server obeys."""
+    """Return whether an execution may step from *before* to *after*: what a server
+    obeys.
+    """
     return after in TRANSITIONS[before]
 
 
 def can_reach(before: ExecutionStatus, after: ExecutionStatus) -> bool:
-    """Return whether a client that saw *before* may next see *after*: a client that polls misses steps.
+    """Return whether a client that saw *before* may next see *after*: a client that
+    polls misses steps.
 
     >>> can_reach(ExecutionStatus.ACCEPTED, ExecutionStatus.COMPLETED)
     True
@@ -66,7 +72,9 @@ def can_reach(before: ExecutionStatus, after: ExecutionStatus) -> bool:
 
 
 class MessageError(Exception):
-    """A message breaks the protocol: ``violations`` are ``{field: JSON Pointer, expected, actual}``."""
+    """A message breaks the protocol: ``violations`` are ``{field: JSON Pointer,
+    expected, actual}``.
+    """
 
     def __init__(
         self, violations: list[dict[str, Any]], message: str | None = None
@@ -95,7 +103,9 @@ class MessageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls (6.3). ``credentials`` are for ``custom`` authentication alone, and are never stored or shown."""
+    """Who calls (6.3). ``credentials`` are for ``custom`` authentication alone, and are
+    never stored or shown.
+    """
 
     id: str
     type: str = "service"
@@ -104,7 +114,9 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class InvocationContext:
-    """What else a caller may say (6.3); ``webhook`` is an extension: where to report the end."""
+    """What else a caller may say (6.3); ``webhook`` is an extension: where to report
+    the end.
+    """
 
     trace_id: str | None = None
     priority: str = "normal"
@@ -167,7 +179,9 @@ class InvocationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Timestamps:
-    """When what happened (6.4), in ISO 8601, UTC; ``expires_at`` is when the result is no longer kept."""
+    """When what happened (6.4), in ISO 8601, UTC; ``expires_at`` is when the result is
+    no longer kept.
+    """
 
     created_at: str
     updated_at: str
@@ -192,7 +206,8 @@ class Progress:
 class Execution:
     """The current state of one execution (6.4).
 
-    ``has_output`` distinguishes an output of null from no output. ``metadata`` is that of the skill's envelope.
+    ``has_output`` distinguishes an output of null from no output. ``metadata`` is that
+    of the skill's envelope.
     """
 
     execution_id: str
@@ -211,8 +226,11 @@ class Execution:
         return self.status in FINAL
 
     def to_dict(self, *, plain: bool = False) -> dict[str, Any]:
-        """Return the JSON object of 6.4; *plain* for a peer that knows only the protocol document's five statuses."""
-        # 6.4 lists five statuses: a client that matches on them would not know when to stop.
+        """Return the JSON object of 6.4; *plain* for a peer that knows only the
+        protocol document's five statuses.
+        """
+        # 6.4 lists five statuses: a client that matches on them would not know when to
+        # stop.
         status = (
             ExecutionStatus.FAILED
             if plain and self.status is ExecutionStatus.CANCELLED
@@ -235,7 +253,8 @@ class Execution:
 
     @classmethod
     def from_dict(cls, document: Any) -> Execution:
-        """Return the execution that *document* shows. Only its id and status are insisted on: peers differ.
+        """Return the execution that *document* shows. Only its id and status are
+        insisted on: peers differ.
 
         Raises:
             MessageError: it has no id, or no status that is known.
@@ -296,9 +315,11 @@ def from_timestamp(text: str) -> float:
 
 
 def parse_json(data: bytes) -> Any:
-    """Return the JSON value of *data*: UTF-8, no NaN or infinity, no name twice, no depth that would break the reader.
+    """Return the JSON value of *data*: UTF-8, no NaN or infinity, no name twice, no
+    depth that would break the reader.
 
-    A byte order mark is ignored (RFC 8259, section 8.1). Half a surrogate pair is refused: UTF-8 cannot write it.
+    A byte order mark is ignored (RFC 8259, section 8.1). Half a surrogate pair is
+    refused: UTF-8 cannot write it.
 
     Raises:
         MessageError: it is not one.
@@ -317,7 +338,8 @@ def parse_json(data: bytes) -> Any:
             )
         return value
     except (ValueError, RecursionError) as error:
-        # What the reader says of it is a reason and not a value: "should be JSON, not Expecting value" says nothing.
+        # What the reader says of it is a reason and not a value: "should be JSON, not
+        # Expecting value" says nothing.
         reason = " ".join(str(error).split())[:200]
         violation = _violation("", "one JSON value in UTF-8", reason)
         raise MessageError(
@@ -330,7 +352,9 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object's names must be unique (RFC 7493, 2.3): which of two values a proxy or a log took is not known here."""
+    """An object's names must be unique (RFC 7493, 2.3): which of two values a proxy or
+    a log took is not known here.
+    """
     found = dict(pairs)
     if len(found) != len(pairs):
         repeated, _ = Counter(name for name, _ in pairs).most_common(1)[0]
@@ -348,7 +372,9 @@ def _finite(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What is *expected* of a field; null, as many serializers write for a field without a value, is its absence."""
+    """What is *expected* of a field; null, as many serializers write for a field
+    without a value, is its absence.
+    """
 
     expected: str
     fits: Callable[[Any], bool]
@@ -356,7 +382,8 @@ class _Rule:
 
 
 def _text(limit: int, *, is_required: bool = False) -> _Rule:
-    # PostgreSQL holds NUL in no text, and other programs that read a log end the text there.
+    # PostgreSQL holds NUL in no text, and other programs that read a log end the text
+    # there.
     def fits(value: Any) -> bool:
         return isinstance(value, str) and 0 < len(value) <= limit and "\0" not in value
 
@@ -393,7 +420,8 @@ def _shown_text(value: Any) -> str | None:
     return printable(value[:MAX_ID]) if isinstance(value, str) else None
 
 
-# Section 6.3's table, and the webhook of ours: 2,000 is the usual limit of browsers and proxies for a URL.
+# Section 6.3's table, and the webhook of ours: 2,000 is the usual limit of browsers and
+# proxies for a URL.
 _REQUEST: Final[Mapping[tuple[str, ...], _Rule]] = {
     ("caller",): _object(is_required=True),
     ("caller", "id"): _text(MAX_ID, is_required=True),

@@ -1,7 +1,9 @@
-"""Which addresses may be connected to: private ones only if the host allows it (a guard against SSRF).
+"""Which addresses may be connected to: private ones only if the host allows it (a guard
+against SSRF).
 
-A third party chooses the address in a descriptor or a webhook. What it resolves to is checked, and then that very
-address is connected to, so that a second DNS answer cannot lead elsewhere (DNS rebinding).
+A third party chooses the address in a descriptor or a webhook. What it resolves to is
+checked, and then that very address is connected to, so that a second DNS answer cannot
+lead elsewhere (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -19,18 +21,19 @@ from skillruntime.remote.http_message import UnreachableError
 
 __all__ = ["AddressGuard", "is_inside"]
 
-# Their last 32 bits are an IPv4 address: IPv4-compatible and IPv4-mapped (RFC 4291, 2.5.5), IPv4-translated for SIIT
-# (RFC 2765, 2.1), NAT64 (RFC 6052).
+# Their last 32 bits are an IPv4 address: IPv4-compatible and IPv4-mapped (RFC 4291,
+# 2.5.5), IPv4-translated for SIIT (RFC 2765, 2.1), NAT64 (RFC 6052).
 _CARRIERS = tuple(
     map(
         ipaddress.IPv6Network,
         ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96"),
     )
 )
-# The IANA special-purpose registries, where Python's `is_global` follows an older edition or an exception for one
-# address: shared (RFC 6598), protocol assignments (RFC 6890), 6to4 relays (RFC 7526), benchmarks (RFC 2544), reserved,
-# local-use NAT64 (RFC 8215), discard (RFC 6666), protocol assignments, documentation (RFC 9637), SRv6 (RFC 9602),
-# site-local (RFC 3879).
+# The IANA special-purpose registries, where Python's `is_global` follows an older
+# edition or an exception for one address: shared (RFC 6598), protocol assignments (RFC
+# 6890), 6to4 relays (RFC 7526), benchmarks (RFC 2544), reserved, local-use NAT64 (RFC
+# 8215), discard (RFC 6666), protocol assignments, documentation (RFC 9637), SRv6 (RFC
+# 9602), site-local (RFC 3879).
 _SPECIAL = tuple(
     ipaddress.ip_network(network)
     for network in (
@@ -74,7 +77,9 @@ def is_inside(address: str) -> bool:
 
 
 def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address that *address* carries: in its last 32 bits, or behind the prefix of 6to4 (RFC 3056)."""
+    """Return the IPv4 address that *address* carries: in its last 32 bits, or behind
+    the prefix of 6to4 (RFC 3056).
+    """
     if any(address in network for network in _CARRIERS):
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.sixtofour
@@ -89,8 +94,8 @@ async def _resolve(host: str, port: int) -> list[str]:
 class AddressGuard:
     """Resolves a host and says which of its addresses may be connected to.
 
-    *allowed* are hosts (names or addresses, with ``:port`` or for all ports) that may lie inside; *allow_all* lets
-    every address through. *resolve* asks the name server.
+    *allowed* are hosts (names or addresses, with ``:port`` or for all ports) that may
+    lie inside; *allow_all* lets every address through. *resolve* asks the name server.
     """
 
     allowed: frozenset[str] = frozenset()
@@ -125,7 +130,8 @@ class AddressGuard:
             ) from None
         if not addresses:
             raise UnreachableError(f"The host {host!r} has no address", was_sent=False)
-        # Any of them: which one of several addresses is connected to must not depend on their order.
+        # Any of them: which one of several addresses is connected to must not depend on
+        # their order.
         if (
             not self.allow_all
             and not {host, f"{host}:{port}"} & self.allowed

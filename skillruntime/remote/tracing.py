@@ -7,7 +7,8 @@ import secrets
 
 __all__ = ["new_traceparent", "trace_id_of"]
 
-# Trace Context, section 3.2.2: version, trace id, parent id, flags, in lower case; all zeros is invalid.
+# Trace Context, section 3.2.2: version, trace id, parent id, flags, in lower case; all
+# zeros is invalid.
 _TRACEPARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
 )
@@ -25,7 +26,9 @@ def trace_id_of(traceparent: str) -> str | None:
 
 
 def new_traceparent(trace_id: str | None) -> str | None:
-    """Return a header for a new step of the trace *trace_id*; None if that is not a W3C trace id."""
+    """Return a header for a new step of the trace *trace_id*; None if that is not a W3C
+    trace id.
+    """
     if trace_id is None or not _TRACE_ID.fullmatch(trace_id):
         return None
     return f"00-{trace_id}-{secrets.token_hex(8)}-01"

@@ -1,7 +1,8 @@
-"""The protocol's errors: one envelope, one table of codes, and what each becomes for a model.
+"""The protocol's errors: one envelope, one table of codes, and what each becomes for a
+model.
 
-``{"error": {code, message, details?, retry?}}`` is the envelope of sections 6.5 and 9. `WireCode`
-alone maps a code to its HTTP status and `ErrorCode`.
+``{"error": {code, message, details?, retry?}}`` is the envelope of sections 6.5 and 9.
+`WireCode` alone maps a code to its HTTP status and `ErrorCode`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ __all__ = [
 class WireCode(StrEnum):
     """The codes of section 9, then those of this library.
 
-    Each has the HTTP status of a refusal, the code that a model sees, and whether it may try again.
+    Each has the HTTP status of a refusal, the code that a model sees, and whether it
+    may try again.
     """
 
     http_status: int
@@ -132,7 +134,9 @@ class RetryHint:
 
     @classmethod
     def from_dict(cls, document: Any) -> RetryHint | None:
-        """Return the hint that *document* gives; None where it gives none that can be used."""
+        """Return the hint that *document* gives; None where it gives none that can be
+        used.
+        """
         if not isinstance(document, Mapping):
             return None
         # What is not a number is left out; the error that carries it is still an error.
@@ -146,7 +150,8 @@ class RetryHint:
 
 @dataclass(frozen=True, slots=True)
 class ErrorDocument:
-    """An error as it is sent over the network; ``code`` is a `WireCode`, or another code of a peer or skill.
+    """An error as it is sent over the network; ``code`` is a `WireCode`, or another
+    code of a peer or skill.
 
     >>> ErrorDocument("AUTH_REQUIRED", "Authentication is required to invoke this skill").to_envelope()
     {'error': {'code': 'AUTH_REQUIRED', 'message': 'Authentication is required to invoke this skill'}}
@@ -172,7 +177,9 @@ class ErrorDocument:
 
     @classmethod
     def from_dict(cls, document: Any) -> ErrorDocument | None:
-        """Return the error in the field ``error``; None if *document* is not an error."""
+        """Return the error in the field ``error``; None if *document* is not an
+        error.
+        """
         if not isinstance(document, Mapping) or not isinstance(
             document.get("code"), str
         ):
@@ -188,7 +195,8 @@ class ErrorDocument:
 
 
 class RemoteError(SkillRuntimeError):
-    """A remote skill refused, failed, or could not be reached: ``document`` is the error received, or a substitute.
+    """A remote skill refused, failed, or could not be reached: ``document`` is the
+    error received, or a substitute.
 
     ``may_have_run`` says that the skill may or may not have run.
     """
@@ -244,7 +252,8 @@ def to_skill_error(
             _CODES[document.code].error_code,
             _CODES[document.code].recoverable,
         )
-    # A skill's own code: a model sees ours where it is one of them, and the original in the details.
+    # A skill's own code: a model sees ours where it is one of them, and the original in
+    # the details.
     elif document.code in [each.value for each in ErrorCode]:
         code = ErrorCode(document.code)
     if code.value != document.code:
@@ -252,7 +261,8 @@ def to_skill_error(
     if isinstance(details.get("recoverable"), bool):
         recoverable = details.pop("recoverable")
     elif document.code == WireCode.EXECUTION_TIMEOUT:
-        # 6.6: the server says whether trying again is worth it, and one attempt in all is the one that was made.
+        # 6.6: the server says whether trying again is worth it, and one attempt in all
+        # is the one that was made.
         recoverable = (
             document.retry is not None and document.retry.max_attempts not in (0, 1)
         )
@@ -273,7 +283,8 @@ def to_skill_error(
 
 
 def shortened(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *details*, cut to a size that a model can read: a peer may send any amount.
+    """Return *details*, cut to a size that a model can read: a peer may send any
+    amount.
 
     >>> shortened({"left": 3, "log": "x" * 5000})
     {'left': 3, 'log': '(5,002 characters left out)'}
@@ -288,7 +299,9 @@ def shortened(details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def printable(text: str) -> str:
-    """Return *text* with control characters replaced: text from a peer is printed to terminals."""
+    """Return *text* with control characters replaced: text from a peer is printed to
+    terminals.
+    """
     return "".join(
         c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}"
         for c in text

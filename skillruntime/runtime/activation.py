@@ -1,4 +1,6 @@
-"""An activated skill as a model reads it, and the digests that tell one edition of it from the next."""
+"""An activated skill as a model reads it, and the digests that tell one edition of it
+from the next.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ __all__ = [
 class ActiveSkill:
     """An activated skill: its instructions, its files, and what can be called of it.
 
-    ``skill`` is that of the catalog, and None for a skill that is a function of the host alone.
+    ``skill`` is that of the catalog, and None for a skill that is a function of the
+    host alone.
     """
 
     name: str
@@ -47,13 +50,19 @@ class ActiveSkill:
     contracts: Mapping[str, Contract]
     skill: Skill | None = None
     not_ready: Callable[[], Mapping[str, tuple[str, ...]]] = dict
-    """Returns, by callable name, what its script lacks now: packages, variables, grants."""
+    """Returns, by callable name, what its script lacks now: packages, variables,
+    grants.
+    """
     definition_tokens: int | None = None
-    """The most tokens that the definitions of its tools may take in a request; None without a limit."""
+    """The most tokens that the definitions of its tools may take in a request; None
+    without a limit.
+    """
 
     @classmethod
     def of_functions(cls, name: str, contracts: Mapping[str, Contract]) -> ActiveSkill:
-        """Return the skill of functions without a SKILL.md: their descriptions are its instructions."""
+        """Return the skill of functions without a SKILL.md: their descriptions are its
+        instructions.
+        """
         own = contracts.get(name)
         return cls(name, own.description if own is not None else "", contracts)
 
@@ -61,7 +70,8 @@ class ActiveSkill:
         """Return the files for a model to read."""
         if self.skill is None:
             return []
-        # A script with a contract is called, not read: its source would cost the model thousands of tokens for nothing.
+        # A script with a contract is called, not read: its source would cost the model
+        # thousands of tokens for nothing.
         return [
             item
             for item in self.skill.resources()
@@ -74,14 +84,18 @@ def render_activation(
     to_tool_name: Callable[[str], str] = str,
     to_schema: Callable[[Contract], Mapping[str, Any]] | None = None,
 ) -> str:
-    """Return an activated skill as a model reads it: the instructions, then the files, then the callable tools.
+    """Return an activated skill as a model reads it: the instructions, then the files,
+    then the callable tools.
 
-    *to_tool_name* gives the name under which the model calls a tool. With *to_schema* the schema of each tool's
-    arguments is in the text, for models that call all of them through one tool.
+    *to_tool_name* gives the name under which the model calls a tool. With *to_schema*
+    the schema of each tool's arguments is in the text, for models that call all of them
+    through one tool.
     """
-    # Instructions are words of the skill's author: only in this frame, and nothing after it can look like a second one.
+    # Instructions are words of the skill's author: only in this frame, and nothing
+    # after it can look like a second one.
     parts = [framed("skill", active.body.strip(), name=active.name)]
-    # Looked for in the bytes first: most skills state none, and reading the frontmatter takes longer than all of this.
+    # Looked for in the bytes first: most skills state none, and reading the frontmatter
+    # takes longer than all of this.
     if active.skill is not None and b"compatibility" in active.skill.data:
         parts += [
             f"Compatibility: {text}"
@@ -124,11 +138,12 @@ _MOST_NAMES = 100
 
 
 def with_arguments(active: ActiveSkill, arguments: str) -> ActiveSkill:
-    """Return the skill as a person starts it: its instructions with what they typed after its name.
+    """Return the skill as a person starts it: its instructions with what they typed
+    after its name.
 
-    ``$ARGUMENTS`` is all of it, ``$0`` or ``$ARGUMENTS[0]`` its first word as a shell splits it. A number without such
-    a word stays, as in ``awk '{print $1}'``. Without any of these the arguments follow the instructions, as in Claude
-    Code.
+    ``$ARGUMENTS`` is all of it, ``$0`` or ``$ARGUMENTS[0]`` its first word as a shell
+    splits it. A number without such a word stays, as in ``awk '{print $1}'``. Without
+    any of these the arguments follow the instructions, as in Claude Code.
 
     >>> with_arguments(ActiveSkill("fix", "Fix $0 in $1; awk '{print $9}' costs $1.50.", {}), "12 'a b'").body
     "Fix 12 in a b; awk '{print $9}' costs $1.50."
@@ -159,7 +174,9 @@ _PLACE = re.compile(
 
 
 def within_tokens(texts: Mapping[str, str], limit: int | None) -> list[str]:
-    """Return the names whose texts, taken in their order, have at most *limit* tokens together."""
+    """Return the names whose texts, taken in their order, have at most *limit* tokens
+    together.
+    """
     # A token has a byte at least.
     if (
         limit is None
@@ -182,10 +199,11 @@ def within_tokens(texts: Mapping[str, str], limit: int | None) -> list[str]:
 
 
 def render_resource(skill: Skill, path: str) -> str:
-    """Return a text file of *skill* as a model reads it: in a frame that it cannot close or imitate.
+    """Return a text file of *skill* as a model reads it: in a frame that it cannot
+    close or imitate.
 
-    Hidden characters are removed; the frame then says which, and so does a warning in the log. Of an image the text
-    says what it is.
+    Hidden characters are removed; the frame then says which, and so does a warning in
+    the log. Of an image the text says what it is.
 
     Raises:
         ResourceNotFoundError: there is no such file in the skill, or it is not text.
@@ -216,7 +234,9 @@ _IMAGE = (
 
 
 def fingerprint(active: ActiveSkill) -> str:
-    """Return what identifies this edition of the skill: a digest of its files, or of its functions' contracts."""
+    """Return what identifies this edition of the skill: a digest of its files, or of
+    its functions' contracts.
+    """
     if active.skill is not None:
         return active.skill.digest()  # of bytes: nothing is parsed or compiled for it
     contracts = {
@@ -227,14 +247,17 @@ def fingerprint(active: ActiveSkill) -> str:
 
 def digest_of(text: str) -> str:
     """Return 16 hexadecimal digits of the SHA-256 of *text*."""
-    # surrogatepass: a SKILL.md may hold half of a surrogate pair, and a digest must not raise for it.
+    # surrogatepass: a SKILL.md may hold half of a surrogate pair, and a digest must not
+    # raise for it.
     import hashlib  # OpenSSL: not needed for an import
 
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def as_text(value: Any) -> str:
-    """Return *value* as it counts against tokens: text itself, anything else as compact JSON."""
+    """Return *value* as it counts against tokens: text itself, anything else as compact
+    JSON.
+    """
     if isinstance(value, str):
         return value
     try:
@@ -248,7 +271,9 @@ def as_text(value: Any) -> str:
 
 
 def identity_of(name: str, arguments: Any, version: str | None) -> str:
-    """Return a digest that is equal for two calls with equal name, arguments and version."""
+    """Return a digest that is equal for two calls with equal name, arguments and
+    version.
+    """
     try:
         text = (
             arguments

@@ -1,4 +1,6 @@
-"""The host's decision about one run of an untrusted skill's script, on exactly the files that will run; and the run."""
+"""The host's decision about one run of an untrusted skill's script, on exactly the
+files that will run; and the run.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,14 @@ __all__ = ["Approval", "Approve", "not_trusted", "run_approved"]
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What ``approve=`` decides on: running a ``script`` of an untrusted ``skill`` with these arguments.
+    """What ``approve=`` decides on: running a ``script`` of an untrusted ``skill`` with
+    these arguments.
 
-    ``digest`` identifies the files that will run and their contract: a copy was made of them before, and nothing else
-    runs. A host that keeps an approval keeps the digest with it. ``grants`` are those of the call; ``asks`` is what the
-    contract asks for, and ``missing`` what the script still lacks. ``environment`` names the variables it asks for.
+    ``digest`` identifies the files that will run and their contract: a copy was made of
+    them before, and nothing else runs. A host that keeps an approval keeps the digest
+    with it. ``grants`` are those of the call; ``asks`` is what the contract asks for,
+    and ``missing`` what the script still lacks. ``environment`` names the variables it
+    asks for.
     """
 
     name: str
@@ -42,12 +47,15 @@ class Approval:
     asks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missing: tuple[Missing, ...] = ()
     confidence: str | None = None
-    """How far a contract that was read from the script is reliable: ``"high"``, ``"medium"`` or ``"low"``; None for a
-    written contract."""
+    """How far a contract that was read from the script is reliable: ``"high"``,
+    ``"medium"`` or ``"low"``; None for a written contract.
+    """
 
 
 Answer = bool | str | Grants
-"""True or False; the digest that was approved (another one is a refusal); or grants for this call, which approve it."""
+"""True or False; the digest that was approved (another one is a refusal); or grants for
+this call, which approve it.
+"""
 
 Approve = Callable[[Approval], Answer | Awaitable[Answer]]
 
@@ -73,7 +81,8 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
         raise not_trusted(target.name, str(target.contract.run["script"]))
     import anyio.to_thread
 
-    # In a thread: a skill may have megabytes, and the event loop has other calls to serve.
+    # In a thread: a skill may have megabytes, and the event loop has other calls to
+    # serve.
     with await anyio.to_thread.run_sync(
         copy_skill, target.skill, target.contract
     ) as code:
@@ -111,7 +120,8 @@ async def _run_within_deadline(prepared: Prepared) -> Any:
 
 def _timed_out(prepared: Prepared) -> ToolTimeoutError:
     is_repeatable = may_be_repeated(prepared.target.contract.annotations)
-    # A plain function runs on in its thread (Python cannot kill a thread), so the model must not repeat it blindly.
+    # A plain function runs on in its thread (Python cannot kill a thread), so the model
+    # must not repeat it blindly.
     promised = getattr(prepared.target.runner, "stops_when_cancelled", False)
     has_stopped = bool(prepared.execution.get("stopped", promised))
     if has_stopped or is_repeatable:
@@ -131,7 +141,8 @@ async def _ask(approve: Approve, request: Approval) -> Grants:
     """Ask the host, and return what it grants beyond the grants of *request*.
 
     Raises:
-        AccessDeniedError: it did not approve, or it approved other files than those that would run.
+        AccessDeniedError: it did not approve, or it approved other files than those
+            that would run.
     """
     answer = approve(request)
     answered = await answer if inspect.isawaitable(answer) else answer

@@ -13,10 +13,12 @@ _Result = TypeVar("_Result")
 
 
 def run_to_end(function: Callable[..., Awaitable[_Result]], *arguments: Any) -> _Result:
-    """Run ``function(*arguments)`` in an event loop of its own, with this thread's context variables.
+    """Run ``function(*arguments)`` in an event loop of its own, with this thread's
+    context variables.
 
-    If this thread already runs an event loop (a notebook, say), the new loop runs in another thread, because asyncio
-    and trio do not nest loops; the running loop is blocked until then, as by any blocking call.
+    If this thread already runs an event loop (a notebook, say), the new loop runs in
+    another thread, because asyncio and trio do not nest loops; the running loop is
+    blocked until then, as by any blocking call.
 
     >>> async def double(number): return 2 * number
     >>> run_to_end(double, 21)
@@ -29,14 +31,16 @@ def run_to_end(function: Callable[..., Awaitable[_Result]], *arguments: Any) -> 
             return portal.call(function, *arguments)
     context = contextvars.copy_context()
     if (sniffio := sys.modules.get("sniffio")) is not None:
-        # A context copied from a coroutine into this thread still names its library; anyio would refuse to start.
+        # A context copied from a coroutine into this thread still names its library;
+        # anyio would refuse to start.
         context.run(sniffio.current_async_library_cvar.set, None)
     return context.run(anyio.run, function, *arguments)
 
 
 def _runs_event_loop() -> bool:
     """Whether an event loop is running in this very thread."""
-    # asyncio is not imported for this: without it none of its loops can be running, and its import is slow.
+    # asyncio is not imported for this: without it none of its loops can be running, and
+    # its import is slow.
     asyncio = sys.modules.get("asyncio")
     try:
         if asyncio is None:

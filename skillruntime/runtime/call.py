@@ -1,4 +1,6 @@
-"""One call of a skill, in three frozen values: what was asked for, what the name resolves to, what is ready to run."""
+"""One call of a skill, in three frozen values: what was asked for, what the name
+resolves to, what is ready to run.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ _NO_GRANTS = Grants()
 
 
 class CallRequest(NamedTuple):
-    """What was asked for: a callable's name, the arguments as they were sent, and the host's options."""
+    """What was asked for: a callable's name, the arguments as they were sent, and the
+    host's options.
+    """
 
     name: str
     sent: Any
@@ -61,11 +65,13 @@ class CallRequest(NamedTuple):
         session: SkillSession | None,
         options: CallOptions,
     ) -> CallRequest:
-        """Return the request for what a host passes to ``call``: a name, or what `skill` made.
+        """Return the request for what a host passes to ``call``: a name, or what
+        `skill` made.
 
         Raises:
-            TypeError: an option is unknown. Ignored, a misspelt ``finish_reason`` would let a cut call run.
-            TypeError, ValueError: ``timeout`` is not a number of seconds.
+            TypeError: an option is unknown. Ignored, a misspelt ``finish_reason`` would
+                let a cut call run. TypeError, ValueError: ``timeout`` is not a number
+                of seconds.
         """
         if not options.keys() <= _OPTIONS:
             raise _unknown_option(called, min(options.keys() - _OPTIONS))
@@ -86,7 +92,9 @@ _OPTIONS = CallOptions.__annotations__.keys()
 
 
 def require_seconds(timeout: Any) -> None:
-    """Refuse a *timeout* that no clock could keep, where the host writes it and not when the skill is called."""
+    """Refuse a *timeout* that no clock could keep, where the host writes it and not
+    when the skill is called.
+    """
     if timeout is not None and (
         isinstance(timeout, bool) or not isinstance(timeout, int | float)
     ):
@@ -114,14 +122,17 @@ class Target(NamedTuple):
     has_paths: bool
     needs_approval: bool
     escapes: Mapping[str, str]
-    """The names and values with role marks of chat templates: what a model reads, and the original."""
+    """The names and values with role marks of chat templates: what a model reads, and
+    the original.
+    """
 
     @classmethod
     def of(
         cls, name: str, skill: Skill | None, contract: Contract, runner: Runner
     ) -> Target:
         """Return the target, with the two answers about it that every call needs."""
-        # Imported by the first skill that has a script; before that no runner can be one.
+        # Imported by the first skill that has a script; before that no runner can be
+        # one.
         scripts = sys.modules.get("skillruntime.runtime.scripts")
         is_script = scripts is not None and isinstance(runner, scripts.ScriptRunner)
         is_untrusted_script = (
@@ -140,7 +151,9 @@ class Target(NamedTuple):
         )
 
     def unescaped(self, sent: Any) -> Any:
-        """Return the arguments with the names and values that the model read escaped as the contract has them."""
+        """Return the arguments with the names and values that the model read escaped as
+        the contract has them.
+        """
         if not self.escapes:
             return sent
         if isinstance(sent, str):
@@ -185,11 +198,14 @@ def _replaced(value: Any, originals: Mapping[str, str]) -> Any:
     return value
 
 
-_NO_FILE = "o such file or directory"  # strerror(3) of ENOENT, which Node writes with a small letter
+# strerror(3) of ENOENT, which Node writes with a small letter
+_NO_FILE = "o such file or directory"
 
 
 class WatchedWorkspace:
-    """The workspace as one call sees it: files are compared from the moment the call first opens it."""
+    """The workspace as one call sees it: files are compared from the moment the call
+    first opens it.
+    """
 
     __slots__ = ("_before", "_is_open", "_is_untrusted", "missing", "workspace")
 
@@ -201,7 +217,9 @@ class WatchedWorkspace:
         self._before: dict[str, Identity] | None = None
 
     def resolve(self, path: str) -> Path | None:
-        """Return *path* as an absolute path inside the workspace, or None where it would be outside."""
+        """Return *path* as an absolute path inside the workspace, or None where it
+        would be outside.
+        """
         found = self.workspace.resolve(path)
         if found is not None and not is_there(found):
             self.missing.append(path)
@@ -209,7 +227,8 @@ class WatchedWorkspace:
 
     def open(self) -> Path:
         """Return the directory; new and changed files in it are listed from now on."""
-        # Lazy, because most functions never touch a file: a snapshot costs a directory scan for each call.
+        # Lazy, because most functions never touch a file: a snapshot costs a directory
+        # scan for each call.
         if not self._is_open:
             self._is_open = True
             self._before = self.workspace.snapshot()
@@ -218,11 +237,15 @@ class WatchedWorkspace:
         return self.workspace.directory
 
     def has_untrusted_files(self) -> bool:
-        """Whether a script of an untrusted skill may have written into the directory."""
+        """Whether a script of an untrusted skill may have written into the
+        directory.
+        """
         return self.workspace.has_untrusted_files
 
     def changes(self) -> list[dict[str, Any]]:
-        """Return the files that are new or changed since `open`, as ``{path, media_type, bytes}``."""
+        """Return the files that are new or changed since `open`, as ``{path,
+        media_type, bytes}``.
+        """
         return [] if self._before is None else self.workspace.changes(self._before)
 
     @property
@@ -232,7 +255,9 @@ class WatchedWorkspace:
 
 
 class Prepared(NamedTuple):
-    """A call that is decided and ready to run: its target, the arguments that fit, and the seconds it may take."""
+    """A call that is decided and ready to run: its target, the arguments that fit, and
+    the seconds it may take.
+    """
 
     request: CallRequest
     target: Target
@@ -240,7 +265,8 @@ class Prepared(NamedTuple):
     arguments: dict[str, Any]
     timeout: float | None
     workspace: WatchedWorkspace | CallFiles
-    # Filled by the runner while it runs: the level of its sandbox, and whether a cancelled script was seen to stop.
+    # Filled by the runner while it runs: the level of its sandbox, and whether a
+    # cancelled script was seen to stop.
     execution: dict[str, Any]
     grants: Grants = _NO_GRANTS
     code: SkillCopy | None = None
@@ -272,7 +298,9 @@ class Prepared(NamedTuple):
         )
 
     def explained(self, errors: list[SkillError]) -> list[SkillError]:
-        """Return *errors*: a missing file with where it was looked for, a failure with the argument it names."""
+        """Return *errors*: a missing file with where it was looked for, a failure with
+        the argument it names.
+        """
         return [self._explained(error) for error in errors]
 
     def _explained(self, error: SkillError) -> SkillError:
@@ -300,7 +328,9 @@ class Prepared(NamedTuple):
         return error
 
     def _texts_not_there(self, said: str) -> Iterator[str]:
-        """Yield the texts that name a missing file by what a script *said*: many do not say which texts are paths."""
+        """Yield the texts that name a missing file by what a script *said*: many do not
+        say which texts are paths.
+        """
         lines = [line for line in said.splitlines() if _NO_FILE in line]
         if (
             not lines or "sandbox" not in self.execution
@@ -318,9 +348,12 @@ class Prepared(NamedTuple):
 def call_metadata(
     request: CallRequest, target: Target | None, prepared: Prepared | None
 ) -> dict[str, Any]:
-    """Return the envelope's ``metadata``; without *target* and *prepared* only what the request itself says."""
+    """Return the envelope's ``metadata``; without *target* and *prepared* only what the
+    request itself says.
+    """
     metadata: dict[str, Any] = {"skill": request.name}
-    # A refused call has no `prepared`, but the model should still see which version refused it.
+    # A refused call has no `prepared`, but the model should still see which version
+    # refused it.
     if target is not None and target.contract.version is not None:
         metadata["version"] = target.contract.version
     if prepared is not None:
@@ -352,7 +385,9 @@ def _masked(path: str, secrets: Iterable[str]) -> str:
 
 
 def _first(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the first of *files*: a script chooses their number and names, and a model reads the list."""
+    """Return the first of *files*: a script chooses their number and names, and a model
+    reads the list.
+    """
     left = _MAX_LISTED_CHARACTERS
     for index, file in enumerate(files[:_MAX_LISTED]):
         left -= len(file["path"])

@@ -1,4 +1,6 @@
-"""The record of one event (a call, a skill loaded, a resource read), and the observers that receive it."""
+"""The record of one event (a call, a skill loaded, a resource read), and the observers
+that receive it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ __all__ = [
 
 
 class Operation(StrEnum):
-    """What was done: OpenTelemetry's GenAI operation name where there is one, else ours."""
+    """What was done: OpenTelemetry's GenAI operation name where there is one, else
+    ours.
+    """
 
     CALL = "execute_tool"
     LOAD = "load_skill"
@@ -42,11 +46,13 @@ class Operation(StrEnum):
 class CallRecord:
     """One event, after it ended: what an ``on_call`` observer receives.
 
-    ``name`` is the callable's or the skill's; ``path`` the resource that was read. ``arguments`` are what the skill
-    received, or, for a refused call, what was sent. ``response`` is the envelope, without ``data`` for a skill loaded
-    or a resource read. ``started`` is in the unit of ``time.time_ns()``, ``duration_ns`` in nanoseconds.
-    ``config`` is what the host passed along; ``call_id`` is the model's id of the tool call, where the adapter knows
-    it. Arguments and results may hold secrets: neither is in the ``repr``.
+    ``name`` is the callable's or the skill's; ``path`` the resource that was read.
+    ``arguments`` are what the skill received, or, for a refused call, what was sent.
+    ``response`` is the envelope, without ``data`` for a skill loaded or a resource
+    read. ``started`` is in the unit of ``time.time_ns()``, ``duration_ns`` in
+    nanoseconds. ``config`` is what the host passed along; ``call_id`` is the model's id
+    of the tool call, where the adapter knows it. Arguments and results may hold
+    secrets: neither is in the ``repr``.
     """
 
     operation: Operation
@@ -64,7 +70,9 @@ class CallRecord:
     def of(
         cls, request: CallRequest, prepared: Prepared | None, response: SkillResponse
     ) -> CallRecord:
-        """Return the record of a call that has just ended; without *prepared* it was refused."""
+        """Return the record of a call that has just ended; without *prepared* it was
+        refused.
+        """
         return cls(
             Operation.CALL,
             str(request.name),
@@ -99,10 +107,12 @@ class CallRecord:
 
 
 Observer = Callable[[CallRecord], object]
-"""Receives each record, in the thread and context of the call; what it returns or raises does not affect the call.
+"""Receives each record, in the thread and context of the call; what it returns or
+raises does not affect the call.
 
-An observer may also have a method ``around(name)`` that returns a context manager. It is entered before the call and
-left after the record was delivered, so that what it sets (OpenTelemetry's current span) is set while the skill runs.
+An observer may also have a method ``around(name)`` that returns a context manager. It
+is entered before the call and left after the record was delivered, so that what it sets
+(OpenTelemetry's current span) is set while the skill runs.
 """
 
 _NOTHING: Final[AbstractContextManager[object]] = nullcontext()
@@ -111,7 +121,9 @@ _NOTHING: Final[AbstractContextManager[object]] = nullcontext()
 def around(
     observers: tuple[Observer, ...], name: str
 ) -> AbstractContextManager[object]:
-    """Return the context manager to enter while *name* is called; an observer that fails there is logged."""
+    """Return the context manager to enter while *name* is called; an observer that
+    fails there is logged.
+    """
     surrounding = [
         enter
         for each in observers
@@ -153,7 +165,9 @@ def _leave(stack: ExitStack, name: str, error: BaseException | None) -> None:
 
 
 def notify(observers: tuple[Observer, ...], record: CallRecord) -> None:
-    """Send *record* to the log and to *observers*; an observer that raises is logged."""
+    """Send *record* to the log and to *observers*; an observer that raises is
+    logged.
+    """
     if is_logging():
         what = f"{record.name} {record.path}" if record.path else record.name
         codes = ", ".join(record.error_codes)
@@ -164,7 +178,9 @@ def notify(observers: tuple[Observer, ...], record: CallRecord) -> None:
     for observer in observers:
         try:
             observer(record)
-        except Exception:  # an observer is the host's own code; its bug must not change the answer to the model
+        except Exception:
+            # an observer is the host's own code; its bug must not change the answer to
+            # the model
             _log().exception("An observer failed on %r", record)
 
 
@@ -189,7 +205,9 @@ def record_of(
     path: str | None = None,
     session_id: str | None = None,
 ) -> CallRecord:
-    """Return the record of a skill loaded or a resource read that ended just now, with *error* if it failed."""
+    """Return the record of a skill loaded or a resource read that ended just now, with
+    *error* if it failed.
+    """
     response = (
         SkillResponse("success")
         if error is None
@@ -203,6 +221,8 @@ def record_of(
 
 
 def start() -> tuple[int, int]:
-    """Return the present moment for `record_of`, on two clocks: wall time and monotonic time, in nanoseconds."""
+    """Return the present moment for `record_of`, on two clocks: wall time and monotonic
+    time, in nanoseconds.
+    """
     # Wall time can jump (NTP), so durations are measured by the monotonic clock.
     return time.time_ns(), time.perf_counter_ns()

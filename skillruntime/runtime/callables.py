@@ -1,4 +1,5 @@
-"""Everything that can be called by name: the skills of a catalog, and the functions that a host registered.
+"""Everything that can be called by name: the skills of a catalog, and the functions
+that a host registered.
 
 Every adapter takes its tools from here, so a function is offered wherever a script is.
 """
@@ -35,12 +36,17 @@ if TYPE_CHECKING:
 __all__ = ["Callables"]
 
 _NO_GRANTS = Grants()
-_FEW_KEPT = 256  # contracts that are kept for having been read to learn their names; ten thousand take 80 MB
-_MOST_KEPT = 10_000  # skills are few, but a model can write any number of version ranges after "@"
+# contracts that are kept for having been read to learn their names; ten thousand take
+# 80 MB
+_FEW_KEPT = 256
+# skills are few, but a model can write any number of version ranges after "@"
+_MOST_KEPT = 10_000
 
 
 class _Listed:
-    """The names that an iterator gave so far: several threads, each at its own position, draw from it once."""
+    """The names that an iterator gave so far: several threads, each at its own
+    position, draw from it once.
+    """
 
     def __init__(self, source: Iterator[str]) -> None:
         self.names: list[str] = []
@@ -59,7 +65,9 @@ class _Listed:
 
 
 class Callables:
-    """Finds the contract and the runner of a name; both are kept until the catalog or a function changes."""
+    """Finds the contract and the runner of a name; both are kept until the catalog or a
+    function changes.
+    """
 
     def __init__(
         self,
@@ -101,10 +109,13 @@ class Callables:
     def register(
         self, name: str, runner: FunctionRunner, contract: Contract | None
     ) -> None:
-        """Let *runner* run *name*, under *contract* or, without one, under that of the catalog's skill."""
+        """Let *runner* run *name*, under *contract* or, without one, under that of the
+        catalog's skill.
+        """
         self._functions[name] = (runner, contract)
         self._found.pop(name, None)
-        self._changed()  # a name with a range ("digest@^1") may resolve to this function
+        # a name with a range ("digest@^1") may resolve to this function
+        self._changed()
 
     def contract(self, name: str) -> Contract:
         """Return the contract of the callable *name*.
@@ -116,14 +127,17 @@ class Callables:
         return self._find(name)[1]
 
     def declared(self, name: str) -> Contract | None:
-        """Return the contract that the catalog's skill *name* declares; None if it has none or a faulty one."""
+        """Return the contract that the catalog's skill *name* declares; None if it has
+        none or a faulty one.
+        """
         try:
             return self.catalog.contract(name)[1]
         except SkillRuntimeError:
             return None
 
     def open_skill(self, name: str) -> ActiveSkill:
-        """Return the skill *name* with what can be called of it: its scripts, and the functions of its name.
+        """Return the skill *name* with what can be called of it: its scripts, and the
+        functions of its name.
 
         Raises:
             SkillNotFoundError: neither the catalog nor the host has such a skill.
@@ -142,7 +156,9 @@ class Callables:
         )
 
     def without_catalog(self) -> list[str]:
-        """Return the skills that exist only as functions: those without a SKILL.md in the catalog."""
+        """Return the skills that exist only as functions: those without a SKILL.md in
+        the catalog.
+        """
         names = (
             key.partition("/")[0]
             for key, (_, contract) in self._functions.items()
@@ -151,7 +167,9 @@ class Callables:
         return [name for name in dict.fromkeys(names) if name not in self.catalog]
 
     def search_functions(self, query: str) -> list[str]:
-        """Return the skills that are functions alone and share a word with *query*, the best match first."""
+        """Return the skills that are functions alone and share a word with *query*, the
+        best match first.
+        """
         words = set(query.lower().split())
         scores = {}
         for name in self.without_catalog():
@@ -166,9 +184,11 @@ class Callables:
         )
 
     def names(self) -> Iterator[str]:
-        """Yield what can be called, functions first; a skill whose contract is faulty is left out.
+        """Yield what can be called, functions first; a skill whose contract is faulty
+        is left out.
 
-        A skill's contracts are read when its names are asked for the first time, and kept.
+        A skill's contracts are read when its names are asked for the first time, and
+        kept.
         """
         listed = self._listed
         position = 0
@@ -195,7 +215,8 @@ class Callables:
         return self._targets.get(name) if isinstance(name, str) else None
 
     def target(self, name: str, function: Callable[..., Any] | None = None) -> Target:
-        """Return what *name* resolves to: its contract and what runs it; *function* is what the host calls by it.
+        """Return what *name* resolves to: its contract and what runs it; *function* is
+        what the host calls by it.
 
         Raises:
             SkillRuntimeError: nothing of this name can be called here.
@@ -209,7 +230,8 @@ class Callables:
                 raise
             raise _not_registered(function) from None
         _require_this_runtime(contract, name)
-        # `digest@^1` resolves to a skill of the catalog; a function that is registered for that skill runs it.
+        # `digest@^1` resolves to a skill of the catalog; a function that is registered
+        # for that skill runs it.
         own = (
             contract.name
             if skill is not None and name not in self._functions and "@" in name
@@ -268,7 +290,8 @@ class Callables:
         found = self._found.get(name)
         if found is None:
             _, own_contract = self._functions.get(name, (None, None))
-            # A function with its own contract replaces the catalog's skill of the same name.
+            # A function with its own contract replaces the catalog's skill of the same
+            # name.
             found = (
                 (None, own_contract)
                 if own_contract is not None
@@ -283,7 +306,8 @@ class Callables:
     def _in_catalog(self, name: str) -> tuple[Skill, Contract]:
         try:
             skill, contract = self.catalog.contract(name)
-            # Its other tools were read with it; behind a range they are those of another version than the plain names'.
+            # Its other tools were read with it; behind a range they are those of
+            # another version than the plain names'.
             for other in skill.contracts if "@" not in name else ():
                 if other not in self._functions and len(self._found) < _MOST_KEPT:
                     self._found.setdefault(other, (skill, skill.contracts[other]))
@@ -291,7 +315,8 @@ class Callables:
         except SkillNotFoundError as error:
             from difflib import get_close_matches  # only for a wrong name
 
-            # The catalog suggests its own skills and their versions; it does not know the functions.
+            # The catalog suggests its own skills and their versions; it does not know
+            # the functions.
             if "@" not in name and (
                 close := get_close_matches(name, self._functions, 1)
             ):

@@ -1,7 +1,8 @@
-"""Turn an exception, or a failure that a skill reported, into the errors of the envelope.
+"""Turn an exception, or a failure that a skill reported, into the errors of the
+envelope.
 
-The only place that decides what a model reads of a failure. A skill's own result may hold a ``status`` and ``errors``
-(the contract document, 31.2).
+The only place that decides what a model reads of a failure. A skill's own result may
+hold a ``status`` and ``errors`` (the contract document, 31.2).
 """
 
 from __future__ import annotations
@@ -29,23 +30,27 @@ __all__ = [
 ]
 
 _LONGEST_SCHEMA = 600  # characters
-# An error is always shown to the model, whatever the limits of its tokens: so a skill's own errors are short and few.
+# An error is always shown to the model, whatever the limits of its tokens: so a skill's
+# own errors are short and few.
 _MOST_ERRORS = 20
 _MESSAGE, _ACTION, _DETAILS = 1_000, 500, 4_000  # characters; of the details as JSON
-_DATA = 10_000  # characters of JSON beside the errors of a failure, which no limit of tokens cuts either
+# characters of JSON beside the errors of a failure, which no limit of tokens cuts
+# either
+_DATA = 10_000
 
 
 def to_errors(error: Exception, name: str) -> list[SkillError]:
     """Return what a model reads of *error*, which ended the call of *name*.
 
-    An error of our family carries its own message. Any other exception is a bug: it goes to the log with
-    its traceback, and the model learns its type alone.
+    An error of our family carries its own message. Any other exception is a bug: it
+    goes to the log with its traceback, and the model learns its type alone.
     """
     match unwrapped(error):
         case SkillRuntimeError() as ours:
             return [with_next_step(item) for item in ours.to_errors()]
         case TimeoutError():
-            # It was raised by work that has ended, not by this call's deadline: nothing is still running.
+            # It was raised by work that has ended, not by this call's deadline: nothing
+            # is still running.
             action = "Try again, or ask for less at once"
             return [
                 SkillError(
@@ -69,14 +74,18 @@ def to_errors(error: Exception, name: str) -> list[SkillError]:
 
 
 def unwrapped(error: Exception) -> Exception:
-    """Return the one exception inside a group (a task group wraps its own so), or *error* itself."""
+    """Return the one exception inside a group (a task group wraps its own so), or
+    *error* itself.
+    """
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
 
 
 TELL = "Tell the user what the message says"
-"""The next step where a skill failed for a reason of its own; a call adds the argument that the message names."""
+"""The next step where a skill failed for a reason of its own; a call adds the argument
+that the message names.
+"""
 
 _AT_FAULT = "Tell the user that the skill is at fault; other arguments will not help"
 _NEXT_STEPS = {
@@ -90,7 +99,9 @@ _NEXT_STEPS = {
 
 
 def with_next_step(error: SkillError) -> SkillError:
-    """Return *error* with something to do about it, where whoever raised or reported it said nothing."""
+    """Return *error* with something to do about it, where whoever raised or reported it
+    said nothing.
+    """
     if error.suggested_action:
         return error
     otherwise = (
@@ -104,7 +115,9 @@ def with_next_step(error: SkillError) -> SkillError:
 
 
 class Refusals:
-    """How often each call of a conversation was refused, by the call's digest; the latest are remembered."""
+    """How often each call of a conversation was refused, by the call's digest; the
+    latest are remembered.
+    """
 
     def __init__(self, most: int = 256) -> None:
         self._times: OrderedDict[str, int] = OrderedDict()
@@ -120,9 +133,11 @@ class Refusals:
 
 
 def repeated(error: SkillError, times: int) -> SkillError:
-    """Return *error* of a call that was refused *times* times: models resend a refused call unchanged.
+    """Return *error* of a call that was refused *times* times: models resend a refused
+    call unchanged.
 
-    The second answer says that it is the second. From the third on it has other words, and what the argument takes.
+    The second answer says that it is the second. From the third on it has other words,
+    and what the argument takes.
 
     >>> details = {"path": "/n", "expected": "at most 10"}
     >>> error = SkillError(ErrorCode.PARAM_OUT_OF_RANGE, "11 is more than 10", True, details, "Send 10")
@@ -157,10 +172,11 @@ def repeated(error: SkillError, times: int) -> SkillError:
 
 
 def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
-    """Return the status and the errors in *output*; without a status, success and no errors.
+    """Return the status and the errors in *output*; without a status, success and no
+    errors.
 
-    An unknown code becomes ``TOOL_EXECUTION_FAILED``, with the original in ``details.code``; an error without a next
-    step gets one.
+    An unknown code becomes ``TOOL_EXECUTION_FAILED``, with the original in
+    ``details.code``; an error without a next step gets one.
 
     >>> status, errors = read_reported({"status": "failed", "errors": [{"code": "QUOTA", "message": "Used up"}]})
     >>> errors[0].message, errors[0].code.value, errors[0].details
@@ -189,8 +205,9 @@ def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
 def data_of(output: Any, status: Status) -> Any:
     """Return the ``data`` of the envelope for *output*, which reported *status*.
 
-    A failure's ``status`` and ``errors`` are fields of the envelope (31.2), so ``data`` does not repeat them. What
-    succeeded, also in part, keeps them: ``output`` may require them, as the contract document's own example does.
+    A failure's ``status`` and ``errors`` are fields of the envelope (31.2), so ``data``
+    does not repeat them. What succeeded, also in part, keeps them: ``output`` may
+    require them, as the contract document's own example does.
 
     >>> data_of({"status": "failed", "errors": [{"code": "QUOTA"}], "used": 3}, "failed")
     {'used': 3}

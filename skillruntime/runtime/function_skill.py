@@ -1,4 +1,6 @@
-"""Skills written in Python: `skill` makes one of an ordinary typed function, and `runner_for` runs any function."""
+"""Skills written in Python: `skill` makes one of an ordinary typed function, and
+`runner_for` runs any function.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,15 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 ContractLike: TypeAlias = "Contract | Mapping[str, Any] | type[Any]"
-"""A contract, its document, or a class whose fields are the arguments (a pydantic model, dataclass or TypedDict)."""
+"""A contract, its document, or a class whose fields are the arguments (a pydantic
+model, dataclass or TypedDict).
+"""
 
 
 class FunctionSkill(Generic[_P, _R]):
-    """A function that is a skill: what `skill` returns. Called directly, it is the function itself."""
+    """A function that is a skill: what `skill` returns. Called directly, it is the
+    function itself.
+    """
 
     def __init__(
         self, function: Callable[_P, _R], contract: Contract, runner: FunctionRunner
@@ -84,10 +90,12 @@ def skill(
     contract: ContractLike | None = None,
     annotations: Mapping[str, bool] | None = None,
 ) -> Any:
-    """Make a skill of an ordinary typed function: ``SkillRuntime(functions=[search])`` then offers it.
+    """Make a skill of an ordinary typed function: ``SkillRuntime(functions=[search])``
+    then offers it.
 
-    Its name, description and schema come from the function's name, docstring and annotations (``Annotated`` and
-    pydantic's ``Field`` included); *name*, *description*, *version* and *contract* replace them. *annotations* are the
+    Its name, description and schema come from the function's name, docstring and
+    annotations (``Annotated`` and pydantic's ``Field`` included); *name*,
+    *description*, *version* and *contract* replace them. *annotations* are the
     contract's: ``{"read_only": True}``.
 
     >>> @skill
@@ -98,7 +106,8 @@ def skill(
     ('add', 'Add two numbers.', 3)
 
     Raises:
-        InvalidSkillError: an annotation cannot be made from JSON, the function does not fit *contract*, or it has no
+        InvalidSkillError: an annotation cannot be made from JSON, the function does not
+            fit *contract*, or it has no
             description or no usable name.
         TypeError: it is not a function.
     """
@@ -138,14 +147,16 @@ def contract_of(given: Any, name: str = "") -> Contract:
 def runner_for(
     function: Callable[..., Any], contract: Contract | None, name: str
 ) -> tuple[FunctionRunner, Contract | None]:
-    """Return the runner of *function*, and its contract: *contract*, or else the one that its signature gives.
+    """Return the runner of *function*, and its contract: *contract*, or else the one
+    that its signature gives.
 
-    ``function(arguments)`` takes the arguments as one mapping and has no contract of its own; any other signature is
-    that of a typed function, whose parameters are the contract's properties.
+    ``function(arguments)`` takes the arguments as one mapping and has no contract of
+    its own; any other signature is that of a typed function, whose parameters are the
+    contract's properties.
 
     Raises:
-        InvalidSkillError: an annotation cannot be made from JSON, or the function does not fit *contract*.
-        TypeError: it is not a function.
+        InvalidSkillError: an annotation cannot be made from JSON, or the function does
+            not fit *contract*. TypeError: it is not a function.
     """
     if not callable(function) or isinstance(function, type):
         raise TypeError(f"A skill is a function, not {function!r:.80}")
@@ -184,7 +195,8 @@ def _made(
         function, type | staticmethod | classmethod
     ):
         raise TypeError(f"@skill takes a function, not {function!r:.80}")
-    # A function in a class body is not bound yet; its `self` would become a parameter for the model to fill.
+    # A function in a class body is not bound yet; its `self` would become a parameter
+    # for the model to fill.
     first = next(iter(inspect.signature(function).parameters), "")
     if first in ("self", "cls"):
         raise TypeError(
@@ -225,10 +237,12 @@ def _made(
 
 
 def _models() -> Any:
-    """Return the module of typed functions and models; it needs pydantic, and a host without them does not.
+    """Return the module of typed functions and models; it needs pydantic, and a host
+    without them does not.
 
     Raises:
-        ModuleNotFoundError: pydantic is not installed; the error says how to install it.
+        ModuleNotFoundError: pydantic is not installed; the error says how to install
+            it.
     """
     try:
         from skillruntime.contract import function_contract
@@ -250,7 +264,9 @@ def _typed_runner(typed: TypedFunction) -> FunctionRunner:
 
 
 def _takes_mapping(function: Callable[..., Any], contract: Contract | None) -> bool:
-    """Whether *function* takes all arguments as one mapping: its first parameter is untyped, or typed as a mapping."""
+    """Whether *function* takes all arguments as one mapping: its first parameter is
+    untyped, or typed as a mapping.
+    """
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some callables written in C have no signature
@@ -270,7 +286,8 @@ def _takes_mapping(function: Callable[..., Any], contract: Contract | None) -> b
     first = positional[0]
     if any(each is not first and not is_context(each) for each in required):
         return False
-    # `def shout(text)` under a contract with the property "text" means the property, not the mapping.
+    # `def shout(text)` under a contract with the property "text" means the property,
+    # not the mapping.
     if (
         contract is not None
         and first.name != "arguments"
@@ -286,15 +303,18 @@ def _takes_mapping(function: Callable[..., Any], contract: Contract | None) -> b
     return annotation is first.empty or _MAPPING.match(text) is not None
 
 
-# Wider than the format's lowercase-and-hyphens, because a function's own name must pass. `@` starts a version range
-# in a call, and a callable has one `/`: that between skill and tool.
+# Wider than the format's lowercase-and-hyphens, because a function's own name must
+# pass. `@` starts a version range in a call, and a callable has one `/`: that between
+# skill and tool.
 _SKILL_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
 _STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _MAPPING = re.compile(r"(?:\w+\.)*(?:dict|Dict|Mapping|MutableMapping|Any)\b")
 
 
 def _require_parameters(typed: TypedFunction, contract: Contract, name: str) -> None:
-    """Refuse, where it is written, a function that could not be called with the arguments of *contract*."""
+    """Refuse, where it is written, a function that could not be called with the
+    arguments of *contract*.
+    """
     document = contract.input.document
     if typed.whole is not None or not isinstance(document, Mapping):
         return

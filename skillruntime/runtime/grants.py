@@ -1,4 +1,6 @@
-"""What a skill's contract asks for beyond its workspace, and what the host grants it."""
+"""What a skill's contract asks for beyond its workspace, and what the host grants
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,14 @@ __all__ = ["Grants", "granted_to", "requirements_of"]
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What the host lets a skill's script use: the network, variables of its environment, further directories.
+    """What the host lets a skill's script use: the network, variables of its
+    environment, further directories.
 
-    ``write`` are absolute paths of directories that the script may change, in addition to its workspace. No part of one
-    may be a link when the script starts: a script of an earlier call could have made it. Give grants for a skill
-    (``SkillRuntime(grants={"pdf": Grants(network=True)})``), for one call (``call(..., grants=...)``), or as the answer
-    of ``approve``.
+    ``write`` are absolute paths of directories that the script may change, in addition
+    to its workspace. No part of one may be a link when the script starts: a script of
+    an earlier call could have made it. Give grants for a skill
+    (``SkillRuntime(grants={"pdf": Grants(network=True)})``), for one call (``call(...,
+    grants=...)``), or as the answer of ``approve``.
 
     >>> Grants(network=True) | Grants(environment=("TOKEN",))
     Grants(network=True, environment=('TOKEN',), write=())
@@ -69,10 +73,11 @@ class Grants:
 
 
 class Requirements(NamedTuple):
-    """What a contract asks for: ``requires.network``, ``.write``, ``.environment``, and ``run.environment``.
+    """What a contract asks for: ``requires.network``, ``.write``, ``.environment``, and
+    ``run.environment``.
 
-    ``network`` and ``write`` are the words of the contract, for a person to read; ``optional`` are the variables that
-    the script takes if they are given.
+    ``network`` and ``write`` are the words of the contract, for a person to read;
+    ``optional`` are the variables that the script takes if they are given.
     """
 
     network: tuple[str, ...] = ()
@@ -91,7 +96,9 @@ class Requirements(NamedTuple):
 
 
 def requirements_of(contract: Contract) -> Requirements:
-    """Return what *contract* asks for; values of another type than the format's are left out."""
+    """Return what *contract* asks for; values of another type than the format's are
+    left out.
+    """
     stated, run = contract.requires, contract.run
     return Requirements(
         _words(stated.get("network"), "any host"),
@@ -102,8 +109,11 @@ def requirements_of(contract: Contract) -> Requirements:
 
 
 def granted_to(name: str, grants: Mapping[str, Grants]) -> Grants:
-    """Return what the host grants the callable *name* (``pdf/extract``): its own grants and those of its skill."""
-    # A version range ("pdf@^1") is part of a name that a model writes; grants are given to the skill.
+    """Return what the host grants the callable *name* (``pdf/extract``): its own grants
+    and those of its skill.
+    """
+    # A version range ("pdf@^1") is part of a name that a model writes; grants are given
+    # to the skill.
     plain = name.partition("@")[0]
     skill = plain.partition("/")[0]
     return grants.get(skill, _NOTHING) | (
@@ -121,7 +131,8 @@ def _words(stated: Any, if_true: str = "") -> tuple[str, ...]:
         stated = [stated]
     if not isinstance(stated, list):
         return ()
-    # A person reads them before an approval, in a terminal perhaps: on one line, with nothing hidden.
+    # A person reads them before an approval, in a terminal perhaps: on one line, with
+    # nothing hidden.
     return tuple(
         dict.fromkeys(visible_line(each) for each in stated if isinstance(each, str))
     )

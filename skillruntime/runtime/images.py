@@ -1,7 +1,9 @@
-"""Images that go to a model with an answer: files that a script made, or a file of a skill that the model reads.
+"""Images that go to a model with an answer: files that a script made, or a file of a
+skill that the model reads.
 
-Providers refuse a whole request for one image that they cannot read. So an image is known by its bytes, never by its
-name, and one that was cut, or that no provider takes, stays a path in the text.
+Providers refuse a whole request for one image that they cannot read. So an image is
+known by its bytes, never by its name, and one that was cut, or that no provider takes,
+stays a path in the text.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from typing import NamedTuple
 
 __all__ = ["Image", "image_type"]
 
-# What OpenAI, Anthropic and Gemini all take, GIF apart for Gemini: how a file of it begins, and how it ends.
+# What OpenAI, Anthropic and Gemini all take, GIF apart for Gemini: how a file of it
+# begins, and how it ends.
 _FORMS = (
     ("image/png", b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"),
     ("image/jpeg", b"\xff\xd8\xff", b"\xff\xd9"),
@@ -20,7 +23,9 @@ _FORMS = (
 
 
 class Image(NamedTuple):
-    """An image: its path in the workspace or the skill, its media type, and its bytes."""
+    """An image: its path in the workspace or the skill, its media type, and its
+    bytes.
+    """
 
     path: str
     media_type: str
@@ -38,7 +43,8 @@ class Image(NamedTuple):
 
 
 def image_type(data: bytes) -> str | None:
-    """Return the media type of a whole PNG, JPEG, GIF or WebP image; None for any other bytes.
+    """Return the media type of a whole PNG, JPEG, GIF or WebP image; None for any other
+    bytes.
 
     >>> image_type(b"GIF89a...;"), image_type(b"GIF89a... and what was cut off")
     ('image/gif', None)

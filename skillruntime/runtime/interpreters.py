@@ -19,7 +19,8 @@ __all__ = [
 ]
 
 _INTERPRETERS: Mapping[str, tuple[str, ...]] = {
-    # Not `python3` from PATH: the packages that a script declares are looked for in this interpreter.
+    # Not `python3` from PATH: the packages that a script declares are looked for in
+    # this interpreter.
     ".py": (sys.executable,),
     ".sh": ("bash", "sh"),
     ".bash": ("bash",),
@@ -33,17 +34,22 @@ _INTERPRETERS: Mapping[str, tuple[str, ...]] = {
 _LOCALE = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ")
 _PASSED = (
     *("PATH", "HOME", *_LOCALE, "TMPDIR", "TEMP", "TMP"),
-    # Certificates of a company's proxy, and what Python on Windows does not start without (SYSTEMROOT).
+    # Certificates of a company's proxy, and what Python on Windows does not start
+    # without (SYSTEMROOT).
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "USERPROFILE", "XDG_CACHE_HOME"),
 )
 SANDBOX_PATH = "/usr/local/bin:/usr/bin:/bin"
-"""Where a script in a sandbox finds commands, after the directory of its interpreter."""
+"""Where a script in a sandbox finds commands, after the directory of its
+interpreter.
+"""
 
 
 def command_names(script: str, first_line: bytes = b"") -> tuple[str, ...] | None:
-    """Return the commands of which one must be there to run *script*; None where it is run as a program itself.
+    """Return the commands of which one must be there to run *script*; None where it is
+    run as a program itself.
 
-    *first_line* is that of the file: a script without a known suffix names its interpreter there.
+    *first_line* is that of the file: a script without a known suffix names its
+    interpreter there.
 
     >>> command_names("scripts/run.mjs"), command_names("run", b"#!/usr/bin/env -S deno run"), command_names("run")
     (('node',), ('deno',), None)
@@ -53,7 +59,8 @@ def command_names(script: str, first_line: bytes = b"") -> tuple[str, ...] | Non
         return known
     words = first_line[2:].decode("utf-8", "replace").split()
     if words and PurePath(words[0]).name == "env":
-        # `env -S` splits one argument into words, and NAME=value sets a variable (env(1)): neither is the command.
+        # `env -S` splits one argument into words, and NAME=value sets a variable
+        # (env(1)): neither is the command.
         words = [
             word for word in words[1:] if not word.startswith("-") and "=" not in word
         ]
@@ -62,7 +69,8 @@ def command_names(script: str, first_line: bytes = b"") -> tuple[str, ...] | Non
 
 def find_interpreter(names: Iterable[str]) -> str | None:
     """Return the path of the first of *names* that is installed."""
-    # A relative directory in PATH would be looked up in the workspace, where a script can put a program of that name.
+    # A relative directory in PATH would be looked up in the workspace, where a script
+    # can put a program of that name.
     path = os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))
     return next(
         (found for name in names if (found := shutil.which(name, path=path))), None
@@ -70,7 +78,8 @@ def find_interpreter(names: Iterable[str]) -> str | None:
 
 
 def interpreter_of(script: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the words that start *script*, before its own path: none where it is executable itself.
+    """Return the words that start *script*, before its own path: none where it is
+    executable itself.
 
     Raises:
         ToolNotAvailableError: nothing here runs it.
@@ -96,15 +105,18 @@ def interpreter_of(script: str | os.PathLike[str]) -> tuple[str, ...]:
 def script_environment(
     variables: Iterable[str], *, is_confined: bool = False
 ) -> dict[str, str]:
-    """Return the environment of a script: an allow list, and those of *variables* that are set.
+    """Return the environment of a script: an allow list, and those of *variables* that
+    are set.
 
-    In a sandbox (*is_confined*) the list holds the language and the time zone; the sandbox adds its own directories.
+    In a sandbox (*is_confined*) the list holds the language and the time zone; the
+    sandbox adds its own directories.
     """
     names = (*(_LOCALE if is_confined else _PASSED), *variables)
     return {
         **({"PATH": SANDBOX_PATH} if is_confined else {}),
         **{name: os.environ[name] for name in names if name in os.environ},
-        # The protocol is UTF-8 in every locale (PEP 540), and a compiled file would not be what was approved.
+        # The protocol is UTF-8 in every locale (PEP 540), and a compiled file would not
+        # be what was approved.
         "PYTHONUTF8": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -1,10 +1,12 @@
-"""Where the scripts of an untrusted skill work: a directory of their own, apart from the workspace.
+"""Where the scripts of an untrusted skill work: a directory of their own, apart from
+the workspace.
 
-The workspace is the working directory of trusted scripts, which are not confined, and perhaps of the user's shell. Many
-programs run what they find there (``core.fsmonitor`` in a ``.git/config``, a ``conftest.py``), so an untrusted script
-never writes into it. The files of the workspace that a call names are copied into the own directory, and what its
-scripts make is copied to ``skill-files/NAME`` in the workspace: regular files, never over another's, none that begins
-with a dot.
+The workspace is the working directory of trusted scripts, which are not confined, and
+perhaps of the user's shell. Many programs run what they find there (``core.fsmonitor``
+in a ``.git/config``, a ``conftest.py``), so an untrusted script never writes into it.
+The files of the workspace that a call names are copied into the own directory, and what
+its scripts make is copied to ``skill-files/NAME`` in the workspace: regular files,
+never over another's, none that begins with a dot.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from skillruntime.runtime.workspace import (
 __all__ = ["RESULTS", "CallFiles", "OwnDirectory", "own_directory"]
 
 RESULTS = "skill-files"
-"""The directory of the workspace in which the files of untrusted skills arrive, each skill's in one of its name."""
+"""The directory of the workspace in which the files of untrusted skills arrive, each
+skill's in one of its name.
+"""
 
 MOST_RESULTS = 1_000
 """How many new files of one call are copied to the workspace."""
@@ -51,9 +55,11 @@ _NEW = (
 
 
 class OwnDirectory:
-    """The working directory of one untrusted skill in one session, and what it has exchanged with *workspace*.
+    """The working directory of one untrusted skill in one session, and what it has
+    exchanged with *workspace*.
 
-    *limit* is how many bytes a call may copy in, and how many all calls may leave in the workspace.
+    *limit* is how many bytes a call may copy in, and how many all calls may leave in
+    the workspace.
     """
 
     def __init__(self, workspace: Workspace, skill: str, limit: int) -> None:
@@ -61,14 +67,17 @@ class OwnDirectory:
         self.files = Workspace()
         self.limit = limit
         self.results = PurePath(RESULTS, skill)
-        # What was copied in or out, by path, as it was then: what the host has changed since is left alone.
+        # What was copied in or out, by path, as it was then: what the host has changed
+        # since is left alone.
         self.copied_in: dict[str, Identity] = {}
         self.copied_out: dict[str, Identity] = {}
         self.bytes_out = 0
 
 
 def own_directory(workspace: Workspace, skill: str, limit: int) -> OwnDirectory:
-    """Return the directory of the untrusted *skill* that belongs to *workspace*, the same one at each call."""
+    """Return the directory of the untrusted *skill* that belongs to *workspace*, the
+    same one at each call.
+    """
     name = safe_name(skill)
     # `setdefault` is one step: two calls at once get the same directory.
     if name not in workspace.own:
@@ -78,7 +87,9 @@ def own_directory(workspace: Workspace, skill: str, limit: int) -> OwnDirectory:
 
 
 class CallFiles:
-    """The own directory as one call sees it; it has the methods of `WatchedWorkspace`."""
+    """The own directory as one call sees it; it has the methods of
+    `WatchedWorkspace`.
+    """
 
     def __init__(self, own: OwnDirectory) -> None:
         self.workspace = own.workspace
@@ -90,7 +101,8 @@ class CallFiles:
         self._changes: list[dict[str, Any]] | None = None
 
     def resolve(self, path: str) -> Path | None:
-        """Return where the script finds *path*, which the model wrote for the workspace; None where it is outside.
+        """Return where the script finds *path*, which the model wrote for the
+        workspace; None where it is outside.
 
         What exists in the workspace is copied to this place when the call starts.
         """
@@ -112,9 +124,11 @@ class CallFiles:
         return target
 
     def with_named_files(self, value: Any) -> Any:
-        """Return *value*, and have the files copied in that its texts name: many scripts do not say which are paths.
+        """Return *value*, and have the files copied in that its texts name: many
+        scripts do not say which are paths.
 
-        An absolute path becomes that of the copy, to which a relative one leads as it is.
+        An absolute path becomes that of the copy, to which a relative one leads as it
+        is.
         """
         if isinstance(value, dict):
             return {key: self.with_named_files(item) for key, item in value.items()}
@@ -133,10 +147,12 @@ class CallFiles:
         return value
 
     def open(self) -> Path:
-        """Copy in what the call names, and return the directory; new and changed files are listed from now on.
+        """Copy in what the call names, and return the directory; new and changed files
+        are listed from now on.
 
         Raises:
-            ToolExecutionError: a file that the call names cannot be copied, or is too large.
+            ToolExecutionError: a file that the call names cannot be copied, or is too
+                large.
         """
         if not self._is_open:
             self._is_open = True
@@ -147,7 +163,9 @@ class CallFiles:
         return self._own.files.directory
 
     def changes(self) -> list[dict[str, Any]]:
-        """Copy new and changed files to the workspace; return them as ``{path, media_type, bytes}``."""
+        """Copy new and changed files to the workspace; return them as ``{path,
+        media_type, bytes}``.
+        """
         if self._changes is None:
             self._changes = []
             if self._is_open:
@@ -162,16 +180,22 @@ class CallFiles:
         return self._changes
 
     def has_untrusted_files(self) -> bool:
-        """Whether an untrusted script may have written into the directory: it is made for that."""
+        """Whether an untrusted script may have written into the directory: it is made
+        for that.
+        """
         return True
 
     @property
     def is_unwatched(self) -> bool:
-        """Whether the directory holds too many files to compare; none of them is copied to the workspace then."""
+        """Whether the directory holds too many files to compare; none of them is copied
+        to the workspace then.
+        """
         return self._is_open and self._before is None
 
     def _copy_in(self, target: str, source: Path, left: int) -> int:
-        """Copy *source*, a file or a directory, to *target* in the own directory; return how many bytes are left."""
+        """Copy *source*, a file or a directory, to *target* in the own directory;
+        return how many bytes are left.
+        """
         pairs = [(target, source)]
         if source.is_dir():
             below = [
@@ -204,9 +228,12 @@ class CallFiles:
         return left
 
     def _copied_out(self, change: dict[str, Any]) -> dict[str, Any] | None:
-        """Copy a file to the workspace; return *change* with its path there, or None where it stays."""
+        """Copy a file to the workspace; return *change* with its path there, or None
+        where it stays.
+        """
         own, path = self._own, change["path"]
-        # A dotfile configures whatever runs beside it, and an unprintable name paints over a terminal.
+        # A dotfile configures whatever runs beside it, and an unprintable name paints
+        # over a terminal.
         is_plain = path.isprintable() and not any(
             part.startswith(".") for part in PurePath(path).parts
         )
@@ -237,7 +264,9 @@ class CallFiles:
 
 
 def _free(path: Path) -> Path:
-    """Return *path*, or the first of ``name-2``, ``name-3``, ... that does not exist."""
+    """Return *path*, or the first of ``name-2``, ``name-3``, ... that does not
+    exist.
+    """
     number, found = 1, path
     while os.path.lexists(found):
         number += 1
@@ -246,7 +275,8 @@ def _free(path: Path) -> Path:
 
 
 def _place(root: Path, path: str, source: Path) -> None:
-    """Copy the file *source* to *path* below *root*, following no link there: a script may have made one.
+    """Copy the file *source* to *path* below *root*, following no link there: a script
+    may have made one.
 
     Raises:
         OSError: it cannot be read, or a part of *path* is a link.

@@ -1,4 +1,6 @@
-"""Arguments that are paths (``"format": "path"``), made absolute inside the workspace, or refused."""
+"""Arguments that are paths (``"format": "path"``), made absolute inside the workspace,
+or refused.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ __all__ = ["has_paths", "with_resolved_paths"]
 
 
 def has_paths(schema: Any) -> bool:
-    """Return whether *schema* mentions a path anywhere, so that most calls need no further look."""
+    """Return whether *schema* mentions a path anywhere, so that most calls need no
+    further look.
+    """
     if isinstance(schema, Mapping):
         return schema.get("format") == "path" or any(
             has_paths(value) for value in schema.values()
@@ -39,10 +43,12 @@ class Files(Protocol):
 def with_resolved_paths(
     arguments: dict[str, Any], schema: Schema, files: Files
 ) -> dict[str, Any]:
-    """Return *arguments* with every path made absolute by *files*; the same object where there is none.
+    """Return *arguments* with every path made absolute by *files*; the same object
+    where there is none.
 
     Raises:
-        SkillInputError: a path is outside the workspace, through ``..``, an absolute path or a symbolic link.
+        SkillInputError: a path is outside the workspace, through ``..``, an absolute
+            path or a symbolic link.
     """
     # Several branches of a union may name the same place: each is resolved once.
     found = dict.fromkeys(_locate(arguments, schema, [()], ()))
@@ -53,8 +59,10 @@ def with_resolved_paths(
         path = files.resolve(value)
         if path is None:
             outside.append(_refusal(location, value, files.workspace))
-        elif not is_key:  # a key stays as it is: the script runs in the workspace, and looks it up by this name
-            # A copy: the caller's arguments, which a log may hold, stay as they were sent.
+        elif not is_key:
+            # a key stays as it is: the script runs in the workspace, and looks it up by
+            # this name A copy: the caller's arguments, which a log may hold, stay as
+            # they were sent.
             resolved = _with(resolved, location, str(path))
     if outside:
         raise SkillInputError("A path is outside the workspace", skill_errors=outside)
@@ -81,9 +89,11 @@ def _refusal(
 def _locate(
     value: Any, schema: Schema, locations: Iterable[Location], at: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], bool]]:
-    """Yield where in *value* the subschemas at *locations* say ``format: path``, in every branch that may apply.
+    """Yield where in *value* the subschemas at *locations* say ``format: path``, in
+    every branch that may apply.
 
-    With each place comes whether it is the key there (``propertyNames``) instead of the value.
+    With each place comes whether it is the key there (``propertyNames``) instead of the
+    value.
     """
     found = in_place(schema.references, locations)
     if isinstance(value, str) and _is_path(found):
@@ -137,7 +147,8 @@ def _of_item(found: _Found, index: int) -> list[Location]:
     """Return where the item at *index* is described."""
     described: list[Location] = []
     for location, each in found:
-        # Up to 2019-09, `items` could be the list that `prefixItems` is now, and `additionalItems` what `items` is.
+        # Up to 2019-09, `items` could be the list that `prefixItems` is now, and
+        # `additionalItems` what `items` is.
         keyword, beyond = (
             ("items", "additionalItems")
             if isinstance(each.get("items"), list)

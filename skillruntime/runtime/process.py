@@ -1,4 +1,6 @@
-"""A trusted script as a plain process: not confined, read up to a limit, and ended with what it started."""
+"""A trusted script as a plain process: not confined, read up to a limit, and ended with
+what it started.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,12 @@ _CLEANUP = 5.0  # seconds, at most, to reap a killed process
 
 
 class PlainProcess:
-    """Runs a command as the host runs itself: level ``none``, for sources that the host trusts.
+    """Runs a command as the host runs itself: level ``none``, for sources that the host
+    trusts.
 
-    On Linux the supervisor ends it, so that a child which left its session ends too. Elsewhere its process group is
-    killed, and a process that left the group on purpose (a daemon) is out of reach.
+    On Linux the supervisor ends it, so that a child which left its session ends too.
+    Elsewhere its process group is killed, and a process that left the group on purpose
+    (a daemon) is out of reach.
     """
 
     level: SandboxLevel = "none"

@@ -1,4 +1,6 @@
-"""What a script lacks before it is called: an interpreter, packages, commands, variables, or a grant of the host."""
+"""What a script lacks before it is called: an interpreter, packages, commands,
+variables, or a grant of the host.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ __all__ = [
 ]
 
 Source = Callable[[str], bytes]
-"""Gives the bytes of a file of the skill by its path, see `read_head`, or raises `ResourceNotFoundError`."""
+"""Gives the bytes of a file of the skill by its path, see `read_head`, or raises
+`ResourceNotFoundError`.
+"""
 
 _MAX_HEAD = 10 * 1024**2
 
@@ -53,7 +57,8 @@ _MAX_HEAD = 10 * 1024**2
 class Missing:
     """One thing that a script lacks: its kind, a sentence, and what to do about it.
 
-    ``kind`` is ``script``, ``interpreter``, ``package``, ``requirement``, ``environment`` or ``grant``.
+    ``kind`` is ``script``, ``interpreter``, ``package``, ``requirement``,
+    ``environment`` or ``grant``.
     """
 
     kind: str
@@ -71,10 +76,12 @@ class Missing:
 
 
 def read_head(directory: str, identity: Identity | None, path: str) -> bytes:
-    """Return the first 10 MiB of a file: a declaration is at its beginning, and a program may be larger.
+    """Return the first 10 MiB of a file: a declaration is at its beginning, and a
+    program may be larger.
 
     Raises:
-        ResourceNotFoundError: there is no such regular file inside *directory*; the reason completes a sentence.
+        ResourceNotFoundError: there is no such regular file inside *directory*; the
+            reason completes a sentence.
     """
     try:
         with os.fdopen(open_inside(directory, path, identity=identity), "rb") as file:
@@ -96,14 +103,17 @@ def read_head(directory: str, identity: Identity | None, path: str) -> bytes:
 def missing_of(
     contract: Contract, read: Source, grants: Grants, *, is_trusted: bool, skill: str
 ) -> tuple[Missing, ...]:
-    """Return what the script of *contract* lacks on this machine; empty where it is ready, or there is no script.
+    """Return what the script of *contract* lacks on this machine; empty where it is
+    ready, or there is no script.
 
-    What a trusted skill asks for needs no grant. *skill* is the name to type in a command.
+    What a trusted skill asks for needs no grant. *skill* is the name to type in a
+    command.
     """
     script = contract.run.get("script")
     if not isinstance(script, str):
         return ()
-    # As it is written in the contract, "./scripts/run.py" and "scripts/run.py" are one file with one lock.
+    # As it is written in the contract, "./scripts/run.py" and "scripts/run.py" are one
+    # file with one lock.
     script = posixpath.normpath(script)
     try:
         source = read(script)
@@ -121,13 +131,16 @@ def missing_of(
         *_requirements(contract, is_trusted=is_trusted),
     ]
     if script.endswith(".py"):
-        # PEP 723 declares dependencies for Python alone; of another language the interpreter is what can be checked.
+        # PEP 723 declares dependencies for Python alone; of another language the
+        # interpreter is what can be checked.
         found += _packages(script, source, read, skill)
     return (*found, *_granted(contract, grants, skill, is_trusted=is_trusted))
 
 
 def interpreter_from_lock(script: str, read: Source) -> str | None:
-    """Return the interpreter of the environment that was prepared for *script*; None if it has no lock."""
+    """Return the interpreter of the environment that was prepared for *script*; None if
+    it has no lock.
+    """
     try:
         found = environment_of(read(lock_name(posixpath.normpath(script))))
     except ResourceNotFoundError:
@@ -173,15 +186,19 @@ def _interpreter(script: str, source: bytes) -> Iterator[Missing]:
 
 
 def _requirements(contract: Contract, *, is_trusted: bool) -> Iterator[Missing]:
-    """Yield the commands, packages and platforms of ``requires`` that are not there, and the variables not set."""
-    # Where the script will look: a command of the host's own PATH is not seen in a sandbox.
+    """Yield the commands, packages and platforms of ``requires`` that are not there,
+    and the variables not set.
+    """
+    # Where the script will look: a command of the host's own PATH is not seen in a
+    # sandbox.
     path = (
         None
         if is_trusted
         else os.pathsep.join((os.path.dirname(sys.executable), SANDBOX_PATH))  # noqa: PTH120
     )
     here = Surroundings(partial(shutil.which, path=path), {})
-    # Variables are named below with their own remedy, and "runtime" is a range of this library, checked at loading.
+    # Variables are named below with their own remedy, and "runtime" is a range of this
+    # library, checked at loading.
     without = {
         key: value
         for key, value in contract.requires.items()
@@ -260,7 +277,8 @@ def _granted(
         bool(asked.network and not grants.network),
         bool(asked.write and not grants.write),
     )
-    # One sentence that grants everything: each grant on its own line would replace the one before.
+    # One sentence that grants everything: each grant on its own line would replace the
+    # one before.
     action = how_to_grant(skill, withheld, network=needs_network, write=needs_write)
     if needs_network:
         yield Missing(
@@ -301,7 +319,8 @@ def how_to_grant(
 
 
 def missing_packages(dependencies: tuple[str, ...]) -> list[str]:
-    """Return those of *dependencies* that are not installed for this interpreter, or in a version that does not fit.
+    """Return those of *dependencies* that are not installed for this interpreter, or in
+    a version that does not fit.
 
     >>> missing_packages(("packaging>=20", "no-such-package-anywhere>=2", "windows-only; sys_platform == 'none'"))
     ['no-such-package-anywhere>=2']
@@ -337,5 +356,6 @@ def _is_installed(text: str) -> bool:
         version = importlib.metadata.version(canonicalize_name(requirement.name))
     except importlib.metadata.PackageNotFoundError:
         return False
-    # Pre-releases too: whoever installed one has decided so (PEP 440 excludes them only where pip chooses).
+    # Pre-releases too: whoever installed one has decided so (PEP 440 excludes them only
+    # where pip chooses).
     return requirement.specifier.contains(version, prereleases=True)

@@ -1,7 +1,8 @@
-"""Runners: async callables from arguments to output; and the runner around a Python function.
+"""Runners: async callables from arguments to output; and the runner around a Python
+function.
 
-A runner says by ``stops_when_cancelled`` whether nothing of a call continues after a cancellation. Only then is it safe
-to repeat a call that passed its deadline.
+A runner says by ``stops_when_cancelled`` whether nothing of a call continues after a
+cancellation. Only then is it safe to repeat a call that passed its deadline.
 """
 
 from __future__ import annotations
@@ -40,12 +41,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What the host gives a runner in addition to the arguments; never anything a model supplied.
+    """What the host gives a runner in addition to the arguments; never anything a model
+    supplied.
 
-    ``deadline`` is a point of ``time.monotonic()``, or None; ``config`` is what the host passed along (a LangChain
-    ``RunnableConfig``, say); ``call_id`` is the model's id of the tool call, or a new one, and is unique only within
-    ``message`` of ``conversation``. The workspace is created at its first use; files that change in it from then on are
-    listed in the envelope's ``metadata.files``.
+    ``deadline`` is a point of ``time.monotonic()``, or None; ``config`` is what the
+    host passed along (a LangChain ``RunnableConfig``, say); ``call_id`` is the model's
+    id of the tool call, or a new one, and is unique only within ``message`` of
+    ``conversation``. The workspace is created at its first use; files that change in it
+    from then on are listed in the envelope's ``metadata.files``.
     """
 
     name: str
@@ -57,12 +60,18 @@ class CallContext:
     conversation: str | None = None
     message: str | None = None
     execution: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What a runner reports about how it ran: ``sandbox`` (its level), ``grants``, ``stopped`` after a cancellation."""
+    """What a runner reports about how it ran: ``sandbox`` (its level), ``grants``,
+    ``stopped`` after a cancellation.
+    """
     grants: Grants = field(default_factory=Grants)
     code: SkillCopy | None = field(default=None, repr=False)
-    """The copy of an untrusted skill's files that was approved; its script runs from there."""
+    """The copy of an untrusted skill's files that was approved; its script runs from
+    there.
+    """
     has_untrusted_files: Callable[[], bool] = field(default=lambda: False, repr=False)
-    """Whether a script of an untrusted skill may have written into the workspace; see `shared_workspace`."""
+    """Whether a script of an untrusted skill may have written into the workspace; see
+    `shared_workspace`.
+    """
 
     @property
     def workspace(self) -> Path:
@@ -70,7 +79,9 @@ class CallContext:
         return self.open_workspace()
 
     def idempotency_key(self, arguments: Mapping[str, Any]) -> str:
-        """Return the same key for the same call of the same message, and a new one where the message is not known."""
+        """Return the same key for the same call of the same message, and a new one
+        where the message is not known.
+        """
         if self.conversation is None or self.message is None:
             return os.urandom(16).hex()
         # The arguments too: a model may use an id twice in one message.
@@ -93,20 +104,27 @@ class CallContext:
 class Runner(Protocol):
     """Runs one call whose arguments fit the contract.
 
-    A runner may have ``stops_when_cancelled = True``: once it has been cancelled, nothing of the call continues.
+    A runner may have ``stops_when_cancelled = True``: once it has been cancelled,
+    nothing of the call continues.
     """
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        """Return the output, or raise: a `SkillRuntimeError` keeps its code, any other is a bug."""
+        """Return the output, or raise: a `SkillRuntimeError` keeps its code, any other
+        is a bug.
+        """
         ...
 
 
 RunnerFactory = Callable[[Skill, "Contract"], Runner | None]
-"""Returns the runner for a contract of a skill, or None if it has none: packages above this one pass theirs in."""
+"""Returns the runner for a contract of a skill, or None if it has none: packages above
+this one pass theirs in.
+"""
 
 
 class ReportedFailureError(ToolExecutionError):
-    """The skill ran, failed, and reported it in the form of the contract document, 31.2: ``document``."""
+    """The skill ran, failed, and reported it in the form of the contract document,
+    31.2: ``document``.
+    """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         super().__init__("The skill reported a failure")
@@ -123,8 +141,9 @@ Binding = Callable[
 class FunctionRunner:
     """Runs a Python function of the host.
 
-    A coroutine function runs in the event loop. A plain one runs in a worker thread, which Python cannot kill: it
-    may continue past its deadline. ``call_sync`` runs it in the caller's own thread instead.
+    A coroutine function runs in the event loop. A plain one runs in a worker thread,
+    which Python cannot kill: it may continue past its deadline. ``call_sync`` runs it
+    in the caller's own thread instead.
     """
 
     function: Callable[..., Any]
@@ -134,7 +153,8 @@ class FunctionRunner:
 
     @classmethod
     def of_mapping(cls, function: Callable[..., Any]) -> FunctionRunner:
-        """Return the runner of ``function(arguments)`` or ``function(arguments, context)``.
+        """Return the runner of ``function(arguments)`` or ``function(arguments,
+        context)``.
 
         Raises:
             TypeError: it cannot be called so.
@@ -147,7 +167,9 @@ class FunctionRunner:
 
     @property
     def stops_when_cancelled(self) -> bool:
-        """A coroutine stops at its next await, unless it has this attribute itself; a thread does not stop."""
+        """A coroutine stops at its next await, unless it has this attribute itself; a
+        thread does not stop.
+        """
         return bool(getattr(self.function, "stops_when_cancelled", self.is_async))
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
@@ -157,8 +179,9 @@ class FunctionRunner:
                 return await cast("Awaitable[Any]", self._call(arguments, context))
             except SystemExit as exit_:
                 raise _exited(exit_) from exit_
-        # abandon_on_cancel: at the deadline the caller gets its answer, though the thread runs on.
-        import anyio.to_thread  # most functions are called in the thread of their caller
+        # abandon_on_cancel: at the deadline the caller gets its answer, though the
+        # thread runs on. most functions are called in the thread of their caller
+        import anyio.to_thread
 
         result = await anyio.to_thread.run_sync(
             partial(self.run_here, arguments, context), abandon_on_cancel=True
@@ -173,7 +196,8 @@ class FunctionRunner:
             raise _exited(exit_) from exit_
 
     def _call(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        # A copy: a function may change a list that it gets, and the host's is in its history of the conversation.
+        # A copy: a function may change a list that it gets, and the host's is in its
+        # history of the conversation.
         try:
             own = _copied(arguments)
         except RecursionError:  # hundreds of levels
@@ -202,7 +226,9 @@ def is_coroutine_function(function: Callable[..., Any]) -> bool:
 
 
 def to_plain_result(result: Any) -> Any:
-    """Return *result* as JSON values: a model or a dataclass is converted, anything else is returned as it is."""
+    """Return *result* as JSON values: a model or a dataclass is converted, anything
+    else is returned as it is.
+    """
     return result if isinstance(result, _PLAIN) else to_plain(result)
 
 
@@ -239,7 +265,8 @@ def _wants_context(function: Callable[..., Any]) -> bool:
 
 def is_context(parameter: inspect.Parameter) -> bool:
     """Whether *parameter* is annotated `CallContext`, or named ``context``."""
-    # With `from __future__ import annotations` the annotation is text, and may be qualified ("runtime.CallContext").
+    # With `from __future__ import annotations` the annotation is text, and may be
+    # qualified ("runtime.CallContext").
     annotation = parameter.annotation
     named = (
         annotation
@@ -264,7 +291,9 @@ def _require_fit(function: Callable[..., Any], count: int) -> None:
 
 
 def _exited(exit_: SystemExit) -> ToolExecutionError:
-    """Return the error of a skill that called ``sys.exit``: the call fails, and the host process continues."""
+    """Return the error of a skill that called ``sys.exit``: the call fails, and the
+    host process continues.
+    """
     return ToolExecutionError(
         f"The skill called sys.exit({exit_.code!r}) instead of returning a result"
     )

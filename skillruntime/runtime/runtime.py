@@ -1,7 +1,9 @@
-"""Calls skills. The path of one call is `SkillRuntime.call`; it is fixed, and fits on one screen.
+"""Calls skills. The path of one call is `SkillRuntime.call`; it is fixed, and fits on
+one screen.
 
-Raw text or mapping -> arguments that fit the contract -> permission -> run inside a deadline -> the output checked ->
-the envelope. What needs no waiting is in two plain functions: `prepare` before the run, `finish` after it.
+Raw text or mapping -> arguments that fit the contract -> permission -> run inside a
+deadline -> the output checked -> the envelope. What needs no waiting is in two plain
+functions: `prepare` before the run, `finish` after it.
 """
 
 from __future__ import annotations
@@ -85,7 +87,8 @@ __all__ = ["Approval", "SkillRuntime"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
 
-# For the overloads below: what `skill` makes of a coroutine function gives what the coroutine returns.
+# For the overloads below: what `skill` makes of a coroutine function gives what the
+# coroutine returns.
 _Async = FunctionSkill[..., Coroutine[Any, Any, _Result]]
 _Plain = FunctionSkill[..., _Result]
 _Session: TypeAlias = "SkillSession | None"
@@ -98,29 +101,36 @@ class SkillRuntime:
     """Calls the skills of a catalog, and the functions that a host registers.
 
     Args:
-        catalog: The skills, as `discover` finds them.
-        policy: How far malformed arguments are repaired: ``"strict"``, ``"safe"`` or ``"lenient"``. By default each
+        catalog: The skills, as `discover` finds them. policy: How far malformed
+            arguments are repaired: ``"strict"``, ``"safe"`` or ``"lenient"``. By
+            default each
             contract's own policy, which is ``"safe"`` unless it states another.
-        approve: Is called before an untrusted skill's script runs; without it such a script is refused.
-        grants: What the host lets the scripts of each skill use beyond their workspace, by the name of the skill or
+        approve: Is called before an untrusted skill's script runs; without it such a
+            script is refused. grants: What the host lets the scripts of each skill use
+            beyond their workspace, by the name of the skill or
             the callable. An untrusted script that needs more is refused.
         runners: Factories of runners for other kinds of skills (remote ones, say).
-        workspace: The directory in which scripts find and leave files, in every session; without one, each session has
-            a temporary directory. An untrusted script works in a directory of its own, and its new files arrive in
-            ``skill-files/NAME`` of the workspace.
-        timeout: Seconds, for calls where neither the caller nor the contract sets any; None disables it.
-        environment: Names of variables that every script may see.
-        sandbox: Where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
+            workspace: The directory in which scripts find and leave files, in every
+            session; without one, each session has
+            a temporary directory. An untrusted script works in a directory of its own,
+            and its new files arrive in ``skill-files/NAME`` of the workspace.
+        timeout: Seconds, for calls where neither the caller nor the contract sets any;
+            None disables it. environment: Names of variables that every script may see.
+            sandbox: Where untrusted scripts run: ``"auto"`` (the best level of this
+            machine), ``"bubblewrap"``,
             ``"landlock"``, or a `Sandbox`. *approve* never replaces it.
-        sandbox_trusted: Whether trusted scripts run there too.
-        shared_workspace: Whether untrusted scripts work in the workspace itself; trusted scripts are confined there
+        sandbox_trusted: Whether trusted scripts run there too. shared_workspace:
+            Whether untrusted scripts work in the workspace itself; trusted scripts are
+            confined there
             from then on.
-        script_limits: What one confined script may use.
-        on_call: Receives a `CallRecord` of every call, skill loaded and resource read, after it ended.
-        functions: Typed functions to add as skills.
-        definition_tokens: The most that the definitions of one untrusted skill's tools take in a request to a model;
+        script_limits: What one confined script may use. on_call: Receives a
+            `CallRecord` of every call, skill loaded and resource read, after it ended.
+            functions: Typed functions to add as skills. definition_tokens: The most
+            that the definitions of one untrusted skill's tools take in a request to a
+            model;
             the others are called by name.
-        image_bytes: The most that the images of one answer have together. What is larger stays a path in the text, and
+        image_bytes: The most that the images of one answer have together. What is
+            larger stays a path in the text, and
             with 0 every image does.
     """
 
@@ -186,7 +196,8 @@ class SkillRuntime:
                 f"functions takes a list: functions=[{getattr(functions, '__name__', 'function')}]"
             )
         names = [self.add(function).name for function in functions]
-        # `add` replaces a function, as notebooks need it; in one list, two of a name are a mistake.
+        # `add` replaces a function, as notebooks need it; in one list, two of a name
+        # are a mistake.
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(
                 f"two functions have the name {twice[0]!r}: rename one, or use @skill(name=...)"
@@ -197,7 +208,9 @@ class SkillRuntime:
         return f"<SkillRuntime of {len(self.catalog):,} skills{' and ' * bool(functions)}{functions}>"
 
     def __copy__(self) -> SkillRuntime:
-        return self  # what is copied with it (a tool, an agent's configuration) calls the same skills
+        # what is copied with it (a tool, an agent's configuration) calls the same
+        # skills
+        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SkillRuntime:
         return self
@@ -209,7 +222,8 @@ class SkillRuntime:
         )
 
     def add(self, function: Callable[..., Any]) -> FunctionSkill[..., Any]:
-        """Add a typed function, or what `skill` made of one, as a callable skill; return that skill.
+        """Add a typed function, or what `skill` made of one, as a callable skill;
+        return that skill.
 
         Raises:
             InvalidSkillError: its signature gives no contract.
@@ -222,11 +236,13 @@ class SkillRuntime:
     def implements(
         self, name: str, *, contract: ContractLike | None = None
     ) -> Callable[[_Function], _Function]:
-        """Register a function of the host to run *name*; the function itself is returned unchanged.
+        """Register a function of the host to run *name*; the function itself is
+        returned unchanged.
 
-        It is ``function(arguments)``, which takes one mapping, or a typed function, whose parameters are the contract's
-        properties. A parameter named ``context`` or annotated `CallContext` receives the call's context. The contract
-        is *contract*, or that of the catalog's skill of this name, or else the typed function's own.
+        It is ``function(arguments)``, which takes one mapping, or a typed function,
+        whose parameters are the contract's properties. A parameter named ``context`` or
+        annotated `CallContext` receives the call's context. The contract is *contract*,
+        or that of the catalog's skill of this name, or else the typed function's own.
 
         Raises:
             InvalidSkillError: the function does not fit the contract, or there is none.
@@ -261,9 +277,11 @@ class SkillRuntime:
 
     @property
     def catalog(self) -> SkillCatalog:
-        """The catalog whose skills are called. A contract is read at its first call, and kept.
+        """The catalog whose skills are called. A contract is read at its first call,
+        and kept.
 
-        Set a new one (``runtime.catalog = runtime.catalog.refresh()``) to pick up changed skills.
+        Set a new one (``runtime.catalog = runtime.catalog.refresh()``) to pick up
+        changed skills.
         """
         return self._callables.catalog
 
@@ -278,7 +296,9 @@ class SkillRuntime:
 
     @property
     def revision(self) -> int:
-        """A number that changes when another catalog is set or a function is added: what can be called may differ."""
+        """A number that changes when another catalog is set or a function is added:
+        what can be called may differ.
+        """
         return self._callables.revision
 
     def contract(self, name: str) -> Contract:
@@ -293,9 +313,11 @@ class SkillRuntime:
     def missing(
         self, name: str, *, grants: Grants | None = None
     ) -> tuple[Missing, ...]:
-        """Return what the script of *name* lacks: an interpreter, packages, commands, variables or a grant.
+        """Return what the script of *name* lacks: an interpreter, packages, commands,
+        variables or a grant.
 
-        Empty where it is ready, or is not a script. With *grants*, as for a call with these.
+        Empty where it is ready, or is not a script. With *grants*, as for a call with
+        these.
 
         Raises:
             SkillRuntimeError: nothing of this name can be called here.
@@ -303,7 +325,8 @@ class SkillRuntime:
         return self._callables.missing(name, grants or Grants())
 
     def open_skill(self, name: str) -> ActiveSkill:
-        """Return the skill *name*: its instructions, and what can be called of it, by a script or by a function.
+        """Return the skill *name*: its instructions, and what can be called of it, by a
+        script or by a function.
 
         Raises:
             SkillNotFoundError: neither the catalog nor the host has such a skill.
@@ -315,7 +338,9 @@ class SkillRuntime:
         return dataclasses.replace(active, definition_tokens=self.definition_tokens)
 
     def function_skills(self, query: str | None = None) -> list[str]:
-        """Return the skills that are functions of the host alone, without a SKILL.md; with *query* those that match."""
+        """Return the skills that are functions of the host alone, without a SKILL.md;
+        with *query* those that match.
+        """
         return (
             self._callables.without_catalog()
             if query is None
@@ -323,11 +348,15 @@ class SkillRuntime:
         )
 
     def callable_names(self) -> list[str]:
-        """Return what can be called, reading every skill's contracts; one whose contract is faulty is left out."""
+        """Return what can be called, reading every skill's contracts; one whose
+        contract is faulty is left out.
+        """
         return list(self._callables.names())
 
     def iter_callable_names(self) -> Iterator[str]:
-        """Yield what `callable_names` returns; a skill's contracts are read only when its names are asked for."""
+        """Yield what `callable_names` returns; a skill's contracts are read only when
+        its names are asked for.
+        """
         return self._callables.names()
 
     def session(
@@ -342,8 +371,8 @@ class SkillRuntime:
     ) -> SkillSession:
         """Return a session, the state of one conversation, which the host calls *key*.
 
-        *workspace* is its directory, by default that of the runtime. *limits* are in tokens of *model*, see
-        `SkillSession`.
+        *workspace* is its directory, by default that of the runtime. *limits* are in
+        tokens of *model*, see `SkillSession`.
         """
         from skillruntime.runtime.session import SkillSession
 
@@ -357,7 +386,8 @@ class SkillRuntime:
             key=key,
         )
 
-    # The path of one call. `prepare`, `finish` and `_failed` decide; only `run_within_deadline` waits for a skill.
+    # The path of one call. `prepare`, `finish` and `_failed` decide; only
+    # `run_within_deadline` waits for a skill.
 
     @overload
     async def call(
@@ -397,11 +427,13 @@ class SkillRuntime:
         session: SkillSession | None = None,
         **options: Unpack[CallOptions],
     ) -> SkillResponse[Any]:
-        """Call *name* and return the envelope; a malformed argument or a failing skill never raises.
+        """Call *name* and return the envelope; a malformed argument or a failing skill
+        never raises.
 
-        *name* is a callable's name, or what `skill` made: then ``data`` has the type that the function returns.
-        *arguments* is a mapping or the model's raw text, or None for no arguments; *options* are those of
-        `CallOptions`. A cancellation of the surrounding task is raised as usual.
+        *name* is a callable's name, or what `skill` made: then ``data`` has the type
+        that the function returns. *arguments* is a mapping or the model's raw text, or
+        None for no arguments; *options* are those of `CallOptions`. A cancellation of
+        the surrounding task is raised as usual.
         """
         request = CallRequest.of(name, arguments, session, options)
         prepared = None
@@ -462,8 +494,8 @@ class SkillRuntime:
     ) -> SkillResponse[Any]:
         """Call *name* without an event loop, as `call` does.
 
-        A plain function runs in this thread, where no deadline is enforced; anything else runs in an event loop of its
-        own until it is done.
+        A plain function runs in this thread, where no deadline is enforced; anything
+        else runs in an event loop of its own until it is done.
         """
         request = CallRequest.of(name, arguments, session, options)
         prepared = None
@@ -472,7 +504,8 @@ class SkillRuntime:
                 prepared = self.prepare(request)
                 runner = prepared.target.runner
                 if isinstance(runner, FunctionRunner) and not runner.is_async:
-                    # In this thread: starting an event loop for a plain function would cost more than the call.
+                    # In this thread: starting an event loop for a plain function would
+                    # cost more than the call.
                     output = runner.run_here(prepared.arguments, prepared.context(None))
                     output = (
                         run_to_end(_awaited, output)
@@ -489,13 +522,15 @@ class SkillRuntime:
             return self._noted(request, prepared, response)
 
     def prepare(self, request: CallRequest) -> Prepared:
-        """Return the call, decided as far as possible without waiting: its contract, its arguments, its runner.
+        """Return the call, decided as far as possible without waiting: its contract,
+        its arguments, its runner.
 
         Raises:
             SkillRuntimeError: the call is refused, and nothing has been run.
         """
         options, session = request.options, request.session
-        # Before anything runs: a result that cannot be returned would be lost after its side effects.
+        # Before anything runs: a result that cannot be returned would be lost after its
+        # side effects.
         if session is not None:
             session.require_result_budget()
         workspace = self._workspace if session is None else session.workspace
@@ -526,7 +561,9 @@ class SkillRuntime:
     def _files_of(
         self, target: Target, workspace: Workspace, arguments: dict[str, Any]
     ) -> tuple[WatchedWorkspace | CallFiles, dict[str, Any]]:
-        """Return where one call of *target* works, and the arguments as its script finds the files that they name."""
+        """Return where one call of *target* works, and the arguments as its script
+        finds the files that they name.
+        """
         if not target.needs_approval or self._shares_workspace or target.skill is None:
             return WatchedWorkspace(
                 workspace, is_untrusted=target.needs_approval
@@ -567,10 +604,13 @@ class SkillRuntime:
     def _failed(
         self, request: CallRequest, prepared: Prepared | None, error: Exception
     ) -> SkillResponse:
-        """Return the envelope of a call that was refused or failed: every exception becomes an answer here."""
+        """Return the envelope of a call that was refused or failed: every exception
+        becomes an answer here.
+        """
         error = unwrapped(error)
         let_through = request.options.get("let_through")
-        # LangGraph's interrupt is an exception; enveloped, it would never reach the graph.
+        # LangGraph's interrupt is an exception; enveloped, it would never reach the
+        # graph.
         if let_through is not None and let_through(error):
             raise error
         target = (
@@ -601,7 +641,9 @@ class SkillRuntime:
     def _noted(
         self, request: CallRequest, prepared: Prepared | None, response: SkillResponse
     ) -> SkillResponse:
-        """Return the answer, after the observers and the log, if there are any, received its record."""
+        """Return the answer, after the observers and the log, if there are any,
+        received its record.
+        """
         if self.observers or is_logging():
             notify(self.observers, CallRecord.of(request, prepared, response))
         return response

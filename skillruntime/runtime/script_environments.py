@@ -1,7 +1,9 @@
-"""The environments of scripts that declare packages (PEP 723): one for each lock, built by ``skillruntime prepare``.
+"""The environments of scripts that declare packages (PEP 723): one for each lock, built
+by ``skillruntime prepare``.
 
-`uv` builds them outside any call, from wheels alone, so that nothing of a package runs at that time. A call only runs
-the interpreter of the environment, without uv and without the network.
+`uv` builds them outside any call, from wheels alone, so that nothing of a package runs
+at that time. A call only runs the interpreter of the environment, without uv and
+without the network.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from skillruntime.runtime.temporary import remove_tree
 __all__ = ["environment_of", "lock_name", "prepare_script", "scripts_with_packages"]
 
 _TIMEOUT = 600.0  # seconds for uv: it may download hundreds of megabytes
-# Credentials of the host reach uv only by its own variables; a lock may name any server.
+# Credentials of the host reach uv only by its own variables; a lock may name any
+# server.
 _PASSED = re.compile(
     r"UV_\w+|(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_\w+|PATH|HOME|XDG_\w+|LANG|LC_ALL|SYSTEMROOT",
     re.IGNORECASE,
@@ -43,13 +46,17 @@ def lock_name(script: str) -> str:
 
 
 def environment_of(lock: bytes) -> Path | None:
-    """Return the interpreter of the environment that was prepared for *lock*; None if there is none."""
+    """Return the interpreter of the environment that was prepared for *lock*; None if
+    there is none.
+    """
     found = _directory(lock) / "bin" / "python"
     return found if found.is_file() else None
 
 
 def scripts_with_packages(skill: Skill) -> list[str]:
-    """Return the scripts of *skill* that declare packages: those its contracts run, and those beside them."""
+    """Return the scripts of *skill* that declare packages: those its contracts run, and
+    those beside them.
+    """
     found = []
     named = [
         str(contract.run["script"])
@@ -68,14 +75,16 @@ def scripts_with_packages(skill: Skill) -> list[str]:
 
 
 def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
-    """Build the environment of the *script* of *skill* from its lock, and return its interpreter.
+    """Build the environment of the *script* of *skill* from its lock, and return its
+    interpreter.
 
-    It is built again only for another lock or another Python. Only wheels are installed, and no Python is downloaded.
+    It is built again only for another lock or another Python. Only wheels are
+    installed, and no Python is downloaded.
 
     Raises:
         ToolNotAvailableError: uv is not installed, or could not build the environment.
-        InvalidSkillError: the script has no lock, or one that is out of date or takes more than wheels.
-        ResourceNotFoundError: there is no such script.
+            InvalidSkillError: the script has no lock, or one that is out of date or
+            takes more than wheels. ResourceNotFoundError: there is no such script.
     """
     source, lock = skill.read_resource_bytes(script), _lock_of(skill, script)
     if (found := environment_of(lock)) is not None:
@@ -89,7 +98,8 @@ def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
     _require_wheels(lock)
     target = _directory(lock)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Built under another name: an environment that is there is whole, even if this process is killed.
+    # Built under another name: an environment that is there is whole, even if this
+    # process is killed.
     building = Path(tempfile.mkdtemp(dir=target.parent, prefix="building-"))
     try:
         # uv reads copies of exactly the bytes whose digest names the environment.
@@ -161,7 +171,8 @@ def _lock_of(skill: Skill, script: str) -> bytes:
 
 def _directory(lock: bytes) -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    # The bytes of the lock are part of what was approved; another Python needs other wheels.
+    # The bytes of the lock are part of what was approved; another Python needs other
+    # wheels.
     parts = (
         lock,
         sys.version.encode(),
@@ -187,7 +198,8 @@ def _parsed(lock: bytes) -> dict[str, object]:
 
 
 def _require_wheels(lock: bytes) -> None:
-    """Refuse a lock that takes a package from elsewhere than the wheels of an index: building one runs its code.
+    """Refuse a lock that takes a package from elsewhere than the wheels of an index:
+    building one runs its code.
 
     Raises:
         InvalidSkillError: it names the package.
@@ -195,7 +207,8 @@ def _require_wheels(lock: bytes) -> None:
     packages = _parsed(lock).get("package", ())
     for package in packages if isinstance(packages, list) else ():
         source = package.get("source", {})
-        # A path that is relative to the script's directory would be another one where uv reads the lock.
+        # A path that is relative to the script's directory would be another one where
+        # uv reads the lock.
         is_remote = "://" in str(source.get("registry", "")) or "url" in source
         if not (
             is_remote or os.path.isabs(str(source.get("registry", "")))  # noqa: PTH117

@@ -1,4 +1,6 @@
-"""What a script said: its result on stdout, and its words on stderr, fit to be quoted."""
+"""What a script said: its result on stdout, and its words on stderr, fit to be
+quoted.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,16 @@ _SURROGATE_ESCAPE = re.compile(r"\\[uU][dD][89a-fA-F]")
 _QUOTED_LINE = 300  # characters of a script's own words in a message
 _QUOTED_TAIL = 600  # characters of them in the details
 _MOST_LINES = 200
-"""Lines at which a result is looked for: a script that logs more than this is reported without them."""
+"""Lines at which a result is looked for: a script that logs more than this is reported
+without them.
+"""
 _SHORTEST_SECRET = 4  # shorter values occur in any text
 
 
 class Said(NamedTuple):
-    """A script's stderr, fit to be quoted: no host paths, no hidden characters, capped."""
+    """A script's stderr, fit to be quoted: no host paths, no hidden characters,
+    capped.
+    """
 
     finished: Finished
     shortened: tuple[tuple[re.Pattern[str], str], ...]
@@ -54,7 +60,9 @@ class Said(NamedTuple):
         return visible_text(self.without_paths(self.finished.stderr)).strip()
 
     def without_paths(self, written: bytes) -> str:
-        """Return what the script wrote, with short names in place of the host's directories."""
+        """Return what the script wrote, with short names in place of the host's
+        directories.
+        """
         text = written.decode("utf-8", "replace")
         for path, short in self.shortened:
             text = path.sub(short.replace("\\", "\\\\"), text)
@@ -78,7 +86,9 @@ class Said(NamedTuple):
 
 
 def worth_masking(secrets: Iterable[str]) -> list[str]:
-    """Return those of *secrets* that do not occur in any text, the longest first: one may contain another."""
+    """Return those of *secrets* that do not occur in any text, the longest first: one
+    may contain another.
+    """
     return sorted(
         (each for each in secrets if len(each) >= _SHORTEST_SECRET),
         key=len,
@@ -87,13 +97,16 @@ def worth_masking(secrets: Iterable[str]) -> list[str]:
 
 
 def without(finished: Finished, secrets: Iterable[str]) -> Finished:
-    """Return *finished* with ``***`` in place of each of *secrets*, also where JSON or Python escapes it.
+    """Return *finished* with ``***`` in place of each of *secrets*, also where JSON or
+    Python escapes it.
 
-    A script may print the variables that it was granted: in a traceback, or on purpose. What it encodes is not found.
+    A script may print the variables that it was granted: in a traceback, or on purpose.
+    What it encodes is not found.
     """
     stdout, stderr = finished.stdout, finished.stderr
     for secret in worth_masking(secrets):
-        # As JSON writes it, and as Python's tracebacks do: KeyError and `{secret!r}` show the repr.
+        # As JSON writes it, and as Python's tracebacks do: KeyError and `{secret!r}`
+        # show the repr.
         escaped = (
             json.dumps(secret),
             json.dumps(secret, ensure_ascii=False),
@@ -109,7 +122,9 @@ def without(finished: Finished, secrets: Iterable[str]) -> Finished:
 def shortened_paths(
     *named: tuple[Path, str],
 ) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return what to write in place of the host's paths: those of *named*, of Python and of the home directory."""
+    """Return what to write in place of the host's paths: those of *named*, of Python
+    and of the home directory.
+    """
     pairs = [(str(path), short) for path, short in named]
     pairs += [
         (sys.prefix, "python"),
@@ -138,7 +153,9 @@ def how_it_ended(exit_code: int) -> str:
 
 
 def parse_text_output(stdout: bytes) -> Any:
-    """Return the output of a script of the ordinary kind: any text, read as JSON only where it is JSON."""
+    """Return the output of a script of the ordinary kind: any text, read as JSON only
+    where it is JSON.
+    """
     text = stdout.decode("utf-8", "replace")
     output = read_output(text)
     if not isinstance(output, dict) or output.keys() - {"stdout", "cut"}:
@@ -209,7 +226,8 @@ def capped(text: str, limit: int) -> str:
 
 
 def _quoted(text: str, limit: int) -> str:
-    r"""Return *text* as a message quotes it; text without a visible character is described instead.
+    r"""Return *text* as a message quotes it; text without a visible character is
+    described instead.
 
     >>> _quoted("Loading\n", 20), _quoted("\0\0", 20)
     ("'Loading'", 'hidden characters (control character 2)')
@@ -223,8 +241,9 @@ def _quoted(text: str, limit: int) -> str:
 def _strict_json(text: str) -> Any:
     """Return the value of *text*, which every JSON reader reads alike.
 
-    Python's reader takes more than RFC 8259: NaN, a number that overflows to infinity (section 6), and half of a
-    surrogate pair (section 8.2), which no UTF-8 text can hold. Each would break whoever reads the envelope.
+    Python's reader takes more than RFC 8259: NaN, a number that overflows to infinity
+    (section 6), and half of a surrogate pair (section 8.2), which no UTF-8 text can
+    hold. Each would break whoever reads the envelope.
     """
     value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     if _SURROGATE_ESCAPE.search(text) is not None:
@@ -247,7 +266,8 @@ def _finite(text: str) -> float:
 
 
 def text_besides_result(stdout: str) -> str | None:
-    """Return the text before and after the one JSON object or array in *stdout*; None without such a value.
+    """Return the text before and after the one JSON object or array in *stdout*; None
+    without such a value.
 
     >>> text_besides_result('Loading model...\\n{"words": 2}\\n')
     'Loading model...'

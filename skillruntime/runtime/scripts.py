@@ -1,10 +1,12 @@
-"""Run a skill's script: arguments as one JSON object on stdin, one JSON value on stdout, and nothing inherited.
+"""Run a skill's script: arguments as one JSON object on stdin, one JSON value on
+stdout, and nothing inherited.
 
-A contract with ``run.command_line`` has a script of the ordinary kind: its arguments are words, its output any text.
+A contract with ``run.command_line`` has a script of the ordinary kind: its arguments
+are words, its output any text.
 
-No shell, the session's workspace as its directory, an environment made of an allow list. The script of an untrusted
-skill always runs in a sandbox, from the copy of its skill that was approved; that of a trusted one runs there only if
-the host requests it.
+No shell, the session's workspace as its directory, an environment made of an allow
+list. The script of an untrusted skill always runs in a sandbox, from the copy of its
+skill that was approved; that of a trusted one runs there only if the host requests it.
 """
 
 from __future__ import annotations
@@ -72,7 +74,8 @@ __all__ = ["ScriptRunner"]
 
 _log = logging.getLogger("skillruntime.runtime")
 
-# Names alone: the script writes this text, and the error asks the user to install what it names.
+# Names alone: the script writes this text, and the error asks the user to install what
+# it names.
 _MISSING_MODULE = re.compile(
     r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE
 )
@@ -82,9 +85,10 @@ _MISSING_MODULE = re.compile(
 class ScriptRunner:
     """Runs the script that a contract names in ``run.script``.
 
-    *environment* names further variables that the host lets every script see. *grants* are what the host grants this
-    skill; those of one call are in its `CallContext`. *sandbox* is ``"auto"``, a level, or a `Sandbox`; with
-    *sandbox_trusted* a trusted skill's script runs there too.
+    *environment* names further variables that the host lets every script see. *grants*
+    are what the host grants this skill; those of one call are in its `CallContext`.
+    *sandbox* is ``"auto"``, a level, or a `Sandbox`; with *sandbox_trusted* a trusted
+    skill's script runs there too.
     """
 
     skill: Skill
@@ -100,7 +104,8 @@ class ScriptRunner:
     def missing(
         self, grants: Grants, code: SkillCopy | None = None
     ) -> tuple[Missing, ...]:
-        """Return what the script lacks on this machine if it is granted *grants*; *code* is its copy, if there is one.
+        """Return what the script lacks on this machine if it is granted *grants*;
+        *code* is its copy, if there is one.
 
         The host's other variables count as granted.
         """
@@ -118,28 +123,33 @@ class ScriptRunner:
         """Run the script once and return the JSON value that it printed.
 
         Raises:
-            InvalidSkillError: the skill has no such script, or it is not what was locked.
-            AccessDeniedError: the skill is not trusted, and has no grant for what it needs, or no working sandbox.
-            ToolNotAvailableError: an interpreter, a package or an environment variable is missing.
-            ToolExecutionError: it failed, or printed more than it may.
-            SkillOutputError: it printed nothing, or something other than one JSON value.
-            SkillInputError: its own parser refused an argument, or its command line cannot express it.
+            InvalidSkillError: the skill has no such script, or it is not what was
+                locked. AccessDeniedError: the skill is not trusted, and has no grant
+                for what it needs, or no working sandbox. ToolNotAvailableError: an
+                interpreter, a package or an environment variable is missing.
+                ToolExecutionError: it failed, or printed more than it may.
+                SkillOutputError: it printed nothing, or something other than one JSON
+                value. SkillInputError: its own parser refused an argument, or its
+                command line cannot express it.
         """
         pinned = self.skill.verify()
         if pinned is not None and self.skill.trusted and context.code is None:
-            # Of a frozen skill the bytes run that were hashed, and not what is in its directory by then.
+            # Of a frozen skill the bytes run that were hashed, and not what is in its
+            # directory by then.
             with await anyio.to_thread.run_sync(
                 copy_skill, self.skill, self.contract
             ) as code:
                 return await self(arguments, replace(context, code=code))
         if not self.skill.trusted and context.code is None:
-            # By construction: the files of an untrusted skill are never run where they lie.
+            # By construction: the files of an untrusted skill are never run where they
+            # lie.
             raise AccessDeniedError(
                 f"The script of the untrusted skill {self.skill.name!r} was not approved"
             )
         if pinned is not None and context.code is not None:
             context.code.require(pinned, self.skill.name)
-        # Again, although the call was prepared with it: a variable or a package may be gone since the host was asked.
+        # Again, although the call was prepared with it: a variable or a package may be
+        # gone since the host was asked.
         grants = context.grants | self.grants
         refuse_if_missing(self.missing(grants, context.code))
         directory = (
@@ -153,7 +163,8 @@ class ScriptRunner:
             else context.code.script(self._shown)
         )
         line, words = _command_line(self.contract, arguments)
-        # surrogatepass: a model may send half of a surrogate pair, and the script decides what it makes of it.
+        # surrogatepass: a model may send half of a surrogate pair, and the script
+        # decides what it makes of it.
         stdin = (
             b""
             if line
@@ -171,7 +182,8 @@ class ScriptRunner:
         command = self._command(
             (str(script), *words), stdin, workspace, variables, context, sandbox
         )
-        # Before it runs, so that an execution that is cancelled or does not start is recorded with its level too.
+        # Before it runs, so that an execution that is cancelled or does not start is
+        # recorded with its level too.
         context.execution["sandbox"] = sandbox.level
         if recorded := grants.to_dict():
             context.execution["grants"] = recorded
@@ -182,7 +194,8 @@ class ScriptRunner:
         ]
         context.execution["secrets"] = worth_masking(secrets)
         finished = await self._run(sandbox, command, context)
-        # Before anything reads the output: no error, log or result is made of text that still has them.
+        # Before anything reads the output: no error, log or result is made of text that
+        # still has them.
         finished = without(finished, secrets)
         said = Said(
             finished,
@@ -210,13 +223,16 @@ class ScriptRunner:
         context: CallContext,
         sandbox: Sandbox,
     ) -> SandboxCommand:
-        """Return the command that runs the script, the first of *words*, with what it is granted."""
+        """Return the command that runs the script, the first of *words*, with what it
+        is granted.
+        """
         grants = context.grants | self.grants
         prepared = interpreter_from_lock(self._shown, self._source(context.code))
         interpreter = interpreter_of(words[0]) if prepared is None else (prepared,)
         environment = script_environment(variables, is_confined=sandbox.level != "none")
         if sandbox.level != "none" and interpreter:
-            # A script that starts `python` again means the interpreter that runs it, with its packages.
+            # A script that starts `python` again means the interpreter that runs it,
+            # with its packages.
             environment["PATH"] = (
                 f"{Path(interpreter[0]).parent}{os.pathsep}{environment['PATH']}"
             )
@@ -255,7 +271,9 @@ class ScriptRunner:
             ) from error
 
     async def _sandbox(self, context: CallContext) -> Sandbox:
-        """Return where this script runs: decided by the host and the skill's source, never by the call."""
+        """Return where this script runs: decided by the host and the skill's source,
+        never by the call.
+        """
         if (
             self.skill.trusted
             and not self.sandbox_trusted
@@ -267,13 +285,17 @@ class ScriptRunner:
         return await open_sandbox(self.sandbox)
 
     def _variables(self, grants: Grants) -> tuple[str, ...]:
-        """Return the variables that the script sees: a trusted skill gets what it asks for, another what is granted."""
+        """Return the variables that the script sees: a trusted skill gets what it asks
+        for, another what is granted.
+        """
         asked = requirements_of(self.contract)
         own = (*asked.environment, *asked.optional) if self.skill.trusted else ()
         return tuple(dict.fromkeys((*own, *grants.environment, *self.environment)))
 
     def _withheld(self, given: tuple[str, ...]) -> list[str]:
-        """Return the variables that the contract names as optional, that are set here, and that were not given."""
+        """Return the variables that the contract names as optional, that are set here,
+        and that were not given.
+        """
         return [
             name
             for name in requirements_of(self.contract).optional
@@ -281,14 +303,18 @@ class ScriptRunner:
         ]
 
     def _is_secret(self, name: str, command: SandboxCommand) -> bool:
-        """Whether the value of a variable is kept out of results: what a contract must have, or a secret's name."""
+        """Whether the value of a variable is kept out of results: what a contract must
+        have, or a secret's name.
+        """
         is_secret = name in requirements_of(
             self.contract
         ).environment or is_secret_name(name)
         return is_secret and name in command.environment
 
     def _source(self, code: SkillCopy | None) -> Source:
-        """Return what reads the skill's files: from the approved copy, else from its directory."""
+        """Return what reads the skill's files: from the approved copy, else from its
+        directory.
+        """
         if code is None:
             return partial(read_head, str(self.skill.directory), self.skill.identity)
         return partial(read_head, str(code.directory), None)
@@ -333,7 +359,8 @@ class ScriptRunner:
         withheld: list[str],
         line: CommandLine | None,
     ) -> NoReturn:
-        # A parser ends with its fault on stderr: that is the model's mistake, not the script's.
+        # A parser ends with its fault on stderr: that is the model's mistake, not the
+        # script's.
         if line is not None:
             _refuse_usage(finished.exit_code, said.text(), line)
         if reported := reported_failure(said.without_paths(finished.stdout)):
@@ -363,7 +390,9 @@ class ScriptRunner:
 def _command_line(
     contract: Contract, arguments: dict[str, Any]
 ) -> tuple[CommandLine | None, list[str]]:
-    """Return what is on the command line of the contract's script, and the words that *arguments* become there."""
+    """Return what is on the command line of the contract's script, and the words that
+    *arguments* become there.
+    """
     declared = contract.run.get("command_line")
     if declared is None:
         return None, []
@@ -377,12 +406,15 @@ def _command_line(
 
 
 def _refuse_missing_module(finished: Finished, said: Said, script: Path) -> None:
-    """Raise `ToolNotAvailableError` where a Python script imports a module that it does not declare."""
+    """Raise `ToolNotAvailableError` where a Python script imports a module that it does
+    not declare.
+    """
     found = _MISSING_MODULE.search(finished.stderr.decode("utf-8", "replace"))
     if script.suffix != ".py" or not found:
         return
     module = found[1].partition(".")[0]
-    # The same name beside the script: it was found, so the fault is in the skill and no package would help.
+    # The same name beside the script: it was found, so the fault is in the skill and no
+    # package would help.
     beside = script.parent / f"{module}.py"
     if not beside.exists() and not (script.parent / module).is_dir():
         raise ToolNotAvailableError(
@@ -393,7 +425,9 @@ def _refuse_missing_module(finished: Finished, said: Said, script: Path) -> None
 
 
 def _refuse_usage(exit_code: int, said: str, line: CommandLine) -> None:
-    """Raise `SkillInputError` where it is the script's own parser that refused an argument."""
+    """Raise `SkillInputError` where it is the script's own parser that refused an
+    argument.
+    """
     from skillruntime.derive.script_output import read_failure
 
     errors = read_failure(exit_code, said, line)

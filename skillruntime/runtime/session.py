@@ -1,4 +1,6 @@
-"""The state of one conversation: activated skills, tokens spent, the workspace, and the calls that were refused."""
+"""The state of one conversation: activated skills, tokens spent, the workspace, and the
+calls that were refused.
+"""
 
 from __future__ import annotations
 
@@ -53,23 +55,27 @@ _Result = TypeVar("_Result")
 
 _READ_ON = "read_skill_resource(name='result', path={handle!r})"
 _SMALLEST_RESULT = 24  # tokens of an envelope around a number
-# Counting tokens costs more than a call does, so without limits texts wait until the ledger is read. These two
-# bounds keep the memory of a long conversation that never asks.
+# Counting tokens costs more than a call does, so without limits texts wait until the
+# ledger is read. These two bounds keep the memory of a long conversation that never
+# asks.
 _UNCOUNTED = 256 * 1024  # characters
 _UNCOUNTED_TEXTS = 2_048
 
 
 class SkillSession:
-    """One conversation with a `SkillRuntime`; its tools may run in several threads at once.
+    """One conversation with a `SkillRuntime`; its tools may run in several threads at
+    once.
 
-    `SkillRuntime.session` makes one. It owns a workspace: the host's directory, or a temporary one that is removed when
-    the session is closed. It owns the ledger: every catalog, body, resource, result and error that it returns is
-    recorded. With *limits*, a text that does not fit is shortened (the catalog), paged with a handle for `read_on`
-    (bodies, resources, results), or refused with a next step; errors are always returned. *model* names the tokenizer.
-    With *report_tokens* each envelope's ``metadata.tokens`` says what is spent so far, itself not counted.
-    Without *counts_tokens*, answers are not recorded: a server has no model that reads them.
-    *key* is the host's name of the conversation: calls of the same message are one execution also in another process;
-    by default it is random, as ``id`` is.
+    `SkillRuntime.session` makes one. It owns a workspace: the host's directory, or a
+    temporary one that is removed when the session is closed. It owns the ledger: every
+    catalog, body, resource, result and error that it returns is recorded. With
+    *limits*, a text that does not fit is shortened (the catalog), paged with a handle
+    for `read_on` (bodies, resources, results), or refused with a next step; errors are
+    always returned. *model* names the tokenizer. With *report_tokens* each envelope's
+    ``metadata.tokens`` says what is spent so far, itself not counted. Without
+    *counts_tokens*, answers are not recorded: a server has no model that reads them.
+    *key* is the host's name of the conversation: calls of the same message are one
+    execution also in another process; by default it is random, as ``id`` is.
     """
 
     def __init__(
@@ -104,7 +110,8 @@ class SkillSession:
         self._refusals = Refusals()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SkillSession:
-        return self  # a copied toolkit is in the same conversation, whose tokens are counted once
+        # a copied toolkit is in the same conversation, whose tokens are counted once
+        return self
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -113,12 +120,16 @@ class SkillSession:
 
     @property
     def active(self) -> Mapping[str, ActiveSkill]:
-        """The skills activated so far, by name, in the order of their first activation."""
+        """The skills activated so far, by name, in the order of their first
+        activation.
+        """
         return MappingProxyType(self._active)
 
     @property
     def ledger(self) -> TokenLedger:
-        """What the conversation has spent. Without limits, texts are counted only when this is read."""
+        """What the conversation has spent. Without limits, texts are counted only when
+        this is read.
+        """
         with self._counting:
             self._uncounted_characters = 0
             while self._uncounted:
@@ -132,8 +143,11 @@ class SkillSession:
         *,
         pins: tuple[str, ...] = (),
     ) -> Rendered:
-        """Return the catalog as a model reads it, within *budget_tokens* and what may still be spent."""
-        # One lock for what is left and what is spent: two threads must not both spend the same tokens.
+        """Return the catalog as a model reads it, within *budget_tokens* and what may
+        still be spent.
+        """
+        # One lock for what is left and what is spent: two threads must not both spend
+        # the same tokens.
         with self._lock:
             left = self.ledger.remaining(Tier.CATALOG) if self.limits else None
             budget = min(
@@ -155,13 +169,15 @@ class SkillSession:
         Tokens are counted exactly only where the estimate comes near the budget.
         """
         catalog = self._runtime.catalog
-        # No entry is shorter than a token: ten thousand need not be written to see that they do not fit.
+        # No entry is shorter than a token: ten thousand need not be written to see that
+        # they do not fit.
         if budget_tokens is not None and len(catalog) > budget_tokens:
             return catalog.render(
                 budget_tokens, style, pins=pins, count=self._ledger.count
             )
         whole = catalog.render(None, style, pins=pins)
-        # The estimate errs on the high side on English text; a tenth more covers scripts where it does not.
+        # The estimate errs on the high side on English text; a tenth more covers
+        # scripts where it does not.
         if budget_tokens is None or whole.tokens * 1.1 <= budget_tokens:
             return whole
         return catalog.render(budget_tokens, style, pins=pins, count=self._ledger.count)
@@ -177,14 +193,17 @@ class SkillSession:
         to_tool_name: Callable[[str], str] = str,
         to_schema: ToSchema | None = None,
     ) -> str:
-        """Return the skill's instructions, files and callable tools, as a model reads them.
+        """Return the skill's instructions, files and callable tools, as a model reads
+        them.
 
-        *to_tool_name* gives the name under which the model calls a tool, *to_schema* its schema if the model does
-        not see it otherwise. A second activation returns one line, unless the skill has changed since.
+        *to_tool_name* gives the name under which the model calls a tool, *to_schema*
+        its schema if the model does not see it otherwise. A second activation returns
+        one line, unless the skill has changed since.
 
         Raises:
-            SkillNotFoundError: no such skill; the closest names are in its suggested action.
-            TokenLimitError: the instructions do not fit what may still be spent.
+            SkillNotFoundError: no such skill; the closest names are in its suggested
+                action. TokenLimitError: the instructions do not fit what may still be
+                spent.
         """
         with self._noted(Operation.LOAD, name):
             skill = self._runtime.open_skill(name)
@@ -208,15 +227,18 @@ class SkillSession:
         to_tool_name: Callable[[str], str] = str,
         to_schema: ToSchema | None = None,
     ) -> str:
-        """Return the instructions of a skill that a person starts by its name, filled with what they typed after it.
+        """Return the instructions of a skill that a person starts by its name, filled
+        with what they typed after it.
 
-        The text is for the next message of the user; see `with_arguments` for what is filled, and `activate` for the
-        rest. `activate` gives the instructions as they are written.
+        The text is for the next message of the user; see `with_arguments` for what is
+        filled, and `activate` for the rest. `activate` gives the instructions as they
+        are written.
 
         Raises:
-            SkillNotFoundError: no such skill; the closest names are in its suggested action.
-            AccessDeniedError: its author says that it is not for people to start (``user-invocable: false``).
-            TokenLimitError: the instructions do not fit what may still be spent.
+            SkillNotFoundError: no such skill; the closest names are in its suggested
+                action. AccessDeniedError: its author says that it is not for people to
+                start (``user-invocable: false``). TokenLimitError: the instructions do
+                not fit what may still be spent.
         """
         with self._noted(Operation.LOAD, name):
             skill = self._runtime.open_skill(name)
@@ -237,7 +259,8 @@ class SkillSession:
         to_tool_name: Callable[[str], str] = str,
         to_schema: ToSchema | None = None,
     ) -> str:
-        """Return the instructions of *name* once more, for a conversation that was trimmed or summarised.
+        """Return the instructions of *name* once more, for a conversation that was
+        trimmed or summarised.
 
         If they do not fit what may still be spent, the text says so.
 
@@ -253,9 +276,11 @@ class SkillSession:
             return f"The instructions of {name!r} are not repeated here: {error}."
 
     def resume(self, shown: Mapping[str, str]) -> None:
-        """Continue a conversation whose messages already show skills: *shown* maps each name to its `fingerprint`.
+        """Continue a conversation whose messages already show skills: *shown* maps each
+        name to its `fingerprint`.
 
-        Skills that are not in it are no longer active; one that has changed since is shown again when activated.
+        Skills that are not in it are no longer active; one that has changed since is
+        shown again when activated.
         """
         with self._lock:
             self._shown = dict(shown)
@@ -263,14 +288,15 @@ class SkillSession:
                 del self._active[name]
 
     def read_resource(self, name: str, path: str) -> str:
-        """Return one of the skill's text files as a model reads it, in a ``<skill_resource>`` frame; or its first page.
+        """Return one of the skill's text files as a model reads it, in a
+        ``<skill_resource>`` frame; or its first page.
 
         `Skill.read_resource` returns the text alone.
 
         Raises:
-            SkillNotFoundError: no such skill.
-            ResourceNotFoundError: the skill has no such text file; the closest paths are in its suggested action.
-            TokenLimitError: it does not fit what may still be spent.
+            SkillNotFoundError: no such skill. ResourceNotFoundError: the skill has no
+                such text file; the closest paths are in its suggested action.
+                TokenLimitError: it does not fit what may still be spent.
         """
         with self._noted(Operation.READ, name, path):
             return self._admitted(
@@ -278,9 +304,11 @@ class SkillSession:
             )
 
     def images(self, response: SkillResponse) -> list[Image]:
-        """Return the images that go with *response* to a model that takes images: those made, or the one that was read.
+        """Return the images that go with *response* to a model that takes images: those
+        made, or the one that was read.
 
-        At most as many as have `SkillRuntime.image_bytes` together; their tokens are not counted.
+        At most as many as have `SkillRuntime.image_bytes` together; their tokens are
+        not counted.
         """
         left = self._runtime.image_bytes
         found: list[Image] = []
@@ -296,7 +324,8 @@ class SkillSession:
         return found
 
     def read_on(self, handle: str) -> str:
-        """Return the next part of a text that was cut, by the handle that came with the part before.
+        """Return the next part of a text that was cut, by the handle that came with the
+        part before.
 
         Raises:
             ResourceNotFoundError: the handle is unknown, or its text is no longer kept.
@@ -312,11 +341,15 @@ class SkillSession:
         return self._ledger.has_page(handle)
 
     def note_request(self) -> None:
-        """Note that the whole conversation was sent to the model once more, for the ledger's ``carried_tokens``."""
+        """Note that the whole conversation was sent to the model once more, for the
+        ledger's ``carried_tokens``.
+        """
         self._wait(self._ledger.note_request, 0)
 
     def admit_schema(self, name: str, schema: str) -> SkillError | None:
-        """Record the definition of the tool *name*; return an error if it does not fit what may still be spent."""
+        """Record the definition of the tool *name*; return an error if it does not fit
+        what may still be spent.
+        """
         if self.limits is None:
             self._later(Tier.SCHEMA, name, schema)
             return None
@@ -355,10 +388,11 @@ class SkillSession:
     def record_answer(
         self, name: str, arguments: Any, response: SkillResponse
     ) -> SkillResponse:
-        """Record a call and its answer, and return the answer, or the refusal of a result for which no token is left.
+        """Record a call and its answer, and return the answer, or the refusal of a
+        result for which no token is left.
 
-        ``data`` stays whole. Of a result that is longer than a page, ``metadata.page`` is what a model is shown, and
-        ``metadata.read_on`` the handle for the rest.
+        ``data`` stays whole. Of a result that is longer than a page, ``metadata.page``
+        is what a model is shown, and ``metadata.read_on`` the handle for the rest.
         """
         text = self._written(response)
         if text is not None and self._is_counted_now(response, text):
@@ -377,17 +411,23 @@ class SkillSession:
         return self._recorded_later(name, as_text(arguments), response, text)
 
     async def settle(self) -> None:
-        """Count in a thread what must be known before a call, if there are limits, and is not counted yet."""
+        """Count in a thread what must be known before a call, if there are limits, and
+        is not counted yet.
+        """
         if self.limits is not None and self._uncounted:
             await _in_thread(lambda: self.ledger)
 
     def count_refusal(self, name: str, arguments: Any, version: str | None) -> int:
-        """Count that this same call was refused, and return how many times it has been."""
+        """Count that this same call was refused, and return how many times it has
+        been.
+        """
         with self._lock:
             return self._refusals.count(identity_of(name, arguments, version))
 
     def close(self) -> None:
-        """Remove the session's temporary workspace; a workspace that the host gave stays."""
+        """Remove the session's temporary workspace; a workspace that the host gave
+        stays.
+        """
         self.workspace.close()
 
     def __enter__(self) -> SkillSession:
@@ -429,7 +469,9 @@ class SkillSession:
             return None
 
     def _is_counted_now(self, response: SkillResponse, text: str) -> bool:
-        """Whether the answer is counted before it is returned: there are limits, or it may be longer than a page."""
+        """Whether the answer is counted before it is returned: there are limits, or it
+        may be longer than a page.
+        """
         if self.limits is not None or self._reports_tokens:
             return True
         page = self._ledger.page_tokens(Tier.RESULT)
@@ -506,7 +548,8 @@ class SkillSession:
         )
 
     def _shown_as(self, skill: ActiveSkill, digest: str, text: str) -> str:
-        # Admitted first: if the limits refuse the text, the skill does not become active.
+        # Admitted first: if the limits refuse the text, the skill does not become
+        # active.
         text = self._admitted(Tier.BODY, skill.name, text)
         self._active[skill.name] = skill
         self._shown[skill.name] = digest
@@ -517,7 +560,9 @@ class SkillSession:
         return text if admitted is None else _text_of(admitted)
 
     def _admit(self, tier: Tier, name: str, text: str) -> Admitted | None:
-        """Record *text*; without limits it is counted later, when the ledger is read."""
+        """Record *text*; without limits it is counted later, when the ledger is
+        read.
+        """
         if self.limits is None:
             self._later(tier, name, text)
             return None
@@ -537,7 +582,8 @@ class SkillSession:
             )
             if not is_much or (self._counter is not None and self._counter.is_alive()):
                 return
-            # Ten megabytes take three seconds of CPU: never in the call, which may run on an event loop.
+            # Ten megabytes take three seconds of CPU: never in the call, which may run
+            # on an event loop.
             self._counter = threading.Thread(target=lambda: self.ledger, daemon=True)
             with suppress(
                 RuntimeError
@@ -548,8 +594,8 @@ class SkillSession:
 async def _in_thread(work: Callable[[], _Result]) -> _Result:
     import anyio.to_thread  # imported when the first call waits, not with the runtime
 
-    # What a skill returned is recorded though the caller stops waiting. A limiter of its own: plain functions may hold
-    # every thread of the event loop's.
+    # What a skill returned is recorded though the caller stops waiting. A limiter of
+    # its own: plain functions may hold every thread of the event loop's.
     with anyio.CancelScope(shield=True):
         result = await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(1))
     return result  # noqa: RET504 - mypy takes it that a scope may swallow what is raised in it

@@ -1,7 +1,9 @@
-"""A private copy of a skill's files, made before the approval: what was approved is what runs.
+"""A private copy of a skill's files, made before the approval: what was approved is
+what runs.
 
-Whoever can write to the skill's directory could exchange a script between the approval and its start. So the files are
-opened once, copied to a directory that only the host can write to, and the copy is approved and run.
+Whoever can write to the skill's directory could exchange a script between the approval
+and its start. So the files are opened once, copied to a directory that only the host
+can write to, and the copy is approved and run.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ _CHUNK = 1024**2
 
 @dataclass(frozen=True, slots=True)
 class SkillCopy:
-    """The copy of one skill: its directory, and the digest (SHA-256) of its files and of the contract in force."""
+    """The copy of one skill: its directory, and the digest (SHA-256) of its files and
+    of the contract in force.
+    """
 
     directory: Path
     digest: str
@@ -48,7 +52,8 @@ class SkillCopy:
     """The SHA-256 of each file by its path."""
 
     def require(self, pinned: Mapping[str, str], name: str) -> None:
-        """Check that every file is one of *pinned*: the files of the skill *name* as they were locked or installed.
+        """Check that every file is one of *pinned*: the files of the skill *name* as
+        they were locked or installed.
 
         Raises:
             InvalidSkillError: a file was changed or added.
@@ -93,11 +98,13 @@ class SkillCopy:
 
 
 def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
-    """Return a copy of the regular files of *skill*, which its user removes by leaving its ``with`` block.
+    """Return a copy of the regular files of *skill*, which its user removes by leaving
+    its ``with`` block.
 
     Raises:
-        InvalidSkillError: its directory was replaced since it was activated, or it has too many files or bytes.
-        ToolNotAvailableError: the copy cannot be written (the disk is full, say); nothing of it is left then.
+        InvalidSkillError: its directory was replaced since it was activated, or it has
+            too many files or bytes. ToolNotAvailableError: the copy cannot be written
+            (the disk is full, say); nothing of it is left then.
     """
     import hashlib  # OpenSSL: not needed for an import
 
@@ -111,10 +118,12 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
         total = hashlib.sha256()
         files = {}
         for path, mode, digest in sorted(_copied(skill, directory)):
-            # A NUL cannot occur in a path, so no two lists of files give the same input.
+            # A NUL cannot occur in a path, so no two lists of files give the same
+            # input.
             total.update(f"{path}\0{mode}{digest}\n".encode("utf-8", "surrogateescape"))
             files[path] = digest
-        # The contract in force may be older than the file: it was read at the first call.
+        # The contract in force may be older than the file: it was read at the first
+        # call.
         document = json.dumps(contract.to_dict(), sort_keys=True, default=repr)
         total.update(f"\0{contract.name}\0{document}".encode("utf-8", "surrogatepass"))
         return SkillCopy(directory, total.hexdigest(), files)
@@ -126,7 +135,9 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
 
 
 def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
-    """Copy each file; yield its path, ``x`` if it is executable, else ``-``, and the SHA-256 of its bytes."""
+    """Copy each file; yield its path, ``x`` if it is executable, else ``-``, and the
+    SHA-256 of its bytes.
+    """
     source = str(skill.directory)
     left = MAX_BYTES
     for path in list(
@@ -163,10 +174,12 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _files(directory: str, name: str) -> Iterator[str]:
-    """Yield the paths of the regular files below *directory*; what is a link is not one.
+    """Yield the paths of the regular files below *directory*; what is a link is not
+    one.
 
     Raises:
-        InvalidSkillError: there are too many entries in the skill *name*, of whatever kind.
+        InvalidSkillError: there are too many entries in the skill *name*, of whatever
+            kind.
     """
     pending = [("", 0)]
     count = 0
@@ -179,7 +192,8 @@ def _files(directory: str, name: str) -> Iterator[str]:
                     raise _too_large(name)
                 if entry.name in _LEFT_OUT or entry.name.endswith(_COMPILED):
                     continue
-                # The answers only choose what is opened: opening it follows no link, whatever lies there by then.
+                # The answers only choose what is opened: opening it follows no link,
+                # whatever lies there by then.
                 if entry.is_dir(follow_symlinks=False) and depth < _MAX_DEPTH:
                     pending.append((f"{prefix}{entry.name}/", depth + 1))
                 elif entry.is_file(follow_symlinks=False):
@@ -187,7 +201,9 @@ def _files(directory: str, name: str) -> Iterator[str]:
 
 
 def safe_name(name: str) -> str:
-    """Return *name* as the name of a directory, with a digest where it is not one: no two names are the same then."""
+    """Return *name* as the name of a directory, with a digest where it is not one: no
+    two names are the same then.
+    """
     import hashlib  # OpenSSL: not needed for an import
 
     safe = "".join(each if each.isalnum() or each in "-_" else "-" for each in name)[

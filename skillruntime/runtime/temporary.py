@@ -1,4 +1,6 @@
-"""Temporary directories of this process, and their removal whatever a script left in them."""
+"""Temporary directories of this process, and their removal whatever a script left in
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,17 @@ from pathlib import Path
 
 __all__ = ["make_temporary", "remove_soon", "remove_tree"]
 
-# Seconds that a call waits for a removal. A disk that discards what is freed (the mount option) takes milliseconds for
-# each directory, and a script makes tens of thousands of them before its deadline.
+# Seconds that a call waits for a removal. A disk that discards what is freed (the mount
+# option) takes milliseconds for each directory, and a script makes tens of thousands of
+# them before its deadline.
 _WAITED = 0.5
 # Each directory, and the number of the process that made it.
 _made: dict[Path, int] = {}
 
 
 def make_temporary() -> Path:
-    """Return a new directory that only this user may enter; it is removed when this process ends at the latest.
+    """Return a new directory that only this user may enter; it is removed when this
+    process ends at the latest.
 
     Raises:
         OSError: it cannot be made.
@@ -33,7 +37,9 @@ def make_temporary() -> Path:
 
 
 def remove_tree(directory: str | os.PathLike[str]) -> None:
-    """Remove *directory*, whatever a script left in it: directories that may not be entered, or thousands deep."""
+    """Remove *directory*, whatever a script left in it: directories that may not be
+    entered, or thousands deep.
+    """
     if sys.platform == "win32":
         shutil.rmtree(directory, ignore_errors=True)
     else:
@@ -41,9 +47,11 @@ def remove_tree(directory: str | os.PathLike[str]) -> None:
 
 
 def remove_soon(directory: Path) -> None:
-    """Remove a directory that `make_temporary` made for this process; that of a process it was forked from stays.
+    """Remove a directory that `make_temporary` made for this process; that of a process
+    it was forked from stays.
 
-    What takes longer than half a second is done in a thread, for which the end of the process waits.
+    What takes longer than half a second is done in a thread, for which the end of the
+    process waits.
     """
     if _made.pop(directory, None) != os.getpid():
         return
@@ -84,8 +92,9 @@ if sys.platform != "win32":
     def _empty(root: int) -> None:
         """Remove what is in the directory *root*.
 
-        Directories are moved up into it before they are emptied. `shutil.rmtree` calls itself for each level: a script
-        that made a thousand of them would end it, and the host, with a RecursionError.
+        Directories are moved up into it before they are emptied. `shutil.rmtree` calls
+        itself for each level: a script that made a thousand of them would end it, and
+        the host, with a RecursionError.
         """
         moved = f".{os.urandom(8).hex()}-"
         pending = _remove_files(root)
@@ -125,8 +134,11 @@ if sys.platform != "win32":
         return directories
 
     def _entered(name: str, parent: int) -> int:
-        """Return a descriptor of the directory *name*, whose owner may do everything in it from now on."""
-        # Not by its path: a script that still runs could exchange it for a link to another directory.
+        """Return a descriptor of the directory *name*, whose owner may do everything in
+        it from now on.
+        """
+        # Not by its path: a script that still runs could exchange it for a link to
+        # another directory.
         if sys.platform == "linux":
             path = os.open(
                 name,

@@ -1,4 +1,6 @@
-"""The one directory of a session in which files come and go: resolve paths inside it, and report what changed."""
+"""The one directory of a session in which files come and go: resolve paths inside it,
+and report what changed.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +28,25 @@ Identity = tuple[int, int, int]
 """The size, time and number of a file: another one means that it was changed."""
 
 FILE_LIMIT = 20_000
-"""A workspace with more files and directories than this is not watched: its new files are not listed."""
+"""A workspace with more files and directories than this is not watched: its new files
+are not listed.
+"""
 
 _DEEPEST = 64  # levels; a script may make thousands of them
 _LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _MOST_NAMES = 5
 _UNWATCHED = frozenset({"__pycache__", "node_modules"})
-# The directories in which a script of an untrusted skill has worked, of every session of this process.
+# The directories in which a script of an untrusted skill has worked, of every session
+# of this process.
 _with_untrusted_files: set[Path] = set()
 
 
 class Workspace:
-    """A directory given by the host, or a fresh temporary one, made when it is first needed.
+    """A directory given by the host, or a fresh temporary one, made when it is first
+    needed.
 
-    The temporary one is removed when the workspace is closed or forgotten; the host's own never is.
+    The temporary one is removed when the workspace is closed or forgotten; the host's
+    own never is.
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
@@ -52,7 +59,9 @@ class Workspace:
         )  # parallel calls of one session must not make two
         self._removal: weakref.finalize[[Path], Workspace] | None = None
         self.own: dict[str, Any] = {}
-        """The `OwnDirectory` of each untrusted skill that was called with this workspace."""
+        """The `OwnDirectory` of each untrusted skill that was called with this
+        workspace.
+        """
 
     @property
     def directory(self) -> Path:
@@ -71,9 +80,11 @@ class Workspace:
         return made
 
     def resolve(self, path: str) -> Path | None:
-        """Return *path* as an absolute path inside the workspace, or None where it would be outside.
+        """Return *path* as an absolute path inside the workspace, or None where it
+        would be outside.
 
-        Symbolic links are followed before the decision, so a link inside cannot lead out. The file need not exist.
+        Symbolic links are followed before the decision, so a link inside cannot lead
+        out. The file need not exist.
         """
         try:
             resolved = (self.directory / path).resolve()
@@ -86,7 +97,9 @@ class Workspace:
         return resolved if resolved.is_relative_to(self.directory) else None
 
     def described(self) -> str:
-        """Return which directory this is and what is in it, for the error of a file that is not there."""
+        """Return which directory this is and what is in it, for the error of a file
+        that is not there.
+        """
         names = sorted(
             each.name
             for each in self.directory.iterdir()
@@ -109,7 +122,9 @@ class Workspace:
 
     @property
     def has_untrusted_files(self) -> bool:
-        """Whether a script of an untrusted skill may have written here; then no script runs here unconfined."""
+        """Whether a script of an untrusted skill may have written here; then no script
+        runs here unconfined.
+        """
         here = self.directory
         return any(
             here.is_relative_to(each) or each.is_relative_to(here)
@@ -121,9 +136,11 @@ class Workspace:
         _with_untrusted_files.add(self.directory)
 
     def snapshot(self) -> dict[str, Identity] | None:
-        """Return the identity of every file, by relative path; None where there are too many to watch.
+        """Return the identity of every file, by relative path; None where there are too
+        many to watch.
 
-        Hidden directories, symbolic links and directories more than 64 levels deep are not looked into.
+        Hidden directories, symbolic links and directories more than 64 levels deep are
+        not looked into.
         """
         found: dict[str, Identity] = {}
         with suppress(OSError):
@@ -138,7 +155,9 @@ class Workspace:
         return found
 
     def changes(self, before: Mapping[str, Identity]) -> list[dict[str, Any]]:
-        """Return the files that are new or changed since *before*, as ``{path, media_type, bytes}``."""
+        """Return the files that are new or changed since *before*, as ``{path,
+        media_type, bytes}``.
+        """
         after = self.snapshot() or {}
         return [
             {
@@ -151,13 +170,16 @@ class Workspace:
         ]
 
     def copy_out(self, path: str, destination: str | os.PathLike[str]) -> Path:
-        """Copy the regular file *path* to *destination*, which must not exist; return where it is.
+        """Copy the regular file *path* to *destination*, which must not exist; return
+        where it is.
 
-        No part of *path* may be a symbolic link: a script could have made one that points out of the workspace, after
-        the file was listed. The copy appears whole or not at all: it is written beside *destination* first.
+        No part of *path* may be a symbolic link: a script could have made one that
+        points out of the workspace, after the file was listed. The copy appears whole
+        or not at all: it is written beside *destination* first.
 
         Raises:
-            OSError: there is no such file, it is reached through a link, it is not a regular file, or the copy cannot
+            OSError: there is no such file, it is reached through a link, it is not a
+                regular file, or the copy cannot
                 be written.
         """
         if Path(path).is_absolute() or ".." in Path(path).parts:
@@ -195,7 +217,8 @@ def identity_of(status: os.stat_result) -> Identity:
 
 
 def _look(at: int | str, prefix: str, found: dict[str, Identity], seen: int) -> int:
-    """Add the files of the directory *at* to *found*; return how many entries were seen, of whatever kind.
+    """Add the files of the directory *at* to *found*; return how many entries were
+    seen, of whatever kind.
 
     A descriptor is closed.
     """
@@ -203,7 +226,9 @@ def _look(at: int | str, prefix: str, found: dict[str, Identity], seen: int) -> 
         directories = []
         with os.scandir(at) as entries:
             for entry in entries:
-                seen += 1  # directories and links too: a script may leave a million for each later call to walk
+                # directories and links too: a script may leave a million for each later
+                # call to walk
+                seen += 1
                 if seen > FILE_LIMIT:
                     return seen
                 if entry.is_dir(follow_symlinks=False):
@@ -230,7 +255,9 @@ def _look(at: int | str, prefix: str, found: dict[str, Identity], seen: int) -> 
 
 
 def _copied_whole(source: BinaryIO, destination: Path) -> Path:
-    """Copy *source* to *destination*, so that a full disk or the end of this process leaves no part of it there."""
+    """Copy *source* to *destination*, so that a full disk or the end of this process
+    leaves no part of it there.
+    """
     from shutil import (
         copyfileobj,
     )  # archives and compression, which most calls do not need
@@ -255,5 +282,7 @@ def _copied_whole(source: BinaryIO, destination: Path) -> Path:
 
 
 def _encodable(path: str) -> str:
-    """Return *path* with the bytes of it that are not UTF-8 as escapes: no JSON text can hold them."""
+    """Return *path* with the bytes of it that are not UTF-8 as escapes: no JSON text
+    can hold them.
+    """
     return os.fsencode(path).decode("utf-8", "backslashreplace")

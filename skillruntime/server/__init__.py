@@ -1,4 +1,6 @@
-"""Serve skills by the invocation protocol. The public names are listed in `__init__.pyi`."""
+"""Serve skills by the invocation protocol. The public names are listed in
+`__init__.pyi`.
+"""
 
 from skillruntime.lazy_exports import lazy_exports
 

@@ -31,9 +31,10 @@ READ: Final = "skill:read"
 class Principal:
     """A caller with valid credentials.
 
-    ``skills`` are the ids it may call, all if it is None. ``scopes`` are those of its token: ``skill:invoke`` to begin,
-    cancel and complete executions, that or ``skill:read`` to see them; None, as for an API key without scopes, is all.
-    An operator may also see, cancel and complete what others began.
+    ``skills`` are the ids it may call, all if it is None. ``scopes`` are those of its
+    token: ``skill:invoke`` to begin, cancel and complete executions, that or
+    ``skill:read`` to see them; None, as for an API key without scopes, is all. An
+    operator may also see, cancel and complete what others began.
     """
 
     id: str
@@ -57,16 +58,19 @@ class Principal:
 
 
 class BadCredentialsError(Exception):
-    """The credentials are not valid. It does not say why: the reason would help an attacker who guesses."""
+    """The credentials are not valid. It does not say why: the reason would help an
+    attacker who guesses.
+    """
 
 
 Authenticator = Callable[
     [WireRequest, Mapping[str, Any] | None],
     Awaitable[Principal | None] | Principal | None,
 ]
-"""Returns the caller of a request, or None if the request has no credentials that this authenticator reads. The second
-argument is ``caller.credentials`` of the body, for ``custom`` schemes. A function that is not a coroutine function
-holds up all other requests until it returns.
+"""Returns the caller of a request, or None if the request has no credentials that this
+authenticator reads. The second argument is ``caller.credentials`` of the body, for
+``custom`` schemes. A function that is not a coroutine function holds up all other
+requests until it returns.
 
 Raises:
     BadCredentialsError: the request has credentials that are not valid.
@@ -74,12 +78,15 @@ Raises:
 
 
 def new_key() -> str:
-    """Return a new API key: 256 random bits, with a prefix that scanners for leaked keys can know."""
+    """Return a new API key: 256 random bits, with a prefix that scanners for leaked
+    keys can know.
+    """
     return "skr_" + secrets.token_urlsafe(32)
 
 
 def hash_key(key: str) -> str:
-    """Return the hash that the server stores for an API key. A key of 256 random bits needs no slow hash.
+    """Return the hash that the server stores for an API key. A key of 256 random bits
+    needs no slow hash.
 
     >>> hash_key("skr_example")[:16]
     'f38f04cd1c6e6929'
@@ -100,7 +107,8 @@ class KeyRing:
 
     @classmethod
     def from_text(cls, text: str) -> KeyRing:
-        """Return the key ring of a key file: ``{"keys": [{"id", "sha256", "skills"?, "operator"?}]}``.
+        """Return the key ring of a key file: ``{"keys": [{"id", "sha256", "skills"?,
+        "operator"?}]}``.
 
         Raises:
             InvalidSkillError: the file is not a key file; the message quotes no key.
@@ -123,7 +131,8 @@ class KeyRing:
         """Return the caller that the key in *request* belongs to."""
         # Both places, for many clients can set only one of them.
         key = request.headers.get("x-api-key") or bearer_token(request)
-        # 6.3 allows the key in the body too; two different keys do not identify one caller.
+        # 6.3 allows the key in the body too; two different keys do not identify one
+        # caller.
         stated = credentials.get("api_key") if credentials is not None else None
         if isinstance(stated, str) and stated:
             if key and not hmac.compare_digest(
@@ -144,7 +153,8 @@ async def identify(
     request: WireRequest,
     credentials: Mapping[str, Any] | None,
 ) -> Principal | None:
-    """Return the caller whom *authenticate* recognizes, which may be a coroutine function or a plain one.
+    """Return the caller whom *authenticate* recognizes, which may be a coroutine
+    function or a plain one.
 
     Raises:
         BadCredentialsError: the credentials are not valid.
@@ -160,7 +170,9 @@ async def identify(
 
 
 def any_of(authenticators: Iterable[Authenticator]) -> Authenticator:
-    """Return an authenticator that tries each of *authenticators* and uses the first that recognizes the caller."""
+    """Return an authenticator that tries each of *authenticators* and uses the first
+    that recognizes the caller.
+    """
     asked = tuple(authenticators)
 
     async def authenticate(
@@ -173,7 +185,8 @@ def any_of(authenticators: Iterable[Authenticator]) -> Authenticator:
             except BadCredentialsError:
                 was_bad = True
             else:
-                # The first that knows the caller decides, whether or not others refused the credentials.
+                # The first that knows the caller decides, whether or not others refused
+                # the credentials.
                 if principal is not None:
                     return principal
         if was_bad:
@@ -192,7 +205,8 @@ def bearer_token(request: WireRequest) -> str | None:
 def _principal(entry: Mapping[str, Any]) -> Principal:
     skills = entry.get("skills")
     caller = str(entry["id"])
-    # Its executions would be open to everyone: rows of that owner are shown to whoever has their id.
+    # Its executions would be open to everyone: rows of that owner are shown to whoever
+    # has their id.
     if caller == ANONYMOUS:
         raise ValueError("anonymous is who shows no key")
     return Principal(

@@ -1,7 +1,7 @@
 """The service on the network: an ASGI application (extra ``serve``, on Starlette).
 
-Everything is decided in `SkillService`; here bodies are read within their limits, and the pages for people are
-drawn.
+Everything is decided in `SkillService`; here bodies are read within their limits, and
+the pages for people are drawn.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from skillruntime.server.service import SkillService
 
 __all__ = ["create_app"]
 
-# RFC 9110, 7.2: a name, an IPv4 address or a bracketed one, and a port; anything else is answered 400 (RFC 9112, 3.2).
+# RFC 9110, 7.2: a name, an IPv4 address or a bracketed one, and a port; anything else
+# is answered 400 (RFC 9112, 3.2).
 _HOST: Final = re.compile(
     r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]*)?"
 )
@@ -47,8 +48,9 @@ def create_app(
 ) -> Starlette:
     """Return the application for *service*.
 
-    *pages* are those for people. *hosts* are the Host names that are answered, None for all. There are no CORS
-    headers: a browser's scripts of other origins have no business here.
+    *pages* are those for people. *hosts* are the Host names that are answered, None for
+    all. There are no CORS headers: a browser's scripts of other origins have no
+    business here.
     """
 
     @asynccontextmanager
@@ -81,7 +83,9 @@ def create_app(
 
 
 def _head(request: Request, body: bytes = b"") -> WireRequest:
-    """The request as a value. The path is taken raw: an escaped slash does not separate segments."""
+    """The request as a value. The path is taken raw: an escaped slash does not separate
+    segments.
+    """
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     # RFC 9112, 3.2.2: a server accepts the absolute form too.
     path = "/" + _ORIGIN.sub(
@@ -99,7 +103,9 @@ def _head(request: Request, body: bytes = b"") -> WireRequest:
 
 
 def _headers(lines: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Header lines as one value a name: those of one name are one list (RFC 9110, 5.3)."""
+    """Header lines as one value a name: those of one name are one list (RFC 9110,
+    5.3).
+    """
     headers: dict[str, str] = {}
     for name, value in lines:
         name = name.lower()
@@ -123,7 +129,8 @@ def _check_head(request: Request, hosts: frozenset[str] | None) -> None:
     ):
         raise RefusedError(head_too_large(), {"connection": "close"})
     absolute = _ORIGIN.match(raw.decode("latin-1"))
-    # RFC 9112, 3.2.2: the host of an absolute address counts, and the header is ignored.
+    # RFC 9112, 3.2.2: the host of an absolute address counts, and the header is
+    # ignored.
     host = (
         absolute[0].partition("://")[2]
         if absolute is not None
@@ -135,7 +142,8 @@ def _check_head(request: Request, hosts: frozenset[str] | None) -> None:
     if hosts is not None and name.strip("[]").rstrip(".").lower() not in hosts:
         raise _malformed("Host", f"one of {', '.join(sorted(hosts))}", name[:80])
     if "transfer-encoding" in request.headers and "content-length" in request.headers:
-        # RFC 9112, 6.1: a client that sends both may be smuggling a second request past a proxy.
+        # RFC 9112, 6.1: a client that sends both may be smuggling a second request past
+        # a proxy.
         raise _malformed("Content-Length", "nothing beside Transfer-Encoding", "both")
 
 
@@ -183,10 +191,12 @@ async def _read_body(request: Request, service: SkillService) -> bytes:
 async def _discard(request: Request) -> None:
     """Read the rest of a body that is refused, within limits.
 
-    Closing a socket with unread bytes resets the connection (RFC 1122, 4.2.2.13), and the client never sees the 413.
+    Closing a socket with unread bytes resets the connection (RFC 1122, 4.2.2.13), and
+    the client never sees the 413.
     """
     if request.headers.get("expect", "").lower() == "100-continue":
-        return  # RFC 9110, 10.1.1: the client waits for our answer before it sends the body
+        # RFC 9110, 10.1.1: the client waits for our answer before it sends the body
+        return
     read, is_over = 0, False
     with anyio.move_on_after(_DISCARD_SECONDS):
         while not is_over and read < _DISCARD_BYTES:

@@ -1,4 +1,6 @@
-"""What a caller may do: which skills it sees and calls, and what its scopes allow. No I/O: who it is is known."""
+"""What a caller may do: which skills it sees and calls, and what its scopes allow. No
+I/O: who it is is known.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ __all__ = [
 class Call:
     """One request on its way through the service.
 
-    ``was_bad``: it has credentials that are not valid. It is then answered as an anonymous one where everyone may see
-    the answer, and refused elsewhere.
+    ``was_bad``: it has credentials that are not valid. It is then answered as an
+    anonymous one where everyone may see the answer, and refused elsewhere.
     """
 
     request: WireRequest
@@ -44,7 +46,9 @@ class Call:
 
     @property
     def rated(self) -> str:
-        """The caller for whom rates are counted: an anonymous one has only its address."""
+        """The caller for whom rates are counted: an anonymous one has only its
+        address.
+        """
         return (
             self.principal.id
             if self.principal is not None
@@ -53,14 +57,17 @@ class Call:
 
     @property
     def knows_cancelled(self) -> bool:
-        """Whether the client states that it knows the status ``cancelled``; others get ``failed``."""
+        """Whether the client states that it knows the status ``cancelled``; others get
+        ``failed``.
+        """
         stated = self.request.headers.get("skill-extensions", "").split(",")
         return "cancelled" in [each.strip() for each in stated]
 
 
 def find_all(call: Call, skills: Mapping[str, PublishedSkill]) -> list[PublishedSkill]:
     """Return the skills that this caller may see."""
-    # Every caller with a key sees private skills; which of them it may call, its key says (4.3).
+    # Every caller with a key sees private skills; which of them it may call, its key
+    # says (4.3).
     known = call.principal is not None
     return [
         each
@@ -70,7 +77,8 @@ def find_all(call: Call, skills: Mapping[str, PublishedSkill]) -> list[Published
 
 
 def find_skill(call: Call, skills: Mapping[str, PublishedSkill]) -> PublishedSkill:
-    """Return the skill of the call's path, if this caller may see it: a private one is absent, to the last byte.
+    """Return the skill of the call's path, if this caller may see it: a private one is
+    absent, to the last byte.
 
     Raises:
         RefusedError: there is none for this caller.
@@ -96,7 +104,8 @@ def find_callable(call: Call, skills: Mapping[str, PublishedSkill]) -> Published
     """
     found = find_skill(call, skills)
     descriptor = found.descriptor
-    # 4.4: what a descriptor asks for is asked for, also of callers of a skill that everyone may see.
+    # 4.4: what a descriptor asks for is asked for, also of callers of a skill that
+    # everyone may see.
     needs_login = (
         descriptor.access is not AccessPolicy.PUBLIC
         or descriptor.auth.type is not AuthType.NONE
@@ -112,7 +121,8 @@ def find_callable(call: Call, skills: Mapping[str, PublishedSkill]) -> Published
 
 
 def check_scope(is_allowed: bool, scope: str) -> None:
-    """Refuse a caller whose token does not have *scope* (RFC 6750, 3.1: 403 and insufficient_scope).
+    """Refuse a caller whose token does not have *scope* (RFC 6750, 3.1: 403 and
+    insufficient_scope).
 
     Raises:
         RefusedError: it does not.

@@ -1,4 +1,6 @@
-"""Many operations, one commit: operations that arrive at the same time share one transaction."""
+"""Many operations, one commit: operations that arrive at the same time share one
+transaction.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ class Batches:
         # None ends the thread that writes.
         self._waiting: SimpleQueue[_Write | None] = SimpleQueue()
         self._has_ended = False
-        # Of its own: synchronous skills may hold every thread of the event loop's limiter.
+        # Of its own: synchronous skills may hold every thread of the event loop's
+        # limiter.
         self._threads = anyio.CapacityLimiter(4)
 
     async def run(self) -> None:
@@ -57,8 +60,9 @@ class Batches:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._end_thread)
             try:
-                # One thread for all transactions: a way to a thread and back for each costs more than its statements.
-                # It is not abandoned: a transaction that was begun is seen to its end.
+                # One thread for all transactions: a way to a thread and back for each
+                # costs more than its statements. It is not abandoned: a transaction
+                # that was begun is seen to its end.
                 await anyio.to_thread.run_sync(self._write_all, limiter=self._threads)
             finally:
                 self._has_ended = True
@@ -84,7 +88,9 @@ class Batches:
         return write.result
 
     async def insist(self, operation: Operation) -> Any:
-        """Write until the database takes it: what a run ended with is known nowhere else."""
+        """Write until the database takes it: what a run ended with is known nowhere
+        else.
+        """
         for attempt in itertools.count():
             try:
                 return await self.write(operation)
@@ -125,7 +131,8 @@ class Batches:
     def _write_all(self) -> None:
         is_over = False
         while not is_over:
-            # What arrived while the last commit ran shares the next one: the busier, the fewer syncs of the disk.
+            # What arrived while the last commit ran shares the next one: the busier,
+            # the fewer syncs of the disk.
             taken = [self._waiting.get()]
             while len(taken) < _MOST:
                 try:
@@ -142,7 +149,8 @@ class Batches:
         try:
             results = self._database.transact([write.operation for write in batch])
         except Exception as error:
-            # An error that we do not know must not end the server; what it did to the commit is not known.
+            # An error that we do not know must not end the server; what it did to the
+            # commit is not known.
             _log.exception("a transaction failed with an unexpected exception")
             results = [
                 DatabaseAwayError(

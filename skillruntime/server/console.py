@@ -1,4 +1,6 @@
-"""The pages for people: what is served, a contract as a form, one's executions, and tasks for operators."""
+"""The pages for people: what is served, a contract as a form, one's executions, and
+tasks for operators.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,11 @@ _LISTED: Final = 25  # executions on a page
 
 
 class Pages:
-    """Draws the pages of a service; all that they change goes through its `SkillService.handle`.
+    """Draws the pages of a service; all that they change goes through its
+    `SkillService.handle`.
 
-    An API key typed into a page is kept in a cookie of this session that scripts cannot read.
+    An API key typed into a page is kept in a cookie of this session that scripts cannot
+    read.
     """
 
     def __init__(self, service: SkillService) -> None:
@@ -52,7 +56,8 @@ class Pages:
         if request.method == "HEAD":
             return without_content(await self.answer(replace(request, method="GET")))
         parts = [unquote(part) for part in request.path.split("/") if part][1:]
-        # The cookie is SameSite=Strict; this also covers browsers that do not know the attribute.
+        # The cookie is SameSite=Strict; this also covers browsers that do not know the
+        # attribute.
         if request.method == "POST" and not _is_own(request):
             return drawing.draw_page(
                 "Refused", "<p>This form was sent from another place.</p>", status=403
@@ -105,10 +110,13 @@ class Pages:
                 )
 
     async def _sign_in(self, request: WireRequest) -> WireResponse:
-        """Keep a key that is valid; forget the one that is kept where the form has none."""
+        """Keep a key that is valid; forget the one that is kept where the form has
+        none.
+        """
         key = _form(request).get("key", "").strip()
         call = await self._service.identify(_as_caller(request, key))
-        # Not kept: every page would report it, and each would count as an attempt to guess a key.
+        # Not kept: every page would report it, and each would count as an attempt to
+        # guess a key.
         if call.was_bad:
             return drawing.draw_page(
                 "Sign in",
@@ -183,7 +191,9 @@ class _Page:
         answer: Mapping[str, Any],
         status: int = 200,
     ) -> WireResponse:
-        """A contract as a form, with what was *filled* in and what the service answered to it."""
+        """A contract as a form, with what was *filled* in and what the service answered
+        to it.
+        """
         response = await self.ask("GET", f"/skills/{escape_segment(skill_id)}")
         if response.status != 200:
             return self.draw(
@@ -252,7 +262,8 @@ class _Page:
             )
         shows_all = principal.is_operator and query.get("all") == ["1"]
         try:
-            # The list is read from the store, past `handle`, for the arguments are in no document of the protocol.
+            # The list is read from the store, past `handle`, for the arguments are in
+            # no document of the protocol.
             check_scope(principal.may_read, READ)
             owner = None if shows_all else principal.id
             page = await self._service.executions.list(
@@ -316,10 +327,12 @@ class _Page:
             return self.draw(
                 "Execution", drawing.draw_problem(shown), status=response.status
             )
-        # Of a page that asked with the extension `cancelled`: the five statuses of 6.4 and that one.
+        # Of a page that asked with the extension `cancelled`: the five statuses of 6.4
+        # and that one.
         is_final = shown["status"] not in ("accepted", "running")
         parts = [f"<p>Status: {drawing.draw_status(shown['status'])}</p>"]
-        # Who completes a task must see what it is. `ask` was answered, so this user may see it.
+        # Who completes a task must see what it is. `ask` was answered, so this user may
+        # see it.
         if (found := await self._service.executions.get(execution_id)) is not None:
             parts.append(
                 f"<h2>Arguments</h2><pre>{escape(drawing.pretty(found[0].arguments))}</pre>"
@@ -404,12 +417,16 @@ class _Page:
 
 
 def _as_caller(request: WireRequest, key: str) -> WireRequest:
-    """The request to the service on behalf of a page's user: none of the browser's own headers but the key."""
+    """The request to the service on behalf of a page's user: none of the browser's own
+    headers but the key.
+    """
     return replace(request, headers={"x-api-key": key} if key else {})
 
 
 def _value(parameter: ParameterDefinition, text: str) -> Any:
-    """Return *text* parsed as JSON unless the parameter is a string; the contract refuses what does not parse."""
+    """Return *text* parsed as JSON unless the parameter is a string; the contract
+    refuses what does not parse.
+    """
     if parameter.type == "string":
         return text
     try:
@@ -423,12 +440,15 @@ def _see_other(path: str) -> WireResponse:
 
 
 def _is_own(request: WireRequest) -> bool:
-    """Whether a form was sent from one of our own pages: browsers say where a POST comes from."""
+    """Whether a form was sent from one of our own pages: browsers say where a POST
+    comes from.
+    """
     # Fetch Metadata: set by the browser, and not by a page's scripts.
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")
-    # Older browsers send the origin of a POST; what sends neither is not a browser, and has no cookie to misuse.
+    # Older browsers send the origin of a POST; what sends neither is not a browser, and
+    # has no cookie to misuse.
     origin = request.headers.get("origin")
     return origin is None or origin.partition("://")[2] == request.headers.get("host")
 

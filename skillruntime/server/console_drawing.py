@@ -1,4 +1,6 @@
-"""How the pages for people look: HTML of values. Nothing here asks the service or decides anything."""
+"""How the pages for people look: HTML of values. Nothing here asks the service or
+decides anything.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ def _hash(text: str) -> str:
 
 _STYLE: Final = Path(__file__).with_name("console.css").read_text("utf-8")
 _SCRIPT: Final = Path(__file__).with_name("console.js").read_text("utf-8")
-# The page loads nothing and runs nothing but what is named by its hash, whatever a skill's output holds.
+# The page loads nothing and runs nothing but what is named by its hash, whatever a
+# skill's output holds.
 _HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-store",
@@ -48,8 +51,11 @@ def draw_page(
     is_live: bool = False,
     forms: str = "",
 ) -> WireResponse:
-    """Return a page as *principal* sees it; with *is_live*, *body* is drawn again while it is open, and not *forms*."""
-    # Without scripts the whole page is loaded again, unless that would lose what is typed.
+    """Return a page as *principal* sees it; with *is_live*, *body* is drawn again while
+    it is open, and not *forms*.
+    """
+    # Without scripts the whole page is loaded again, unless that would lose what is
+    # typed.
     is_reloaded = is_live and "<textarea" not in forms
     again = (
         '<noscript><meta http-equiv="refresh" content="2"></noscript>'
@@ -139,7 +145,8 @@ def draw_duration(execution: Execution, now: float) -> str:
 def draw_field(
     parameter: ParameterDefinition, filled: str | None, faults: Sequence[str] = ()
 ) -> str:
-    """Return a parameter as a form's field: a choice for an enumeration, JSON for what is neither text nor number.
+    """Return a parameter as a form's field: a choice for an enumeration, JSON for what
+    is neither text nor number.
 
     *faults* are what is wrong with what was *filled* in.
     """
@@ -193,7 +200,9 @@ def _draw_control(
 
 
 def violations_of(document: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return what is wrong with an invocation, by input; under the empty name what belongs to none."""
+    """Return what is wrong with an invocation, by input; under the empty name what
+    belongs to none.
+    """
     error = document.get("error")
     details = (error.get("details") or {}) if isinstance(error, Mapping) else {}
     found: dict[str, list[str]] = {}
@@ -212,7 +221,9 @@ def violations_of(document: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def draw_problem(document: Mapping[str, Any], faults: Sequence[str] = ()) -> str:
-    """Return the error of an answer, or of an execution; empty where it has none. *faults* belong to no field."""
+    """Return the error of an answer, or of an execution; empty where it has none.
+    *faults* belong to no field.
+    """
     error = document.get("error")
     if not isinstance(error, Mapping):
         return ""

@@ -1,9 +1,12 @@
-"""Which servers are dead: each renews a lease on the database's clock, and looks for work of those who do not.
+"""Which servers are dead: each renews a lease on the database's clock, and looks for
+work of those who do not.
 
-It decides how soon the engine's recovery is asked for, never whether an execution begins twice: a server that is taken
-for dead by mistake loses its work to another one, which the engine's owner check and the mark of each beginning make
-safe. A server is dead when its lease has run out and has not been renewed for as long by our own monotonic clock:
-neither a clock that is set forward nor a database that was away makes a living server dead.
+It decides how soon the engine's recovery is asked for, never whether an execution
+begins twice: a server that is taken for dead by mistake loses its work to another one,
+which the engine's owner check and the mark of each beginning make safe. A server is
+dead when its lease has run out and has not been renewed for as long by our own
+monotonic clock: neither a clock that is set forward nor a database that was away makes
+a living server dead.
 """
 
 from __future__ import annotations
@@ -35,10 +38,11 @@ _FORGET = "DELETE FROM skillruntime.servers WHERE name = %(name)s OR expires_at 
 
 
 class DeadServers:
-    """Renews the lease of the server *name* in the database *url*, and calls *recover* with each server that is dead.
+    """Renews the lease of the server *name* in the database *url*, and calls *recover*
+    with each server that is dead.
 
-    Each has a thread and a connection of its own, so that neither a busy event loop nor a long recovery lets the lease
-    run out. *lease* is in seconds.
+    Each has a thread and a connection of its own, so that neither a busy event loop nor
+    a long recovery lets the lease run out. *lease* is in seconds.
     """
 
     def __init__(
@@ -66,7 +70,8 @@ class DeadServers:
         with connect(
             self._url, f"skillruntime {self._name}", prompt=False
         ) as connection:
-            # One after the other: of two servers that create a table at once, one fails in spite of IF NOT EXISTS.
+            # One after the other: of two servers that create a table at once, one fails
+            # in spite of IF NOT EXISTS.
             with connection.transaction():
                 connection.execute(
                     "SELECT pg_advisory_xact_lock(hashtext('skillruntime.servers'))"
@@ -77,7 +82,9 @@ class DeadServers:
             thread.start()
 
     def stop(self, *, forgets: bool) -> None:
-        """End; *forgets* where nothing is left that another server would have to wait for."""
+        """End; *forgets* where nothing is left that another server would have to wait
+        for.
+        """
         self._stopping.set()
         for thread in self._threads:
             if thread.is_alive():
@@ -134,7 +141,8 @@ class Suspects:
     def observe(
         self, servers: Mapping[str, tuple[int, bool]], now: float | None = None
     ) -> list[str]:
-        """Return the servers that are dead; *servers* are the numbers of their renewals, and whether they expired.
+        """Return the servers that are dead; *servers* are the numbers of their
+        renewals, and whether they expired.
 
         >>> suspects = Suspects(6.0)
         >>> [suspects.observe({"a": (1, expired)}, now) for now, expired in ((0.0, False), (5.0, True), (6.0, True))]
@@ -154,5 +162,7 @@ class Suspects:
         return dead
 
     def forget(self) -> None:
-        """Begin the observation again: while the database was away, no server could renew its lease."""
+        """Begin the observation again: while the database was away, no server could
+        renew its lease.
+        """
         self._seen = {}

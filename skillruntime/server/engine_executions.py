@@ -1,8 +1,11 @@
-"""Executions of several servers, carried by DBOS on PostgreSQL: who runs what, what runs again, how much at once.
+"""Executions of several servers, carried by DBOS on PostgreSQL: who runs what, what
+runs again, how much at once.
 
-Law: accepted means committed. What must not run twice begins only in the dispatch that has written its mark, of which
-an execution has one for ever. A dispatch that finds another one's mark follows one that has begun, on this server or
-another one, and ends `EXECUTION_INTERRUPTED`. The engine discards the end of a dispatch that has lost its execution.
+Law: accepted means committed. What must not run twice begins only in the dispatch that
+has written its mark, of which an execution has one for ever. A dispatch that finds
+another one's mark follows one that has begun, on this server or another one, and ends
+`EXECUTION_INTERRUPTED`. The engine discards the end of a dispatch that has lost its
+execution.
 """
 
 from __future__ import annotations
@@ -68,16 +71,19 @@ _RUNNING_LOOK: Final = 5  # looks at what is waited for, for each look at what r
 _REPORTS: Final = 1.0  # seconds between two reports of progress that other servers see
 _SWEEP: Final = 5.0  # seconds, at most, between two looks at what waits too long
 _MISSED: Final = 10.0  # seconds in which what a server has taken begins there
-_CLOCK_JUMP: Final = 10.0  # seconds by which the database's clock and our monotonic one differ if one was set
+# seconds by which the database's clock and our monotonic one differ if one was set
+_CLOCK_JUMP: Final = 10.0
 _ERRORS: Final = (sqlalchemy.exc.DBAPIError, sqlalchemy.exc.TimeoutError, psycopg.Error)
 
 
 class EngineExecutions:
-    """Executions in the PostgreSQL database *url*: an async context manager, one in a process.
+    """Executions in the PostgreSQL database *url*: an async context manager, one in a
+    process.
 
-    Leaving it without `drain` leaves what runs as a killed process would. *notify* is awaited with every ended
-    execution whose ticket has a webhook; after a crash it may be awaited again. *lease* is how many seconds a server
-    may be silent before others take up its work, *poll* how many pass between two looks at what other servers did.
+    Leaving it without `drain` leaves what runs as a killed process would. *notify* is
+    awaited with every ended execution whose ticket has a webhook; after a crash it may
+    be awaited again. *lease* is how many seconds a server may be silent before others
+    take up its work, *poll* how many pass between two looks at what other servers did.
     """
 
     def __init__(
@@ -97,11 +103,13 @@ class EngineExecutions:
         self._terms = terms or Terms()
         self._poll = poll
         self._notify = notify
-        # Unlike any other start's: a process that comes back must not take the work of the one before for its own.
+        # Unlike any other start's: a process that comes back must not take the work of
+        # the one before for its own.
         self._name = f"skillruntime-{secrets.token_hex(8)}"
         self._capacity = capacity
         self._queues = Queues(self._terms, capacity)
-        # Two pools: those who wait for answers must not wait behind the engine, which tries again for minutes.
+        # Two pools: those who wait for answers must not wait behind the engine, which
+        # tries again for minutes.
         self._engine = create_engine(url, f"{self._name} engine", size=8, prompt=False)
         self._asked = create_engine(url, f"{self._name} callers", size=6, prompt=True)
         self._tables = EngineTables(self._asked, self._terms.kept_for)
@@ -138,7 +146,8 @@ class EngineExecutions:
     async def __aenter__(self) -> EngineExecutions:
         self._set_clock(await self._ask(self._tables.now))
         try:
-            # On this thread: the engine runs workflows in the event loop of the thread that launches it.
+            # On this thread: the engine runs workflows in the event loop of the thread
+            # that launches it.
             engine_instance.launch(
                 self._engine, self._name, self._run, self._send_message
             )
@@ -214,8 +223,9 @@ class EngineExecutions:
         if known is not None or not execution_id.isascii() or "\0" in execution_id:
             return known
         live = self._live.get(execution_id)
-        # What this server has lost, or another one has cancelled, is noticed by the next look. Where it was begun for
-        # the second time, it is shown as running from the first.
+        # What this server has lost, or another one has cancelled, is noticed by the
+        # next look. Where it was begun for the second time, it is shown as running from
+        # the first.
         if live is not None and (
             live.execution.status is ExecutionStatus.RUNNING
             or execution_id in self._beginning
@@ -229,7 +239,9 @@ class EngineExecutions:
         return found.ticket, found.execution
 
     async def cancel(self, execution_id: str) -> Execution | None:
-        """Stop it if it has not ended, and return its new state; its server stops the run a little later."""
+        """Stop it if it has not ended, and return its new state; its server stops the
+        run a little later.
+        """
         found = await self.get(execution_id)
         if found is None or found[1].is_final:
             return None if found is None else found[1]
@@ -238,7 +250,9 @@ class EngineExecutions:
         return await self._seen(execution_id)
 
     async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
-        """End a task from outside; of two who complete a task, or complete and cancel it, the first wins."""
+        """End a task from outside; of two who complete a task, or complete and cancel
+        it, the first wins.
+        """
         found = await self.get(execution_id)
         if (
             found is None
@@ -249,13 +263,17 @@ class EngineExecutions:
         return await self._seen(execution_id)
 
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
-        """Yield it as it is, then at every change, until it has ended; fast changes come as one."""
+        """Yield it as it is, then at every change, until it has ended; fast changes
+        come as one.
+        """
         return self._watchers.watch(execution_id)
 
     async def list(
         self, owner: str | None, *, limit: int = 50, cursor: str | None = None
     ) -> Page:
-        """Return a page of the executions of *owner*, the newest first, without their outputs."""
+        """Return a page of the executions of *owner*, the newest first, without their
+        outputs.
+        """
         after = read_cursor(cursor)
         rows, more = await self._ask(partial(self._tables.page, owner, after, limit))
         shown = (replace(row.execution, output=None, has_output=False) for row in rows)
@@ -277,7 +295,9 @@ class EngineExecutions:
         return total
 
     async def drain(self, seconds: float) -> None:
-        """Take nothing more, wait *seconds* for what runs, then hand over what may run twice and end the rest."""
+        """Take nothing more, wait *seconds* for what runs, then hand over what may run
+        twice and end the rest.
+        """
         self._draining.set()
         engine_instance.stop_taking()
         with anyio.move_on_after(seconds):
@@ -318,7 +338,8 @@ class EngineExecutions:
         task = asyncio.current_task()
         assert task is not None
         self._running.add(task)
-        # The task of the dispatch, which ends when the engine has recorded how the workflow ended.
+        # The task of the dispatch, which ends when the engine has recorded how the
+        # workflow ended.
         task.add_done_callback(partial(self._recorded, live))
         has_mark = ticket.repeatable or await self._may_begin(ticket)
         outcome = (
@@ -327,7 +348,8 @@ class EngineExecutions:
             else interrupted()
         )
         if outcome is None:
-            # Given up: another server has it, or will have it. Only this one knows that it has begun and must end it.
+            # Given up: another server has it, or will have it. Only this one knows that
+            # it has begun and must end it.
             if (
                 ticket.repeatable
                 or not self._draining.is_set()
@@ -339,9 +361,12 @@ class EngineExecutions:
         return live.end(outcome, self._terms.kept_for).to_dict()
 
     async def _may_begin(self, ticket: Ticket) -> bool:
-        """Write the mark of this dispatch, and return whether it is the execution's first."""
+        """Write the mark of this dispatch, and return whether it is the execution's
+        first.
+        """
         mark = secrets.token_hex(8)
-        # One after the other: of sixteen marks in one commit, most skills would begin long after their mark.
+        # One after the other: of sixteen marks in one commit, most skills would begin
+        # long after their mark.
         async with self._marking:
             first = await self._insist(
                 lambda: self._ask(
@@ -353,7 +378,9 @@ class EngineExecutions:
         return first == mark
 
     async def _send_message(self, execution_id: str) -> None:
-        """Wait until the execution has ended, which was about to be recorded, and send its message."""
+        """Wait until the execution has ended, which was about to be recorded, and send
+        its message.
+        """
         found = None
         while found is None or not found[1].is_final:
             found = await self._insist(partial(self.get, execution_id))
@@ -369,7 +396,9 @@ class EngineExecutions:
         await send(*found, self._notify, self._metrics)
 
     def _recorded(self, live: Live, task: asyncio.Task[Any]) -> None:
-        """Note what the engine has recorded, which is another dispatch's end where this one lost its execution."""
+        """Note what the engine has recorded, which is another dispatch's end where this
+        one lost its execution.
+        """
         self._running.discard(task)
         execution_id = live.ticket.execution_id
         if self._live.get(execution_id) is live:
@@ -382,14 +411,17 @@ class EngineExecutions:
         is_taken = execution_id not in self._beginning
         self._beginning.discard(execution_id)
         now = time.monotonic()
-        # Behind what was taken from a queue, or was begun before the server was full, more may wait.
+        # Behind what was taken from a queue, or was begun before the server was full,
+        # more may wait.
         if is_taken or now < self._queues_until:
             self._queues.look(self._queues.of(live.ticket))
             if not self._queues.has_limit(live.ticket):
                 self._queues_until = now + POLL
 
     def _begins_here(self, ticket: Ticket) -> bool:
-        """Whether this server begins *ticket* when it accepts it: it has a free place, for which nothing waits."""
+        """Whether this server begins *ticket* when it accepts it: it has a free place,
+        for which nothing waits.
+        """
         if ticket.is_task or self._queues.has_limit(ticket) or self._draining.is_set():
             return False
         if len(self._live.keys() | self._beginning) >= self._capacity:
@@ -416,7 +448,9 @@ class EngineExecutions:
             )
 
     async def _announce(self, ticket: Ticket) -> None:
-        """Enqueue the message of an end that is about to be recorded; a second time, it is the same message."""
+        """Enqueue the message of an end that is about to be recorded; a second time, it
+        is the same message.
+        """
         if ticket.webhook is not None:
             await self._ask(partial(self._enqueue_message, ticket.execution_id))
 
@@ -432,10 +466,13 @@ class EngineExecutions:
     # What other servers do
 
     async def _follow(self) -> None:
-        """Look at what is waited for or runs here, all in one query, and stop what this server has lost."""
+        """Look at what is waited for or runs here, all in one query, and stop what this
+        server has lost.
+        """
         for number in itertools.count():
             await anyio.sleep(self._poll)
-            # What runs here is looked at less often: only a cancellation elsewhere, or a mistake, changes it.
+            # What runs here is looked at less often: only a cancellation elsewhere, or
+            # a mistake, changes it.
             ids = {*self._live} if number % _RUNNING_LOOK == 0 else set[str]()
             ids |= {*self._watchers.ids} - {*self._live}
             if not ids:
@@ -464,13 +501,16 @@ class EngineExecutions:
             self._watchers.signal(execution_id)
 
     async def _sweep(self) -> None:
-        """End what has waited too long, and count what callers have that has not ended."""
+        """End what has waited too long, and count what callers have that has not
+        ended.
+        """
         pause = min(_SWEEP, self._terms.max_wait, self._terms.task_wait)
         while True:
             await anyio.sleep(pause)
             try:
                 steady = time.monotonic() - self._steady_since
-                # While no server ran, no place could become free: only time that this server has seen counts.
+                # While no server ran, no place could become free: only time that this
+                # server has seen counts.
                 waits = [
                     most if steady >= most else None
                     for most in (self._terms.max_wait, self._terms.task_wait)
@@ -510,8 +550,11 @@ class EngineExecutions:
         )
 
     def _recover(self, executor: str) -> None:
-        """Take up what the dead server *executor* left: called in a thread, on one server or on several at once."""
-        # An execution that kills its server would otherwise take one server after the other down, for ever.
+        """Take up what the dead server *executor* left: called in a thread, on one
+        server or on several at once.
+        """
+        # An execution that kills its server would otherwise take one server after the
+        # other down, for ever.
         for stored in self._tables.orphans(executor, self._terms.most_losses):
             if stored.ticket.repeatable:
                 if stored.ticket.webhook is not None:
@@ -536,7 +579,8 @@ class EngineExecutions:
     async def _ask(
         self, function: Callable[[], _T], *, within: float | None = None
     ) -> _T:
-        """Return what *function* gives, in a thread; it waits while the database answers others.
+        """Return what *function* gives, in a thread; it waits while the database
+        answers others.
 
         Raises:
             DatabaseAwayError: the database did not answer.
@@ -553,7 +597,8 @@ class EngineExecutions:
                 not answer.done()
                 and time.monotonic() - max(started, self._answered_at) >= within
             ):
-                # What waits for a thread was certainly not written; what was sent may be committed a moment later.
+                # What waits for a thread was certainly not written; what was sent may
+                # be committed a moment later.
                 is_withdrawn = call.cancel()
                 raise DatabaseAwayError(
                     f"The database did not answer within {within:g} s",
@@ -575,7 +620,8 @@ class EngineExecutions:
                 await anyio.sleep(1.0)
 
     async def _find(self, execution_id: str) -> Stored | None:
-        """Return one execution as it is stored; all who ask while a query runs share the next one.
+        """Return one execution as it is stored; all who ask while a query runs share
+        the next one.
 
         Raises:
             DatabaseAwayError: the database did not answer.
@@ -628,7 +674,9 @@ class EngineExecutions:
     # Opening and closing
 
     async def _give_up_all(self) -> None:
-        """Stop what runs here, and wait until the engine has recorded what has ended by that."""
+        """Stop what runs here, and wait until the engine has recorded what has ended by
+        that.
+        """
         for live in list(self._live.values()):
             live.give_up()
         with anyio.move_on_after(_ASK):
@@ -637,7 +685,8 @@ class EngineExecutions:
 
     async def _give_up_and_close(self) -> None:
         await self._give_up_all()
-        # What is left after draining is begun by others at once: the lease goes, and the name never comes again.
+        # What is left after draining is begun by others at once: the lease goes, and
+        # the name never comes again.
         await self._close(forgets=self._draining.is_set())
 
     async def _close(self, *, forgets: bool) -> None:

@@ -48,7 +48,9 @@ _PRIORITIES: Final = {"high": 1, "normal": 2, "low": 3}
 
 
 class _Json(dbos.Serializer):
-    """JSON, for the engine's default would run the code of whoever can write to the database."""
+    """JSON, for the engine's default would run the code of whoever can write to the
+    database.
+    """
 
     def serialize(self, data: Any) -> str:
         return json.dumps(data, separators=(",", ":"), default=str)
@@ -61,10 +63,11 @@ class _Json(dbos.Serializer):
 
 
 class Queues:
-    """The queues of a server: one for all skills, and one more for each skill whose limit its host states.
+    """The queues of a server: one for all skills, and one more for each skill whose
+    limit its host states.
 
-    A limit of each caller makes them partitioned, under names of their own: the engine takes nothing from a partitioned
-    queue that has no partition.
+    A limit of each caller makes them partitioned, under names of their own: the engine
+    takes nothing from a partitioned queue that has no partition.
     """
 
     def __init__(self, terms: Terms, capacity: int) -> None:
@@ -81,7 +84,9 @@ class Queues:
         )
 
     def options(self, ticket: Ticket) -> dict[str, Any]:
-        """Return how *ticket* is enqueued: a lower number of a priority comes first, always."""
+        """Return how *ticket* is enqueued: a lower number of a priority comes first,
+        always.
+        """
         is_partitioned = self._terms.per_caller is not None and not ticket.is_task
         partition = {"queue_partition_key": ticket.owner} if is_partitioned else {}
         return {
@@ -96,8 +101,9 @@ class Queues:
 
     def start(self, client: DBOSClient) -> None:
         """Take from the queues."""
-        # The engine's own looks, at fixed times and with their settings read again each time, cost an idle server most
-        # of its time; its schedules, delays and timeouts are not used.
+        # The engine's own looks, at fixed times and with their settings read again each
+        # time, cost an idle server most of its time; its schedules, delays and timeouts
+        # are not used.
         stop_taking()
         _instance()._background_jobs_stop_event.set()
         client.register_queue(MESSAGES, worker_concurrency=_MESSAGES_AT_ONCE)
@@ -107,7 +113,9 @@ class Queues:
         self.take_up(client)
 
     def take_up(self, client: DBOSClient) -> None:
-        """Take from the queues of other servers too: one with other limits may have left work in its own."""
+        """Take from the queues of other servers too: one with other limits may have
+        left work in its own.
+        """
         for queue in client.list_queues():
             if queue.name not in self._looks:
                 queue.database_backed_queue = (
@@ -149,7 +157,9 @@ class Queues:
 
 
 class _Looks(threading.Event):
-    """When a thread of the engine looks at its queue: each time that `wait` returns False; True ends it."""
+    """When a thread of the engine looks at its queue: each time that `wait` returns
+    False; True ends it.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,7 +172,8 @@ class _Looks(threading.Event):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until a look is due."""
-        # Not the timeout: after a conflict of two servers, the engine makes it up to two minutes.
+        # Not the timeout: after a conflict of two servers, the engine makes it up to
+        # two minutes.
         if self.due.wait(POLL) and not self.is_set():
             super().wait(_GATHER)  # it ends at once when it is asked to
         self.due.clear()
@@ -175,7 +186,8 @@ def launch(
     run: Callable[[dict[str, Any], float], Awaitable[dict[str, Any]]],
     send: Callable[[str], Awaitable[None]],
 ) -> None:
-    """Launch the engine of this process on the running event loop, under a name like no other's.
+    """Launch the engine of this process on the running event loop, under a name like no
+    other's.
 
     *run* is the workflow of one execution, *send* that of its webhook.
 
@@ -193,13 +205,16 @@ def launch(
         config={
             "name": SCHEMA,
             "dbos_system_schema": SCHEMA,
-            # Not to be connected to: the engine asks for a URL beside its pool of connections.
+            # Not to be connected to: the engine asks for a URL beside its pool of
+            # connections.
             "system_database_url": "postgresql://pool/skillruntime",
             "system_database_engine": engine,
             "serializer": _Json(),
-            # The default, "local", would make a start begin again what its neighbour runs.
+            # The default, "local", would make a start begin again what its neighbour
+            # runs.
             "executor_id": executor,
-            # The default changes with the code: a rolling deploy would strand what older servers accepted.
+            # The default changes with the code: a rolling deploy would strand what
+            # older servers accepted.
             "application_version": _VERSION,
             "use_listen_notify": False,
             "log_level": "CRITICAL",
@@ -221,7 +236,9 @@ def launch(
 
 
 def new_client(engine: sqlalchemy.Engine) -> DBOSClient:
-    """Return what accepts and cancels for callers: it raises within seconds while the database is away."""
+    """Return what accepts and cancels for callers: it raises within seconds while the
+    database is away.
+    """
     return DBOSClient(
         system_database_engine=engine,
         dbos_system_schema=SCHEMA,
@@ -233,9 +250,11 @@ def new_client(engine: sqlalchemy.Engine) -> DBOSClient:
 
 
 def begin(client: DBOSClient, executor: str, options: Any, *arguments: Any) -> None:
-    """Accept a workflow that is not in the database, and begin it here: called in a thread.
+    """Accept a workflow that is not in the database, and begin it here: called in a
+    thread.
 
-    What is written is what the engine writes when it takes something from a queue: it costs half of doing both.
+    What is written is what the engine writes when it takes something from a queue: it
+    costs half of doing both.
     """
     _, status = client._build_enqueue_status(options, *arguments)
     status["status"], status["executor_id"], status["app_version"] = (

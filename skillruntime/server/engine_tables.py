@@ -1,7 +1,9 @@
-"""What this library reads and changes in the tables of DBOS 3.4, where its interface has nothing for it.
+"""What this library reads and changes in the tables of DBOS 3.4, where its interface
+has nothing for it.
 
-Times in these tables are milliseconds of the database's clock. What ends here has never begun, or belongs to a server
-that is dead, so that it never meets an end that the engine writes.
+Times in these tables are milliseconds of the database's clock. What ends here has never
+begun, or belongs to a server that is dead, so that it never meets an end that the
+engine writes.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from skillruntime.server.ticket import Ticket
 __all__ = ["RUN", "SCHEMA", "TASKS", "EngineTables", "Stored", "column"]
 
 SCHEMA: Final = "skillruntime"
-"""The schema of the engine's tables and of our own: a host's own DBOS in the same database has another one."""
+"""The schema of the engine's tables and of our own: a host's own DBOS in the same
+database has another one.
+"""
 RUN: Final = "skillruntime.run"
 """The workflow that runs one execution."""
 TASKS: Final = "skillruntime-tasks"
@@ -41,13 +45,17 @@ _ENDED: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDE
 
 
 def column(text: str) -> str:
-    """Return *text* as a column stores it: PostgreSQL takes neither NUL nor half of a surrogate pair."""
+    """Return *text* as a column stores it: PostgreSQL takes neither NUL nor half of a
+    surrogate pair.
+    """
     return json.dumps(text)[1:-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One execution as the engine stores it; ``begun`` is how often a server has begun it."""
+    """One execution as the engine stores it; ``begun`` is how often a server has begun
+    it.
+    """
 
     ticket: Ticket
     execution: Execution
@@ -57,7 +65,9 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class EngineTables:
-    """The statements; *engine* is asked, and what was cancelled is kept *kept_for* seconds."""
+    """The statements; *engine* is asked, and what was cancelled is kept *kept_for*
+    seconds.
+    """
 
     engine: sqlalchemy.Engine
     kept_for: float
@@ -77,7 +87,9 @@ class EngineTables:
         return found, rows[-1][-1] / 1000
 
     def states(self, ids: Sequence[str]) -> tuple[dict[str, tuple[str, ...]], float]:
-        """Return what changes of each of these, its status and its executor first; and the time in seconds."""
+        """Return what changes of each of these, its status and its executor first; and
+        the time in seconds.
+        """
         rows = self._ask(
             f"SELECT workflow_uuid, status, coalesce(executor_id, ''), recovery_attempts::text, "
             f"coalesce(attributes::text, ''), {_NOW} FROM {SCHEMA}.workflow_status WHERE workflow_uuid = ANY(:ids) "
@@ -91,7 +103,9 @@ class EngineTables:
     def page(
         self, owner: str | None, after: tuple[float, str] | None, limit: int
     ) -> tuple[list[Stored], str | None]:
-        """Return the executions that follow *after* (see `read_cursor`), the newest first, and the next cursor."""
+        """Return the executions that follow *after* (see `read_cursor`), the newest
+        first, and the next cursor.
+        """
         conditions, values = ["s.name = :run"], dict[str, Any]()
         if owner is not None:
             conditions.append("s.authenticated_user = :owner")
@@ -111,7 +125,9 @@ class EngineTables:
         return shown, f"{shown[-1].created_at / 1000!r}~{shown[-1].ticket.execution_id}"
 
     def tasks(self, owner: str | None, limit: int) -> list[Stored]:
-        """Return the tasks of *owner*, or of everyone where it is None, that wait, the oldest first."""
+        """Return the tasks of *owner*, or of everyone where it is None, that wait, the
+        oldest first.
+        """
         condition = "" if owner is None else "AND s.authenticated_user = :owner"
         return self._select(
             f"s.status = 'ENQUEUED' AND s.queue_name = :tasks {condition} ORDER BY s.created_at LIMIT :limit",
@@ -121,7 +137,9 @@ class EngineTables:
         )
 
     def unfinished(self, owner: str | None = None) -> dict[str, tuple[int, int]]:
-        """Return how many executions wait and how many run, by caller; of *owner*, where it is not None."""
+        """Return how many executions wait and how many run, by caller; of *owner*,
+        where it is not None.
+        """
         condition = "" if owner is None else "AND authenticated_user = :owner"
         rows = self._ask(
             "SELECT authenticated_user, count(*) FILTER (WHERE recovery_attempts = 0), "
@@ -132,7 +150,9 @@ class EngineTables:
         return {row[0]: (row[1], row[2]) for row in rows}
 
     def overdue(self, max_wait: float | None, task_wait: float | None) -> list[Stored]:
-        """Return what has waited longer than these seconds to be begun, or completed; None of them waits forever."""
+        """Return what has waited longer than these seconds to be begun, or completed;
+        None of them waits forever.
+        """
         found = []
         for most, sign in ((max_wait, "<>"), (task_wait, "=")):
             if most is not None:
@@ -145,7 +165,9 @@ class EngineTables:
         return found
 
     def mark(self, executor: str, execution_id: str, mark: str) -> str | None:
-        """Write the *mark* of an execution, and return its first one; None where *executor* does not run it."""
+        """Write the *mark* of an execution, and return its first one; None where
+        *executor* does not run it.
+        """
         rows = self._ask(
             f"INSERT INTO {SCHEMA}.operation_outputs AS begun (workflow_uuid, function_id, function_name, output) "
             f"SELECT workflow_uuid, 1, 'begin', :mark FROM {SCHEMA}.workflow_status "
@@ -174,14 +196,18 @@ class EngineTables:
         )
 
     def orphans(self, executor: str, begun: int) -> list[Stored]:
-        """Return what the server *executor* runs and servers have begun so often, or more often."""
+        """Return what the server *executor* runs and servers have begun so often, or
+        more often.
+        """
         condition = "s.status = 'PENDING' AND s.executor_id = :executor AND s.recovery_attempts >= :begun"
         return self._select(condition, executor=executor, begun=begun)
 
     def hand_back_missed(
         self, executor: str, running: Collection[str], seconds: float
     ) -> None:
-        """Queue what *executor* took so long ago and does not run: the answer of the database to it was lost."""
+        """Queue what *executor* took so long ago and does not run: the answer of the
+        database to it was lost.
+        """
         self._change(
             f"UPDATE {SCHEMA}.workflow_status SET status = 'ENQUEUED', owner_xid = NULL, started_at_epoch_ms = NULL, "
             f"updated_at = {_NOW} WHERE status = 'PENDING' AND executor_id = :executor AND updated_at < {_NOW} - :ms "
@@ -204,7 +230,9 @@ class EngineTables:
         )
 
     def delete(self, ended_before: float) -> int:
-        """Delete executions and messages that ended before this moment, 500 at most, and return how many."""
+        """Delete executions and messages that ended before this moment, 500 at most,
+        and return how many.
+        """
         ids = f"""SELECT workflow_uuid FROM {SCHEMA}.workflow_status WHERE completed_at < :before
             AND status = ANY(:ended) AND name LIKE 'skillruntime.%' LIMIT 500 FOR UPDATE SKIP LOCKED"""
         others = ("workflow_input", "workflow_output", "operation_outputs")
@@ -272,7 +300,8 @@ class EngineTables:
                 ticket, created_at=created, now=ended_at, kept_for=self.kept_for
             )
             return Stored(ticket, execution, created_at, begun)
-        # What waits for its second start was shown as running, and is never shown as accepted again.
+        # What waits for its second start was shown as running, and is never shown as
+        # accepted again.
         shown = ExecutionStatus.RUNNING if begun else ExecutionStatus.ACCEPTED
         stamps = Timestamps(created, to_timestamp(max(updated_at / 1000, accepted_at)))
         progress = _to_progress(attributes)

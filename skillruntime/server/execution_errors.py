@@ -12,7 +12,9 @@ __all__ = [
 
 
 class DatabaseAwayError(Exception):
-    """The database cannot be reached or written. ``is_unknown``: what was sent last may have been committed."""
+    """The database cannot be reached or written. ``is_unknown``: what was sent last may
+    have been committed.
+    """
 
     def __init__(self, message: str, *, is_unknown: bool = False) -> None:
         super().__init__(message)

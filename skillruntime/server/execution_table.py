@@ -1,4 +1,6 @@
-"""The table of executions in SQLite: each function is one `Operation` on it, and so happens whole or not at all."""
+"""The table of executions in SQLite: each function is one `Operation` on it, and so
+happens whole or not at all.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from skillruntime.server.ticket import Ticket
 
 _VERSION: Final = 3
 _TABLES: Final = (
-    # began_at of what must not run twice is its mark. losses are the servers that died while it ran.
+    # began_at of what must not run twice is its mark. losses are the servers that died
+    # while it ran.
     """CREATE TABLE IF NOT EXISTS executions (
         id TEXT PRIMARY KEY,
         caller TEXT NOT NULL,
@@ -45,7 +48,9 @@ _BATCH: Final = 500  # rows that one transaction deletes
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One execution as the table stores it; ``began_at`` is None for what no server has begun."""
+    """One execution as the table stores it; ``began_at`` is None for what no server has
+    begun.
+    """
 
     ticket: Ticket
     execution: Execution
@@ -73,7 +78,9 @@ def prepare(execute: Execute) -> None:
 def insert(
     execute: Execute, ticket: Ticket, *, now: float, begins: bool
 ) -> tuple[Row, bool]:
-    """Keep *ticket*, and with *begins* that it runs; return its row, and whether it is new."""
+    """Keep *ticket*, and with *begins* that it runs; return its row, and whether it is
+    new.
+    """
     found = execute(
         "INSERT INTO executions (id, caller, created_at, began_at, ticket) "
         "VALUES (:id, :caller, :now, :began_at, :ticket) ON CONFLICT (id) DO NOTHING RETURNING id",
@@ -114,7 +121,9 @@ def change_losses(execute: Execute, execution_id: str, change: int) -> None:
 
 
 def end(execute: Execute, ticket: Ticket, ended: Execution, now: float) -> None:
-    """Record how an execution ended; with a webhook, that its message is not sent yet."""
+    """Record how an execution ended; with a webhook, that its message is not sent
+    yet.
+    """
     # The output has a column of its own, so that lists never read it.
     document = ended.to_dict()
     output = document.pop("output", None)
@@ -135,7 +144,9 @@ def note_sent(execute: Execute, execution_id: str) -> None:
 
 
 def delete(execute: Execute, ended_before: float) -> int:
-    """Delete executions that ended before this moment, 500 at most, and return how many."""
+    """Delete executions that ended before this moment, 500 at most, and return how
+    many.
+    """
     found = execute(
         f"DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE ended_at < :before LIMIT {_BATCH}) "
         "RETURNING id",
@@ -173,7 +184,8 @@ def unsent(execute: Execute) -> list[Row]:
 def page(
     execute: Execute, caller: str | None, after: tuple[float, str] | None, limit: int
 ) -> tuple[list[Row], str | None]:
-    """Return the executions that follow *after* (see `read_cursor`) without their outputs, the newest first.
+    """Return the executions that follow *after* (see `read_cursor`) without their
+    outputs, the newest first.
 
     With them comes the cursor of the next page; None where this is the last.
     """
@@ -182,7 +194,8 @@ def page(
         conditions.append("caller = :caller")
         values["caller"] = caller
     if after is not None:
-        # Not (created_at, id) < (:at, :id), for which SQLite may not use the index on the first alone.
+        # Not (created_at, id) < (:at, :id), for which SQLite may not use the index on
+        # the first alone.
         conditions.append("created_at <= :at AND (created_at < :at OR id < :id)")
         values["at"], values["id"] = after
     rows = execute(
@@ -205,7 +218,8 @@ def _to_row(fields: Sequence[Any]) -> Row:
         if len(fields) > 5 and fields[5] is not None:
             shown["output"] = json.loads(fields[5])
         return Row(ticket, Execution.from_dict(shown), created_at, began_at, losses)
-    # An execution that waits for its second start was shown as running, and is never shown as accepted again.
+    # An execution that waits for its second start was shown as running, and is never
+    # shown as accepted again.
     status = ExecutionStatus.ACCEPTED if began_at is None else ExecutionStatus.RUNNING
     stamps = Timestamps(to_timestamp(created_at), to_timestamp(began_at or created_at))
     execution = Execution(

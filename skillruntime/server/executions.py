@@ -1,7 +1,7 @@
 """The store of executions: its interface, and what it takes and gives.
 
-Law: what `Executions.submit` has returned is never lost. It ends in its right status, even if the process dies;
-a skill that must not run twice does not run twice.
+Law: what `Executions.submit` has returned is never lost. It ends in its right status,
+even if the process dies; a skill that must not run twice does not run twice.
 """
 
 from __future__ import annotations
@@ -39,12 +39,16 @@ Work = Callable[[Ticket, Report], Awaitable[Outcome]]
 
 
 Notify = Callable[[Ticket, Execution], Awaitable[bool | None]]
-"""Sends the message of an ended execution; returns False if its receiver did not accept it."""
+"""Sends the message of an ended execution; returns False if its receiver did not accept
+it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """An accepted call: ``is_new`` is false if the same request was accepted before under the same key."""
+    """An accepted call: ``is_new`` is false if the same request was accepted before
+    under the same key.
+    """
 
     execution: Execution
     is_new: bool
@@ -52,7 +56,9 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some executions with their tickets, the newest first, and where the next page begins."""
+    """Some executions with their tickets, the newest first, and where the next page
+    begins.
+    """
 
     executions: tuple[Execution, ...]
     tickets: tuple[Ticket, ...] = ()
@@ -63,8 +69,9 @@ class Page:
 class Terms:
     """How executions are run and kept; all in seconds but the numbers.
 
-    ``most_losses`` is how many servers may die while an execution runs before it is held. ``per_skill`` limits how many
-    of a skill run at once, ``per_caller`` how many of each caller's.
+    ``most_losses`` is how many servers may die while an execution runs before it is
+    held. ``per_skill`` limits how many of a skill run at once, ``per_caller`` how many
+    of each caller's.
     """
 
     max_wait: float = 300.0
@@ -80,22 +87,25 @@ class Terms:
 
 
 class Executions(Protocol):
-    """The store of executions: the place for a host's own. Its methods take and return values; callers were authorised.
+    """The store of executions: the place for a host's own. Its methods take and return
+    values; callers were authorised.
 
-    Every store keeps the laws that `tests/server/test_execution_laws.py` tries on those of this library: an accepted
-    execution is never lost, an ended one never altered, what must not run twice begins at most once, and what has not
-    begun is run, however often servers end.
+    Every store keeps the laws that `tests/server/test_execution_laws.py` tries on those
+    of this library: an accepted execution is never lost, an ended one never altered,
+    what must not run twice begins at most once, and what has not begun is run, however
+    often servers end.
     """
 
     async def submit(
         self, ticket: Ticket, *, most_unfinished: int | None = None
     ) -> Submitted:
-        """Accept *ticket*: when this returns, it is never lost. The same id again is the same execution.
+        """Accept *ticket*: when this returns, it is never lost. The same id again is
+        the same execution.
 
         Raises:
-            KeyReusedError: the id is known with another fingerprint.
-            TooManyError: the caller has *most_unfinished* executions that have not ended, or more.
-            DatabaseAwayError: it could not be kept, or that is not known.
+            KeyReusedError: the id is known with another fingerprint. TooManyError: the
+                caller has *most_unfinished* executions that have not ended, or more.
+                DatabaseAwayError: it could not be kept, or that is not known.
         """
         ...
 
@@ -116,7 +126,9 @@ class Executions(Protocol):
         ...
 
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
-        """Yield its current state, then its state after every change, until it has ended."""
+        """Yield its current state, then its state after every change, until it has
+        ended.
+        """
         ...
 
     async def list(
@@ -130,15 +142,21 @@ class Executions(Protocol):
         ...
 
     async def tasks(self, owner: str | None, *, limit: int = 50) -> Page:
-        """Return the tasks of *owner*, or of everyone where it is None, that wait for completion, the oldest first."""
+        """Return the tasks of *owner*, or of everyone where it is None, that wait for
+        completion, the oldest first.
+        """
         ...
 
     async def delete(self, *, ended_before: float) -> int:
-        """Delete the executions that ended before this moment (seconds since the epoch); return how many."""
+        """Delete the executions that ended before this moment (seconds since the
+        epoch); return how many.
+        """
         ...
 
     async def drain(self, seconds: float) -> None:
-        """Stop starting work, wait *seconds* for what runs, and hand over or end the rest."""
+        """Stop starting work, wait *seconds* for what runs, and hand over or end the
+        rest.
+        """
         ...
 
     async def counts(self) -> Mapping[str, int]:
@@ -155,9 +173,11 @@ class Executions(Protocol):
 
 
 def read_cursor(cursor: str | None) -> tuple[float, str] | None:
-    """Return the last execution of the page before: when it was created (seconds since the epoch), and its id.
+    """Return the last execution of the page before: when it was created (seconds since
+    the epoch), and its id.
 
-    Not an offset: executions that begin, or are deleted, between two pages would move the second.
+    Not an offset: executions that begin, or are deleted, between two pages would move
+    the second.
 
     >>> read_cursor("1742481000.5~exec-1")
     (1742481000.5, 'exec-1')
@@ -175,7 +195,8 @@ def read_cursor(cursor: str | None) -> tuple[float, str] | None:
 
 def to_json(value: Any) -> str:
     """Return *value* as it is stored."""
-    # Escaped to ASCII, as half of a surrogate pair has no UTF-8; and PostgreSQL refuses NUL in texts.
+    # Escaped to ASCII, as half of a surrogate pair has no UTF-8; and PostgreSQL refuses
+    # NUL in texts.
     return json.dumps(value, separators=(",", ":"))
 
 

@@ -1,4 +1,6 @@
-"""A whole server in one call: a runtime's skills, durable executions and callers with keys."""
+"""A whole server in one call: a runtime's skills, durable executions and callers with
+keys.
+"""
 
 from __future__ import annotations
 
@@ -51,21 +53,27 @@ _log = logging.getLogger("skillruntime.server")
 class Hosting:
     """How skills are served: the address, the store, access and limits.
 
-    *base_url* is the URL that callers use; by default the server's own address. *data* is the directory of executions
-    and keys; None keeps executions in memory. *keys* is the key file, if it is elsewhere. *access* applies to skills
-    without a descriptor.json. *authenticate* identifies callers without a key of the key file. *webhooks* lets
-    authenticated callers name an address that is notified when an execution ends. *kept_for* is how many seconds
-    results are kept; for as long again, the server answers 410 for them.
+    *base_url* is the URL that callers use; by default the server's own address. *data*
+    is the directory of executions and keys; None keeps executions in memory. *keys* is
+    the key file, if it is elsewhere. *access* applies to skills without a
+    descriptor.json. *authenticate* identifies callers without a key of the key file.
+    *webhooks* lets authenticated callers name an address that is notified when an
+    execution ends. *kept_for* is how many seconds results are kept; for as long again,
+    the server answers 410 for them.
 
-    *database* is the URL of a PostgreSQL database that several servers share, with their keys and their secret, in
-    place of *data*. *waits_for_lock* waits until the server that has *data* ends. *drain_seconds* is how long SIGTERM
-    lets run what runs. *lease* is how many seconds a server that shares a database may be silent until others take up
-    its work. *per_skill* and *per_caller* limit how many executions of a skill, and of a caller, run at once.
-    *trusted_proxies* are believed about ``X-Forwarded-For``. *allowed_hosts* are the Host names that are answered; by
-    default all, or this machine's own for a loopback address. *policy* replaces each contract's own policy of repairs.
-    *public* lets callers without a key reach a server beyond this machine. *strict* refuses to start where a descriptor
-    and its contract differ; without it, such a skill is left out. *connections* is how many are open at once, and
-    *connections_per_address* how many of one address, unless it is a trusted proxy's.
+    *database* is the URL of a PostgreSQL database that several servers share, with
+    their keys and their secret, in place of *data*. *waits_for_lock* waits until the
+    server that has *data* ends. *drain_seconds* is how long SIGTERM lets run what runs.
+    *lease* is how many seconds a server that shares a database may be silent until
+    others take up its work. *per_skill* and *per_caller* limit how many executions of a
+    skill, and of a caller, run at once. *trusted_proxies* are believed about
+    ``X-Forwarded-For``. *allowed_hosts* are the Host names that are answered; by
+    default all, or this machine's own for a loopback address. *policy* replaces each
+    contract's own policy of repairs. *public* lets callers without a key reach a server
+    beyond this machine. *strict* refuses to start where a descriptor and its contract
+    differ; without it, such a skill is left out. *connections* is how many are open at
+    once, and *connections_per_address* how many of one address, unless it is a trusted
+    proxy's.
     """
 
     host: str = "127.0.0.1"
@@ -111,29 +119,33 @@ async def host_skills(
 ) -> None:
     """Serve the runtime's skills until the process is stopped.
 
-    *on_ready* is called when the server listens: with its address, what it serves, and how many executions of an
-    earlier process it continues.
+    *on_ready* is called when the server listens: with its address, what it serves, and
+    how many executions of an earlier process it continues.
 
     Raises:
-        OSError: it cannot listen there.
-        DatabaseInUseError: another server has the data directory.
-        SkillRuntimeError: there is nothing to serve, or a descriptor or the key file is invalid.
+        OSError: it cannot listen there. DatabaseInUseError: another server has the data
+            directory. SkillRuntimeError: there is nothing to serve, or a descriptor or
+            the key file is invalid.
     """
-    # Before anything listens: a broken key file must not leave a server that everyone may call.
+    # Before anything listens: a broken key file must not leave a server that everyone
+    # may call.
     keys, secret = _keys_and_secret(hosting)
     _check_reach(hosting, keys)
     metrics = Metrics()
     webhooks = Webhooks(secret) if hosting.webhooks else None
     work = SkillWork(runtime, output_bytes=(hosting.limits or Limits()).output_bytes)
-    # The database first: a server that waits for its lock must not hold the port that the other one listens at.
+    # The database first: a server that waits for its lock must not hold the port that
+    # the other one listens at.
     async with _executions(work, hosting, webhooks, metrics) as executions:
-        # The port is known only now, and with port 0 the addresses in descriptors depend on it.
+        # The port is known only now, and with port 0 the addresses in descriptors
+        # depend on it.
         listening = bind(hosting.host, hosting.port)
         host = f"[{hosting.host}]" if ":" in hosting.host else hosting.host
         base_url = hosting.base_url or f"http://{host}:{listening.getsockname()[1]}"
         try:
             published = _publish(runtime, hosting, base_url)
-            # Only now: a client of a server that does not start is refused, not accepted and then cut off.
+            # Only now: a client of a server that does not start is refused, not
+            # accepted and then cut off.
             listening.listen(1024)
         except BaseException:
             listening.close()
@@ -168,7 +180,8 @@ async def host_skills(
             else lambda: on_ready(base_url, published, executions.continued),
         )
         async with anyio.create_task_group() as tasks:
-            # Every server sweeps; deleting the same rows twice does no harm, and no server has to be chosen.
+            # Every server sweeps; deleting the same rows twice does no harm, and no
+            # server has to be chosen.
             tasks.start_soon(_sweep, executions, hosting.kept_for)
             if isinstance(keys, DatabaseKeys):
                 tasks.start_soon(keys.refresh_every, _KEYS)
@@ -179,11 +192,13 @@ async def host_skills(
 def _allowed_hosts(hosting: Hosting, base_url: str) -> frozenset[str] | None:
     """Return the Host names that are answered; None for every name.
 
-    A server for this machine alone answers only to names of this machine: a page in a browser could otherwise reach it
-    under a name of its own that resolves to 127.0.0.1 (DNS rebinding).
+    A server for this machine alone answers only to names of this machine: a page in a
+    browser could otherwise reach it under a name of its own that resolves to 127.0.0.1
+    (DNS rebinding).
     """
     named = {name.lower() for name in hosting.allowed_hosts}
-    # A server on an outside address usually stands behind a proxy, which checks the names.
+    # A server on an outside address usually stands behind a proxy, which checks the
+    # names.
     if not named and hosting.host not in _LOCAL:
         return None
     local = _LOCAL if not hosting.allowed_hosts else frozenset()
@@ -191,7 +206,8 @@ def _allowed_hosts(hosting: Hosting, base_url: str) -> frozenset[str] | None:
 
 
 def _check_reach(hosting: Hosting, keys: KeyFile | DatabaseKeys | None) -> None:
-    """Check that a server beyond this machine knows its callers, or is meant for everyone.
+    """Check that a server beyond this machine knows its callers, or is meant for
+    everyone.
 
     Raises:
         SkillRuntimeError: it is not.
@@ -234,7 +250,9 @@ def _publish(
 
 
 def _keys_and_secret(hosting: Hosting) -> tuple[KeyFile | DatabaseKeys | None, bytes]:
-    """Return what knows callers by their keys, if there are any, and the secret that execution ids are derived from."""
+    """Return what knows callers by their keys, if there are any, and the secret that
+    execution ids are derived from.
+    """
     path = (
         hosting.keys_path if hosting.database is None else hosting.keys
     )  # a left-over file must not hide shared keys
@@ -272,7 +290,8 @@ async def _sweep(executions: Executions, kept_for: float) -> None:
     while True:
         await anyio.sleep(min(_SWEEP, kept_for))
         try:
-            # Twice as long: in the second half a caller is answered 410, which says more than 404.
+            # Twice as long: in the second half a caller is answered 410, which says
+            # more than 404.
             await executions.delete(ended_before=executions.now() - 2 * kept_for)
         except DatabaseAwayError as error:
             _log.warning("expired results could not be deleted: %s", error)

@@ -1,4 +1,6 @@
-"""uvicorn's HTTP/1.1 connection, with what it lacks: a limit on the time of a head, and refusals in the envelope."""
+"""uvicorn's HTTP/1.1 connection, with what it lacks: a limit on the time of a head, and
+refusals in the envelope.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,14 @@ from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
 __all__ = ["HEAD_BYTES", "BoundedProtocol", "bounded_protocol", "head_too_large"]
 
 HEAD_BYTES: Final = 32 * 1024
-"""Bytes of a request's line and header fields. h11's own limit holds only for a head that arrives in parts."""
+"""Bytes of a request's line and header fields. h11's own limit holds only for a head
+that arrives in parts.
+"""
 
 HEAD_SECONDS: Final = 15.0
-"""Seconds in which a request's head must arrive whole. uvicorn itself waits forever for a head that has begun."""
+"""Seconds in which a request's head must arrive whole. uvicorn itself waits forever for
+a head that has begun.
+"""
 
 
 def head_too_large() -> ErrorDocument:
@@ -35,7 +41,9 @@ def head_too_large() -> ErrorDocument:
 def bounded_protocol(
     most_of_address: int, trusted_proxies: Iterable[str]
 ) -> type[BoundedProtocol]:
-    """Return the class of connections of which one address has so many, and *trusted_proxies* have any number."""
+    """Return the class of connections of which one address has so many, and
+    *trusted_proxies* have any number.
+    """
     networks = tuple(ip_network(each, strict=False) for each in trusted_proxies)
 
     class Protocol(BoundedProtocol):
@@ -46,7 +54,9 @@ def bounded_protocol(
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection. The limits are here, because uvicorn's own refusals are plain text."""
+    """One connection. The limits are here, because uvicorn's own refusals are plain
+    text.
+    """
 
     head_seconds = HEAD_SECONDS
     most_of_address = 256
@@ -101,7 +111,9 @@ class BoundedProtocol(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP. uvicorn calls this in the handler of h11's exception, which knows the status."""
+        """Answer what is not HTTP. uvicorn calls this in the handler of h11's
+        exception, which knows the status.
+        """
         status = getattr(sys.exception(), "error_status_hint", 400)
         if status == 431:
             self._refuse(status, head_too_large())

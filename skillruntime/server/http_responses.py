@@ -52,7 +52,9 @@ class RefusedError(Exception):
 
 
 def answer_to(error: Exception, request: WireRequest) -> WireResponse:
-    """Return the response to *request*, during which *error* was raised; one that is not expected is logged."""
+    """Return the response to *request*, during which *error* was raised; one that is
+    not expected is logged.
+    """
     if isinstance(error, RefusedError):
         return error.answer()
     if isinstance(error, MessageError):
@@ -73,7 +75,9 @@ def refuse(
 
 
 def refuse_login(descriptor: SkillDescriptor | None) -> RefusedError:
-    """Return the 401 of section 6.5: which credentials are required, and where to get them."""
+    """Return the 401 of section 6.5: which credentials are required, and where to get
+    them.
+    """
     auth = descriptor.auth if descriptor is not None else None
     kind = (
         auth.type
@@ -111,7 +115,9 @@ def _refuse_until(seconds: float, code: WireCode, message: str) -> RefusedError:
 def refuse_for_database(
     error: DatabaseAwayError, finds_it: str = "the execution's state shows it"
 ) -> RefusedError:
-    """Return the 503 of a server without its database; of a commit whose answer was lost it says that it is unknown."""
+    """Return the 503 of a server without its database; of a commit whose answer was
+    lost it says that it is unknown.
+    """
     hint = RetryHint(suggested_delay_ms=1000)
     message = "The server's database does not answer"
     details = None
@@ -130,7 +136,8 @@ def answer_json(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> WireResponse:
-    """Return *document* with its entity tag, or a 304 where the caller has it already (RFC 9110, 13.1.2).
+    """Return *document* with its entity tag, or a 304 where the caller has it already
+    (RFC 9110, 13.1.2).
 
     Raises:
         RefusedError: the request is for another state of it.
@@ -170,10 +177,13 @@ def show_execution(
     plain: bool,
     is_first: bool = False,
 ) -> WireResponse:
-    """Return the document of *execution*; *is_first* in the answer to the invocation."""
+    """Return the document of *execution*; *is_first* in the answer to the
+    invocation.
+    """
     document = execution.to_dict(plain=plain)
     if execution.is_final:
-        # Section 6.6: the timeout document is a normal 200 response; only a client that waited here gets 504.
+        # Section 6.6: the timeout document is a normal 200 response; only a client that
+        # waited here gets 504.
         waited = (
             is_first
             and "preference-applied" in headers
@@ -182,7 +192,8 @@ def show_execution(
         return answer_json(
             request, document, status=504 if waited else 200, headers=headers
         )
-    # A whole second is the least that the header can say (RFC 9110, 10.2.3); poll_interval_ms says less.
+    # A whole second is the least that the header can say (RFC 9110, 10.2.3);
+    # poll_interval_ms says less.
     headers = {**headers, "retry-after": "1"}
     return answer_json(
         request, document, status=202 if is_first else 200, headers=headers
@@ -198,7 +209,8 @@ def refuse_expired(execution: Execution) -> RefusedError:
 
 
 def check_match(request: WireRequest, document: Any) -> None:
-    """Refuse a request whose ``If-Match`` names another state of *document* than this one (RFC 9110, 13.1.1).
+    """Refuse a request whose ``If-Match`` names another state of *document* than this
+    one (RFC 9110, 13.1.1).
 
     Raises:
         RefusedError: it does.
@@ -216,7 +228,9 @@ def check_match(request: WireRequest, document: Any) -> None:
 
 
 def without_content(response: WireResponse) -> WireResponse:
-    """Return the answer to HEAD where *response* is that to GET: the length without the content (RFC 9110, 9.3.2)."""
+    """Return the answer to HEAD where *response* is that to GET: the length without the
+    content (RFC 9110, 9.3.2).
+    """
     length = (
         {} if response.status == 304 else {"content-length": str(len(response.body))}
     )

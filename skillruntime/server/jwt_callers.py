@@ -1,4 +1,6 @@
-"""Who calls, by signed token: ``Authorization: Bearer`` with a JWT, checked against a JWKS (extra ``oauth``)."""
+"""Who calls, by signed token: ``Authorization: Bearer`` with a JWT, checked against a
+JWKS (extra ``oauth``).
+"""
 
 from __future__ import annotations
 
@@ -33,15 +35,17 @@ _log = logging.getLogger("skillruntime.remote")
 _REFRESH: Final = 60.0  # seconds, at least, between two looks at the issuer's keys
 _AGAIN: Final = 5.0  # seconds, at least, between two tries to get any
 _LONGEST: Final = 8192
-# TypeError: joserfc 1.8 iterates over the header's `crit`, of whatever type it is, before it verifies anything.
+# TypeError: joserfc 1.8 iterates over the header's `crit`, of whatever type it is,
+# before it verifies anything.
 _NOT_GOOD: Final = (JoseError, ValueError, TypeError)
 
 
 class JwtCallers:
     """An authenticator that recognizes callers by the tokens of one issuer.
 
-    *fetch_keys* gives the issuer's JWKS; it is called first, and again when a key is unknown, at most once a
-    minute. A token must name *issuer* and *audience*, must expire, and must contain *scope* if it is set.
+    *fetch_keys* gives the issuer's JWKS; it is called first, and again when a key is
+    unknown, at most once a minute. A token must name *issuer* and *audience*, must
+    expire, and must contain *scope* if it is set.
     """
 
     def __init__(
@@ -71,7 +75,8 @@ class JwtCallers:
     async def __call__(
         self, request: WireRequest, credentials: Mapping[str, Any] | None
     ) -> Principal | None:
-        """Return the caller whose token *request* carries; None where it carries no JWT.
+        """Return the caller whose token *request* carries; None where it carries no
+        JWT.
 
         Raises:
             BadCredentialsError: the token is not good.
@@ -103,7 +108,9 @@ class JwtCallers:
         return dict(read.claims)
 
     async def _current(self, *, is_unknown: bool) -> KeySet:
-        """Return the issuer's keys; fetch them again for an unknown key id, but not for every forged token."""
+        """Return the issuer's keys; fetch them again for an unknown key id, but not for
+        every forged token.
+        """
         passed = self._clock() - self._fetched_at
         if (self._keys is None and passed >= _AGAIN) or (
             is_unknown and passed >= _REFRESH
@@ -123,8 +130,9 @@ class JwtCallers:
 def _scopes(claims: Mapping[str, Any]) -> frozenset[str] | None:
     """Return the scopes that a token names; None where it says nothing of them.
 
-    RFC 8693, 4.2 has one string with spaces in ``scope``. Duende IdentityServer writes a list there; Microsoft Entra
-    writes the string and Okta a list in ``scp``. Any other form grants nothing.
+    RFC 8693, 4.2 has one string with spaces in ``scope``. Duende IdentityServer writes
+    a list there; Microsoft Entra writes the string and Okta a list in ``scp``. Any
+    other form grants nothing.
     """
     for claim in (claims[name] for name in ("scope", "scp") if name in claims):
         named = (

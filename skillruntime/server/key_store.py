@@ -1,4 +1,6 @@
-"""Where API keys are kept, hashed: in a file, or in the database that servers share. Changes need no restart."""
+"""Where API keys are kept, hashed: in a file, or in the database that servers share.
+Changes need no restart.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,11 @@ _TABLE: Final = "CREATE TABLE IF NOT EXISTS skillruntime.meta (name TEXT PRIMARY
 
 
 class KeyFile:
-    """Knows callers by the keys of a file: an authenticator. The file is read again when it has changed.
+    """Knows callers by the keys of a file: an authenticator. The file is read again
+    when it has changed.
 
-    A file that has become unreadable changes nothing until it can be read again; one that is deleted revokes all keys.
+    A file that has become unreadable changes nothing until it can be read again; one
+    that is deleted revokes all keys.
 
     Raises:
         InvalidSkillError: the file is not a key file.
@@ -48,7 +52,8 @@ class KeyFile:
         self, request: WireRequest, credentials: Mapping[str, Any] | None
     ) -> Principal | None:
         """Return the caller whose key *request* carries."""
-        # One system call for each request, in place of a watcher that could miss a change.
+        # One system call for each request, in place of a watcher that could miss a
+        # change.
         stamp = _stamp(self._path)
         if stamp != self._stamp:
             self._stamp = stamp
@@ -85,10 +90,12 @@ class DatabaseKeys:
                 text = await anyio.to_thread.run_sync(
                     self._read_again, abandon_on_cancel=True
                 )
-            # Keys that were valid stay so while the database is away: running work can still be polled.
+            # Keys that were valid stay so while the database is away: running work can
+            # still be polled.
             except DatabaseAwayError:
                 continue
-            # Parsed only where it changed: a list of ten thousand keys is read every two seconds otherwise.
+            # Parsed only where it changed: a list of ten thousand keys is read every
+            # two seconds otherwise.
             if text != self._text:
                 self._text, self._ring = text, KeyRing.from_text(text)
 
@@ -104,7 +111,8 @@ def add_key(
     operator: bool = False,
     scopes: Iterable[str] = (),
 ) -> str:
-    """Return a new API key for *caller*; only its hash is kept, in the file or PostgreSQL database *place*.
+    """Return a new API key for *caller*; only its hash is kept, in the file or
+    PostgreSQL database *place*.
 
     It is for the *skills* and *scopes* that are named, or for all.
     """
@@ -120,7 +128,9 @@ def add_key(
 
 
 def revoke_keys(place: Path | str, caller: str) -> int:
-    """Remove every key of *caller* from the file or database *place*, and return how many there were."""
+    """Remove every key of *caller* from the file or database *place*, and return how
+    many there were.
+    """
     removed: list[dict[str, Any]] = []
 
     def change(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -132,7 +142,9 @@ def revoke_keys(place: Path | str, caller: str) -> int:
 
 
 def shared_secret(url: str) -> bytes:
-    """Return the secret of the servers that share the database *url*, created by the first of them."""
+    """Return the secret of the servers that share the database *url*, created by the
+    first of them.
+    """
 
     def read_or_create(execute: Any) -> str:
         execute(
@@ -162,7 +174,8 @@ def _change_keys(
         return
     text = _changed(place.read_text("utf-8") if place.exists() else _EMPTY, change)
     place.parent.mkdir(parents=True, exist_ok=True)
-    # Renamed over the old file: a reader sees the old list or the new one, never half of it.
+    # Renamed over the old file: a reader sees the old list or the new one, never half
+    # of it.
     written = place.with_suffix(".new")
     with os.fdopen(
         os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w"
@@ -190,7 +203,8 @@ def _with_database(url: str, operation: Callable[[Any], str]) -> str:
 
     try:
         with connect(url, _NAME) as connection, connection.transaction():
-            # Two at once must not both create the table, nor each write the list without the other's key.
+            # Two at once must not both create the table, nor each write the list
+            # without the other's key.
             connection.execute("SELECT pg_advisory_xact_lock(7305001)")
             # A key may be made before the first server has started.
             if connection.execute(

@@ -1,4 +1,6 @@
-"""One execution as this process runs it: its deadline by the monotonic clock, its progress, its cancellation."""
+"""One execution as this process runs it: its deadline by the monotonic clock, its
+progress, its cancellation.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ _log = logging.getLogger("skillruntime.server")
 
 @dataclass(slots=True, eq=False)
 class Live:
-    """One execution that this process runs; *on_change* is called whenever its visible state changes."""
+    """One execution that this process runs; *on_change* is called whenever its visible
+    state changes.
+    """
 
     ticket: Ticket
     execution: Execution
@@ -108,7 +112,8 @@ async def end_tasks(
     assert tasks is not None
     tasks.cancel_scope.cancel()
     try:
-        # Without the error that a host leaves with: the tasks would wrap it in a group, and it is none of theirs.
+        # Without the error that a host leaves with: the tasks would wrap it in a group,
+        # and it is none of theirs.
         await tasks.__aexit__(None, None, None)
     finally:
         with anyio.CancelScope(shield=True):
@@ -116,17 +121,21 @@ async def end_tasks(
 
 
 async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
-    """Run a live ticket to its end, inside its deadline; None if this process gave it up."""
+    """Run a live ticket to its end, inside its deadline; None if this process gave it
+    up.
+    """
     outcome: Outcome | None = None
     waited, started = (
         live.now() - from_timestamp(live.execution.timestamps.created_at),
         time.monotonic(),
     )
     with live.scope:
-        # A cancelled scope stops a task only at its next await: a ticket given up before must not start at all.
+        # A cancelled scope stops a task only at its next await: a ticket given up
+        # before must not start at all.
         if not live.scope.cancel_called:
             live.start()
-            # The deadline is of the monotonic clock and in this process: a clock that is set ends nothing early.
+            # The deadline is of the monotonic clock and in this process: a clock that
+            # is set ends nothing early.
             with anyio.move_on_after(live.ticket.timeout):
                 try:
                     outcome = await work(live.ticket, live.report)
@@ -142,14 +151,17 @@ async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
             )
     if outcome is not None:
         return outcome
-    # What this process has given up must be ended by another one, whatever the caller asked for meanwhile.
+    # What this process has given up must be ended by another one, whatever the caller
+    # asked for meanwhile.
     return CANCELLED if live.is_cancelled and not live.is_given_up else None
 
 
 async def send(
     ticket: Ticket, execution: Execution, notify: Notify, metrics: Metrics
 ) -> None:
-    """Send the message of an ended execution; one that no receiver accepts is given up and counted."""
+    """Send the message of an ended execution; one that no receiver accepts is given up
+    and counted.
+    """
     try:
         was_accepted = await notify(ticket, execution)
     except Exception:

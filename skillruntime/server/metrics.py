@@ -25,10 +25,13 @@ _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class Metrics:
-    """Counts requests by route and status, and executions by skill from their acceptance to their end."""
+    """Counts requests by route and status, and executions by skill from their
+    acceptance to their end.
+    """
 
     def __init__(self) -> None:
-        # Of its own: two services in one process must not share the library's global registry.
+        # Of its own: two services in one process must not share the library's global
+        # registry.
         self._registry = CollectorRegistry()
         counter, gauge = (
             partial(Counter, registry=self._registry),
@@ -76,7 +79,9 @@ class Metrics:
     def count_request(
         self, method: str, route: str, status: int, seconds: float
     ) -> None:
-        """Count one request; *route* is a route's name, never a path that a caller made up."""
+        """Count one request; *route* is a route's name, never a path that a caller made
+        up.
+        """
         # Routes, not paths: ids would make a new time series for each execution.
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.observe(seconds)
@@ -98,7 +103,9 @@ class Metrics:
         self._runs.labels(skill_id).observe(seconds)
 
     def to_text(self, executions: Mapping[str, int] | None) -> str:
-        """Return all of it as text; *executions* is how many are in each status, None while the database is away."""
+        """Return all of it as text; *executions* is how many are in each status, None
+        while the database is away.
+        """
         self._database.set(executions is not None)
         for status, number in (executions or {}).items():
             self._executions.labels(status).set(number)

@@ -1,4 +1,6 @@
-"""Where executions are kept: in memory, in a SQLite file, or by DBOS on PostgreSQL; and the server's own secret."""
+"""Where executions are kept: in memory, in a SQLite file, or by DBOS on PostgreSQL; and
+the server's own secret.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ __all__ = ["durable_executions", "memory_executions", "read_secret"]
 
 
 def memory_executions(work: Work, **options: Any) -> SqliteExecutions:
-    """Return executions that live as long as the process; *options* are those of `SqliteExecutions` and `Terms`."""
+    """Return executions that live as long as the process; *options* are those of
+    `SqliteExecutions` and `Terms`.
+    """
     return SqliteExecutions(work, SqliteDatabase(None), **_with_terms(options))
 
 
@@ -33,11 +37,13 @@ def durable_executions(
     poll: float = 0.2,
     **options: Any,
 ) -> SqliteExecutions | EngineExecutions:
-    """Return executions that outlive the process, in the SQLite file or the PostgreSQL URL *database*.
+    """Return executions that outlive the process, in the SQLite file or the PostgreSQL
+    URL *database*.
 
-    A SQLite file is for one server at a time: with *wait*, a second one waits until the first has ended. A PostgreSQL
-    database is for several, carried by DBOS (extra ``dbos``): *lease* and *poll* are those of `EngineExecutions`.
-    *options* are ``capacity``, ``notify`` and those of `Terms`.
+    A SQLite file is for one server at a time: with *wait*, a second one waits until the
+    first has ended. A PostgreSQL database is for several, carried by DBOS (extra
+    ``dbos``): *lease* and *poll* are those of `EngineExecutions`. *options* are
+    ``capacity``, ``notify`` and those of `Terms`.
 
     Raises:
         InvalidSkillError: it is a URL of another kind.
@@ -73,13 +79,16 @@ def check_url(url: str) -> None:
 
 
 def read_secret(path: Path) -> bytes:
-    """Return the secret kept in *path*, created at the first use: ids must stay the same over a restart."""
+    """Return the secret kept in *path*, created at the first use: ids must stay the
+    same over a restart.
+    """
     try:
         return path.read_bytes()
     except FileNotFoundError:
         secret = secrets.token_bytes(32)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # O_EXCL: of two processes that start at once, one writes; 0o600: who knows it can compute every execution id.
+        # O_EXCL: of two processes that start at once, one writes; 0o600: who knows it
+        # can compute every execution id.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(secret)
@@ -89,7 +98,8 @@ def read_secret(path: Path) -> bytes:
 
 
 def _with_terms(options: dict[str, Any]) -> dict[str, Any]:
-    # Hosts give both kinds of options in one call: which class has which is not their concern.
+    # Hosts give both kinds of options in one call: which class has which is not their
+    # concern.
     terms = Terms(
         **{name: options.pop(name) for name in Terms.__slots__ if name in options}
     )

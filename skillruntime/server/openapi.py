@@ -1,7 +1,9 @@
-"""The service as an OpenAPI 3.1 document: one path for each skill, with its own inputs and output.
+"""The service as an OpenAPI 3.1 document: one path for each skill, with its own inputs
+and output.
 
-``openapi.json`` beside this file holds what does not depend on the skills: of each operation its name, what it is for,
-and the schema of what it answers with its statuses; those of an error have the schema ``Error``.
+``openapi.json`` beside this file holds what does not depend on the skills: of each
+operation its name, what it is for, and the schema of what it answers with its statuses;
+those of an error have the schema ``Error``.
 """
 
 from __future__ import annotations
@@ -46,14 +48,16 @@ def build_openapi(
             template["schemas"]["Context"]["properties"]["webhook"],
         )
     for each in skills:
-        # Escaped, as a client must: braces in an id would be a template (OpenAPI 3.1, 4.8.8), a slash another path.
+        # Escaped, as a client must: braces in an id would be a template (OpenAPI 3.1,
+        # 4.8.8), a slash another path.
         path = f"/skills/{escape_segment(each.id)}"
         paths[path] = {
             "get": _operation(
                 f"describe {each.id}", each.name, "Document 200 401 404 429"
             )
         }
-        # One path for each skill, for OpenAPI has no way to make a body's schema depend on a path's parameter.
+        # One path for each skill, for OpenAPI has no way to make a body's schema depend
+        # on a path's parameter.
         paths[f"{path}/invoke"] = {"post": _invocation(each)}
     parts = {name: template[name] for name in ("parameters", "schemas")}
     info = {"title": provider.name, "version": PROTOCOL_VERSION}
@@ -123,7 +127,9 @@ def _scheme_name(descriptor: SkillDescriptor) -> str:
 
 
 def _embedded(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema inside a larger document: its references lead to its own definitions only where it is a resource."""
+    """A schema inside a larger document: its references lead to its own definitions
+    only where it is a resource.
+    """
     plain = {key: value for key, value in schema.items() if key != "$schema"}
     has_references = "$defs" in plain or "definitions" in plain
     return (

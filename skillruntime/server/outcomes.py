@@ -1,4 +1,6 @@
-"""How executions end: by their skill, or in one of the ways that the server has words for."""
+"""How executions end: by their skill, or in one of the ways that the server has words
+for.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Outcome:
         kept_for: float,
         progress: Progress | None = None,
     ) -> Execution:
-        """Return *ticket*'s execution, ended so at *now* (seconds since the epoch), to be kept so many seconds."""
+        """Return *ticket*'s execution, ended so at *now* (seconds since the epoch), to
+        be kept so many seconds.
+        """
         ended = to_timestamp(now)
         return Execution(
             ticket.execution_id,
@@ -69,13 +73,14 @@ CANCELLED = Outcome(
 
 
 def timed_out(ticket: Ticket) -> Outcome:
-    """Return the outcome of a run past its deadline: the document of section 6.6, word for word.
+    """Return the outcome of a run past its deadline: the document of section 6.6, word
+    for word.
 
     It always says how often to try: once, in all, where the skill must not run twice.
     """
     message = f"Skill execution exceeded the configured timeout of {ticket.timeout * 1000:.0f}ms"
-    # The numbers of the document in 6.6. A count of 1 is the attempt that was made: it is how the protocol can say that
-    # a further one may do harm.
+    # The numbers of the document in 6.6. A count of 1 is the attempt that was made: it
+    # is how the protocol can say that a further one may do harm.
     retry = RetryHint(5000, 3 if ticket.repeatable else 1)
     details = {"recoverable": True} if ticket.repeatable else None
     error = ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details, retry)
@@ -83,7 +88,8 @@ def timed_out(ticket: Ticket) -> Outcome:
 
 
 def waited_too_long(ticket: Ticket, seconds: float) -> Outcome:
-    """Return the outcome of a call for which no place became free, or of a task that was not completed: it never ran.
+    """Return the outcome of a call for which no place became free, or of a task that
+    was not completed: it never ran.
 
     It may be sent again whatever the skill does, for it had no effect.
     """
@@ -97,8 +103,11 @@ def waited_too_long(ticket: Ticket, seconds: float) -> Outcome:
 
 
 def interrupted() -> Outcome:
-    """Return the outcome of a run that stopped with its server and must not be repeated."""
-    # Not "failed": it is unknown, and a caller who believes in a failure would order a second time.
+    """Return the outcome of a run that stopped with its server and must not be
+    repeated.
+    """
+    # Not "failed": it is unknown, and a caller who believes in a failure would order a
+    # second time.
     message = "The server stopped while the skill ran; it may or may not have taken effect, and was not run again"
     error = ErrorDocument(
         WireCode.EXECUTION_INTERRUPTED, message, {"recoverable": True}
@@ -107,7 +116,9 @@ def interrupted() -> Outcome:
 
 
 def held(losses: int) -> Outcome:
-    """Return the outcome of a run during which several servers died: an operator decides whether it runs again."""
+    """Return the outcome of a run during which several servers died: an operator
+    decides whether it runs again.
+    """
     message = f"The server died {losses} times while the skill ran; an operator may release the execution"
     return Outcome(
         ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_HELD, message)
@@ -115,7 +126,9 @@ def held(losses: int) -> Outcome:
 
 
 def withdrawn(ticket: Ticket) -> Outcome:
-    """Return the outcome of a ticket whose skill this server no longer has in the MAJOR version that it is for."""
+    """Return the outcome of a ticket whose skill this server no longer has in the MAJOR
+    version that it is for.
+    """
     message = f"This server no longer has {ticket.line}, for which the call was accepted; it was not run here"
     return Outcome(
         ExecutionStatus.FAILED,
@@ -124,7 +137,9 @@ def withdrawn(ticket: Ticket) -> Outcome:
 
 
 def broken() -> Outcome:
-    """Return the outcome of a run that ended in a bug of this library; the log has the details."""
+    """Return the outcome of a run that ended in a bug of this library; the log has the
+    details.
+    """
     error = ErrorDocument(
         WireCode.INTERNAL_ERROR,
         "The server failed with an internal error while it ran the skill",
@@ -133,7 +148,8 @@ def broken() -> Outcome:
 
 
 def as_released(ticket: Ticket, ended: Execution, new_id: str) -> Ticket:
-    """Return the ticket of a held execution as that of a new one: clients that saw it end must never see it run again.
+    """Return the ticket of a held execution as that of a new one: clients that saw it
+    end must never see it run again.
 
     Raises:
         NotHeldError: it is not held.

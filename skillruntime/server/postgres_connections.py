@@ -1,4 +1,6 @@
-"""Connections to PostgreSQL that end by themselves: a call that is not answered is broken off, on both sides."""
+"""Connections to PostgreSQL that end by themselves: a call that is not answered is
+broken off, on both sides.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ __all__ = [
     "to_away_error",
 ]
 
-# The server ends a session that was stopped in a transaction, and one whose machine is gone: both hold rows that
-# others wait for. These need no rights.
+# The server ends a session that was stopped in a transaction, and one whose machine is
+# gone: both hold rows that others wait for. These need no rights.
 _OPTIONS: Final = (
     "-c idle_in_transaction_session_timeout=10000 -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 "
     "-c tcp_keepalives_count=3 -c tcp_user_timeout=15000"
@@ -27,7 +29,8 @@ _OPTIONS: Final = (
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection each of whose calls is answered within ``seconds``, or which is closed.
+    """A connection each of whose calls is answered within ``seconds``, or which is
+    closed.
 
     libpq itself waits forever for a peer whose TCP answers and whose database does not.
     """
@@ -48,7 +51,8 @@ class BoundedConnection(psycopg.Connection[Any]):
             if timeout is not None or time.monotonic() - started < self.seconds:
                 raise
             self.pgconn.finish()
-            # In libpq's words, by which the engine knows that it may try again on another connection.
+            # In libpq's words, by which the engine knows that it may try again on
+            # another connection.
             raise psycopg.OperationalError(
                 f"server closed the connection unexpectedly: no answer within {self.seconds:g} s"
             ) from None
@@ -62,7 +66,8 @@ class PromptConnection(BoundedConnection):
 
 
 def connect(url: str, name: str, *, prompt: bool = True) -> BoundedConnection:
-    """Return a connection to the database *url*, whose session others see as *name*; each statement commits.
+    """Return a connection to the database *url*, whose session others see as *name*;
+    each statement commits.
 
     Raises:
         DatabaseAwayError: it does not answer.
@@ -74,7 +79,9 @@ def connect(url: str, name: str, *, prompt: bool = True) -> BoundedConnection:
 
 
 def create_engine(url: str, name: str, *, size: int, prompt: bool) -> sqlalchemy.Engine:
-    """Return a pool of at most *size* connections; a *prompt* one gives up early, for a caller waits for its answer."""
+    """Return a pool of at most *size* connections; a *prompt* one gives up early, for a
+    caller waits for its answer.
+    """
     return sqlalchemy.create_engine(
         sqlalchemy.make_url(url).set(drivername="postgresql+psycopg"),
         creator=lambda: _open(url, name, prompt=prompt, autocommit=False),
@@ -97,7 +104,9 @@ def _open(url: str, name: str, *, prompt: bool, autocommit: bool) -> BoundedConn
 
 
 def to_away_error(error: Exception) -> DatabaseAwayError:
-    """Return the error of a call that the database did not answer; whether it committed is known if it never began."""
+    """Return the error of a call that the database did not answer; whether it committed
+    is known if it never began.
+    """
     text = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
     never_began = (
         "connection failed" in text

@@ -1,4 +1,6 @@
-"""What a server offers: a skill with its published descriptor, made of the catalog; and the work of running it."""
+"""What a server offers: a skill with its published descriptor, made of the catalog; and
+the work of running it.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ class PublishedSkill:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether running it twice does no harm: by its contract it is idempotent, or only reads."""
+        """Whether running it twice does no harm: by its contract it is idempotent, or
+        only reads.
+        """
         return may_be_repeated(self.contract.annotations)
 
 
@@ -91,7 +95,8 @@ def describe(
 ) -> SkillDescriptor:
     """Return the descriptor of a local skill, as a server at *base_url* publishes it.
 
-    *written* is the skill's own descriptor.json, whose words are kept; the addresses and extensions are the server's.
+    *written* is the skill's own descriptor.json, whose words are kept; the addresses
+    and extensions are the server's.
 
     >>> contract = Contract.from_dict({"version": "1.0.0", "description": "Says it", "input": {"type": "object"}})
     >>> describe("echo", contract, base_url="http://localhost:8400").endpoint.url
@@ -138,7 +143,8 @@ def describe(
         timeout_ms=min(stated, default=None),
         retry=written.endpoint.retry,
     )
-    # What is enforced: a descriptor may promise less of the output, or say nothing of it.
+    # What is enforced: a descriptor may promise less of the output, or say nothing of
+    # it.
     promised = (
         written.output.schema if contract.output is None else contract.output.document
     )
@@ -163,14 +169,16 @@ def serve_catalog(
     webhooks: bool = False,
     faults: dict[str, SkillRuntimeError] | None = None,
 ) -> list[PublishedSkill]:
-    """Return what can be served of the runtime's catalog: every callable, and instructions as knowledge.
+    """Return what can be served of the runtime's catalog: every callable, and
+    instructions as knowledge.
 
-    *names* limits it to these skills or callables. A skill whose descriptor.json cannot be kept is left out, with its
-    error in *faults*; without *faults*, that error is raised.
+    *names* limits it to these skills or callables. A skill whose descriptor.json cannot
+    be kept is left out, with its error in *faults*; without *faults*, that error is
+    raised.
 
     Raises:
-        InvalidSkillError: *base_url* is not an http(s) URL, or a descriptor.json is invalid.
-        SkillNotFoundError: there is nothing under one of *names*.
+        InvalidSkillError: *base_url* is not an http(s) URL, or a descriptor.json is
+            invalid. SkillNotFoundError: there is nothing under one of *names*.
     """
     if not is_address(base_url):
         raise InvalidSkillError(
@@ -188,7 +196,8 @@ def serve_catalog(
     for skill_name in runtime.catalog:
         try:
             skill = runtime.catalog.activate(skill_name)
-        # Discovery has reported it; one broken skill does not keep the others from being served.
+        # Discovery has reported it; one broken skill does not keep the others from
+        # being served.
         except SkillRuntimeError:
             continue
         try:
@@ -218,7 +227,8 @@ def _publish_skill(
     """Return what of *skill* is served, of its callables those that are *wanted*.
 
     Raises:
-        InvalidSkillError: its descriptor.json is invalid, or promises what the contract does not enforce.
+        InvalidSkillError: its descriptor.json is invalid, or promises what the contract
+            does not enforce.
     """
     written = _read_descriptor(skill)
     contracts = dict(skill.contracts) or {
@@ -247,7 +257,8 @@ def _read_descriptor(skill: Skill) -> SkillDescriptor | None:
     written = read_descriptor_file(skill)
     if written is None:
         return None
-    # Compatible is the same MAJOR (section 8); the version that is published is the server's own.
+    # Compatible is the same MAJOR (section 8); the version that is published is the
+    # server's own.
     if (
         Version.parse(written.protocol.version).major
         != Version.parse(PROTOCOL_VERSION).major
@@ -263,7 +274,8 @@ def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
     Raises:
         InvalidSkillError: they differ; the message names where.
     """
-    # What is published is what is enforced: a caller must never be refused for what the descriptor promises.
+    # What is published is what is enforced: a caller must never be refused for what the
+    # descriptor promises.
     differences = [] if contract.version in (None, written.version) else ["version"]
     asked = contract.input.document
     if isinstance(asked, dict):
@@ -281,12 +293,16 @@ def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
 
 
 def _breaks_promise(promised: Any, contract: Contract) -> bool:
-    """Whether the contract certainly lets outputs through that the descriptor does not promise."""
+    """Whether the contract certainly lets outputs through that the descriptor does not
+    promise.
+    """
     if contract.output is None:
         return promised not in (True, {})
     try:
         return Containment().answer(promised, contract.output.document) == "no"
-    except ImportError:  # undecided without the fast engine; what is published of the output is the contract's own
+    except ImportError:
+        # undecided without the fast engine; what is published of the output is the
+        # contract's own
         return False
 
 
@@ -308,7 +324,9 @@ def _essence(schema: Any) -> Any:
 
 
 def _knowledge_contract(skill: Skill, written: SkillDescriptor | None) -> Contract:
-    """Return the contract of a skill without anything to call, which is served as what it is: text to read."""
+    """Return the contract of a skill without anything to call, which is served as what
+    it is: text to read.
+    """
     if written is not None:
         return Contract.from_dict(written.to_contract().to_dict(), name=skill.name)
     document = {
@@ -348,7 +366,8 @@ def discovery_document(
 class SkillWork:
     """Runs tickets in a `SkillRuntime`: the work of an `Executions`.
 
-    An output of more than *output_bytes* of JSON makes its execution fail. Without *skills*, runs wait for `publish`.
+    An output of more than *output_bytes* of JSON makes its execution fail. Without
+    *skills*, runs wait for `publish`.
     """
 
     def __init__(
@@ -359,7 +378,8 @@ class SkillWork:
         output_bytes: int = 1_000_000,
     ) -> None:
         self._runtime = runtime
-        # The first session imports modules: not between the mark of an execution and its beginning.
+        # The first session imports modules: not between the mark of an execution and
+        # its beginning.
         with runtime.session(counts_tokens=False):
             pass
         self._output_bytes = output_bytes
@@ -369,7 +389,9 @@ class SkillWork:
             self.publish(skills)
 
     def publish(self, skills: Iterable[PublishedSkill]) -> None:
-        """Set the skills, whose addresses are known only when the server is bound to its port."""
+        """Set the skills, whose addresses are known only when the server is bound to
+        its port.
+        """
         self._skills = {each.descriptor.line: each for each in skills}
         self._published.set()
 
@@ -384,13 +406,15 @@ class SkillWork:
             and served.skill is not None
         ):
             return _read_knowledge(served.skill, ticket.arguments)
-        # A workspace of its own for each execution: no caller sees another's files.
-        # No model reads its answers here, and counting the tokens of a megabyte takes more than a second.
+        # A workspace of its own for each execution: no caller sees another's files. No
+        # model reads its answers here, and counting the tokens of a megabyte takes more
+        # than a second.
         with self._runtime.session(counts_tokens=False) as session:
             response = await session.call(
                 ticket.name,
                 dict(ticket.arguments),
-                # The execution's own deadline comes first; this one is what the skill sees.
+                # The execution's own deadline comes first; this one is what the skill
+                # sees.
                 timeout=ticket.timeout + 1,
                 caller=ticket.owner,
                 config={
@@ -403,10 +427,11 @@ class SkillWork:
 
 
 def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcome:
-    """Return how an execution ended whose skill answered *response*; a longer output than *output_bytes* is a failure.
+    """Return how an execution ended whose skill answered *response*; a longer output
+    than *output_bytes* is a failure.
 
-    What the skill gave lies whole in the output, its own ``status`` and ``errors`` too; an answer that failed makes
-    the execution fail, with its first code.
+    What the skill gave lies whole in the output, its own ``status`` and ``errors`` too;
+    an answer that failed makes the execution fail, with its first code.
     """
     # Tokens, timings and the sandbox are the host's own business.
     public = ("warnings", "repairs", "migrated_from", "files")
@@ -428,7 +453,8 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
         else {"code": ErrorCode.INTERNAL_ERROR.value, "message": "The skill failed"}
     )
     details: dict[str, Any] = dict(first.get("details") or {})
-    # A client decides by this whether to try again; the protocol documents have no field for it.
+    # A client decides by this whether to try again; the protocol documents have no
+    # field for it.
     details["recoverable"] = bool(first.get("recoverable"))
     if first.get("suggested_action"):
         details["suggested_action"] = first["suggested_action"]
@@ -455,7 +481,10 @@ def _read_knowledge(skill: Skill, arguments: Mapping[str, Any]) -> Outcome:
 
 
 def _plain(value: Any) -> tuple[Any, int]:
-    """Return *value* as JSON has it, for a Python function may return tuples and dates; and its bytes as JSON."""
-    # What a caller sees, and what is stored, is this text: a Python value that JSON lacks is shown as its str.
+    """Return *value* as JSON has it, for a Python function may return tuples and dates;
+    and its bytes as JSON.
+    """
+    # What a caller sees, and what is stored, is this text: a Python value that JSON
+    # lacks is shown as its str.
     text = json.dumps(value, ensure_ascii=False, default=str)
     return json.loads(text), len(text.encode("utf-8", "surrogatepass"))

@@ -1,4 +1,6 @@
-"""How much one caller may ask for: a bucket of tokens each, filled by the monotonic clock."""
+"""How much one caller may ask for: a bucket of tokens each, filled by the monotonic
+clock.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,14 @@ __all__ = ["Limits", "RateLimiter"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the server accepts. Rates are per caller, or per address for anonymous callers; sizes are bytes.
+    """What the server accepts. Rates are per caller, or per address for anonymous
+    callers; sizes are bytes.
 
-    Each server counts rates by itself, so that several together accept so many times as much; ``math.inf`` sets none.
+    Each server counts rates by itself, so that several together accept so many times as
+    much; ``math.inf`` sets none.
 
-    ``wait_seconds`` is the longest ``Prefer: wait``; ``timeout_seconds`` the longest run of any skill; ``output_bytes``
-    the longest output, as JSON.
+    ``wait_seconds`` is the longest ``Prefer: wait``; ``timeout_seconds`` the longest
+    run of any skill; ``output_bytes`` the longest output, as JSON.
     """
 
     invocations_per_minute: float = 600
@@ -35,7 +39,8 @@ class Limits:
 class RateLimiter:
     """Allows each caller *per_minute* requests, and as many at once.
 
-    At most *remembered* callers are held; the one idle longest is forgotten, which resets its bucket.
+    At most *remembered* callers are held; the one idle longest is forgotten, which
+    resets its bucket.
     """
 
     def __init__(
@@ -52,7 +57,8 @@ class RateLimiter:
         self._remembered = remembered
 
     def take(self, caller: str) -> float:
-        """Take one from *caller*'s bucket; return 0, or the seconds until there is one to take.
+        """Take one from *caller*'s bucket; return 0, or the seconds until there is one
+        to take.
 
         >>> limiter = RateLimiter(1, clock=lambda: 0.0)
         >>> limiter.take("a"), limiter.take("a"), limiter.take("b")

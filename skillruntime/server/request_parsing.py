@@ -1,4 +1,6 @@
-"""What comes in: a request's body and headers -> the ticket of an execution. No I/O, and nothing is begun here."""
+"""What comes in: a request's body and headers -> the ticket of an execution. No I/O,
+and nothing is begun here.
+"""
 
 from __future__ import annotations
 
@@ -52,21 +54,26 @@ def read_body(request: WireRequest) -> Any:
 
 
 def credentials_in(document: Any) -> Mapping[str, Any] | None:
-    """Return ``caller.credentials`` of an invocation, if there are any: for ``custom`` authentication."""
+    """Return ``caller.credentials`` of an invocation, if there are any: for ``custom``
+    authentication.
+    """
     caller = document.get("caller") if isinstance(document, dict) else None
     credentials = caller.get("credentials") if isinstance(caller, dict) else None
     return credentials if isinstance(credentials, dict) else None
 
 
 def stated_trace(document: Any) -> str:
-    """Return ``context.trace_id`` of an invocation that may be malformed; empty where it states none."""
+    """Return ``context.trace_id`` of an invocation that may be malformed; empty where
+    it states none.
+    """
     context = document.get("context") if isinstance(document, dict) else None
     trace_id = context.get("trace_id") if isinstance(context, dict) else None
     return trace_id[:MAX_ID] if isinstance(trace_id, str) else ""
 
 
 def with_key_header(request: WireRequest, names: Collection[str]) -> WireRequest:
-    """Return *request* with its API key in ``X-API-Key``, where descriptors name other headers for it, *names*.
+    """Return *request* with its API key in ``X-API-Key``, where descriptors name other
+    headers for it, *names*.
 
     Raises:
         BadCredentialsError: it has two different keys.
@@ -91,7 +98,8 @@ def with_key_header(request: WireRequest, names: Collection[str]) -> WireRequest
 
 
 def check_protocol_header(request: WireRequest) -> None:
-    """Check section 8 from the server's side: a client that says which protocol it speaks must speak ours.
+    """Check section 8 from the server's side: a client that says which protocol it
+    speaks must speak ours.
 
     Raises:
         RefusedError: it speaks another.
@@ -99,7 +107,8 @@ def check_protocol_header(request: WireRequest) -> None:
     stated = request.headers.get("skill-protocol")
     if stated is None:
         return
-    # A peer that says nothing is taken to speak ours, as the documents show no such header.
+    # A peer that says nothing is taken to speak ours, as the documents show no such
+    # header.
     ours = Version.parse(PROTOCOL_VERSION)
     try:
         fits = Version.parse(stated).major == ours.major
@@ -118,18 +127,22 @@ def check_protocol_header(request: WireRequest) -> None:
 
 
 def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
-    """Return how many executions a page is to hold, where it begins, and whether it shows everyone's.
+    """Return how many executions a page is to hold, where it begins, and whether it
+    shows everyone's.
 
     Raises:
-        MessageError: the limit is not a number from 1 to 200, or a parameter occurs twice.
+        MessageError: the limit is not a number from 1 to 200, or a parameter occurs
+            twice.
     """
     query = parse_qs(request.query, keep_blank_values=True)
-    # Of two values a proxy may read the first and this server the last; other parameters are ignored.
+    # Of two values a proxy may read the first and this server the last; other
+    # parameters are ignored.
     for name in ("limit", "cursor", "all"):
         if len(query.get(name, ())) > 1:
             raise MessageError.at(f"/{name}", "one value", f"{len(query[name])} values")
     text = query.get("limit", ["50"])[0]
-    # Not isdecimal, which takes digits of every script. Zeros in front are allowed, and int() refuses 5,000 of them.
+    # Not isdecimal, which takes digits of every script. Zeros in front are allowed, and
+    # int() refuses 5,000 of them.
     number = re.fullmatch(r"0*([0-9]{1,3})", text)
     if number is None or not 1 <= int(number[1]) <= 200:
         raise MessageError.at("/limit", "a number from 1 to 200", text[:20])
@@ -145,7 +158,9 @@ def read_tags(request: WireRequest) -> set[str]:
 
 
 def preferred_wait(request: WireRequest, longest: float) -> float:
-    """Return the seconds of ``Prefer: wait=N`` (RFC 7240, section 4.3), at most *longest*; 0 without the header."""
+    """Return the seconds of ``Prefer: wait=N`` (RFC 7240, section 4.3), at most
+    *longest*; 0 without the header.
+    """
     for preference in request.headers.get("prefer", "").split(","):
         name, _, value = preference.strip().partition("=")
         # RFC 7240, 2: what is not understood in this header is ignored, never refused.
@@ -177,7 +192,8 @@ def make_ticket(
     policy: str | None = None,
     is_open: bool = False,
 ) -> Ticket:
-    """Return the ticket of an invocation whose inputs fit the skill's contract; it may run *longest* seconds.
+    """Return the ticket of an invocation whose inputs fit the skill's contract; it may
+    run *longest* seconds.
 
     Raises:
         MessageError: they do not fit.
@@ -191,13 +207,15 @@ def make_ticket(
         metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
     if accepted.migrated_from is not None:
         metadata["migrated_from"] = accepted.migrated_from
-    # The body is the document's own place (6.3); the header is W3C's, for callers that trace everything.
+    # The body is the document's own place (6.3); the header is W3C's, for callers that
+    # trace everything.
     trace_id = invocation.context.trace_id or trace_id_of(
         request.headers.get("traceparent", "")
     )
     if trace_id is not None:
         metadata["trace_id"] = trace_id
-    # The smallest counts: a caller may ask for less than a skill allows, never for more.
+    # The smallest counts: a caller may ask for less than a skill allows, never for
+    # more.
     asked, declared = (
         invocation.context.timeout_ms,
         served.descriptor.endpoint.timeout_ms,
@@ -215,7 +233,8 @@ def make_ticket(
             {
                 "caller": {"id": invocation.caller.id, "type": invocation.caller.type},
                 "inputs": invocation.inputs,
-                # A retry may have another trace, and less time left: neither is part of what is asked for.
+                # A retry may have another trace, and less time left: neither is part of
+                # what is asked for.
                 "context": replace(
                     invocation.context, trace_id=None, timeout_ms=None
                 ).to_dict(),
@@ -233,14 +252,17 @@ def make_ticket(
 
 
 def released_id(execution_id: str, secret: bytes) -> str:
-    """Return the id under which a held execution runs again: always the same, so that it is released once."""
+    """Return the id under which a held execution runs again: always the same, so that
+    it is released once.
+    """
     return _id_of(
         hmac.digest(secret, b"released " + execution_id.encode(), hashlib.sha256)[:20]
     )
 
 
 def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
-    """Return how a task ended, as its worker reports it: ``{"output": ...}`` or ``{"error": {...}}``.
+    """Return how a task ended, as its worker reports it: ``{"output": ...}`` or
+    ``{"error": {...}}``.
 
     Raises:
         MessageError: it says neither, or what the skill's contract does not promise.
@@ -272,7 +294,9 @@ def _execution_id(
     invocation: InvocationRequest,
     secret: bytes,
 ) -> str:
-    """A new id; the same one for the same idempotency key of the same caller and skill."""
+    """A new id; the same one for the same idempotency key of the same caller and
+    skill.
+    """
     key = request.headers.get("idempotency-key")
     if key is None:
         return _id_of(secrets.token_bytes(20))
@@ -280,11 +304,13 @@ def _execution_id(
         raise MessageError.at(
             "Idempotency-Key", "1 to 255 visible characters", key[:40]
         )
-    # What anonymous callers call themselves distinguishes their keys; it proves nothing.
+    # What anonymous callers call themselves distinguishes their keys; it proves
+    # nothing.
     who = (
         principal.id if principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
     )
-    # From the secret, so that another caller cannot compute the id; the same on every server that shares it.
+    # From the secret, so that another caller cannot compute the id; the same on every
+    # server that shares it.
     return _id_of(
         hmac.digest(secret, json.dumps([who, served.id, key]).encode(), hashlib.sha256)[
             :20
@@ -298,7 +324,9 @@ def _id_of(digest: bytes) -> str:
 
 
 def _violations(error: SkillRuntimeError) -> list[dict[str, Any]]:
-    """Section 9's violations: each offending parameter, what was expected, and what came."""
+    """Section 9's violations: each offending parameter, what was expected, and what
+    came.
+    """
     found = []
     for each in error.to_errors():
         details = each.details or {}

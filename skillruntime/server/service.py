@@ -1,7 +1,8 @@
-"""The server's side of the protocol: `SkillService.handle` takes a request and gives its response.
+"""The server's side of the protocol: `SkillService.handle` takes a request and gives
+its response.
 
-It is itself a transport: a client joined to it in memory speaks to the whole server but the sockets. Nothing here knows
-of Starlette; `app.py` puts it on the network.
+It is itself a transport: a client joined to it in memory speaks to the whole server but
+the sockets. Nothing here knows of Starlette; `app.py` puts it on the network.
 """
 
 from __future__ import annotations
@@ -66,9 +67,10 @@ _Handler = Callable[["Call"], Awaitable[WireResponse]]
 class SkillService:
     """Serves *skills*, whose executions are in *executions*.
 
-    *authenticate* identifies the caller; without it every caller is anonymous and can call public skills only. *secret*
-    derives execution ids from idempotency keys, so that they cannot be guessed: keep it with the executions.
-    *metrics* are those of the executions too. ``is_ready`` says whether new work is accepted.
+    *authenticate* identifies the caller; without it every caller is anonymous and can
+    call public skills only. *secret* derives execution ids from idempotency keys, so
+    that they cannot be guessed: keep it with the executions. *metrics* are those of the
+    executions too. ``is_ready`` says whether new work is accepted.
     """
 
     def __init__(
@@ -103,7 +105,8 @@ class SkillService:
             if each.descriptor.auth.type in (AuthType.API_KEY, AuthType.CUSTOM)
         )
         self._invocations = RateLimiter(self.limits.invocations_per_minute)
-        # Two buckets: a client that polls often must not lose the right to begin anything.
+        # Two buckets: a client that polls often must not lose the right to begin
+        # anything.
         self._requests = RateLimiter(self.limits.requests_per_minute)
         self._failures = RateLimiter(self.limits.failed_logins_per_minute)
         self._routes: tuple[tuple[str, re.Pattern[str], dict[str, _Handler]], ...] = (
@@ -159,11 +162,15 @@ class SkillService:
         return call
 
     def refuse_work(self) -> None:
-        """Refuse new executions with 503 from now on; other requests are answered as before."""
+        """Refuse new executions with 503 from now on; other requests are answered as
+        before.
+        """
         self.is_ready = False
 
     def stop(self) -> None:
-        """Stop accepting work and wake every waiting client; what was accepted continues, here or later."""
+        """Stop accepting work and wake every waiting client; what was accepted
+        continues, here or later.
+        """
         self.is_ready = False
         self._is_stopped = True
         for scope in tuple(self._waits):
@@ -212,7 +219,9 @@ class SkillService:
         request: WireRequest,
         credentials: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Whether *request* still is one of *owner*: a caller that waits may outlive its key or token."""
+        """Whether *request* still is one of *owner*: a caller that waits may outlive
+        its key or token.
+        """
         try:
             principal = await self._identify(request, credentials)
         except BadCredentialsError:
@@ -222,7 +231,8 @@ class SkillService:
         return owner == (ANONYMOUS if principal is None else principal.id)
 
     async def _find_execution(self, call: Call) -> tuple[Ticket, Execution]:
-        """The execution of the call's path, if it is this caller's; another's is absent.
+        """The execution of the call's path, if it is this caller's; another's is
+        absent.
 
         Raises:
             RefusedError: it does not exist, or its result has expired.
@@ -242,7 +252,8 @@ class SkillService:
             else None
         )
         is_operator = call.principal is not None and call.principal.is_operator
-        # An anonymous caller's executions are protected by their ids, which cannot be guessed.
+        # An anonymous caller's executions are protected by their ids, which cannot be
+        # guessed.
         if found is None or not (
             is_operator or found[0].is_open or found[0].owner in (call.owner, ANONYMOUS)
         ):
@@ -257,7 +268,9 @@ class SkillService:
     # The routes
 
     async def _discovery(self, call: Call) -> WireResponse:
-        """Section 5: what there is, for this caller; with ``?tag=`` what has one of these tags."""
+        """Section 5: what there is, for this caller; with ``?tag=`` what has one of
+        these tags.
+        """
         wanted, found = parsing.read_tags(call.request), find_all(call, self.skills)
         if wanted:
             found = [
@@ -277,7 +290,8 @@ class SkillService:
     async def _invoke(self, call: Call) -> WireResponse:
         """Section 6.2, step 1. When the 202 leaves, the execution is kept."""
         request = call.request
-        # Before the body is read: another MAJOR may give the same fields other meanings (section 8).
+        # Before the body is read: another MAJOR may give the same fields other meanings
+        # (section 8).
         parsing.check_protocol_header(request)
         document = parsing.read_body(
             request
@@ -286,7 +300,8 @@ class SkillService:
             document
         )  # for the log, whatever becomes of the request
         credentials = parsing.credentials_in(document)
-        # A GET has no body: what was begun with credentials that have no header can be followed only by its id.
+        # A GET has no body: what was begun with credentials that have no header can be
+        # followed only by its id.
         is_open = (
             call.principal is None
             and credentials is not None
@@ -301,7 +316,8 @@ class SkillService:
         wait = self._invocations.take(call.rated)
         if wait:
             raise responses.refuse_rate(wait)
-        # After the checks, so that a draining server still says what is wrong with a request.
+        # After the checks, so that a draining server still says what is wrong with a
+        # request.
         if not self.is_ready:
             raise responses.refuse_for_now(2, "The server is stopping")
         ticket = parsing.make_ticket(
@@ -342,7 +358,8 @@ class SkillService:
         execution = submitted.execution
         if submitted.is_new:
             self.metrics.count_accepted(served.id)
-        # A repeated key finds a result that is no longer kept: it must not run again, and cannot be shown.
+        # A repeated key finds a result that is no longer kept: it must not run again,
+        # and cannot be shown.
         elif is_expired(execution, self.executions.now()):
             raise responses.refuse_expired(execution)
         seconds = parsing.preferred_wait(request, self.limits.wait_seconds)
@@ -356,7 +373,8 @@ class SkillService:
         if seconds > 0:
             headers["preference-applied"] = f"wait={seconds:g}"  # RFC 7240, section 3
             waited = await self._wait(execution, seconds)
-            # A key that was revoked meanwhile does not receive the result, but hears that the work was accepted.
+            # A key that was revoked meanwhile does not receive the result, but hears
+            # that the work was accepted.
             execution = (
                 waited
                 if await self._is_still(call.owner, request, credentials)
@@ -365,7 +383,9 @@ class SkillService:
         return _show(call, execution, headers, is_first=True)
 
     async def _status(self, call: Call) -> WireResponse:
-        """The document as it is now; at the result's address too, with ``Retry-After`` before the end."""
+        """The document as it is now; at the result's address too, with ``Retry-After``
+        before the end.
+        """
         _, execution = await self._find_execution(call)
         seconds = parsing.preferred_wait(call.request, self.limits.wait_seconds)
         headers = {}
@@ -410,7 +430,8 @@ class SkillService:
         check_operator(call, "release an execution")
         ticket, execution = await self._find_execution(call)
         try:
-            # Operators who release it at the same time, and one whose answer was lost, get the same execution.
+            # Operators who release it at the same time, and one whose answer was lost,
+            # get the same execution.
             again = as_released(
                 ticket, execution, parsing.released_id(call.parts[0], self._secret)
             )
@@ -422,7 +443,9 @@ class SkillService:
         return _show(call, submitted.execution, is_first=True)
 
     async def _list(self, call: Call) -> WireResponse:
-        """The caller's own executions, the newest first; an operator may ask for everyone's with ``all=1``."""
+        """The caller's own executions, the newest first; an operator may ask for
+        everyone's with ``all=1``.
+        """
         if call.principal is None:
             raise responses.refuse_login(None)
         check_scope(call.principal.may_read, READ)
@@ -534,7 +557,9 @@ def _show(
 
 
 def _log_request(call: Call, route: str, status: int, seconds: float) -> None:
-    """Log one request as a line of JSON: never a key, an input, an output, or a path that a caller made up."""
+    """Log one request as a line of JSON: never a key, an input, an output, or a path
+    that a caller made up.
+    """
     # Building the line costs as much as a poll: only where it is wanted.
     if not _access_log.isEnabledFor(logging.INFO):
         return

@@ -1,4 +1,6 @@
-"""The database of one server: a SQLite file whose directory it has locked, or a database in memory."""
+"""The database of one server: a SQLite file whose directory it has locked, or a
+database in memory.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from skillruntime.server.execution_errors import DatabaseAwayError
 __all__ = ["DatabaseInUseError", "Execute", "Operation", "SqliteDatabase"]
 
 Execute = Callable[..., list[tuple[Any, ...]]]
-"""``execute(sql, **values)``: runs one statement with ``:name`` parameters and returns its rows."""
+"""``execute(sql, **values)``: runs one statement with ``:name`` parameters and returns
+its rows.
+"""
 
 Operation = Callable[[Execute], Any]
 """Some statements that succeed or fail together."""
@@ -33,9 +37,11 @@ class DatabaseInUseError(SkillRuntimeError):
 
 
 class SqliteDatabase:
-    """One SQLite database, locked for this process; *path* of None is a database in memory.
+    """One SQLite database, locked for this process; *path* of None is a database in
+    memory.
 
-    With *wait*, opening waits until the server that has the file ends; without it, opening fails.
+    With *wait*, opening waits until the server that has the file ends; without it,
+    opening fails.
     """
 
     def __init__(
@@ -62,9 +68,11 @@ class SqliteDatabase:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(self._path.with_name(self._path.name + ".lock"), self._wait)
         self._path.touch(mode=0o600)  # it holds what callers send
-        # isolation_level=None in `_connect`: Python would otherwise begin transactions by itself.
+        # isolation_level=None in `_connect`: Python would otherwise begin transactions
+        # by itself.
         self._writer = self._connect(str(self._path))
-        # A second connection: in WAL mode a reader does not wait for the writer's fsync.
+        # A second connection: in WAL mode a reader does not wait for the writer's
+        # fsync.
         self._reader = self._connect(str(self._path))
 
     def close(self) -> None:
@@ -78,7 +86,8 @@ class SqliteDatabase:
             self._lock = None
 
     def transact(self, operations: Sequence[Operation]) -> list[Any]:
-        """Run *operations* in one transaction, synced to disk when this returns; one that fails is its exception.
+        """Run *operations* in one transaction, synced to disk when this returns; one
+        that fails is its exception.
 
         Many requests share one commit, and so one sync of the disk.
         """
@@ -102,7 +111,8 @@ class SqliteDatabase:
     ) -> list[Any]:
         execute = _execute_on(connection)
         try:
-            # The write lock at once: a transaction that begins by reading can fail when it comes to writing.
+            # The write lock at once: a transaction that begins by reading can fail when
+            # it comes to writing.
             connection.execute("BEGIN IMMEDIATE")
             results = [operation(execute) for operation in operations]
             connection.execute("COMMIT")
@@ -124,7 +134,8 @@ class SqliteDatabase:
         connection = sqlite3.connect(
             name, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None
         )
-        # FULL: SQLite's documentation on "synchronous" says that NORMAL in WAL mode may lose the last commits.
+        # FULL: SQLite's documentation on "synchronous" says that NORMAL in WAL mode may
+        # lose the last commits.
         for pragma in ("journal_mode=WAL", "synchronous=FULL"):
             connection.execute(f"PRAGMA {pragma}").close()
         return connection
@@ -138,7 +149,8 @@ def _execute_on(connection: sqlite3.Connection) -> Execute:
 
 
 def _lock(path: Path, wait: bool) -> IO[bytes]:
-    """Return *path* opened and locked for this process; the system releases the lock when the process ends.
+    """Return *path* opened and locked for this process; the system releases the lock
+    when the process ends.
 
     Raises:
         DatabaseInUseError: another process has it, and *wait* is false.
@@ -165,7 +177,8 @@ def _try_lock(file: IO[bytes]) -> bool:
         else:
             import fcntl
 
-            # flock and not lockf: POSIX record locks are lost when any descriptor of the file is closed.
+            # flock and not lockf: POSIX record locks are lost when any descriptor of
+            # the file is closed.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False

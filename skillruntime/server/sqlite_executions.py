@@ -1,8 +1,9 @@
 """Executions of one server, in memory or in a SQLite file.
 
-Law: accepted means committed. What must not run twice begins only when a mark of its beginning is committed; what this
-process finds marked at its start has perhaps had its effect and ends `EXECUTION_INTERRUPTED`, and the rest is run.
-What has not ended is held in memory too, for no other process changes it.
+Law: accepted means committed. What must not run twice begins only when a mark of its
+beginning is committed; what this process finds marked at its start has perhaps had its
+effect and ends `EXECUTION_INTERRUPTED`, and the rest is run. What has not ended is held
+in memory too, for no other process changes it.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ _CANCEL: Final = 10.0  # seconds to wait until what is cancelled has ended
 class SqliteExecutions:
     """Executions in *database*: an async context manager.
 
-    Leaving it without `drain` leaves what runs as a killed process would. *notify* is awaited with every ended
-    execution whose ticket has a webhook; after a crash it may be awaited again.
+    Leaving it without `drain` leaves what runs as a killed process would. *notify* is
+    awaited with every ended execution whose ticket has a webhook; after a crash it may
+    be awaited again.
     """
 
     def __init__(
@@ -95,7 +97,9 @@ class SqliteExecutions:
         """How many executions run, or have run and are being written."""
         self._tasks: TaskGroup | None = None
         self.continued = 0
-        """How many executions of an earlier process this one found unfinished when it started."""
+        """How many executions of an earlier process this one found unfinished when it
+        started.
+        """
 
     async def __aenter__(self) -> SqliteExecutions:
         left, unsent = await anyio.to_thread.run_sync(self._open)
@@ -129,7 +133,8 @@ class SqliteExecutions:
                 raise TooManyError
         if known is not None:
             return again(ticket, known)
-        # Its beginning in the same commit: no mark is needed before what may run twice begins.
+        # Its beginning in the same commit: no mark is needed before what may run twice
+        # begins.
         begins = (
             ticket.repeatable
             and not self._is_draining
@@ -139,7 +144,9 @@ class SqliteExecutions:
         self._arriving += 1
 
         def done(result: Any) -> None:
-            """Let it wait for its place, also where its caller has stopped waiting for the answer."""
+            """Let it wait for its place, also where its caller has stopped waiting for
+            the answer.
+            """
             self._arriving -= 1
             if isinstance(result, tuple) and result[1]:
                 self._add(result[0])
@@ -174,7 +181,9 @@ class SqliteExecutions:
         return await self._until_ended(live)
 
     async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
-        """End a task from outside; of two who complete a task, or complete and cancel it, the first wins."""
+        """End a task from outside; of two who complete a task, or complete and cancel
+        it, the first wins.
+        """
         live = self._live.get(execution_id)
         if live is None or not live.ticket.is_task or execution_id not in self._waiting:
             raise NotATaskError
@@ -187,13 +196,17 @@ class SqliteExecutions:
         return ended
 
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
-        """Yield it as it is, then at every change, until it has ended; fast changes come as one."""
+        """Yield it as it is, then at every change, until it has ended; fast changes
+        come as one.
+        """
         return self._watchers.watch(execution_id)
 
     async def list(
         self, owner: str | None, *, limit: int = 50, cursor: str | None = None
     ) -> Page:
-        """Return a page of the executions of *owner*, the newest first, without their outputs."""
+        """Return a page of the executions of *owner*, the newest first, without their
+        outputs.
+        """
         after = read_cursor(cursor)
         rows, more = await self._batches.read(
             partial(table.page, caller=owner, after=after, limit=limit)
@@ -227,7 +240,9 @@ class SqliteExecutions:
         return total
 
     async def drain(self, seconds: float) -> None:
-        """Start nothing more, wait *seconds* for what runs, then leave what may run twice and end the rest."""
+        """Start nothing more, wait *seconds* for what runs, then leave what may run
+        twice and end the rest.
+        """
         self._is_draining = True
         with anyio.move_on_after(seconds):
             while self.running:
@@ -250,7 +265,9 @@ class SqliteExecutions:
     # What an earlier process left
 
     def _open(self) -> tuple[Sequence[Row], Sequence[Row]]:
-        """Lock and open the database; return what was not ended, and what was ended and not announced."""
+        """Lock and open the database; return what was not ended, and what was ended and
+        not announced.
+        """
         self._database.open()
         try:
             for operation in (table.prepare, self._count_losses):
@@ -271,7 +288,9 @@ class SqliteExecutions:
                 table.change_losses(execute, row.ticket.execution_id, 1)
 
     def _take_up(self, rows: Sequence[Row]) -> None:
-        """Run what may run, and end what may have had its effect, or has killed server after server."""
+        """Run what may run, and end what may have had its effect, or has killed server
+        after server.
+        """
         if any(row.began_at is not None for row in rows):
             self._metrics.takeovers.inc()
         for row in rows:
@@ -328,12 +347,15 @@ class SqliteExecutions:
         if live.ticket.repeatable:
             self._tasks.start_soon(self._batches.insist, operation)
         else:
-            # One in a commit: of sixteen, most skills would begin long after their mark.
+            # One in a commit: of sixteen, most skills would begin long after their
+            # mark.
             async with self._marking:
                 await self._batches.insist(operation)
 
     async def _leave(self, live: Live) -> None:
-        """Leave what this server has given up to the next one, or end it where it may have had its effect."""
+        """Leave what this server has given up to the next one, or end it where it may
+        have had its effect.
+        """
         execution_id = live.ticket.execution_id
         if live.ticket.repeatable:
             # The next server counts a death for each that has begun; this was none.
@@ -346,7 +368,9 @@ class SqliteExecutions:
             await self._batches.insist(partial(table.unmark, execution_id=execution_id))
 
     def _end_waiting(self, live: Live, outcome: Outcome) -> None:
-        """End what has not begun here; in a task of its own, for its caller may stop waiting."""
+        """End what has not begun here; in a task of its own, for its caller may stop
+        waiting.
+        """
         assert self._tasks is not None
         self._waiting.remove(live.ticket.execution_id)
         self._tasks.start_soon(self._end, live, outcome)

@@ -22,9 +22,10 @@ __all__ = ["Ticket", "fingerprint_of"]
 class Ticket:
     """Everything that is stored for an accepted call, never a credential.
 
-    ``owner`` is the caller that may see it; ``line`` the skill's id and MAJOR version; ``name`` what the runtime calls;
-    ``timeout`` is in seconds from its start; ``fingerprint`` distinguishes requests under the same key. ``is_open``:
-    whoever knows the id may see and cancel it.
+    ``owner`` is the caller that may see it; ``line`` the skill's id and MAJOR version;
+    ``name`` what the runtime calls; ``timeout`` is in seconds from its start;
+    ``fingerprint`` distinguishes requests under the same key. ``is_open``: whoever
+    knows the id may see and cancel it.
     """
 
     execution_id: str
@@ -45,19 +46,25 @@ class Ticket:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ticket as a JSON object."""
-        # Not `asdict`, which copies the arguments, as deep as they are, at each acceptance.
+        # Not `asdict`, which copies the arguments, as deep as they are, at each
+        # acceptance.
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Ticket:
-        """Return the ticket that `to_dict` wrote; fields of a newer version are ignored."""
-        # While servers are upgraded in turn, an older one reads rows that a newer one has written.
+        """Return the ticket that `to_dict` wrote; fields of a newer version are
+        ignored.
+        """
+        # While servers are upgraded in turn, an older one reads rows that a newer one
+        # has written.
         return cls(
             **{name: document[name] for name in cls.__slots__ if name in document}
         )
 
     def accepted(self, at: float) -> Execution:
-        """Return the execution as it is when it has just been accepted, *at* seconds since the epoch."""
+        """Return the execution as it is when it has just been accepted, *at* seconds
+        since the epoch.
+        """
         now = to_timestamp(at)
         status, metadata = ExecutionStatus.ACCEPTED, self.metadata or None
         return Execution(

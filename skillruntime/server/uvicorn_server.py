@@ -1,4 +1,6 @@
-"""Runs the application with uvicorn: the sockets, the signals, and an end that loses nothing."""
+"""Runs the application with uvicorn: the sockets, the signals, and an end that loses
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,15 @@ __all__ = ["Server", "bind"]
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket of *host* and *port* that does not listen yet; port 0 is one that is free.
+    """Return a socket of *host* and *port* that does not listen yet; port 0 is one that
+    is free.
 
     Raises:
         OSError: it is not free.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named, for asyncio switches off Nagle's delay (40 ms a call) only where it is.
+    # The protocol is named, for asyncio switches off Nagle's delay (40 ms a call) only
+    # where it is.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     # Otherwise a restart fails for a minute, while old connections are in TIME_WAIT.
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -40,12 +44,13 @@ def bind(host: str, port: int) -> socket.socket:
 class Server(uvicorn.Server):
     """One uvicorn server for *app*.
 
-    The first SIGTERM or SIGINT stops accepting work; what runs may end within *drain* seconds, during which statuses
-    are still answered and new work is refused with 503. Then the rest is handed over or ended, waiting clients are
-    woken, and open requests are answered within *grace* seconds. A second signal ends the draining.
-    At most *connections* are open at once, and *connections_per_address* of one address, unless it is a proxy's.
-    *trusted_proxies* are the addresses and networks whose ``X-Forwarded-For`` is believed. *on_ready* is called when it
-    listens.
+    The first SIGTERM or SIGINT stops accepting work; what runs may end within *drain*
+    seconds, during which statuses are still answered and new work is refused with 503.
+    Then the rest is handed over or ended, waiting clients are woken, and open requests
+    are answered within *grace* seconds. A second signal ends the draining. At most
+    *connections* are open at once, and *connections_per_address* of one address, unless
+    it is a proxy's. *trusted_proxies* are the addresses and networks whose
+    ``X-Forwarded-For`` is believed. *on_ready* is called when it listens.
     """
 
     def __init__(
@@ -107,11 +112,14 @@ class Server(uvicorn.Server):
         async with anyio.create_task_group() as self._tasks:
             await super().main_loop()
             self._tasks.cancel_scope.cancel()
-        # Also after a second signal: what may run again is handed over, the rest is ended truthfully.
+        # Also after a second signal: what may run again is handed over, the rest is
+        # ended truthfully.
         await self._service.executions.drain(0.0)
 
     async def on_tick(self, counter: int) -> bool:
-        """Begin the draining that a signal asked for: uvicorn calls this ten times a second, and idle, that costs."""
+        """Begin the draining that a signal asked for: uvicorn calls this ten times a
+        second, and idle, that costs.
+        """
         if not self._service.is_ready and not self._is_draining:
             self._is_draining = True
             self._tasks.start_soon(self._drain_and_exit)
@@ -132,7 +140,8 @@ class Server(uvicorn.Server):
         if self._handles_signals:
             with super().capture_signals():
                 yield
-                # uvicorn raises them again on its way out, which would end the process before what it serves is closed.
+                # uvicorn raises them again on its way out, which would end the process
+                # before what it serves is closed.
                 self._captured_signals.clear()
         else:
             yield

@@ -1,4 +1,6 @@
-"""What one server has accepted and not begun: in the order of turns, within its capacity and the limits of its host."""
+"""What one server has accepted and not begun: in the order of turns, within its
+capacity and the limits of its host.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from skillruntime.server.ticket import Ticket
 
 __all__ = ["Waiting"]
 
-# Seconds by which a priority shifts the time of arrival: nothing waits forever behind higher priorities.
+# Seconds by which a priority shifts the time of arrival: nothing waits forever behind
+# higher priorities.
 _AHEAD = {"high": 60.0, "low": -60.0}
 _Group = tuple[
     str | None, str | None
@@ -22,7 +25,9 @@ _Group = tuple[
 
 
 class Waiting:
-    """The queue of a server with so many places, and the places that are taken. Tasks wait here and never begin."""
+    """The queue of a server with so many places, and the places that are taken. Tasks
+    wait here and never begin.
+    """
 
     def __init__(self, capacity: int, terms: Terms) -> None:
         self._capacity = capacity
@@ -31,7 +36,8 @@ class Waiting:
         self._skills: Counter[str] = Counter()
         self._callers: Counter[str] = Counter()
         self._tickets: dict[str, Ticket] = {}
-        # One queue for each group: a thousand of one caller who may begin none must not be read for each other caller.
+        # One queue for each group: a thousand of one caller who may begin none must not
+        # be read for each other caller.
         self._queues: dict[_Group, list[tuple[float, int, str]]] = {}
         self._number = itertools.count()
         self._calls: deque[tuple[float, str]] = deque()
@@ -51,7 +57,9 @@ class Waiting:
     def add(
         self, ticket: Ticket, created_at: float, *, waits_forever: bool = False
     ) -> None:
-        """Append *ticket*, accepted at *created_at*; one that *waits_forever* began on an earlier server."""
+        """Append *ticket*, accepted at *created_at*; one that *waits_forever* began on
+        an earlier server.
+        """
         self._tickets[ticket.execution_id] = ticket
         if ticket.is_task:
             self._tasks.append(
@@ -69,7 +77,9 @@ class Waiting:
             )
 
     def remove(self, execution_id: str) -> None:
-        """Forget one that has ended; its entries in the queues are skipped when they are met."""
+        """Forget one that has ended; its entries in the queues are skipped when they
+        are met.
+        """
         self._tickets.pop(execution_id, None)
         self._trim()
 
@@ -93,7 +103,9 @@ class Waiting:
         self._callers[ticket.owner] -= 1
 
     def may_begin(self, ticket: Ticket, arriving: int) -> bool:
-        """Whether *ticket* will begin as soon as it is added, after *arriving* others that are being accepted."""
+        """Whether *ticket* will begin as soon as it is added, after *arriving* others
+        that are being accepted.
+        """
         has_limits = bool(self._terms.per_skill) or self._terms.per_caller is not None
         if ticket.is_task or has_limits or self._next_group() is not None:
             return False
@@ -138,7 +150,9 @@ class Waiting:
         )
 
     def _next_group(self) -> _Group | None:
-        """Return the group whose first ticket has the earliest turn, of those that have a place."""
+        """Return the group whose first ticket has the earliest turn, of those that have
+        a place.
+        """
         best: _Group | None = None
         for group in list(self._queues):
             queue = self._queues[group]

@@ -1,4 +1,6 @@
-"""What this process remembers of executions: who waits for changes of which, and those that have ended."""
+"""What this process remembers of executions: who waits for changes of which, and those
+that have ended.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Watchers:
             changed.set()
 
     async def watch(self, execution_id: str) -> AsyncIterator[Execution]:
-        """Yield it as it is, then at every change, until it has ended; fast changes come as one."""
+        """Yield it as it is, then at every change, until it has ended; fast changes
+        come as one.
+        """
         last: Execution | None = None
         self._numbers[execution_id] = self._numbers.get(execution_id, 0) + 1
         try:
@@ -71,7 +75,9 @@ class Watchers:
 
 
 class EndedExecutions:
-    """Executions that were seen to end here or read since: they never change again, and polls need no database."""
+    """Executions that were seen to end here or read since: they never change again, and
+    polls need no database.
+    """
 
     def __init__(self) -> None:
         self._found: OrderedDict[str, tuple[Ticket, Execution, int]] = OrderedDict()
@@ -83,7 +89,9 @@ class EndedExecutions:
         return None if found is None else found[:2]
 
     def add(self, ticket: Ticket, execution: Execution) -> None:
-        """Remember an ended execution, unless its output would push out most of the others."""
+        """Remember an ended execution, unless its output would push out most of the
+        others.
+        """
         size = len(str(execution.output)) if execution.has_output else 0
         if size > _BYTES // 8 or ticket.execution_id in self._found:
             return

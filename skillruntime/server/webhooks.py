@@ -1,7 +1,8 @@
-"""Notify a caller of an execution's end (an extension) as Standard Webhooks specifies: signed, repeated, guarded.
+"""Notify a caller of an execution's end (an extension) as Standard Webhooks specifies:
+signed, repeated, guarded.
 
-A caller's secret is derived from the server's own, so that none is stored. Only authenticated callers may name an
-address, and it must be public.
+A caller's secret is derived from the server's own, so that none is stored. Only
+authenticated callers may name an address, and it must be public.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _log = logging.getLogger("skillruntime.remote")
 
 
 def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
-    """Return the ``webhook-signature`` of a message (Standard Webhooks 1.0, "Symmetric").
+    """Return the ``webhook-signature`` of a message (Standard Webhooks 1.0,
+    "Symmetric").
 
     >>> secret, message_id = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek"
     >>> sign(secret, message_id, 1614265330, b'{"test": 2432232314}')
@@ -40,7 +42,9 @@ def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 class Webhooks:
-    """Sends webhooks; *secret* is the server's own. *pauses* are the seconds between attempts."""
+    """Sends webhooks; *secret* is the server's own. *pauses* are the seconds between
+    attempts.
+    """
 
     def __init__(
         self,
@@ -57,7 +61,8 @@ class Webhooks:
 
     def secret_of(self, owner: str) -> str:
         """Return the secret with which messages to *owner* are signed."""
-        # Derived, so that every server signs alike and no secret of a caller can be stolen from the database.
+        # Derived, so that every server signs alike and no secret of a caller can be
+        # stolen from the database.
         own = hmac.digest(
             self._secret,
             b"webhook " + owner.encode("utf-8", "surrogatepass"),
@@ -66,7 +71,9 @@ class Webhooks:
         return "whsec_" + base64.b64encode(own).decode()
 
     async def allows(self, url: str) -> bool:
-        """Whether a message may be sent to *url*: it is public, or the guard allows it."""
+        """Whether a message may be sent to *url*: it is public, or the guard allows
+        it.
+        """
         try:
             await self._guard.address_of(url)
         except (
@@ -76,7 +83,8 @@ class Webhooks:
         return True
 
     async def notify(self, ticket: Ticket, execution: Execution) -> bool:
-        """Send the ended execution to the ticket's webhook until it answers 2xx or the attempts are used up.
+        """Send the ended execution to the ticket's webhook until it answers 2xx or the
+        attempts are used up.
 
         Return whether it was accepted.
         """
@@ -89,8 +97,10 @@ class Webhooks:
         body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(
             "utf-8", "replace"
         )
-        message_id = f"msg_{execution.execution_id}"  # the same for every try: the receiver knows it again
-        # A message is sent at least once: after a crash it is sent again, with the same id.
+        # the same for every try: the receiver knows it again
+        message_id = f"msg_{execution.execution_id}"
+        # A message is sent at least once: after a crash it is sent again, with the same
+        # id.
         for pause in (*self._pauses, None):
             timestamp = int(time.time())
             headers = {

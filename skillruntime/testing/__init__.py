@@ -1,4 +1,6 @@
-"""What users need for their own tests. The public names are listed in `__init__.pyi`."""
+"""What users need for their own tests. The public names are listed in
+`__init__.pyi`.
+"""
 
 from skillruntime.lazy_exports import lazy_exports
 

@@ -1,4 +1,6 @@
-"""A chat model that replays a script and records what it receives: agents without a key or a network."""
+"""A chat model that replays a script and records what it receives: agents without a key
+or a network.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ __all__ = ["ScriptedChatModel", "call_message"]
 
 
 class ScriptedChatModel(BaseChatModel):
-    """Answer with *replies*, one a turn; ``received`` holds the messages of each turn, ``tools`` the bound tools."""
+    """Answer with *replies*, one a turn; ``received`` holds the messages of each turn,
+    ``tools`` the bound tools.
+    """
 
     replies: list[AIMessage]
     received: list[list[BaseMessage]] = Field(default_factory=list)
@@ -28,7 +32,8 @@ class ScriptedChatModel(BaseChatModel):
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
         """Record *tools*; the script calls them by name."""
-        # create_agent binds again for each turn; changed in place, the list shows a test the last binding.
+        # create_agent binds again for each turn; changed in place, the list shows a
+        # test the last binding.
         self.tools[:] = tools
         return self
 
@@ -39,7 +44,8 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        # The turn is the number of recorded requests: there is no second counter to get out of step.
+        # The turn is the number of recorded requests: there is no second counter to get
+        # out of step.
         turn = len(self.received)
         self.received.append(list(messages))
         if turn >= len(self.replies):
@@ -52,9 +58,11 @@ class ScriptedChatModel(BaseChatModel):
 def call_message(
     *calls: tuple[str, dict[str, Any]], turn: int | None = None, content: str = ""
 ) -> AIMessage:
-    """Return a model's message that calls tools: each of *calls* is a tool's name and its arguments.
+    """Return a model's message that calls tools: each of *calls* is a tool's name and
+    its arguments.
 
-    The ids of the calls are unique. With *turn* they are made from it, so that a test can name them.
+    The ids of the calls are unique. With *turn* they are made from it, so that a test
+    can name them.
 
     >>> call_message(("load_skill", {"name": "pdf-processing"}), turn=1).tool_calls[0]["id"]
     'call_1_1'

@@ -1,6 +1,7 @@
 """Where a skill spends tokens with little use, and what a change would save.
 
-Advice is never an error: each piece says how many tokens it would save, and how often they are paid (``when``).
+Advice is never an error: each piece says how many tokens it would save, and how often
+they are paid (``when``).
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ __all__ = ["Advice", "advise"]
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One saving: *tokens* fewer, each *when* (``every conversation``, ``each activation``, ``every request``)."""
+    """One saving: *tokens* fewer, each *when* (``every conversation``, ``each
+    activation``, ``every request``).
+    """
 
     rule: str
     skill: str
@@ -49,8 +52,8 @@ def advise(
 ) -> list[Advice]:
     """Return what one skill could save, the largest saving first.
 
-    *schemas* are the input schemas of its callable tools by name, *path* is that of its SKILL.md, *first_line* the
-    line of it that the body begins on.
+    *schemas* are the input schemas of its callable tools by name, *path* is that of its
+    SKILL.md, *first_line* the line of it that the body begins on.
 
     >>> from skillruntime.tokens.counter import count
     >>> found = advise("pdf-tools", "PDF tools: a skill for PDF tools. Merges PDF files.", "", {}, path="SKILL.md",
@@ -67,7 +70,8 @@ def advise(
             for advice in _schema(name, tool, schema, path, count)
         ),
     ]
-    # By rule and message too, so that two runs print the same order, and a diff of them is empty.
+    # By rule and message too, so that two runs print the same order, and a diff of them
+    # is empty.
     return sorted(
         found, key=lambda advice: (-advice.tokens, advice.rule, advice.message)
     )
@@ -77,7 +81,8 @@ def advise(
 _DESCRIPTION = 100
 # Its second: "instructions (fewer than 5,000 tokens recommended)".
 _BODY = 5_000
-# From this size a section is worth a file of its own; a line that says when to read it stays behind.
+# From this size a section is worth a file of its own; a line that says when to read it
+# stays behind.
 _SECTION = 600
 _POINTER = 25
 # Above this a parameter's description is documentation, not guidance for a call.
@@ -143,7 +148,8 @@ def _body(
     name: str, body: str, path: str, count: Callable[[str], int], first_line: int
 ) -> Iterator[Advice]:
     total = count(body)
-    # A section to move and as much again that stays: below that, two files cost more requests than they save.
+    # A section to move and as much again that stays: below that, two files cost more
+    # requests than they save.
     if total < 2 * _SECTION:
         return
     parts = [(count(section.text), section) for section in _whole_sections(body)]
@@ -179,7 +185,9 @@ def _body(
 
 
 def _whole_sections(body: str) -> list[Section]:
-    """Return the sections at the level that divides the body, each with its subsections."""
+    """Return the sections at the level that divides the body, each with its
+    subsections.
+    """
     parts = sections(body)
     levels = sorted({part.level for part in parts if part.level})
     # A single heading above all others is the body's title and divides nothing.
@@ -200,7 +208,9 @@ def _whole_sections(body: str) -> list[Section]:
 
 
 def _is_movable(section: Section, tokens: int, total: int) -> bool:
-    """Whether a section is reference material: by its title, or because it is large and mostly code and tables."""
+    """Whether a section is reference material: by its title, or because it is large and
+    mostly code and tables.
+    """
     # Level 0 is what precedes the first heading: the introduction.
     if section.level == 0 or _ALWAYS_NEEDED.search(section.title):
         return False

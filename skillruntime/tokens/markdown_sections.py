@@ -1,4 +1,6 @@
-"""A Markdown body as its sections: from one heading to the next; lines of code are not headings."""
+"""A Markdown body as its sections: from one heading to the next; lines of code are not
+headings.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ __all__ = ["Section", "sections"]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading's *title* and *level* (1 to 6; 0 is the text before the first), its first *line* from 1, its text."""
+    """A heading's *title* and *level* (1 to 6; 0 is the text before the first), its
+    first *line* from 1, its text.
+    """
 
     title: str
     level: int
@@ -22,13 +26,15 @@ class Section:
 
 
 def sections(body: str) -> list[Section]:
-    """Return the sections of *body* in order; joined, their texts are the body. A subsection is a section of its own.
+    """Return the sections of *body* in order; joined, their texts are the body. A
+    subsection is a section of its own.
 
     >>> [(section.title, section.line) for section in sections("Hello.\\n# Use\\n```\\n# not one\\n```\\n## More\\n")]
     [('', 1), ('Use', 2), ('More', 6)]
     """
     lines = body.splitlines(keepends=True)
-    # splitlines() ends lines at more characters than Markdown does: the parser must see the same lines.
+    # splitlines() ends lines at more characters than Markdown does: the parser must see
+    # the same lines.
     tokens = _markdown().parse(
         "".join(
             line.rstrip("\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029") + "\n"

@@ -1,4 +1,5 @@
-"""A long text as pages of at most so many tokens, cut at headings, paragraphs or sentences.
+"""A long text as pages of at most so many tokens, cut at headings, paragraphs or
+sentences.
 
 Law: the pages of a text, joined, are the text; no page exceeds its limit.
 """
@@ -17,7 +18,9 @@ __all__ = ["Page", "json_lines", "page"]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The part of a text from character *start* to *end*, of *length* characters in all."""
+    """The part of a text from character *start* to *end*, of *length* characters in
+    all.
+    """
 
     text: str
     tokens: int
@@ -34,8 +37,9 @@ class Page:
 def page(text: str, limit: int, count: Callable[[str], int], *, start: int = 0) -> Page:
     """Return the part of *text* from *start* that is at most *limit* tokens by *count*.
 
-    It ends before a heading, else after a paragraph, a line, a sentence, an item, a word, whichever comes first in
-    that order in the second half of what fits. A limit below the first character gives an empty page.
+    It ends before a heading, else after a paragraph, a line, a sentence, an item, a
+    word, whichever comes first in that order in the second half of what fits. A limit
+    below the first character gives an empty page.
 
     >>> page("One. Two three. Four five six.", 4, lambda text: len(text.split())).text
     'One. Two three. '
@@ -66,7 +70,9 @@ _BOUNDARIES = tuple(
 
 
 def _fitting(text: str, limit: int, count: Callable[[str], int], start: int) -> int:
-    """Return the largest end whose text from *start* is within *limit*, to within a boundary's reach."""
+    """Return the largest end whose text from *start* is within *limit*, to within a
+    boundary's reach.
+    """
     # English prose has about four characters a token: start there, then double.
     low, step = start, max(limit, 0) * 4
     while low < len(text) and step:
@@ -76,7 +82,8 @@ def _fitting(text: str, limit: int, count: Callable[[str], int], start: int) -> 
         low, step = high, step * 2
     else:
         return low
-    # The last 1/64 is not searched: the cut goes back to a boundary anyway, and each count is expensive.
+    # The last 1/64 is not searched: the cut goes back to a boundary anyway, and each
+    # count is expensive.
     while high - low > max(1, (high - start) // 64):
         middle = (low + high) // 2
         if count(text[start:middle]) <= limit:
@@ -87,7 +94,8 @@ def _fitting(text: str, limit: int, count: Callable[[str], int], start: int) -> 
 
 
 def _last_boundary(text: str, start: int, end: int) -> int:
-    # In the second half only: a heading near the beginning would leave most of the page empty.
+    # In the second half only: a heading near the beginning would leave most of the page
+    # empty.
     half = start + (end - start) // 2
     for boundary in _BOUNDARIES:
         ends = [found.end() for found in boundary.finditer(text, half, end)]
@@ -97,9 +105,11 @@ def _last_boundary(text: str, start: int, end: int) -> int:
 
 
 def json_lines(value: Any, size: int) -> str:
-    """Return a JSON *value* as lines, each a part of it that is whole, of at most about *size* characters.
+    """Return a JSON *value* as lines, each a part of it that is whole, of at most about
+    *size* characters.
 
-    A page that ends with a line then cuts nothing in the middle; only a text that is longer by itself is not divided.
+    A page that ends with a line then cuts nothing in the middle; only a text that is
+    longer by itself is not divided.
 
     >>> print(json_lines({"rows": [1, 22, 333], "total": 3}, 10))
     {"rows":[1,22]}

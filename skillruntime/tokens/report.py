@@ -1,4 +1,5 @@
-"""What each skill of a catalog costs in tokens, tier by tier, and what a session costs compared with loading all.
+"""What each skill of a catalog costs in tokens, tier by tier, and what a session costs
+compared with loading all.
 
 Every figure is in tokens of one model, and the report says how they were counted.
 """
@@ -16,7 +17,8 @@ from skillruntime.tokens.counter import Count, Model, count
 from skillruntime.tokens.markdown_sections import sections
 from skillruntime.tokens.schema_views import compact_json, for_model
 
-if TYPE_CHECKING:  # for the types only: tokens and catalog are one layer, and neither imports the other
+# for the types only: tokens and catalog are one layer, and neither imports the other
+if TYPE_CHECKING:
     from skillruntime.catalog.catalog import SkillCatalog
     from skillruntime.catalog.skill import Skill
 
@@ -25,7 +27,9 @@ __all__ = ["ResourceCost", "SectionCost", "SkillCost", "TokenReport", "measure"]
 
 @dataclass(frozen=True, slots=True)
 class SectionCost:
-    """A section of a body: its heading, its line in the body from 1, its tokens without its subsections'."""
+    """A section of a body: its heading, its line in the body from 1, its tokens without
+    its subsections'.
+    """
 
     title: str
     line: int
@@ -43,7 +47,9 @@ class ResourceCost:
 
 @dataclass(frozen=True, slots=True)
 class SkillCost:
-    """One skill's tokens: ``metadata`` (name and description), ``body``, each resource, each tool's definition."""
+    """One skill's tokens: ``metadata`` (name and description), ``body``, each resource,
+    each tool's definition.
+    """
 
     name: str
     path: str
@@ -66,7 +72,9 @@ class SkillCost:
         return sum(tokens for _, tokens in self.schemas)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object; every number but ``line`` and ``bytes`` is in tokens."""
+        """Return the JSON object; every number but ``line`` and ``bytes`` is in
+        tokens.
+        """
         document: dict[str, Any] = {
             "name": self.name,
             "path": self.path,
@@ -92,7 +100,9 @@ class SkillCost:
 
 @dataclass(frozen=True, slots=True)
 class TokenReport:
-    """The costs of a catalog's skills; *catalog* is its prompt text in *style*, *method* how everything was counted."""
+    """The costs of a catalog's skills; *catalog* is its prompt text in *style*,
+    *method* how everything was counted.
+    """
 
     model: str
     method: str
@@ -103,16 +113,22 @@ class TokenReport:
     unreadable: tuple[tuple[str, str], ...] = ()
 
     def total(self, tier: str) -> int:
-        """Return the tokens of all skills in *tier*: ``metadata``, ``body``, ``resource`` or ``schema``."""
+        """Return the tokens of all skills in *tier*: ``metadata``, ``body``,
+        ``resource`` or ``schema``.
+        """
         return sum(getattr(skill, tier) for skill in self.skills)
 
     @property
     def eager(self) -> int:
-        """The tokens of loading everything at once: names, descriptions and bodies, without resources and schemas."""
+        """The tokens of loading everything at once: names, descriptions and bodies,
+        without resources and schemas.
+        """
         return self.total("metadata") + self.total("body")
 
     def session(self, activations: int) -> int:
-        """Return the tokens of a session that activates so many skills: the catalog and as many average bodies."""
+        """Return the tokens of a session that activates so many skills: the catalog and
+        as many average bodies.
+        """
         if not self.skills:
             return self.catalog
         activations = min(activations, len(self.skills))
@@ -165,10 +181,12 @@ def measure(
     with_resources: bool = True,
     progress: Callable[[Iterable[str]], Iterable[str]] = iter,
 ) -> TokenReport:
-    """Return what the skills of *catalog* cost, those the model may see and those it may not.
+    """Return what the skills of *catalog* cost, those the model may see and those it
+    may not.
 
-    Every body is read, and every file of every skill unless *with_resources* is off. *progress* wraps the names as
-    they are worked through. A skill that cannot be read is listed in ``unreadable`` and costs nothing.
+    Every body is read, and every file of every skill unless *with_resources* is off.
+    *progress* wraps the names as they are worked through. A skill that cannot be read
+    is listed in ``unreadable`` and costs nothing.
     """
 
     def tokens(text: str) -> int:
@@ -184,7 +202,8 @@ def measure(
         # One broken skill must not cost the report of the others.
         except (SkillRuntimeError, OSError) as error:
             unreadable.append((name, str(error)))
-    # Counted as one text, as it is sent: the sum of its entries would be a few tokens off.
+    # Counted as one text, as it is sent: the sum of its entries would be a few tokens
+    # off.
     prompt = count(catalog.to_prompt(style), model)
     method: Count = count("", model)
     label = model if isinstance(model, str) else method.method
@@ -255,25 +274,31 @@ def _resources(skill: Skill, tokens: Callable[[str], int]) -> Iterable[ResourceC
         try:
             text: str | None = skill.read_resource(resource.path)
         except (SkillRuntimeError, OSError, UnicodeError):
-            text = None  # a picture or an archive: it has bytes, and no tokens before it is read
+            # a picture or an archive: it has bytes, and no tokens before it is read
+            text = None
         yield ResourceCost(
             resource.path, resource.bytes, None if text is None else tokens(text)
         )
 
 
 def _definition(name: str, description: str, schema: Any) -> str:
-    """Return a tool's definition as JSON: what every provider receives, before its own framing."""
+    """Return a tool's definition as JSON: what every provider receives, before its own
+    framing.
+    """
     return compact_json(
         {"name": name, "description": description, "parameters": for_model(schema)}
     )
 
 
 def _first_line(path: str, body: str) -> int:
-    """Return the line of the file that its body begins on; 1 if the body is not found in it."""
+    """Return the line of the file that its body begins on; 1 if the body is not found
+    in it.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 1
-    # From the end: the body is the rest of the file, and frontmatter may quote its first words.
+    # From the end: the body is the rest of the file, and frontmatter may quote its
+    # first words.
     start = text.rfind(body.replace("\r\n", "\n")) if body else -1
     return text.count("\n", 0, start) + 1 if start > 0 else 1

@@ -1,7 +1,8 @@
 """The part of a schema that a model is sent; the rest is for people.
 
-The last of the contract document's closing questions. ``description`` is for the model and worth its tokens;
-``$comment`` and ``x-documentation`` are for people and are never sent to a model.
+The last of the contract document's closing questions. ``description`` is for the model
+and worth its tokens; ``$comment`` and ``x-documentation`` are for people and are never
+sent to a model.
 """
 
 from __future__ import annotations
@@ -32,14 +33,18 @@ _VERBATIM = frozenset(
 
 
 def compact_json(value: Any) -> str:
-    """Return *value* as JSON without spaces, as a request has it; what JSON has no form for is written as text."""
+    """Return *value* as JSON without spaces, as a request has it; what JSON has no form
+    for is written as text.
+    """
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def for_model(schema: Any) -> Any:
-    """Return *schema* without the parts for people: ``$comment``, ``x-documentation``, titles, identifiers.
+    """Return *schema* without the parts for people: ``$comment``, ``x-documentation``,
+    titles, identifiers.
 
-    A parameter *named* ``title`` stays, and so does every value in ``const``, ``enum``, ``default``.
+    A parameter *named* ``title`` stays, and so does every value in ``const``, ``enum``,
+    ``default``.
 
     >>> for_model({"title": "T", "properties": {"title": {"type": "string", "x-documentation": "Long."}}})
     {'properties': {'title': {'type': 'string'}}}
@@ -53,7 +58,8 @@ def for_model(schema: Any) -> Any:
 
 
 def rewritten(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """Return *schema* with *change* made to it and, before that, to each schema inside it.
+    """Return *schema* with *change* made to it and, before that, to each schema inside
+    it.
 
     >>> rewritten({"properties": {"title": {"title": "T"}}}, lambda part: {**part, "title": "U"})
     {'properties': {'title': {'title': 'U'}}, 'title': 'U'}
@@ -68,6 +74,7 @@ def rewritten(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -
             # The keys of these are names that the author chose, not keywords.
             parts[key] = {name: rewritten(part, change) for name, part in value.items()}
         else:
-            # Values are data: a default {"title": ...} is an argument, not an annotation.
+            # Values are data: a default {"title": ...} is an argument, not an
+            # annotation.
             parts[key] = value if key in _VERBATIM else rewritten(value, change)
     return change(parts)

@@ -1,6 +1,7 @@
 """What the definitions of tools add to a request, in tokens.
 
-No provider publishes how it serialises these, so every count here says ``exact=False`` and names its source.
+No provider publishes how it serialises these, so every count here says ``exact=False``
+and names its source.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ def count_tools(
     model: Model = "gpt-4o",
     tool_choice: str = "auto",
 ) -> Count:
-    """Return the tokens that the definitions of *tools* add to every request to *model*.
+    """Return the tokens that the definitions of *tools* add to every request to
+    *model*.
 
-    A tool is a dictionary in the shape of OpenAI, Anthropic or MCP. OpenAI turns schemas into its own notation, whose
-    cost the OpenAI Cookbook gives per function, property and enum item; here nested objects cost alike. Anthropic adds
-    a system prompt (346 tokens, or 313 when *tool_choice* forces a tool: quoted for the Claude 4 family, unverified) to
-    the definitions as JSON. Gemini and all others: the definitions as JSON.
+    A tool is a dictionary in the shape of OpenAI, Anthropic or MCP. OpenAI turns
+    schemas into its own notation, whose cost the OpenAI Cookbook gives per function,
+    property and enum item; here nested objects cost alike. Anthropic adds a system
+    prompt (346 tokens, or 313 when *tool_choice* forces a tool: quoted for the Claude 4
+    family, unverified) to the definitions as JSON. Gemini and all others: the
+    definitions as JSON.
 
     >>> count_tools([{"name": "now", "description": "The time."}]).tokens
     22
@@ -108,7 +112,9 @@ def _definition(tool: Mapping[str, Any]) -> dict[str, Any]:
 def _properties(
     schema: Mapping[str, Any], root: Mapping[str, Any], texts: list[str], seen: set[str]
 ) -> int:
-    """Append the texts of an object *schema*'s properties, nested ones too, and return the tokens around them."""
+    """Append the texts of an object *schema*'s properties, nested ones too, and return
+    the tokens around them.
+    """
     if isinstance(
         reference := schema.get("$ref"), str
     ):  # what is under it is counted once
@@ -119,7 +125,8 @@ def _properties(
     for part in ("items", "additionalProperties"):
         if isinstance(inner := schema.get(part), Mapping):
             frame += _properties(inner, root, texts, seen)
-    # The Cookbook counts flat objects only; branches are counted as if each were sent, which they are.
+    # The Cookbook counts flat objects only; branches are counted as if each were sent,
+    # which they are.
     for part in ("anyOf", "oneOf", "allOf"):
         for inner in schema.get(part) or ():
             if isinstance(inner, Mapping):
@@ -148,7 +155,9 @@ def _properties(
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow the local ``$ref`` of *schema*, and what that refers to, unless it leads back."""
+    """Follow the local ``$ref`` of *schema*, and what that refers to, unless it leads
+    back.
+    """
     above = {"#"}
     while isinstance(reference := schema.get("$ref"), str):
         target = {} if reference in above else referenced(root, reference)

@@ -1,4 +1,6 @@
-"""Real agent loops, driven by a scripted chat model: the run never ends by exception."""
+"""Real agent loops, driven by a scripted chat model: the run never ends by
+exception.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def run(
 def test_a_skill_is_loaded_called_with_an_error_refused_and_called_again(
     counting: SkillCatalog, is_async: bool
 ) -> None:
-    """The whole conversation, from the catalog in the prompt to the answer in the envelope."""
+    """The whole conversation, from the catalog in the prompt to the answer in the
+    envelope.
+    """
     toolkit = SkillToolkit(SkillRuntime(counting))
 
     loaded, repaired, refused, called = run(
@@ -90,7 +94,9 @@ def test_the_model_is_sent_the_catalog_the_schemas_and_the_envelopes(
 def test_parallel_calls_are_each_answered(
     counting: SkillCatalog, is_async: bool
 ) -> None:
-    """One good, one bad, one of a tool that does not exist: three answers, by their ids."""
+    """One good, one bad, one of a tool that does not exist: three answers, by their
+    ids.
+    """
     turn = call_message(
         ("counting", {"text": "ab"}),
         ("counting", {"text": [1, 2]}),
@@ -134,7 +140,9 @@ def test_a_tool_that_raises_does_not_end_the_run_once_it_is_enforced(
 def test_an_interrupt_passes_through_and_the_run_resumes(
     is_async: bool, is_enforced: bool
 ) -> None:
-    """LangGraph's way to ask a user: the interrupt passes through the adapter, is answered, and the call continues."""
+    """LangGraph's way to ask a user: the interrupt passes through the adapter, is
+    answered, and the call continues.
+    """
     from langchain_core.tools import tool
 
     @tool

@@ -41,7 +41,9 @@ Write = Callable[..., Path]
 
 
 class Agent:
-    """An agent with the middleware and a scripted model, run the sync or the async way."""
+    """An agent with the middleware and a scripted model, run the sync or the async
+    way.
+    """
 
     def __init__(
         self,
@@ -103,7 +105,9 @@ class Recording(ScriptedChatModel):
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """A function that writes a skill of instructions alone, with what frontmatter is given, and returns its file."""
+    """A function that writes a skill of instructions alone, with what frontmatter is
+    given, and returns its file.
+    """
 
     def write_skill(name: str, body: str = "Do it.", **fields: str) -> Path:
         path = tmp_path / "skills" / name / "SKILL.md"
@@ -144,7 +148,9 @@ BOTH = pytest.mark.parametrize("is_async", [False, True])
 def test_a_skill_is_listed_loaded_offered_and_called(
     counting: SkillCatalog, is_async: bool
 ) -> None:
-    """The catalog in the system message; the typed tool only after loading; its answer in the envelope."""
+    """The catalog in the system message; the typed tool only after loading; its answer
+    in the envelope.
+    """
     agent = Agent(
         SkillRuntime(counting),
         load("counting"),
@@ -165,7 +171,9 @@ def test_a_skill_is_listed_loaded_offered_and_called(
 
 @pytest.mark.processes
 def test_the_beginning_of_a_request_stays_as_it_was(counting: SkillCatalog) -> None:
-    """Loading a skill changes neither the system message nor the tools before the new one: a prompt cache keeps."""
+    """Loading a skill changes neither the system message nor the tools before the new
+    one: a prompt cache keeps.
+    """
     agent = Agent(SkillRuntime(counting), load("counting"), count(2, text="abc"))
 
     agent.answers()
@@ -208,7 +216,9 @@ def test_instructions_appear_exactly_once_even_when_loaded_twice(
 def test_summarising_never_loses_the_instructions(
     counting: SkillCatalog, is_async: bool
 ) -> None:
-    """After a summary removed the message with the instructions, the middleware repeats them once."""
+    """After a summary removed the message with the instructions, the middleware repeats
+    them once.
+    """
     summary = ScriptedChatModel(replies=[AIMessage("They talked.")] * 9)
     before = [
         SummarizationMiddleware(
@@ -234,7 +244,9 @@ def test_summarising_never_loses_the_instructions(
 def test_clearing_old_tool_results_never_loses_the_instructions(
     counting: SkillCatalog, is_async: bool
 ) -> None:
-    """After an edit emptied the message with the instructions, the middleware repeats them once."""
+    """After an edit emptied the message with the instructions, the middleware repeats
+    them once.
+    """
     clear = ClearToolUsesEdit(trigger=1, keep=1)
     turns = [load("counting"), *(count(turn, text="abc") for turn in range(2, 5))]
     agent = Agent(
@@ -255,7 +267,9 @@ def test_clearing_old_tool_results_never_loses_the_instructions(
 def test_a_resumed_thread_knows_its_skills_and_sees_that_they_changed(
     counting: SkillCatalog, is_async: bool
 ) -> None:
-    """Another process, the same checkpoints: the request has the new text once and the old one never."""
+    """Another process, the same checkpoints: the request has the new text once and the
+    old one never.
+    """
     saver = InMemorySaver()
     Agent(
         SkillRuntime(counting), load("counting"), saver=saver, is_async=is_async
@@ -320,7 +334,9 @@ def test_a_contract_that_changed_between_runs_is_offered_as_it_is_now(
 
 
 def test_the_skill_used_longest_ago_is_unloaded(write: Write, tmp_path: Path) -> None:
-    """Its instructions are replaced by a line that says so, and it can be loaded again."""
+    """Its instructions are replaced by a line that says so, and it can be loaded
+    again.
+    """
     for name in ("one", "two", "three"):
         write(name, f"Instructions of {name}.")
     runtime = SkillRuntime(discover(tmp_path / "skills"))
@@ -384,7 +400,9 @@ def fragile(text: str) -> str:
 def test_what_escapes_from_any_other_tool_is_an_envelope_if_asked(
     counting: SkillCatalog, is_async: bool
 ) -> None:
-    """And so is the call of a tool that does not exist; without being asked, it ends the run as ever."""
+    """And so is the call of a tool that does not exist; without being asked, it ends
+    the run as ever.
+    """
     turn = call_message(("fragile", {"text": "x"}), ("nothing", {}))
     agent = Agent(
         SkillRuntime(counting),
@@ -408,7 +426,9 @@ def test_what_escapes_from_any_other_tool_is_an_envelope_if_asked(
 def test_json_that_the_model_broke_is_read_or_answered(
     counting: SkillCatalog, is_async: bool
 ) -> None:
-    """A trailing comma is repaired and the call is made; a truncated call is answered with the next step."""
+    """A trailing comma is repaired and the call is made; a truncated call is answered
+    with the next step.
+    """
     broken: Any = [
         {
             "name": "counting",
@@ -443,7 +463,9 @@ def test_json_that_the_model_broke_is_read_or_answered(
 
 @pytest.mark.parametrize("tools", ["fixed", "typed"])
 def test_without_a_skill_calls_are_repaired_and_nothing_is_added(tools: Any) -> None:
-    """The way to have broken JSON repaired in front of other tools; a skill that comes later is offered."""
+    """The way to have broken JSON repaired in front of other tools; a skill that comes
+    later is offered.
+    """
 
     @tool
     def double(n: int) -> int:
@@ -491,7 +513,9 @@ def test_without_a_skill_calls_are_repaired_and_nothing_is_added(tools: Any) -> 
 
 
 def test_a_call_that_may_have_lost_its_end_is_not_made(counting: SkillCatalog) -> None:
-    """The provider says the model was cut off; LangChain had completed the arguments."""
+    """The provider says the model was cut off; LangChain had completed the
+    arguments.
+    """
     cut = count(2, text="ab")
     cut.response_metadata["finish_reason"] = "length"
 
@@ -501,7 +525,9 @@ def test_a_call_that_may_have_lost_its_end_is_not_made(counting: SkillCatalog) -
 
 
 def test_limits_page_and_reading_on_is_a_tool(write: Write, tmp_path: Path) -> None:
-    """A body longer than a page comes with the call that reads on; the ledger has it all."""
+    """A body longer than a page comes with the call that reads on; the ledger has it
+    all.
+    """
     write(
         "long",
         "\n".join(f"Line {number} of the instructions." for number in range(100)),
@@ -522,7 +548,9 @@ def test_limits_page_and_reading_on_is_a_tool(write: Write, tmp_path: Path) -> N
 
 
 def test_the_state_of_skills_is_not_part_of_the_answer(counting: SkillCatalog) -> None:
-    """It is in the checkpoint, not in what ``invoke`` returns; a caller cannot set it."""
+    """It is in the checkpoint, not in what ``invoke`` returns; a caller cannot set
+    it.
+    """
     agent = Agent(SkillRuntime(counting), load("counting"), saver=InMemorySaver())
 
     result = agent.run({**QUESTION, "loaded_skills": {"nonsense": {}}})
@@ -593,7 +621,9 @@ def test_every_skill_name_loads_and_no_tool_is_called_like_the_middlewares_own(
 def test_the_toolkits_tools_beside_the_middleware_do_no_harm(
     counting: SkillCatalog,
 ) -> None:
-    """Whoever gives both has each tool once; ``call_skill``, which typed tools replace, works and is not offered."""
+    """Whoever gives both has each tool once; ``call_skill``, which typed tools replace,
+    works and is not offered.
+    """
     runtime = SkillRuntime(counting)
     tools = SkillToolkit(runtime, style="generic").get_tools()
     turns = [
@@ -612,7 +642,9 @@ def test_the_toolkits_tools_beside_the_middleware_do_no_harm(
 
 @pytest.mark.processes
 def test_the_ledger_knows_what_the_conversation_carried(counting: SkillCatalog) -> None:
-    """Each tier once, and all of it with each request; counted only now that somebody asks."""
+    """Each tier once, and all of it with each request; counted only now that somebody
+    asks.
+    """
     agent = Agent(
         SkillRuntime(counting),
         load("counting"),
@@ -638,7 +670,9 @@ def test_the_ledger_knows_what_the_conversation_carried(counting: SkillCatalog) 
 def test_an_untrusted_script_is_approved_by_an_interrupt(
     counting: SkillCatalog, is_async: bool
 ) -> None:
-    """``approve=`` asks a user through LangGraph's interrupt in the middleware; the run then resumes."""
+    """``approve=`` asks a user through LangGraph's interrupt in the middleware; the run
+    then resumes.
+    """
     untrusted = discover(counting.roots[0].path)
     runtime = SkillRuntime(
         untrusted,

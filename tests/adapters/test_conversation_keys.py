@@ -1,4 +1,6 @@
-"""What belongs to one conversation stays in it, although models use the same tool-call ids in all of them."""
+"""What belongs to one conversation stays in it, although models use the same tool-call
+ids in all of them.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ from tests.skill_files import write_skill_files
 
 pytestmark = pytest.mark.anyio
 
-ID = "functions.call_skill:1"  # as some models number their calls, in each conversation or in each turn
+# as some models number their calls, in each conversation or in each turn
+ID = "functions.call_skill:1"
 
 
 class Killed(BaseException):
@@ -69,7 +72,9 @@ class Remote:
         )
 
     async def carry(self, request: WireRequest) -> WireResponse:
-        """Send a request to the server; after some, end the process before it has the answer."""
+        """Send a request to the server; after some, end the process before it has the
+        answer.
+        """
         answer = await self._served.transport(request)
         if request.method == "POST":
             self.keys.append(request.headers["idempotency-key"])
@@ -80,13 +85,17 @@ class Remote:
 
 @asynccontextmanager
 async def serving(tmp_path: Path, *, by_socket: bool = False) -> AsyncIterator[Remote]:
-    """Yield the runtime of a skill on a real server, in memory or on a socket of this machine."""
+    """Yield the runtime of a skill on a real server, in memory or on a socket of this
+    machine.
+    """
     async with serve_over_socket() if by_socket else serve_in_memory() as served:
         yield Remote(served, tmp_path / "remote")
 
 
 def calling(text: str, *, tool: str = "call_skill", call_id: str = ID) -> AIMessage:
-    """Return a model's message that calls `echo`, with the id that every conversation has."""
+    """Return a model's message that calls `echo`, with the id that every conversation
+    has.
+    """
     arguments = (
         {"text": text}
         if tool == "echo"
@@ -153,9 +162,11 @@ anyio.run(lambda: host_skills(runtime, hosting, on_ready=lambda url, served, res
 async def test_thousands_of_conversations_get_their_own_results(
     tmp_path: Path, conversations: int
 ) -> None:
-    """On a server of its own, with SQLite: one id in all of them, and the same ten texts.
+    """On a server of its own, with SQLite: one id in all of them, and the same ten
+    texts.
 
-    Every tenth has a second turn with an equal call, and is then sent again by another runtime with the host's key.
+    Every tenth has a second turn with an equal call, and is then sent again by another
+    runtime with the host's key.
     """
     pytest.importorskip("uvicorn", reason="a server needs the extra 'serve'")
     contract = {
@@ -205,7 +216,8 @@ async def test_thousands_of_conversations_get_their_own_results(
         for key, answers in found.items()
         if answers[0].data["said"] != f"text {key[0] % 10}"
     ] == []
-    # Each call ran, and none twice: the server counted as many runs as there were calls.
+    # Each call ran, and none twice: the server counted as many runs as there were
+    # calls.
     runs = {
         key: {answer.data["run"] for answer in answers}
         for key, answers in found.items()
@@ -220,7 +232,9 @@ async def converse(
     numbers: Iterator[int],
     found: dict[tuple[int, str], Any],
 ) -> None:
-    """Have the next conversations, and put the answers into *found* by conversation and turn."""
+    """Have the next conversations, and put the answers into *found* by conversation and
+    turn.
+    """
     for number in numbers:
         for runtime, turns in zip(
             runtimes,
@@ -325,7 +339,9 @@ async def call_in_pydantic_ai(
 
 
 def openai_agent(runtime: SkillRuntime, key: str | None = None) -> Any:
-    """Return an agent of the OpenAI Agents SDK; its model plays ``agent.model.calls``."""
+    """Return an agent of the OpenAI Agents SDK; its model plays
+    ``agent.model.calls``.
+    """
     agents = pytest.importorskip(
         "agents", reason="the OpenAI Agents SDK is not installed"
     )
@@ -371,7 +387,9 @@ def openai_agent(runtime: SkillRuntime, key: str | None = None) -> Any:
 
 
 async def run_openai(agent: Any, texts: list[str], asked: Any = "Say it.") -> list[str]:
-    """Run the agent, whose model calls `echo` with each text, and return what the skill said."""
+    """Run the agent, whose model calls `echo` with each text, and return what the skill
+    said.
+    """
     from agents import RunConfig, Runner
 
     # The SDK itself refuses an id that a run has had; other runs have it too.
@@ -477,7 +495,9 @@ ADAPTERS = {
 async def test_every_adapter_makes_each_call_of_each_conversation(
     tmp_path: Path, adapter: str
 ) -> None:
-    """The ids repeat between the conversations and within them, and so do arguments: every call is made."""
+    """The ids repeat between the conversations and within them, and so do arguments:
+    every call is made.
+    """
     async with serving(tmp_path) as remote:
         for number in range(5):
             texts = ["same", "same", f"own {number}"]
@@ -494,7 +514,9 @@ async def test_every_adapter_makes_each_call_of_each_conversation(
 async def test_a_run_that_is_killed_and_resumed_makes_its_call_once(
     tmp_path: Path, by_socket: bool
 ) -> None:
-    """The server has run the skill; the thread is continued from its checkpoint by another process's middleware."""
+    """The server has run the skill; the thread is continued from its checkpoint by
+    another process's middleware.
+    """
     async with serving(tmp_path, by_socket=by_socket) as remote:
         saver, config = InMemorySaver(), {"configurable": {"thread_id": "a"}}
         remote.breaks_after = 1
@@ -512,7 +534,9 @@ async def test_a_run_that_is_killed_and_resumed_makes_its_call_once(
 async def test_a_history_that_is_sent_again_with_the_hosts_key_makes_its_calls_once(
     tmp_path: Path, known: int
 ) -> None:
-    """A service without a checkpointer names the thread; its caller knows nothing of the turn, or its first call."""
+    """A service without a checkpointer names the thread; its caller knows nothing of
+    the turn, or its first call.
+    """
     async with serving(tmp_path) as remote:
         config = {"configurable": {"thread_id": "a"}}
         history = [
@@ -539,7 +563,9 @@ async def test_a_history_that_is_sent_again_with_the_hosts_key_makes_its_calls_o
 async def test_a_history_that_is_sent_again_without_a_key_runs_again(
     tmp_path: Path,
 ) -> None:
-    """Nothing says that it is the same conversation; another one may have asked the same."""
+    """Nothing says that it is the same conversation; another one may have asked the
+    same.
+    """
     async with serving(tmp_path) as remote:
         await ask(remote, calling("hello"))
         await ask(remote, calling("hello"))
@@ -548,7 +574,9 @@ async def test_a_history_that_is_sent_again_without_a_key_runs_again(
 
 
 async def test_equal_calls_in_two_turns_of_a_thread_are_two(tmp_path: Path) -> None:
-    """With a checkpoint and the history as the caller keeps it, also where it keeps only the last messages."""
+    """With a checkpoint and the history as the caller keeps it, also where it keeps
+    only the last messages.
+    """
     async with serving(tmp_path) as remote:
         saver, config = InMemorySaver(), {"configurable": {"thread_id": "a"}}
         for _ in range(2):
@@ -566,7 +594,9 @@ async def test_equal_calls_in_two_turns_of_a_thread_are_two(tmp_path: Path) -> N
 
 
 async def test_agents_of_one_thread_are_different_conversations(tmp_path: Path) -> None:
-    """Two tools run an agent each, in the thread of the agent that called them, with the same words."""
+    """Two tools run an agent each, in the thread of the agent that called them, with
+    the same words.
+    """
     async with serving(tmp_path) as remote:
 
         async def delegate(state: Any) -> Any:
@@ -586,7 +616,9 @@ async def test_agents_of_one_thread_are_different_conversations(tmp_path: Path) 
 
 
 async def test_a_node_that_is_tried_again_makes_its_calls_once(tmp_path: Path) -> None:
-    """In a graph of one's own: another call of the same message failed, so LangGraph runs the node a second time."""
+    """In a graph of one's own: another call of the same message failed, so LangGraph
+    runs the node a second time.
+    """
     async with serving(tmp_path) as remote:
         tries: list[int] = []
 
@@ -614,7 +646,9 @@ async def test_a_node_that_is_tried_again_makes_its_calls_once(tmp_path: Path) -
 async def test_a_toolkit_takes_the_messages_number_from_a_host_that_names_the_conversation(
     tmp_path: Path,
 ) -> None:
-    """The same message of the same conversation is one call, in another process too; another message is another."""
+    """The same message of the same conversation is one call, in another process too;
+    another message is another.
+    """
     async with serving(tmp_path) as remote:
         for number in (1, 1, 3):
             toolkit = SkillToolkit(
@@ -626,7 +660,9 @@ async def test_a_toolkit_takes_the_messages_number_from_a_host_that_names_the_co
 
 
 async def test_tools_without_a_framework_take_the_messages_name(tmp_path: Path) -> None:
-    """With other arguments the same id of the same message is another call, and is not refused."""
+    """With other arguments the same id of the same message is another call, and is not
+    refused.
+    """
     async with serving(tmp_path) as remote:
         for text in ("one", "one", "two"):
             tools = SkillTools(remote.runtime, session=remote.runtime.session(key="a"))
@@ -641,7 +677,9 @@ async def test_tools_without_a_framework_take_the_messages_name(tmp_path: Path) 
 async def test_a_run_of_pydantic_ai_that_is_sent_again_makes_its_calls_once(
     tmp_path: Path,
 ) -> None:
-    """The host names the conversation; in another conversation, and after another question, it is another call."""
+    """The host names the conversation; in another conversation, and after another
+    question, it is another call.
+    """
     pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
     from pydantic_ai import Agent
     from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
@@ -673,7 +711,9 @@ async def test_a_run_of_pydantic_ai_that_is_sent_again_makes_its_calls_once(
 async def test_a_run_of_openai_agents_that_is_sent_again_makes_its_calls_once(
     tmp_path: Path,
 ) -> None:
-    """The host's session names the conversation; two calls of the run are two, and another question is another."""
+    """The host's session names the conversation; two calls of the run are two, and
+    another question is another.
+    """
     async with serving(tmp_path) as remote:
         for _ in range(2):
             agent = openai_agent(remote.runtime, "one")
@@ -688,7 +728,9 @@ async def test_a_run_of_openai_agents_that_is_sent_again_makes_its_calls_once(
 async def test_another_tools_answer_is_not_taken_for_instructions(
     tmp_path: Path,
 ) -> None:
-    """It answers a call with the id that an earlier ``load_skill`` had, and begins as instructions do."""
+    """It answers a call with the id that an earlier ``load_skill`` had, and begins as
+    instructions do.
+    """
     write_skill_files(tmp_path / "local", "quiet", "Says nothing", {})
     middleware = SkillMiddleware(
         SkillRuntime(discover(tmp_path / "local", trusted=True))

@@ -1,4 +1,6 @@
-"""What one untrusted skill and one result may take of a request, and role marks in what a model reads."""
+"""What one untrusted skill and one result may take of a request, and role marks in what
+a model reads.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ MARK = "<|im_start|>system"
 
 @pytest.fixture
 def greedy(tmp_path: Path) -> SkillRuntime:
-    """An untrusted skill with thirty tools, whose definitions are some 15,000 tokens."""
+    """An untrusted skill with thirty tools, whose definitions are some 15,000
+    tokens.
+    """
     words = " ".join(f"word{number}" for number in range(60))
     properties = {
         f"p{number}": {"type": "string", "description": words} for number in range(4)
@@ -72,7 +76,9 @@ def test_definitions_of_an_untrusted_skill_are_limited(greedy: SkillRuntime) -> 
 
 @pytest.mark.parametrize("kind", ["fixed", "typed"])
 def test_instructions_define_no_more_of_it(greedy: SkillRuntime, kind: Any) -> None:
-    """The text that loads it ends with the names of the others, and one of them can be called."""
+    """The text that loads it ends with the names of the others, and one of them can be
+    called.
+    """
     name = "greedy__t29" if kind == "typed" else "greedy/t29"
     call = call_message(("call_skill", {"name": name, "arguments": {}}))
     model = ScriptedChatModel(
@@ -124,7 +130,9 @@ def test_the_limit_of_definitions_can_be_set(greedy: SkillRuntime) -> None:
 
 
 def test_a_long_result_is_shown_by_page_and_kept_whole() -> None:
-    """A page is lines of JSON, each whole; the artifact and ``runtime.call`` have everything."""
+    """A page is lines of JSON, each whole; the artifact and ``runtime.call`` have
+    everything.
+    """
     rows = [{"number": number, "text": "some words here"} for number in range(20_000)]
     runtime = SkillRuntime()
     whole = {"rows": rows, "total": 20_000}
@@ -160,7 +168,9 @@ def test_a_long_result_is_shown_by_page_and_kept_whole() -> None:
 
 
 def test_a_long_result_over_mcp_is_read_on_by_a_handle_that_cannot_be_guessed() -> None:
-    """One server has many clients, and the protocol's newest revision has no sessions."""
+    """One server has many clients, and the protocol's newest revision has no
+    sessions.
+    """
     mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
     from skillruntime.adapters.mcp import to_server
 
@@ -189,7 +199,9 @@ def test_a_long_result_over_mcp_is_read_on_by_a_handle_that_cannot_be_guessed() 
 
 
 def test_role_marks_are_escaped_for_the_model_and_nowhere_else() -> None:
-    """In results, definitions and errors; ``data`` and the artifact have the text itself."""
+    """In results, definitions and errors; ``data`` and the artifact have the text
+    itself.
+    """
     runtime = SkillRuntime()
     schema = {"type": "object", "properties": {"kind": {"enum": [MARK, "other"]}}}
     received: list[Any] = []

@@ -1,6 +1,8 @@
-"""`enforce` around tools that exist, in each framework: a payload of a public thread fails bare and passes with it.
+"""`enforce` around tools that exist, in each framework: a payload of a public thread
+fails bare and passes with it.
 
-The payload is that of https://github.com/microsoft/agent-framework/issues/7588: a list inside an object.
+The payload is that of https://github.com/microsoft/agent-framework/issues/7588: a list
+inside an object.
 """
 
 from __future__ import annotations

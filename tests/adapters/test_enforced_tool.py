@@ -1,4 +1,6 @@
-"""The contract layer around tools that already exist: `skillruntime/adapters/enforced_tool.py`."""
+"""The contract layer around tools that already exist:
+`skillruntime/adapters/enforced_tool.py`.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def invoke_both_ways(subject: BaseTool, call: Any) -> list[Any]:
 
 
 def test_a_model_that_allows_more_gets_more() -> None:
-    """Any other class is closed: pydantic ignores what it does not know, which would hide a misspelt argument."""
+    """Any other class is closed: pydantic ignores what it does not know, which would
+    hide a misspelt argument.
+    """
     open_model = create_model(
         "Open", __config__=ConfigDict(extra="allow"), a=(int, ...)
     )
@@ -116,7 +120,9 @@ def test_malformed_arguments_are_repaired_and_noted() -> None:
     "arguments", [{}, {"a": "three", "city": []}, {"c": 1}, None, [], "five", 5]
 )
 def test_a_bad_call_is_an_envelope(subject: BaseTool, arguments: Any) -> None:
-    """Missing, wrong, unknown, or no mapping at all: a message with the envelope, never an exception."""
+    """Missing, wrong, unknown, or no mapping at all: a message with the envelope, never
+    an exception.
+    """
     for message in invoke_both_ways(
         enforce(subject), tool_call(subject.name, arguments)
     ):
@@ -129,14 +135,18 @@ def test_a_bad_call_is_an_envelope(subject: BaseTool, arguments: Any) -> None:
 
 
 def test_defaults_of_a_json_schema_are_filled() -> None:
-    """LangChain ignores a JSON Schema's defaults; the function would miss its argument."""
+    """LangChain ignores a JSON Schema's defaults; the function would miss its
+    argument.
+    """
     message = enforce(weather_tool).invoke(tool_call("weather", {"city": "Oslo"}))
 
     assert json.loads(message.content) == {"city": "Oslo", "days": 3}
 
 
 def test_a_tool_that_raises_is_an_envelope() -> None:
-    """A `ToolException` speaks to the model in its own words; any other exception says its type alone."""
+    """A `ToolException` speaks to the model in its own words; any other exception says
+    its type alone.
+    """
 
     @tool
     def fragile(kind: str) -> str:
@@ -222,7 +232,9 @@ class UserState(AgentState[Any]):
 def run_agent(
     subject: BaseTool, arguments: dict[str, Any], *middleware: Any
 ) -> ToolMessage:
-    """Let a model call *subject* in an agent whose state has the user Ada, and return the answer of the call."""
+    """Let a model call *subject* in an agent whose state has the user Ada, and return
+    the answer of the call.
+    """
     model = ScriptedChatModel(
         replies=[call_message((subject.name, arguments)), AIMessage("done")]
     )
@@ -277,7 +289,9 @@ def test_an_injected_argument_of_a_call_outside_of_a_graph_is_unknown() -> None:
 
 
 def test_an_injected_argument_is_left_out_where_any_key_is_allowed() -> None:
-    """A schema of an MCP server, say, refuses no key, and the function has a parameter that it does not show."""
+    """A schema of an MCP server, say, refuses no key, and the function has a parameter
+    that it does not show.
+    """
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
     subject = enforce(
         StructuredTool.from_function(
@@ -346,7 +360,9 @@ def test_callbacks_see_one_run() -> None:
 def test_what_the_annotations_take_is_not_refused_by_their_formats(
     sent: dict[str, Any],
 ) -> None:
-    """The format ``date-time`` has an offset, ``duration`` no fractions, ``uri`` only ASCII; Python's types differ."""
+    """The format ``date-time`` has an offset, ``duration`` no fractions, ``uri`` only
+    ASCII; Python's types differ.
+    """
 
     @tool
     def plan(
@@ -381,7 +397,9 @@ def test_an_argument_that_the_host_did_not_inject_is_not_asked_of_the_model() ->
 
 
 def test_a_parameter_that_is_called_config_reaches_the_function() -> None:
-    """LangChain's own `StructuredTool` has a parameter of that name, which would take its place."""
+    """LangChain's own `StructuredTool` has a parameter of that name, which would take
+    its place.
+    """
 
     def deploy(name: str, config: dict[str, int]) -> str:
         """Deploy a service."""
@@ -420,7 +438,9 @@ def test_one_alias_may_be_a_text() -> None:
 
 
 def test_a_plain_function_is_the_same_function_with_its_arguments_repaired() -> None:
-    """Keyword and positional; they arrive as the annotations have them, and the result is its own."""
+    """Keyword and positional; they arrive as the annotations have them, and the result
+    is its own.
+    """
     assert lines(path="a", limit="7") == lines("a", "7") == ("a", 7, None)  # type: ignore[arg-type]
     assert lines("a", since="2026-05-01")[2] == datetime.date(2026, 5, 1)  # type: ignore[arg-type]
     assert (lines.__name__, lines.__doc__) == ("lines", "Read lines.")

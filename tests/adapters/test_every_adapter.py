@@ -226,7 +226,9 @@ async def call_generic_tool(
 async def run_agent(
     runtime: SkillRuntime, name: str, call: AIMessage, tools: Any
 ) -> Any:
-    """Run an agent that loads the skill and makes *call*; return the answer to the call."""
+    """Run an agent that loads the skill and makes *call*; return the answer to the
+    call.
+    """
     loading = call_message(("load_skill", {"name": name.partition("/")[0]}))
     model = ScriptedChatModel(replies=[loading, call, AIMessage("Done.")])
     agent = create_agent(model, middleware=[SkillMiddleware(runtime, tools=tools)])
@@ -414,7 +416,9 @@ ADAPTERS: list[Callable[..., Awaitable[Any]]] = [
 def test_every_kind_of_skill_is_offered_and_called(
     adapter: Callable[[SkillRuntime, str], Awaitable[Any]], tmp_path: Path
 ) -> None:
-    """A function of any type with or without a SKILL.md, scripts, a remote skill, an MCP server's tool."""
+    """A function of any type with or without a SKILL.md, scripts, a remote skill, an
+    MCP server's tool.
+    """
 
     async def run() -> dict[str, Any]:
         async with every_kind(tmp_path) as runtime:
@@ -430,7 +434,9 @@ def test_every_kind_of_skill_is_offered_and_called(
     "text", ['{"text": "a", "text": "b"}', '{"text": "\\ud83d"}', '{"text": NaN}']
 )
 def test_pydantic_ai_hands_over_as_text_what_json_alone_would_read(text: str) -> None:
-    """Python's json takes the last of two values, half of a character, and NaN; the contract refuses them."""
+    """Python's json takes the last of two values, half of a character, and NaN; the
+    contract refuses them.
+    """
     pydantic_ai = pytest.importorskip(
         "pydantic_ai", reason="pydantic-ai is not installed"
     )

@@ -1,6 +1,7 @@
 """Every example runs as a user would run it, without a key and without a network.
 
-They stand beside the tests of the adapters, so that one process imports a framework for both.
+They stand beside the tests of the adapters, so that one process imports a framework for
+both.
 """
 
 from __future__ import annotations

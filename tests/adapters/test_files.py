@@ -73,7 +73,9 @@ def skills(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A person's files: a picture, a PDF, a table, and the news feeds that they read."""
+    """A person's files: a picture, a PDF, a table, and the news feeds that they
+    read.
+    """
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "notes.png").write_bytes(PICTURE)
@@ -96,7 +98,9 @@ def folder(tmp_path: Path) -> Path:
 def test_a_persons_files_are_reached(
     adapter: Callable[..., Awaitable[Any]], skills: Path, folder: Path
 ) -> None:
-    """The workspace of the runtime is that of every conversation, and what is made is where the person looks."""
+    """The workspace of the runtime is that of every conversation, and what is made is
+    where the person looks.
+    """
     runtime = SkillRuntime(discover(skills, trusted=True), workspace=folder)
 
     answer = anyio.run(adapter, runtime, "copying", ARGUMENTS)
@@ -148,7 +152,9 @@ async def call_over_mcp(client: Any) -> None:
 def test_a_command_that_serves_mcp_reaches_the_files(
     skills: Path, folder: Path, has_root: bool
 ) -> None:
-    """``serve --mcp --workspace``, or the one root that the client offers; a file comes as a link that can be read."""
+    """``serve --mcp --workspace``, or the one root that the client offers; a file comes
+    as a link that can be read.
+    """
     mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
     import mcp_types as types
 

@@ -1,4 +1,6 @@
-"""What a newcomer combines first with skills, as README and docs/langchain.md show each part."""
+"""What a newcomer combines first with skills, as README and docs/langchain.md show each
+part.
+"""
 
 from __future__ import annotations
 
@@ -201,7 +203,9 @@ def test_a_subagent_with_skills_of_its_own() -> None:
 
 
 def test_a_summarised_conversation_keeps_the_instructions() -> None:
-    """LangChain's summary replaces the message that loaded them; the request still has them once."""
+    """LangChain's summary replaces the message that loaded them; the request still has
+    them once.
+    """
     talk = [AIMessage("So. " * 50)] * 6
     scripted = ScriptedChatModel(replies=[LOAD, *talk])
     summary = SummarizationMiddleware(
@@ -226,7 +230,9 @@ def test_a_summarised_conversation_keeps_the_instructions() -> None:
 
 
 def test_a_history_that_went_through_json() -> None:
-    """A service without a checkpointer: the skill that the messages show is still loaded."""
+    """A service without a checkpointer: the skill that the messages show is still
+    loaded.
+    """
     first = create_agent(
         ScriptedChatModel(replies=[LOAD, AIMessage("Loaded.")]),
         middleware=[SkillMiddleware(runtime())],
@@ -271,7 +277,9 @@ def test_a_graph_of_ones_own() -> None:
 
 @pytest.mark.processes
 def test_a_state_of_ones_own_and_the_session_of_a_thread() -> None:
-    """The thread's state leads to the conversation's session; an answer does not, and the error says what does."""
+    """The thread's state leads to the conversation's session; an answer does not, and
+    the error says what does.
+    """
 
     class State(AgentState[Any]):
         user: str

@@ -1,4 +1,6 @@
-"""The middleware with a fixed tool list, and that every call is answered exactly once."""
+"""The middleware with a fixed tool list, and that every call is answered exactly
+once.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,9 @@ def test_tools_and_system_message_never_change(counting: SkillCatalog) -> None:
 
 
 def test_functions_are_listed_and_loaded_for_their_schema() -> None:
-    """A function without a SKILL.md is found in the system message, and called like any skill."""
+    """A function without a SKILL.md is found in the system message, and called like any
+    skill.
+    """
     model, messages = run(
         SkillRuntime(functions=[add]),
         call_message(("load_skill", {"name": "add"})),
@@ -135,7 +139,9 @@ def test_a_function_is_offered_from_the_start_where_tools_are_typed() -> None:
 def test_a_call_by_the_skills_own_name_is_understood(
     counting: SkillCatalog, name: str
 ) -> None:
-    """Behind a fixed list models sometimes call the skill itself, and not always in its spelling."""
+    """Behind a fixed list models sometimes call the skill itself, and not always in its
+    spelling.
+    """
     _, messages = run(SkillRuntime(counting), call_message((name, {"text": "abc"})))
 
     (answer,) = answers(messages)
@@ -168,7 +174,9 @@ def test_loading_and_calling_in_one_message_works(
 def test_a_service_without_a_checkpointer_keeps_loaded_skills(
     counting: SkillCatalog, mode: Mode
 ) -> None:
-    """It gets the history back from its caller, as JSON without artifacts: the messages say what is loaded."""
+    """It gets the history back from its caller, as JSON without artifacts: the messages
+    say what is loaded.
+    """
     runtime = SkillRuntime(counting)
     _, first = run(
         runtime, call_message(("load_skill", {"name": "counting"})), mode=mode
@@ -243,7 +251,9 @@ def test_a_service_without_a_checkpointer_keeps_loaded_skills(
 def test_every_call_is_answered_exactly_once(
     counting: SkillCatalog, message: AIMessage, mode: Mode
 ) -> None:
-    """Unknown tools by the envelope, never by an exception or by LangGraph's text with all tools' names."""
+    """Unknown tools by the envelope, never by an exception or by LangGraph's text with
+    all tools' names.
+    """
     _, messages = run(SkillRuntime(counting), message.model_copy(deep=True), mode=mode)
 
     asked = next(each for each in messages if isinstance(each, AIMessage))

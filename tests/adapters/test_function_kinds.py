@@ -1,4 +1,6 @@
-"""Functions of every kind that a newcomer writes, through adapters that show the model different forms of them."""
+"""Functions of every kind that a newcomer writes, through adapters that show the model
+different forms of them.
+"""
 
 from __future__ import annotations
 
@@ -171,7 +173,9 @@ async def by_text(runtime: SkillRuntime, name: str, arguments: dict[str, Any]) -
 
 
 async def by_mcp(runtime: SkillRuntime, name: str, arguments: dict[str, Any]) -> Any:
-    """Call as an MCP client does, which checks the structured content against the output schema."""
+    """Call as an MCP client does, which checks the structured content against the
+    output schema.
+    """
     from skillruntime.adapters.mcp import to_server
 
     async with mcp.Client(to_server(runtime)) as client:
@@ -186,7 +190,9 @@ async def by_mcp(runtime: SkillRuntime, name: str, arguments: dict[str, Any]) ->
 def test_every_kind_of_function_is_called(
     function: Callable[..., Any], arguments: dict[str, Any], data: Any, adapter: Any
 ) -> None:
-    """Malformed as models write it, the call is repaired, and the values arrive in the function's own types."""
+    """Malformed as models write it, the call is repaired, and the values arrive in the
+    function's own types.
+    """
     runtime = SkillRuntime(functions=[function])
     (name,) = runtime.callable_names()
 

@@ -1,4 +1,6 @@
-"""Hostile arguments in a real agent loop: the run never ends by exception, and each refusal says what to fix."""
+"""Hostile arguments in a real agent loop: the run never ends by exception, and each
+refusal says what to fix.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ CALLS = 5
 """Hostile calls of each of the 9 tools in one turn of the model."""
 
 RUNS = 1 + int(os.environ.get("SKILLRUNTIME_FUZZ", settings.default.max_examples)) // 30
-"""Turns of 45 calls in each mode; the first is of the simplest ones. ``SKILLRUNTIME_FUZZ`` makes more."""
+"""Turns of 45 calls in each mode; the first is of the simplest ones.
+``SKILLRUNTIME_FUZZ`` makes more.
+"""
 
 SCALARS = st.one_of(
     st.none(),
@@ -92,7 +96,9 @@ class HostileModel(BaseChatModel):
 
 KEYS = st.one_of(st.integers(0, 5), st.sampled_from(RESERVED), st.text(max_size=10))
 HOSTILE = st.one_of(st.dictionaries(KEYS, VALUES, max_size=5), st.text(max_size=40))
-"""Arguments of any shape, or text that is not JSON; a number as a key is replaced by one of the tool's own names."""
+"""Arguments of any shape, or text that is not JSON; a number as a key is replaced by
+one of the tool's own names.
+"""
 
 
 def aimed(arguments: Any, names: list[str]) -> Any:
@@ -108,7 +114,9 @@ def aimed(arguments: Any, names: list[str]) -> Any:
 def add_calls(
     turn: AIMessage, name: str, calls: list[Any], ids: list[str | None]
 ) -> None:
-    """Add the calls to the turn as LangChain does: those with broken JSON become ``invalid_tool_calls``."""
+    """Add the calls to the turn as LangChain does: those with broken JSON become
+    ``invalid_tool_calls``.
+    """
     for each, call_id in zip(calls, ids, strict=True):
         call: Any = {"name": name, "args": each, "id": call_id}
         if isinstance(each, dict):
@@ -158,7 +166,9 @@ IDS = st.sampled_from([None, "", "1", "2", "3"])
 def test_the_run_never_ends_by_exception(
     bundled: SkillCatalog, mode: Any, calls: list[Any], ids: list[str | None]
 ) -> None:
-    """Each call is answered once, though ids are shared or missing; a refusal has a code, a message, a next step."""
+    """Each call is answered once, though ids are shared or missing; a refusal has a
+    code, a message, a next step.
+    """
     runtime = SkillRuntime(bundled)
     loads: list[Any] = []
     turn = AIMessage("")

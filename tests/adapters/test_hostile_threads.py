@@ -1,4 +1,6 @@
-"""Hostile calls where the agent streams, keeps checkpoints, or asks a person: each call is answered once."""
+"""Hostile calls where the agent streams, keeps checkpoints, or asks a person: each call
+is answered once.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,9 @@ class StreamingModel(ScriptedChatModel):
 
 
 def hostile_turn(chosen: random.Random, count: int) -> AIMessage:
-    """A message with *count* calls: unknown names, shared and missing ids, values of every kind, broken JSON."""
+    """A message with *count* calls: unknown names, shared and missing ids, values of
+    every kind, broken JSON.
+    """
     turn = AIMessage("")
     for _ in range(count):
         call: Any = {
@@ -135,7 +139,9 @@ def hostile_turn(chosen: random.Random, count: int) -> AIMessage:
 
 
 def run_to_end(agent: Any, kind: str) -> list[Any]:
-    """Run the agent as *kind* says, answer every question with "yes", and return the messages."""
+    """Run the agent as *kind* says, answer every question with "yes", and return the
+    messages.
+    """
     if kind == "stream":
         list(agent.stream(ASKED, THREAD, stream_mode=["messages", "updates"]))
         result = agent.get_state(THREAD).values
@@ -156,7 +162,9 @@ def run_to_end(agent: Any, kind: str) -> list[Any]:
 def test_each_call_of_a_thread_with_checkpoints_is_answered_once(
     seed: int, kind: str, tools: Any
 ) -> None:
-    """Whatever the model sends, the checkpointer can store it, and a refusal is an envelope with a next step."""
+    """Whatever the model sends, the checkpointer can store it, and a refusal is an
+    envelope with a next step.
+    """
     chosen = random.Random(f"{seed} {kind} {tools}")
     turns = [hostile_turn(chosen, 12), hostile_turn(chosen, 12)]
     model = (StreamingModel if kind == "stream" else ScriptedChatModel)(
@@ -190,7 +198,9 @@ def test_each_call_of_a_thread_with_checkpoints_is_answered_once(
 
 
 def test_a_rejected_broken_call_has_one_answer() -> None:
-    """LangChain's middleware for approval answers a call that is answered already; providers reject a second answer."""
+    """LangChain's middleware for approval answers a call that is answered already;
+    providers reject a second answer.
+    """
     broken: Any = {"name": "call_skill", "args": "{'a", "id": "1", "error": None}
     model = ScriptedChatModel(
         replies=[AIMessage("", invalid_tool_calls=[broken]), AIMessage("Done.")]

@@ -1,4 +1,6 @@
-"""Images that a skill has, or that its script makes, reach a model that takes images, by each framework's own means."""
+"""Images that a skill has, or that its script makes, reach a model that takes images,
+by each framework's own means.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,9 @@ BOTH = (("draw", {}), ("read_skill_resource", READ))
 
 
 def run_agent(runtime: SkillRuntime, profiles: list[Any]) -> list[list[Any]]:
-    """Run an agent whose models have *profiles*, in turn; return the answers of tools that the last one was sent."""
+    """Run an agent whose models have *profiles*, in turn; return the answers of tools
+    that the last one was sent.
+    """
     calls = [("load_skill", {"name": "draw"}), *BOTH]
     middleware = SkillMiddleware(runtime, tools="typed")
     messages: list[Any] = [HumanMessage("Please.")]
@@ -179,7 +183,9 @@ def by_hand(runtime: SkillRuntime, make: Callable[[Any, Any], Any]) -> list[Any]
 def test_loops_by_hand_show_images_as_each_provider_documents(
     runtime: SkillRuntime,
 ) -> None:
-    """OpenAI's responses, Anthropic and Gemini take them in a tool's answer; chat completions do not."""
+    """OpenAI's responses, Anthropic and Gemini take them in a tool's answer; chat
+    completions do not.
+    """
     responses = by_hand(
         runtime,
         lambda r, images: to_openai_result(r, "1", api="responses", images=images)[
@@ -360,7 +366,9 @@ def test_all_images_of_an_answer_share_the_limit(tmp_path: Path) -> None:
     ids=["cut", "other", "text", "empty"],
 )
 def test_only_whole_images_are_shown(tmp_path: Path, logo: bytes) -> None:
-    """Providers refuse a whole request for one image that they cannot read, and each later one of the conversation."""
+    """Providers refuse a whole request for one image that they cannot read, and each
+    later one of the conversation.
+    """
     runtime = make_runtime(tmp_path, logo)
 
     found = by_hand(runtime, lambda response, images: (response.ok, images))

@@ -64,7 +64,9 @@ def tool_call(arguments: Any, **fields: Any) -> dict[str, Any]:
 def test_a_success_is_the_envelope_with_the_response_beside_it(
     runtime: SkillRuntime,
 ) -> None:
-    """Content is compact JSON, the artifact the `SkillResponse`; the model reads the repairs."""
+    """Content is compact JSON, the artifact the `SkillResponse`; the model reads the
+    repairs.
+    """
     message = SkillTool(runtime, "add").invoke(tool_call({"numbers": ["1", 2]}))
 
     assert isinstance(message, ToolMessage)
@@ -105,7 +107,9 @@ def test_arguments_alone_give_the_content_alone(runtime: SkillRuntime) -> None:
 
 
 def test_raw_text_is_taken_as_the_models_arguments(runtime: SkillRuntime) -> None:
-    """LangChain refuses text for a tool with a JSON Schema; here its syntax is repaired."""
+    """LangChain refuses text for a tool with a JSON Schema; here its syntax is
+    repaired.
+    """
     assert (
         json.loads(SkillTool(runtime, "add").invoke("{'numbers': [1, 2],}"))["data"][
             "sum"
@@ -230,7 +234,9 @@ class Recorder(BaseCallbackHandler):
 
 
 def test_callbacks_tags_and_metadata_work(runtime: SkillRuntime) -> None:
-    """Callbacks see a run of this tool like any other's, with a failure as its output."""
+    """Callbacks see a run of this tool like any other's, with a failure as its
+    output.
+    """
     seen = Recorder()
     tool = SkillTool(runtime, "add", tags=["ours"], metadata={"team": "adapters"})
     run_id = uuid4()
@@ -255,7 +261,9 @@ def test_callbacks_tags_and_metadata_work(runtime: SkillRuntime) -> None:
 def test_the_context_carries_the_config_and_children_are_children(
     runtime: SkillRuntime,
 ) -> None:
-    """What a skill's function runs inside belongs to the tool's run, and sees its configuration."""
+    """What a skill's function runs inside belongs to the tool's run, and sees its
+    configuration.
+    """
     seen = Recorder()
     chains: list[Any] = []
     contexts: list[CallContext] = []
@@ -284,7 +292,9 @@ def test_the_context_carries_the_config_and_children_are_children(
 def test_a_family_error_keeps_its_code_and_a_bug_says_its_type_alone(
     runtime: SkillRuntime, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The model reads what it can act on; anything else goes to the log with its traceback."""
+    """The model reads what it can act on; anything else goes to the log with its
+    traceback.
+    """
 
     @runtime.implements("busy", contract=Contract.from_dict({}))
     def busy(arguments: dict[str, Any]) -> None:
@@ -307,7 +317,9 @@ def test_a_family_error_keeps_its_code_and_a_bug_says_its_type_alone(
 
 
 def test_a_result_that_is_not_json_is_reported_as_such(runtime: SkillRuntime) -> None:
-    """A circular structure cannot be written; the model learns that the skill is at fault."""
+    """A circular structure cannot be written; the model learns that the skill is at
+    fault.
+    """
     circle: list[Any] = []
     circle.append(circle)
     runtime.implements("circle", contract=Contract.from_dict({}))(
@@ -321,7 +333,9 @@ def test_a_result_that_is_not_json_is_reported_as_such(runtime: SkillRuntime) ->
 
 
 def test_what_providers_are_sent_is_the_contract(runtime: SkillRuntime) -> None:
-    """The tool's schema is the contract's input, its name and description the skill's."""
+    """The tool's schema is the contract's input, its name and description the
+    skill's.
+    """
     sent = convert_to_openai_tool(SkillTool(runtime, "add"))["function"]
 
     assert sent["name"] == "add"

@@ -15,7 +15,9 @@ KNOWN = {b"host": b"127.0.0.1:8401", b"authorization": b"Bearer t"}
 def ask(
     headers: dict[bytes, bytes], token: str | None = "t"
 ) -> tuple[int, list[bytes]]:
-    """Send one request through the guard; return the status, and the names of the headers that were passed on."""
+    """Send one request through the guard; return the status, and the names of the
+    headers that were passed on.
+    """
     seen: list[bytes] = []
     statuses: list[int] = []
 
@@ -57,11 +59,15 @@ def ask(
 def test_the_port_is_for_programs_of_this_machine(
     changes: dict[bytes, bytes], status: int
 ) -> None:
-    """2025-11-25, "Security Warning": a web page cannot use it under any host name, nor a program without the token."""
+    """2025-11-25, "Security Warning": a web page cannot use it under any host name, nor
+    a program without the token.
+    """
     assert ask({**KNOWN, **changes})[0] == status
 
 
 def test_the_token_is_not_passed_on() -> None:
-    """The server behind the guard has no use for it; without a token the header is the server's own."""
+    """The server behind the guard has no use for it; without a token the header is the
+    server's own.
+    """
     assert ask(KNOWN)[1] == [b"host"]
     assert ask(KNOWN, token=None)[1] == [b"host", b"authorization"]

@@ -1,4 +1,6 @@
-"""Skills over MCP, both ways, with the official client: `skillruntime/adapters/mcp.py`."""
+"""Skills over MCP, both ways, with the official client:
+`skillruntime/adapters/mcp.py`.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ async def over_command(catalog: SkillCatalog, steps: Steps) -> Any:
 
 
 async def over_http(catalog: SkillCatalog, steps: Steps) -> Any:
-    """Serve at a real port of this machine; the socket listens before the server starts."""
+    """Serve at a real port of this machine; the socket listens before the server
+    starts.
+    """
     uvicorn = pytest.importorskip("uvicorn")
     app = adapter.to_server(SkillRuntime(catalog)).streamable_http_app()
     listening = socket.create_server(("127.0.0.1", 0))
@@ -89,7 +93,9 @@ async def over_http(catalog: SkillCatalog, steps: Steps) -> Any:
 
 
 async def over_http_command(catalog: SkillCatalog, steps: Steps) -> Any:
-    """Serve as a user does: ``skillruntime serve --mcp --http``; a page on the web that names it is refused."""
+    """Serve as a user does: ``skillruntime serve --mcp --http``; a page on the web that
+    names it is refused.
+    """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     arguments = [
@@ -156,7 +162,9 @@ WAYS = pytest.mark.parametrize(
 def test_a_callable_skill_is_a_tool_that_answers(
     counting: SkillCatalog, way: Any
 ) -> None:
-    """Listed with its schema, called with a repair, refused with the envelope: over every transport."""
+    """Listed with its schema, called with a repair, refused with the envelope: over
+    every transport.
+    """
 
     async def steps(client: Client) -> Any:
         *own, tool = (await client.list_tools()).tools
@@ -184,7 +192,9 @@ def test_a_callable_skill_is_a_tool_that_answers(
 def test_all_skills_are_served_by_the_skills_extension(
     counting: SkillCatalog, way: Any
 ) -> None:
-    """Declared, listed, got, and read: each file has the digest and the size that its entry says."""
+    """Declared, listed, got, and read: each file has the digest and the size that its
+    entry says.
+    """
 
     async def steps(client: Client) -> Any:
         extensions = client.server_capabilities.extensions
@@ -218,7 +228,9 @@ def test_all_skills_are_served_by_the_skills_extension(
 
 @pytest.mark.parametrize("way", [in_memory, in_memory_legacy])
 def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> None:
-    """At initialize, and by the tool ``load_skill``; they name tools as the client sees them."""
+    """At initialize, and by the tool ``load_skill``; they name tools as the client sees
+    them.
+    """
     path = Path(counting["counting"].path)
     (path.parent.parent / "word-list").mkdir()
     (path.parent.parent / "word-list" / "SKILL.md").write_text(
@@ -283,7 +295,9 @@ def test_no_contract_is_read_before_tools_are_listed(
 def test_what_is_not_there_is_an_error_of_the_protocol(
     counting: SkillCatalog, tmp_path: Path
 ) -> None:
-    """Every form of such a request gets Invalid params; no path resolves outside a skill."""
+    """Every form of such a request gets Invalid params; no path resolves outside a
+    skill.
+    """
     (tmp_path / "secret").write_text("secret")
 
     async def steps(client: Client) -> list[int]:
@@ -353,7 +367,9 @@ def test_long_lists_come_whole(tmp_path: Path) -> None:
 
 
 def test_a_person_starts_a_skill_by_a_prompt(counting: SkillCatalog) -> None:
-    """With arguments; also one that its author hides from models, and none that is for models alone."""
+    """With arguments; also one that its author hides from models, and none that is for
+    models alone.
+    """
     path = Path(counting["counting"].path)
     head = path.read_text().partition("---\nCall")[0]
     path.write_text(
@@ -380,7 +396,9 @@ def test_a_person_starts_a_skill_by_a_prompt(counting: SkillCatalog) -> None:
 
 
 def test_an_mcp_servers_skills_are_a_source(counting: SkillCatalog) -> None:
-    """With their files, untrusted here although the server trusts them, and only with the digests that it states."""
+    """With their files, untrusted here although the server trusts them, and only with
+    the digests that it states.
+    """
 
     async def steps(client: Client) -> Any:
         whole = discover(await adapter.import_skills(client))
@@ -405,7 +423,9 @@ def test_an_mcp_servers_skills_are_a_source(counting: SkillCatalog) -> None:
 
 @pytest.mark.processes
 def test_an_mcp_servers_tools_come_in_under_contract(counting: SkillCatalog) -> None:
-    """Malformed arguments are repaired or refused before they are sent; the server's refusal is an envelope."""
+    """Malformed arguments are repaired or refused before they are sent; the server's
+    refusal is an envelope.
+    """
 
     async def steps(client: Client) -> Any:
         runtime = SkillRuntime()
@@ -445,7 +465,9 @@ def test_a_failure_of_the_servers_tool_says_what_the_server_said() -> None:
 
 
 def test_a_servers_own_dates_are_the_servers_to_check() -> None:
-    """A server in Python states ``date-time`` and takes, and returns, dates without an offset."""
+    """A server in Python states ``date-time`` and takes, and returns, dates without an
+    offset.
+    """
     from mcp.server import MCPServer
 
     server: Any = MCPServer("dates")

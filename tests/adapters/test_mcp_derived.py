@@ -1,4 +1,6 @@
-"""Tools that were derived from scripts, over MCP: listed with their schema, called under contract, or not there."""
+"""Tools that were derived from scripts, over MCP: listed with their schema, called
+under contract, or not there.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def skills(tmp_path: Path) -> Path:
 
 
 def joined(runtime: SkillRuntime, steps: Callable[[Client], Awaitable[Any]]) -> Any:
-    """Join a client and a server of *runtime* in this process, and return what *steps* give."""
+    """Join a client and a server of *runtime* in this process, and return what *steps*
+    give.
+    """
 
     async def run() -> Any:
         async with Client(to_server(runtime)) as client:
@@ -52,7 +56,9 @@ def joined(runtime: SkillRuntime, steps: Callable[[Client], Awaitable[Any]]) -> 
 def test_a_derived_tool_is_listed_with_its_schema_and_called_under_it(
     skills: Path, tmp_path: Path
 ) -> None:
-    """A malformed argument is repaired, a wrong choice is refused before anything runs."""
+    """A malformed argument is repaired, a wrong choice is refused before anything
+    runs.
+    """
 
     async def steps(client: Client) -> Any:
         *_, tool = (await client.list_tools()).tools
@@ -81,7 +87,9 @@ def test_a_derived_tool_is_listed_with_its_schema_and_called_under_it(
 
 
 def test_without_deriving_no_tool_is_listed(skills: Path) -> None:
-    """``discover(..., derive_contracts=False)`` leaves a skill that has no contract without tools."""
+    """``discover(..., derive_contracts=False)`` leaves a skill that has no contract
+    without tools.
+    """
 
     async def steps(client: Client) -> Any:
         return [tool.name for tool in (await client.list_tools()).tools]
@@ -93,7 +101,9 @@ def test_without_deriving_no_tool_is_listed(skills: Path) -> None:
 
 
 def test_an_untrusted_derived_tool_is_listed_and_not_run(skills: Path) -> None:
-    """A client may see an untrusted script as a tool; only the host decides whether it runs."""
+    """A client may see an untrusted script as a tool; only the host decides whether it
+    runs.
+    """
 
     async def steps(client: Client) -> Any:
         *_, tool = (await client.list_tools()).tools

@@ -1,4 +1,6 @@
-"""Names as models misspell them reach the tool that was meant, in every adapter, and never another one."""
+"""Names as models misspell them reach the tool that was meant, in every adapter, and
+never another one.
+"""
 
 from __future__ import annotations
 
@@ -98,13 +100,17 @@ Ran = list[tuple[int, str]]
 
 @pytest.fixture(scope="module")
 def ran() -> Ran:
-    """What was called since the test began: the number of each call, and the callable that it reached."""
+    """What was called since the test began: the number of each call, and the callable
+    that it reached.
+    """
     return []
 
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory, ran: Ran) -> SkillRuntime:
-    """Skills with one tool and with several, the bundled ones, and two that are hidden from models."""
+    """Skills with one tool and with several, the bundled ones, and two that are hidden
+    from models.
+    """
     root = tmp_path_factory.mktemp("names")
     for name in sorted({name.partition("/")[0] for name in NAMES} - set(BUNDLED)):
         write_skill_files(root, name, "Notes what is called", {})
@@ -337,8 +343,9 @@ def call_in_adk(runtime: SkillRuntime, calls: Calls, before_tool: Any = None) ->
 
     from skillruntime.adapters.adk import SkillToolset
 
-    # The kit ends a message at its first call of a tool that does not exist, so each call is a message; and it copies
-    # a session's messages at each, so twenty are a session.
+    # The kit ends a message at its first call of a tool that does not exist, so each
+    # call is a message; and it copies a session's messages at each, so twenty are a
+    # session.
     made = [
         types.Part(function_call=types.FunctionCall(name=written, args=given))
         for written, given in calls
@@ -401,7 +408,9 @@ def in_every_adapter(test: Any) -> Any:
 def test_misspelt_names_reach_the_callable_that_was_meant(
     adapter: Any, every: int, runtime: SkillRuntime, ran: Ran
 ) -> None:
-    """25 or 200 names, in one conversation; none reaches another callable, and none is called twice."""
+    """25 or 200 names, in one conversation; none reaches another callable, and none is
+    called twice.
+    """
     sent = misspelt_names()[::every]
     ran.clear()
 
@@ -425,7 +434,9 @@ def test_misspelt_names_reach_the_callable_that_was_meant(
 def test_what_is_not_certain_is_refused(
     adapter: Any, runtime: SkillRuntime, ran: Ran
 ) -> None:
-    """A hidden skill, a letter too many, a skill that is not named, a file of another skill, two tools of one file."""
+    """A hidden skill, a letter too many, a skill that is not named, a file of another
+    skill, two tools of one file.
+    """
     ran.clear()
 
     adapter(
@@ -437,7 +448,9 @@ def test_what_is_not_certain_is_refused(
 
 
 def test_of_two_names_that_fit_none_is_called(tmp_path: Path) -> None:
-    """One of them is hidden, so that a misspelling of it would reach the other; the exact name does reach it."""
+    """One of them is hidden, so that a misspelling of it would reach the other; the
+    exact name does reach it.
+    """
     hide(tmp_path, "do_it")
     write_skill_files(tmp_path, "do-it", "Shown", {})
     runtime = SkillRuntime(discover(tmp_path, trusted=True))
@@ -458,7 +471,9 @@ def test_of_two_names_that_fit_none_is_called(tmp_path: Path) -> None:
 def test_the_hosts_own_tool_is_not_taken_for_a_skill(
     runtime: SkillRuntime, ran: Ran
 ) -> None:
-    """An exact name wins, and a misspelt one that fits the host's tool as well as a skill's is refused."""
+    """An exact name wins, and a misspelt one that fits the host's tool as well as a
+    skill's is refused.
+    """
 
     @tool
     def k_script(text: str = "") -> str:
@@ -514,7 +529,9 @@ def test_langchains_approval_sees_the_right_name(
 def test_a_graph_of_ones_own_stops_before_a_tool_node_with_the_right_name(
     runtime: SkillRuntime, ran: Ran
 ) -> None:
-    """The host's own tool keeps its name; without `put_names_right` the node says which tools there are."""
+    """The host's own tool keeps its name; without `put_names_right` the node says which
+    tools there are.
+    """
 
     @tool
     def k_script() -> str:
@@ -669,7 +686,9 @@ def test_the_nearest_names_are_suggested(runtime: SkillRuntime) -> None:
 
 
 def test_load_skill_takes_the_name_of_a_tool(runtime: SkillRuntime) -> None:
-    """Of the skill that has it, in every spelling; MCP's tools have names of their own."""
+    """Of the skill that has it, in every spelling; MCP's tools have names of their
+    own.
+    """
     mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
     from skillruntime.adapters.mcp import to_server
 

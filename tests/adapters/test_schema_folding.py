@@ -1,4 +1,6 @@
-"""Alternatives at a schema's root become one object: `skillruntime/adapters/schema_folding.py`."""
+"""Alternatives at a schema's root become one object:
+`skillruntime/adapters/schema_folding.py`.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ TEXT = {"type": "string"}
 def test_the_root_is_one_object(
     schema: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    """All properties; required what every alternative requires; what is lost is said in words."""
+    """All properties; required what every alternative requires; what is lost is said in
+    words.
+    """
     folded = fold_root(schema)
 
     assert {key: value for key, value in folded.items() if key != "description"} == {
@@ -91,7 +95,9 @@ def test_the_root_is_one_object(
 def test_references_of_alternatives_are_followed_and_the_contract_keeps_the_original() -> (
     None
 ):
-    """The model is sent the folded schema; what neither alternative allows is still refused."""
+    """The model is sent the folded schema; what neither alternative allows is still
+    refused.
+    """
     contract = Contract.from_dict(
         {
             "input": {

@@ -43,7 +43,9 @@ def multiply(a: int, b: int) -> int:
 
 
 def all_tools() -> list[BaseTool]:
-    """Every tool of both styles, and an enforced one. The news skill reads a feed in the workspace, not the network."""
+    """Every tool of both styles, and an enforced one. The news skill reads a feed in
+    the workspace, not the network.
+    """
     runtime = SkillRuntime(discover(SKILLS, trusted=True))
     session = runtime.session()
     (session.workspace.directory / "news_feeds.json").write_text(

@@ -76,7 +76,9 @@ def obeys_the_guide(schema: dict[str, Any]) -> bool:
 
 
 def in_strict_form(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> Any:
-    """Return *value* with null for each property that it leaves out, as the strict *schema* has it."""
+    """Return *value* with null for each property that it leaves out, as the strict
+    *schema* has it.
+    """
     if "$ref" in schema:
         return in_strict_form(
             root["$defs"][schema["$ref"].rsplit("/", 1)[1]], value, root

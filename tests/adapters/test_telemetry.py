@@ -1,4 +1,6 @@
-"""Records for observers: `skillruntime/adapters/telemetry.py`, logging, and LangChain's callbacks."""
+"""Records for observers: `skillruntime/adapters/telemetry.py`, logging, and LangChain's
+callbacks.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from skillruntime.runtime.runtime import SkillRuntime
 
 
 def recorded(catalog: SkillCatalog, **options: Any) -> tuple[Any, list[Any]]:
-    """Load, read, call rightly and wrongly inside a span of the host, and return all that was exported."""
+    """Load, read, call rightly and wrongly inside a span of the host, and return all
+    that was exported.
+    """
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -43,7 +47,9 @@ def recorded(catalog: SkillCatalog, **options: Any) -> tuple[Any, list[Any]]:
 
 @pytest.mark.processes
 def test_each_thing_is_a_span_within_the_hosts(counting: SkillCatalog) -> None:
-    """With the conventions' names, its own duration, and an error where there was one."""
+    """With the conventions' names, its own duration, and an error where there was
+    one.
+    """
     host, (load, read, good, bad, _) = recorded(counting)
 
     assert [span.name for span in (load, read, good, bad)] == [
@@ -67,7 +73,9 @@ def test_each_thing_is_a_span_within_the_hosts(counting: SkillCatalog) -> None:
 
 
 def observed_by(*observers: Any) -> tuple[SkillRuntime, Any]:
-    """Return a runtime with ``outer``, which opens a span of its own and calls ``inner``; and what is exported."""
+    """Return a runtime with ``outer``, which opens a span of its own and calls
+    ``inner``; and what is exported.
+    """
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -92,7 +100,9 @@ def observed_by(*observers: Any) -> tuple[SkillRuntime, Any]:
 
 @pytest.mark.parametrize("is_blocking", [False, True])
 def test_what_a_skill_does_is_within_its_span(is_blocking: bool) -> None:
-    """Its own spans, and other skills that it calls: in this thread, in another one, in a loop of its own."""
+    """Its own spans, and other skills that it calls: in this thread, in another one, in
+    a loop of its own.
+    """
     runtime, exporter = observed_by()
 
     if is_blocking:
@@ -139,7 +149,9 @@ def test_a_call_that_is_cancelled_ends_its_span() -> None:
 def test_names_are_those_of_the_conventions_and_the_models_id_is_among_them(
     counting: SkillCatalog,
 ) -> None:
-    """Each ``gen_ai`` name exists in OpenTelemetry's own package, at the version that is stated."""
+    """Each ``gen_ai`` name exists in OpenTelemetry's own package, at the version that
+    is stated.
+    """
     from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as names
     from opentelemetry.semconv.schemas import Schemas
 

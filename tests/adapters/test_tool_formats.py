@@ -1,4 +1,6 @@
-"""Skills in the vendors' own forms, checked by the vendors' own types: `skillruntime/adapters/tool_formats.py`."""
+"""Skills in the vendors' own forms, checked by the vendors' own types:
+`skillruntime/adapters/tool_formats.py`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ BAD = SkillResponse.failed(
 
 
 def checked(kind: Any, value: Any) -> Any:
-    """Return *value* as the vendor's type reads it; a key that the type does not know is an error."""
+    """Return *value* as the vendor's type reads it; a key that the type does not know
+    is an error.
+    """
     adapter = TypeAdapter(
         with_config(ConfigDict(extra="forbid"))(kind)
         if isinstance(kind, type)
@@ -158,7 +162,9 @@ def test_a_conversation_without_a_framework(counting: SkillCatalog) -> None:
 def test_a_tool_name_that_is_not_a_string_is_an_unknown_tool(
     counting: SkillCatalog, name: Any
 ) -> None:
-    """A loop written by hand passes on what the model wrote; a bad call never raises."""
+    """A loop written by hand passes on what the model wrote; a bad call never
+    raises.
+    """
     tools = SkillTools(SkillRuntime(counting))
 
     for response in (tools.call_sync(name, {}), anyio.run(tools.call, name, {})):
@@ -168,7 +174,9 @@ def test_a_tool_name_that_is_not_a_string_is_an_unknown_tool(
 
 
 def test_hidden_characters_reach_gemini_as_visible_escapes() -> None:
-    """Google's SDK writes the JSON itself; it cannot encode half of a surrogate pair, and would send the others."""
+    """Google's SDK writes the JSON itself; it cannot encode half of a surrogate pair,
+    and would send the others.
+    """
     hidden = SkillResponse.failed(
         SkillError(
             ErrorCode.INVALID_INPUT, "a\u200bb\ud800", True, None, "Send it right"

@@ -90,12 +90,16 @@ def test_case_separators_and_a_known_prefix_are_put_right(
     ],
 )
 def test_another_name_is_not_put_right(sent: str) -> None:
-    """A letter more, a prefix less, another skill's prefix, an unknown prefix, and letters that only look alike."""
+    """A letter more, a prefix less, another skill's prefix, an unknown prefix, and
+    letters that only look alike.
+    """
     assert meant_name(sent, NAMES).name is None
 
 
 def test_an_exact_name_wins() -> None:
-    """Names that differ by case or separators alone are called by their exact spelling."""
+    """Names that differ by case or separators alone are called by their exact
+    spelling.
+    """
     names = ["read-file", "read_file", "functions.read_file"]
 
     assert [meant_name(name, names).name for name in names] == names
@@ -123,7 +127,9 @@ def test_a_separator_between_two_digits_counts() -> None:
 def test_any_prefix_may_stand_before_the_name_of_a_chosen_server(
     sent: str, meant: str | None
 ) -> None:
-    """A client names its servers as it likes; a prefix of another tool, or another tool's ending, is not put right."""
+    """A client names its servers as it likes; a prefix of another tool, or another
+    tool's ending, is not put right.
+    """
     names = ["get", "list", "user.list", "notion.search"]
 
     assert meant_name(sent, names, prefixes=None).name == meant

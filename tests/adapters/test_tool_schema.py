@@ -44,5 +44,7 @@ IN = {
 def test_the_root_is_an_object_and_only_what_is_used_stays(
     document: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    """Providers want an object at the root; the definitions of the output (31.6) would only cost tokens."""
+    """Providers want an object at the root; the definitions of the output (31.6) would
+    only cost tokens.
+    """
     assert to_tool_schema(Contract.from_dict(document)) == expected

@@ -1,4 +1,6 @@
-"""The tools of one conversation: `SkillToolkit` in `skillruntime/adapters/langchain.py`."""
+"""The tools of one conversation: `SkillToolkit` in
+`skillruntime/adapters/langchain.py`.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def call(tool: BaseTool, arguments: Any) -> ToolMessage:
 
 
 def test_every_callable_of_the_bundled_skills_is_a_tool(bundled: SkillCatalog) -> None:
-    """With names that every provider takes; a skill of instructions alone is loaded, not called."""
+    """With names that every provider takes; a skill of instructions alone is loaded,
+    not called.
+    """
     assert sorted(tools_of(bundled)) == [
         "code-review__changed-lines",
         "daily-news-digest",
@@ -56,7 +60,9 @@ def test_every_callable_of_the_bundled_skills_is_a_tool(bundled: SkillCatalog) -
 def test_the_generic_set_is_fixed_and_reads_no_contract(
     bundled: SkillCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many skills there are: three tools, and nothing read before it is called."""
+    """However many skills there are: three tools, and nothing read before it is
+    called.
+    """
     monkeypatch.setattr(SkillCatalog, "activate", None)
 
     assert sorted(tools_of(bundled, style="generic")) == [
@@ -67,7 +73,9 @@ def test_the_generic_set_is_fixed_and_reads_no_contract(
 
 
 def test_a_skill_is_loaded_once_and_plain(counting: SkillCatalog) -> None:
-    """The plain text, not JSON; one line the second time; an envelope for an unknown skill."""
+    """The plain text, not JSON; one line the second time; an envelope for an unknown
+    skill.
+    """
     load_skill = tools_of(counting)["load_skill"]
 
     first, second = (call(load_skill, {"name": "counting"}) for _ in range(2))
@@ -83,7 +91,9 @@ def test_a_skill_is_loaded_once_and_plain(counting: SkillCatalog) -> None:
 
 
 def test_loading_names_the_tools_as_the_model_calls_them(bundled: SkillCatalog) -> None:
-    """By their tool names where each is a tool; by their own names for ``call_skill``."""
+    """By their tool names where each is a tool; by their own names for
+    ``call_skill``.
+    """
     typed, generic = (
         call(
             tools_of(bundled, style=style)["load_skill"], {"name": "pdf-processing"}
@@ -128,7 +138,9 @@ def test_a_resource_is_read_and_nothing_else(counting: SkillCatalog) -> None:
     "arguments", [{"text": "abc"}, '{"text": "abc"}', {"input": {"text": "abc"}}]
 )
 def test_call_skill_calls_any_of_them(counting: SkillCatalog, arguments: Any) -> None:
-    """Its envelope is the skill's own, and what the model nests or encodes too often is repaired."""
+    """Its envelope is the skill's own, and what the model nests or encodes too often is
+    repaired.
+    """
     message = call(
         tools_of(counting, style="generic")["call_skill"],
         {"name": "counting", "arguments": arguments},
@@ -175,7 +187,9 @@ def test_the_system_prompt_lists_the_skills(counting: SkillCatalog) -> None:
 def test_a_skill_hidden_from_models_does_not_exist_for_them(
     counting: SkillCatalog,
 ) -> None:
-    """The model cannot load, read, call or see it; the host itself may still call it."""
+    """The model cannot load, read, call or see it; the host itself may still call
+    it.
+    """
     path = Path(counting["counting"].path)
     path.write_text(
         path.read_text().replace(
@@ -321,7 +335,9 @@ BROKEN: Any = [
 def test_a_loop_of_ones_own_gets_every_call_answered(
     counting: SkillCatalog, is_async: bool
 ) -> None:
-    """Good ones, those whose JSON the model broke, and one of a tool that does not exist: none is dropped."""
+    """Good ones, those whose JSON the model broke, and one of a tool that does not
+    exist: none is dropped.
+    """
     toolkit = SkillToolkit(SkillRuntime(counting))
     message = AIMessage(
         "",
@@ -370,7 +386,9 @@ def with_functions(number: int) -> SkillRuntime:
 def test_more_callables_than_providers_take_are_called_through_one_tool(
     make: Any,
 ) -> None:
-    """From 129 on, with a warning that says how to choose; a stated style is kept without one."""
+    """From 129 on, with a warning that says how to choose; a stated style is kept
+    without one.
+    """
     few = make(with_functions(128))
     with pytest.warns(
         UserWarning, match=r"more than 128 callable skills.*style='typed'"
@@ -439,7 +457,9 @@ def test_an_answer_reads_no_skill_that_it_does_not_call(
 def test_whether_there_are_many_is_known_before_all_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 400 skills with a contract only as many are read as show that there are more than 128."""
+    """Of 400 skills with a contract only as many are read as show that there are more
+    than 128.
+    """
     for number in range(400):
         directory = tmp_path / f"skill-{number:03}"
         directory.mkdir()
@@ -527,7 +547,9 @@ def test_a_tool_whose_schema_is_over_the_limit_is_not_offered(
 def test_a_tool_is_the_same_before_and_after_its_contract_was_read(
     counting: SkillCatalog,
 ) -> None:
-    """What pydantic reads of a tool (its dump, its items, whether it equals another) does not depend on the moment."""
+    """What pydantic reads of a tool (its dump, its items, whether it equals another)
+    does not depend on the moment.
+    """
 
     def fresh() -> BaseTool:
         return tools_of(counting, style="typed")["counting"]
@@ -547,7 +569,9 @@ def test_a_tool_is_the_same_before_and_after_its_contract_was_read(
 
 @pytest.mark.processes
 def test_a_deep_copy_of_a_tool_calls_the_same_runtime(counting: SkillCatalog) -> None:
-    """Hosts copy what they are configured with; a runtime holds locks, which cannot be copied."""
+    """Hosts copy what they are configured with; a runtime holds locks, which cannot be
+    copied.
+    """
     tool = tools_of(counting, style="typed")["counting"]
     tool.description = "Mine"
     copied = copy.deepcopy([tool])[0]

@@ -13,7 +13,9 @@ from skillruntime.diagnostic import Diagnostic
 
 
 def gives_a_skill_or_a_diagnostic(data: bytes, *, is_whole: bool = True) -> None:
-    """Nothing raises; without a skill there is a diagnostic; a name is always usable."""
+    """Nothing raises; without a skill there is a diagnostic; a name is always
+    usable.
+    """
     found: list[Diagnostic] = []
 
     summary = summary_of(data, "pdf/SKILL.md", "pdf", found, is_whole=is_whole)
@@ -28,7 +30,9 @@ def gives_a_skill_or_a_diagnostic(data: bytes, *, is_whole: bool = True) -> None
 
 
 def can_be_linted_and_fixed(data: bytes) -> None:
-    """Nothing raises; fixing keeps the body and the validity, and has nothing left to do the second time."""
+    """Nothing raises; fixing keeps the body and the validity, and has nothing left to
+    do the second time.
+    """
     fixed = fix(data, "pdf")
 
     again = fix(fixed.data, "pdf")
@@ -42,7 +46,9 @@ def can_be_linted_and_fixed(data: bytes) -> None:
 
 
 def is_read_alike_by_both_readers(block: str) -> None:
-    """If the plain reader returns a summary and the text is YAML, YAML gives the same fields."""
+    """If the plain reader returns a summary and the text is YAML, YAML gives the same
+    fields.
+    """
     summary = scan(block)
 
     try:

@@ -1,4 +1,6 @@
-"""What the tests of the catalog share: a writer of skills, a cache of their own, and the corpus where there is one."""
+"""What the tests of the catalog share: a writer of skills, a cache of their own, and
+the corpus where there is one.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def own_cache(
 
 @pytest.fixture
 def write_skill(tmp_path: Path) -> WriteSkill:
-    """Return a function that writes a skill below ``tmp_path/skills`` and returns its directory."""
+    """Return a function that writes a skill below ``tmp_path/skills`` and returns its
+    directory.
+    """
 
     def write(
         name: str,

@@ -1,10 +1,12 @@
-"""Fuzzes the readers, the linter and the fixer with atheris, guided by which code is reached.
+"""Fuzzes the readers, the linter and the fixer with atheris, guided by which code is
+reached.
 
-    pip install atheris
-    python -m tests.catalog.fuzz CORPUS tests/catalog/seeds -max_total_time=600 -dict=tests/catalog/fuzz.dict
+    pip install atheris python -m tests.catalog.fuzz CORPUS tests/catalog/seeds
+    -max_total_time=600 -dict=tests/catalog/fuzz.dict
 
-CORPUS is an empty directory that collects what reaches further; the other options are libFuzzer's. What breaks a law is
-written to a file, and belongs into ``seeds``, shortened.
+CORPUS is an empty directory that collects what reaches further; the other options are
+libFuzzer's. What breaks a law is written to a file, and belongs into ``seeds``,
+shortened.
 """
 
 from __future__ import annotations

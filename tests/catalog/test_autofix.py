@@ -126,7 +126,9 @@ def test_an_invalid_contract_is_reported(
 def test_a_file_that_only_another_file_names_is_advice(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """The format advises against chains of references; not against a file that SKILL.md names too."""
+    """The format advises against chains of references; not against a file that SKILL.md
+    names too.
+    """
     text = "---\nname: a\ndescription: Does a. Use for a.\n---\nRead [one](references/one.md), and known.md there.\n"
     directory = write_skill("a", text=text)
     references = directory / "references"

@@ -28,7 +28,9 @@ def make(root: Path, name: str, *scripts: str) -> Path:
 
 
 def names(root: Path) -> list[str]:
-    """Return what can be called, as a process of its own that starts now would find it."""
+    """Return what can be called, as a process of its own that starts now would find
+    it.
+    """
     return [name for name, _ in discover(root).callables()]
 
 
@@ -38,7 +40,9 @@ def read_at_start(root: Path) -> list[str]:
 
 
 def test_names_are_found_again_without_reading_a_skill(tmp_path: Path) -> None:
-    """The first listing reads contracts and scripts, the second one compares the state of the files."""
+    """The first listing reads contracts and scripts, the second one compares the state
+    of the files.
+    """
     make(tmp_path, "alpha", "one.py", "two.py")
     make(tmp_path, "beta")
 
@@ -68,7 +72,9 @@ def test_a_new_script_a_removed_one_and_an_edited_one_are_noticed(
 
 
 def test_a_script_with_its_old_size_and_time_is_noticed(tmp_path: Path) -> None:
-    """A program can set the modification time, but not the time of the status change."""
+    """A program can set the modification time, but not the time of the status
+    change.
+    """
     alpha = make(tmp_path, "alpha", "one.py")
     script = alpha / "scripts/one.py"
     names(tmp_path)
@@ -95,7 +101,9 @@ def test_a_skill_that_gets_its_first_script_is_noticed(tmp_path: Path) -> None:
 
 
 def test_each_way_to_read_has_names_of_its_own(tmp_path: Path) -> None:
-    """A catalog without derived contracts and a trusted one do not take the names of another."""
+    """A catalog without derived contracts and a trusted one do not take the names of
+    another.
+    """
     make(tmp_path, "alpha", "one.py")
     # A contract that is too long for an untrusted skill, and not for a trusted one.
     long = make(tmp_path, "beta")
@@ -166,7 +174,9 @@ def test_locked_skills_are_compared_to_their_lock_each_time(tmp_path: Path) -> N
 def test_a_tool_reads_its_contract_when_it_is_asked_for_its_schema(
     tmp_path: Path,
 ) -> None:
-    """Thousands of tools are made from their names alone; what a model is sent of one is read then."""
+    """Thousands of tools are made from their names alone; what a model is sent of one
+    is read then.
+    """
     alpha = make(tmp_path, "alpha", "one.py", "two.py")
     SkillToolkit(SkillRuntime(discover(tmp_path)), style="typed").get_tools()
     tools = {
@@ -179,13 +189,16 @@ def test_a_tool_reads_its_contract_when_it_is_asked_for_its_schema(
 
     assert one.args == {"one": {"type": "string"}}
     assert one.tool_call_schema == {**one.args_schema, "description": one.description}
-    # What is read of one tool is read of all that belong to its skill, so both fit one state of the files.
+    # What is read of one tool is read of all that belong to its skill, so both fit one
+    # state of the files.
     (alpha / "scripts/two.py").unlink()
     assert two.args == {"two": {"type": "string"}}
 
 
 def test_a_tool_of_a_skill_that_is_gone_answers(tmp_path: Path) -> None:
-    """Files may be removed after the tools were listed: the schema stays, and a call says what is wrong."""
+    """Files may be removed after the tools were listed: the schema stays, and a call
+    says what is wrong.
+    """
     alpha = make(tmp_path, "alpha", "one.py")
     SkillToolkit(
         SkillRuntime(discover(tmp_path, trusted=True)), style="typed"

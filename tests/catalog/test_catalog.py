@@ -1,4 +1,6 @@
-"""The mapping of skills: visibility, views, suggestions, and the way to a skill and its contracts."""
+"""The mapping of skills: visibility, views, suggestions, and the way to a skill and its
+contracts.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def test_an_unknown_name_suggests_the_closest(skills: Path) -> None:
 
 
 def test_a_hidden_skill_does_not_appear_for_models(skills: Path) -> None:
-    """A person's view has it; prompt, search, suggestion and the model's view do not, errors included."""
+    """A person's view has it; prompt, search, suggestion and the model's view do not,
+    errors included.
+    """
     catalog = discover(skills)
     view = catalog.for_model()
 
@@ -107,7 +111,9 @@ def test_views_contain_only_the_selected_skills(skills: Path) -> None:
 def test_a_name_is_found_in_any_normal_form(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """Full-width and decomposed names are one name (NFKC, as the reference compares them)."""
+    """Full-width and decomposed names are one name (NFKC, as the reference compares
+    them).
+    """
     write_skill("cafe\u0301", at="café")
 
     catalog = discover(tmp_path / "skills")
@@ -117,7 +123,9 @@ def test_a_name_is_found_in_any_normal_form(
 
 
 def test_contracts_are_read_by_their_callable_names(skills: Path) -> None:
-    """contract.json is the skill's own, contracts/NAME the tools'; YAML counts as JSON does."""
+    """contract.json is the skill's own, contracts/NAME the tools'; YAML counts as JSON
+    does.
+    """
     (skills / "pdf-processing" / "contract.json").write_text(json.dumps(CONTRACT))
     (skills / "pdf-processing" / "contracts").mkdir()
     (skills / "pdf-processing" / "contracts" / "merge.yaml").write_text(
@@ -144,7 +152,9 @@ def test_contracts_are_read_by_their_callable_names(skills: Path) -> None:
 def test_a_name_below_a_faulty_contract_is_answered_with_the_fault(
     skills: Path,
 ) -> None:
-    """A caller of a tool that was derived before learns what has happened since, not that there was never one."""
+    """A caller of a tool that was derived before learns what has happened since, not
+    that there was never one.
+    """
     (skills / "news" / "contract.json").write_text("{")
 
     with pytest.raises(InvalidSkillError, match=r"contract\.json is not valid JSON"):
@@ -233,7 +243,9 @@ def test_a_skill_that_is_gone_or_too_large_is_an_error_of_its_own(skills: Path) 
 def test_a_view_for_one_caller_hides_everything_else(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """In lookups, length, iteration, search, suggestions, rendering, activation; a refresh keeps it."""
+    """In lookups, length, iteration, search, suggestions, rendering, activation; a
+    refresh keeps it.
+    """
     for name in ("pdf-read", "pdf-write", "news"):
         write_skill(name, f"Handles {name} documents.")
     write_skill("theirs", "Handles their documents.", at="../others/theirs")
@@ -268,7 +280,9 @@ def test_a_view_for_one_caller_hides_everything_else(
 def test_nothing_that_a_view_answers_names_a_hidden_skill(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """Versions, shadowed names, diagnostics, pins, errors, exact names and nested views."""
+    """Versions, shadowed names, diagnostics, pins, errors, exact names and nested
+    views.
+    """
     write_skill(
         "pdf",
         text="---\nname: pdf\ndescription: Reads.\nversion: 2.0.0\n---\n",

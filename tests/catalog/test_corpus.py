@@ -1,4 +1,6 @@
-"""Real skills, and what was done to some of them: our verdicts next to the reference's, skills-ref 0.1.1."""
+"""Real skills, and what was done to some of them: our verdicts next to the reference's,
+skills-ref 0.1.1.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ SKIPPED = {
     ),
     *("description_missing", "description_empty"),
 }
-"""The kinds of damage after which there is no valid skill; each of these files is reported as an error."""
+"""The kinds of damage after which there is no valid skill; each of these files is
+reported as an error.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +55,9 @@ STEPS = pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.sl
 
 @STEPS
 def test_the_verdict_is_that_of_the_reference(files: list[Path], step: int) -> None:
-    """On every file (every fourth in a quick run); where it crashes, ours is an error."""
+    """On every file (every fourth in a quick run); where it crashes, ours is an
+    error.
+    """
     from skills_ref.validator import validate
 
     differing = []
@@ -97,7 +103,9 @@ def test_dashes_inside_a_value_do_not_end_the_frontmatter_unlike_the_reference(
 def test_the_reference_prompt_is_byte_for_byte_the_same(
     files: list[Path], step: int
 ) -> None:
-    """For every skill that the reference can read (every fourth in a quick run), one by one and all together."""
+    """For every skill that the reference can read (every fourth in a quick run), one by
+    one and all together.
+    """
     from skills_ref.prompt import to_prompt
 
     whole = []
@@ -148,7 +156,9 @@ def test_the_plain_reader_equals_yaml_on_every_file(files: list[Path]) -> None:
 
 
 def test_damaged_files_are_read_as_the_author_meant_them(corpus: Path) -> None:
-    """Of the damaged files, those that leave a skill give it, with the text that the author wrote in it."""
+    """Of the damaged files, those that leave a skill give it, with the text that the
+    author wrote in it.
+    """
     rows = [
         json.loads(line)
         for line in (corpus / "index.jsonl").read_text(encoding="utf-8").splitlines()
@@ -190,7 +200,9 @@ def test_one_discovery_reads_them_all(corpus: Path) -> None:
 
 
 def test_correcting_a_file_keeps_its_meaning(files: list[Path]) -> None:
-    """No valid file becomes invalid, no body changes, no description is lost; most invalid ones become valid."""
+    """No valid file becomes invalid, no body changes, no description is lost; most
+    invalid ones become valid.
+    """
     corrected = 0
     for path in files:
         data, name = path.read_bytes(), path.parent.name

@@ -86,7 +86,9 @@ def test_a_damaged_file_is_ignored(
 def test_what_makes_no_usable_contract_is_remembered_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A schema over the limits is compiled and refused again, with its reason; others are compiled when used."""
+    """A schema over the limits is compiled and refused again, with its reason; others
+    are compiled when used.
+    """
     small, large = (
         PARSER.format(head="", choices=[*"a", *map(str, range(number))])
         for number in (0, 300)

@@ -1,4 +1,6 @@
-"""The scripts of a skill as tools: which are read, under which names, and from nowhere else."""
+"""The scripts of a skill as tools: which are read, under which names, and from nowhere
+else.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def skill_with(root: Path, files: dict[str, str]) -> Skill:
 
 
 def test_every_script_is_a_tool_and_modules_are_not(tmp_path: Path) -> None:
-    """Tests, packages' files, libraries and assets are left out; two of the same name get different names."""
+    """Tests, packages' files, libraries and assets are left out; two of the same name
+    get different names.
+    """
     script = PARSER.format(head="", choices="['a']")
     paths = [
         "scripts/make_it.py",

@@ -1,4 +1,6 @@
-"""Directories to a catalog: one bad file never costs another, and only frontmatter is read."""
+"""Directories to a catalog: one bad file never costs another, and only frontmatter is
+read.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def rules(path: Path) -> set[str]:
 def test_a_root_is_a_skill_or_contains_nested_skills(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """The root itself, its children, and deeper directories; but nothing inside a skill."""
+    """The root itself, its children, and deeper directories; but nothing inside a
+    skill.
+    """
     one = write_skill("pdf")
     write_skill("deep", at="a/b/c/d/deep")
     write_skill("deeper", at="a/b/c/d/e/f/deeper")
@@ -36,7 +40,9 @@ def test_a_root_is_a_skill_or_contains_nested_skills(
 def test_metadata_are_read_at_once_and_other_fields_on_request(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """Name, description, version and visibility at start; licence, tools and the rest from the file."""
+    """Name, description, version and visibility at start; licence, tools and the rest
+    from the file.
+    """
     text = (
         "---\nname: pdf\ndescription: Reads\nlicense: MIT\nallowed-tools: Bash(git add:*), Read\nversion: 2\n"
         "disable-model-invocation: true\nmetadata:\n  version: 1.10\n  deep: {a: 1}\ntags: [PDF, forms]\n---\n"
@@ -135,7 +141,9 @@ def test_a_skill_without_description_is_skipped_with_an_error(
 def test_a_path_that_is_not_a_regular_file_is_reported(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """A directory, a FIFO, and every link, wherever it points; the other skills stay."""
+    """A directory, a FIFO, and every link, wherever it points; the other skills
+    stay.
+    """
     write_skill("good")
     root = tmp_path / "skills"
     (tmp_path / "secret.md").write_text("---\nname: secret\ndescription: Hidden\n---\n")
@@ -257,7 +265,9 @@ def test_long_frontmatter_is_read_to_its_end(
 def test_of_two_skills_with_one_name_the_earlier_root_wins(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """One diagnostic that names both files; the loser has a name of its own, by its root's scope."""
+    """One diagnostic that names both files; the loser has a name of its own, by its
+    root's scope.
+    """
     first = write_skill("pdf", "First.", at="../project/pdf")
     second = write_skill("pdf", "Second.", at="../user/pdf")
 
@@ -409,7 +419,9 @@ def test_a_heading_after_the_closing_dashes_ends_the_frontmatter(
 def test_yaml_that_is_broken_below_what_was_read_is_reported_at_activation(
     write_skill: WriteSkill, tmp_path: Path
 ) -> None:
-    """Discovery reads the name and the description only; the strict reader finds the rest."""
+    """Discovery reads the name and the description only; the strict reader finds the
+    rest.
+    """
     text = "---\nname: pdf\ndescription: Reads PDFs.\nauthor: one: two\n---\nText\n"
     path = write_skill("pdf", text=text)
 
@@ -436,7 +448,9 @@ def test_a_long_frontmatter_below_a_heading_with_dashes_is_read_to_its_end(
 
 
 def test_hard_links_of_one_file_are_one_skill(tmp_path: Path, own_cache: Path) -> None:
-    """As package managers make them: one note for all, and no larger index; with other bytes it is another skill."""
+    """As package managers make them: one note for all, and no larger index; with other
+    bytes it is another skill.
+    """
     text = "---\nname: pdf\ndescription: Reads PDF files.\n---\n"
     (tmp_path / "a/pdf").mkdir(parents=True)
     (tmp_path / "a/pdf/SKILL.md").write_text(text)

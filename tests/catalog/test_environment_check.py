@@ -90,7 +90,9 @@ def test_a_skill_states_requirements_in_several_places(
 def test_the_catalog_reports_unmet_requirements(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """On request, not at discovery: the contract's and the frontmatter's requirements, and the runtime range."""
+    """On request, not at discovery: the contract's and the frontmatter's requirements,
+    and the runtime range.
+    """
     text = (
         "---\nname: pdf\ndescription: Reads.\nrequires:\n  commands: git no-such\n---\n"
     )

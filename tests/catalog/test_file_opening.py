@@ -1,4 +1,6 @@
-"""Only a skill's own regular files are opened, even if they are replaced while the skill is in use."""
+"""Only a skill's own regular files are opened, even if they are replaced while the
+skill is in use.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
-    """Return a directory outside every skill, with files of the names that a skill has."""
+    """Return a directory outside every skill, with files of the names that a skill
+    has.
+    """
     directory = tmp_path / "secret"
     (directory / "references").mkdir(parents=True)
     for path in ("SKILL.md", "a.md", "references/a.md"):
@@ -66,7 +70,9 @@ def test_no_part_of_a_path_may_be_a_link(
 def test_a_directory_that_is_replaced_is_not_followed(
     tmp_path: Path, write_skill: WriteSkill, secret: Path, replaced: str
 ) -> None:
-    """A parent of the file, or the whole directory of an activated skill, becomes a link to another place."""
+    """A parent of the file, or the whole directory of an activated skill, becomes a
+    link to another place.
+    """
     directory = write_skill("pdf")
     (directory / "references").mkdir()
     (directory / "references" / "a.md").write_text("own")
@@ -100,7 +106,9 @@ def test_a_skill_file_that_becomes_a_link_is_not_activated(
 def test_nothing_waits_for_a_fifo(
     tmp_path: Path, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Frontmatter, selection, search, validation, digests, and an index that is a FIFO: each ends at once."""
+    """Frontmatter, selection, search, validation, digests, and an index that is a FIFO:
+    each ends at once.
+    """
     directory = write_skill("pdf")
     catalog = discover(tmp_path / "skills")
     (directory / "SKILL.md").unlink()

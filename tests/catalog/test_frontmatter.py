@@ -19,7 +19,9 @@ def rules(data: bytes) -> list[str]:
 
 
 def test_plain_frontmatter_gives_fields_and_body() -> None:
-    """Fields are text as written; the body has no empty lines around it, and its line is known."""
+    """Fields are text as written; the body has no empty lines around it, and its line
+    is known.
+    """
     read = read_frontmatter(
         b"---\nname: pdf\ndescription: Reads\nversion: 1.10\n---\n\n# PDF\n\n"
     )
@@ -89,7 +91,9 @@ def test_unreadable_frontmatter_is_reported_with_its_reason(
 def test_unusual_frontmatter_is_read_with_a_warning(
     data: bytes, rule: list[str]
 ) -> None:
-    """Marks, line ends, comments, tags, anchors, impossible dates: the fields are those that were meant."""
+    """Marks, line ends, comments, tags, anchors, impossible dates: the fields are those
+    that were meant.
+    """
     read = read_frontmatter(data)
 
     assert read.fields is not None
@@ -138,7 +142,9 @@ def test_an_invalid_byte_replaces_one_character() -> None:
     ],
 )
 def test_a_sentence_that_is_not_yaml_is_read_as_text(written: str, meant: str) -> None:
-    """Quotes, backslashes and continuation lines stay; the other fields are read as YAML."""
+    """Quotes, backslashes and continuation lines stay; the other fields are read as
+    YAML.
+    """
     read = read_frontmatter(
         f"---\nname: 'pdf'\ndescription: {written}\nx: [1, 2]\n---\n".encode()
     )
@@ -202,7 +208,9 @@ def test_the_beginning_of_a_file_is_enough() -> None:
 
 
 def test_fields_below_the_end_of_the_first_document_are_not_lost() -> None:
-    """YAML ends the mapping where a line is indented less than its first one; loaders report that."""
+    """YAML ends the mapping where a line is indented less than its first one; loaders
+    report that.
+    """
     read = read_frontmatter(
         b"---\n name: pdf\ndescription: Reads PDFs\nversion: '2'\n---\nRead.\n"
     )
@@ -212,7 +220,9 @@ def test_fields_below_the_end_of_the_first_document_are_not_lost() -> None:
 
 
 def test_dashes_with_text_end_the_frontmatter_and_not_the_instructions() -> None:
-    """The text up to the next line of dashes is not a second YAML document (YAML 1.2.2, section 9.2)."""
+    """The text up to the next line of dashes is not a second YAML document (YAML 1.2.2,
+    section 9.2).
+    """
     read = read_frontmatter(
         b"---\nname: pdf\ndescription: Reads\n--- # Steps\n\nRead.\n\n---\nWrite.\n"
     )

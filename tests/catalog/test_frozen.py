@@ -65,7 +65,9 @@ def frozen(skills: Path, path: Path, **options: bool) -> SkillCatalog:
 
 
 def test_the_hash_is_that_of_npx_skills() -> None:
-    """SHA-256 over path and bytes of each file, in the order of JavaScript's localeCompare."""
+    """SHA-256 over path and bytes of each file, in the order of JavaScript's
+    localeCompare.
+    """
     files = dict.fromkeys(sorted(IN_LOCALE_ORDER), b"x")
     expected = hashlib.sha256(
         "".join(f"{path}x" for path in IN_LOCALE_ORDER).encode()
@@ -133,7 +135,9 @@ def test_a_lock_is_written_as_npx_skills_does(skills: Path) -> None:
 def test_only_locked_and_unchanged_skills_are_offered(
     skills: Path, write_skill: WriteSkill
 ) -> None:
-    """What drifted is refused and named: a changed script, a new file, a skill that is not in the lockfile."""
+    """What drifted is refused and named: a changed script, a new file, a skill that is
+    not in the lockfile.
+    """
     path = lock(skills)
     assert list(frozen(skills, path)) == ["news", "pdf"]
     (skills / "pdf" / "scripts" / "run.py").write_text("print(2)\n")
@@ -296,7 +300,9 @@ def test_a_linked_lockfile_is_refused(skills: Path) -> None:
 
 
 def test_a_difference_of_line_ends_is_named(skills: Path) -> None:
-    """What git's core.autocrlf does to a checkout; the skill is refused all the same."""
+    """What git's core.autocrlf does to a checkout; the skill is refused all the
+    same.
+    """
     path = lock(skills)
     file = skills / "pdf" / "SKILL.md"
     file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
@@ -329,7 +335,9 @@ def test_names_that_are_not_unicode_are_locked(skills: Path) -> None:
 def test_a_start_with_known_stamps_sees_changes_beside_a_skill(
     skills: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """Also one that keeps size and modification time; what has only another time is hashed, and offered."""
+    """Also one that keeps size and modification time; what has only another time is
+    hashed, and offered.
+    """
     (skills / "pdf" / "scripts" / "lib").mkdir()
     (skills / "pdf" / "scripts" / "lib" / "part.py").write_text("1")
     path = lock(skills)
@@ -374,7 +382,9 @@ def test_another_lockfile_at_the_same_path_is_read_again(
 
 
 def test_files_that_change_after_the_activation_are_not_read(skills: Path) -> None:
-    """Contracts, references and scripts: each read is compared with what was verified."""
+    """Contracts, references and scripts: each read is compared with what was
+    verified.
+    """
     (skills / "pdf" / "contract.json").write_text(
         '{"input": {"type": "object"}, "run": {"script": "scripts/run.py"}}'
     )
@@ -413,7 +423,9 @@ def test_what_appears_beside_locked_files_is_not_read(skills: Path) -> None:
 def test_a_second_skill_of_a_locked_name_is_reported_as_such(
     skills: Path, tmp_path: Path
 ) -> None:
-    """A lockfile has one skill for a name: to lock again, as for drift, would not help."""
+    """A lockfile has one skill for a name: to lock again, as for drift, would not
+    help.
+    """
     path = lock(skills)
     other = tmp_path / "other" / "news"
     shutil.copytree(skills / "news", other)
@@ -467,7 +479,9 @@ def test_a_lock_keeps_the_fields_of_later_releases(skills: Path) -> None:
 
 @pytest.mark.parametrize("seconds", [13_000_000_000, -5_000_000_000])
 def test_a_file_of_any_time_does_not_stop_a_start(skills: Path, seconds: int) -> None:
-    """A program can set any modification time; in nanoseconds some of them need more than 64 bits."""
+    """A program can set any modification time; in nanoseconds some of them need more
+    than 64 bits.
+    """
     beside = skills / "news" / "notes.md"
     beside.write_text("Notes.")
     for path in (beside, skills / "news" / "SKILL.md"):

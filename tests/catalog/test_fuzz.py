@@ -1,7 +1,8 @@
-"""Any bytes give a skill or a diagnostic: the readers, the linter and the fixer run on generated files.
+"""Any bytes give a skill or a diagnostic: the readers, the linter and the fixer run on
+generated files.
 
-``SKILLRUNTIME_FUZZ=100000`` runs that many. They are variations of the files in ``seeds``. `tests.catalog.fuzz` runs
-for as long as requested, guided by code coverage.
+``SKILLRUNTIME_FUZZ=100000`` runs that many. They are variations of the files in
+``seeds``. `tests.catalog.fuzz` runs for as long as requested, guided by code coverage.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ TOKENS = [*(text.encode() for text in TEXTS), b"\xff\xfe", b"\xc3\x28", b"\xed\x
 
 @st.composite
 def skill_files(draw: st.DrawFn) -> bytes:
-    """Bytes that look like a SKILL.md for a while: a seed with cuts, insertions and repetitions."""
+    """Bytes that look like a SKILL.md for a while: a seed with cuts, insertions and
+    repetitions.
+    """
     data = bytearray(draw(st.sampled_from(SEEDS)))
     for _ in range(draw(st.integers(0, 6))):
         at = draw(st.integers(0, len(data)))

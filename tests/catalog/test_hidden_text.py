@@ -1,4 +1,6 @@
-"""What a reader does not see in a skill's files and contracts is reported, as in its SKILL.md."""
+"""What a reader does not see in a skill's files and contracts is reported, as in its
+SKILL.md.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def test_hidden_characters_of_a_file_have_a_finding(
 
 
 def test_a_comment_that_no_page_shows_has_advice() -> None:
-    """A sentence in an HTML comment; a directive of a linter and an example in a fence are none."""
+    """A sentence in an HTML comment; a directive of a linter and an example in a fence
+    are none.
+    """
     examples = f"<!-- prettier-ignore -->\n```html\n{SENTENCE}\n```\n`{SENTENCE}`\n"
     text = f"# Title\n{SENTENCE}\n{examples}<!-- it never ends a b c"
 
@@ -84,7 +88,9 @@ def test_the_comments_of_references_have_advice(
 def test_hidden_characters_of_a_contract_have_a_finding(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """They are removed from the texts for a reader, and the skill's diagnostics say so."""
+    """They are removed from the texts for a reader, and the skill's diagnostics say
+    so.
+    """
     contract = {
         "version": "1.0.0",
         "description": "Reads\u200b.\x1b[2J",
@@ -119,7 +125,9 @@ def test_the_search_for_comments_is_quick(text: str) -> None:
 def test_the_words_of_an_untrusted_contract_are_short(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """One skill cannot fill every request: its texts are cut; those of a trusted skill are not."""
+    """One skill cannot fill every request: its texts are cut; those of a trusted skill
+    are not.
+    """
     words = "word " * 50_000
     schema = {
         "type": "object",

@@ -1,4 +1,6 @@
-"""The index: a warm start opens no SKILL.md, every change is seen, and damage costs nothing but time."""
+"""The index: a warm start opens no SKILL.md, every change is seen, and damage costs
+nothing but time.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,16 @@ from tests.catalog.conftest import WriteSkill
 
 
 def age(root: Path) -> None:
-    """Make every SKILL.md an hour old: what is younger than a clock's tick is rightly read again."""
+    """Make every SKILL.md an hour old: what is younger than a clock's tick is rightly
+    read again.
+    """
     for path in root.rglob("SKILL.md"):
         os.utime(path, (1_700_000_000.5, 1_700_000_000.5))
 
 
 def grow_old(root: Path) -> None:
-    """Wait until no directory of *root* changed within a clock's tick: what is younger is not relied on.
+    """Wait until no directory of *root* changed within a clock's tick: what is younger
+    is not relied on.
 
     The change time of a directory is the one time that no program can set.
     """
@@ -199,7 +204,9 @@ def test_an_unchanged_root_is_not_listed_again(
 def test_an_edit_within_one_tick_of_the_clock_is_detected(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """Same size, same inode, perhaps the same time: a file that was young when it was read is read again."""
+    """Same size, same inode, perhaps the same time: a file that was young when it was
+    read is read again.
+    """
     path = write_skill("pdf", "Reads one.") / "SKILL.md"
     catalog = discover(tmp_path / "skills")
     stamp = path.stat()
@@ -222,7 +229,9 @@ def test_an_edit_within_one_tick_of_the_clock_is_detected(
     ],
 )
 def test_a_damaged_index_is_rebuilt_silently(skills: Path, damage: object) -> None:
-    """Cut, garbled, of another version: the catalog is the same, and the index is whole again."""
+    """Cut, garbled, of another version: the catalog is the same, and the index is whole
+    again.
+    """
     expected = discover(skills)
     path = Path(index_path() or "")
     whole = path.read_bytes()
@@ -255,7 +264,9 @@ def test_every_single_flipped_byte_is_harmless(
 def test_the_index_can_be_disabled(
     skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the environment, by the argument; a directory that is not writable is not an error."""
+    """By the environment, by the argument; a directory that is not writable is not an
+    error.
+    """
     discover(skills, use_index=False)
     assert not Path(index_path() or "").exists()
 
@@ -317,7 +328,9 @@ def test_concurrent_writers_leave_a_complete_index(
 def test_refresh_gives_the_same_object_where_nothing_changed(
     skills: Path, write_skill: WriteSkill
 ) -> None:
-    """Otherwise it returns a new catalog that shares the text of unchanged skills; views follow."""
+    """Otherwise it returns a new catalog that shares the text of unchanged skills;
+    views follow.
+    """
     catalog = discover(skills)
     view = catalog.select(exclude=["news"])
     assert catalog.refresh() is catalog
@@ -379,7 +392,9 @@ def test_an_edit_that_makes_a_skill_invalid_shows_what_is_below_it(
 def test_a_skill_that_hides_a_reused_one_is_seen(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """A new SKILL.md beside a skill.md takes its place, although both trees have the same number of skills."""
+    """A new SKILL.md beside a skill.md takes its place, although both trees have the
+    same number of skills.
+    """
     root = tmp_path / "skills"
     write_skill("old", "The old one.")
     (root / "old" / "SKILL.md").rename(root / "old" / "skill.md")
@@ -397,7 +412,9 @@ def test_a_skill_that_hides_a_reused_one_is_seen(
 def test_an_edited_skill_keeps_the_note_on_its_linked_directory(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """Warm and cold starts have the same diagnostics after the target of a link was edited."""
+    """Warm and cold starts have the same diagnostics after the target of a link was
+    edited.
+    """
     root = tmp_path / "linked"
     root.mkdir()
     (root / "pdf").symlink_to(write_skill("pdf", "Reads PDFs."))

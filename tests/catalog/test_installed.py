@@ -1,4 +1,6 @@
-"""Skills in installed packages: found by RECORD, untrusted, with the version of the distribution."""
+"""Skills in installed packages: found by RECORD, untrusted, with the version of the
+distribution.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def test_a_changed_byte_is_refused_at_the_start_and_at_activation(site: Path) ->
 
 
 def test_a_skill_that_no_record_lists_is_not_offered(site: Path) -> None:
-    """Neither a directory that no distribution owns, nor a file beside those of a wheel."""
+    """Neither a directory that no distribution owns, nor a file beside those of a
+    wheel.
+    """
     path = install(site, "typer", "1.0", "typer")
     extra = path.parent.parent / "extra" / "SKILL.md"
     extra.parent.mkdir()
@@ -214,7 +218,9 @@ def test_a_distribution_with_two_packages_has_the_skills_of_both(site: Path) -> 
     "damage", ["absent", "empty", "editable", "directory", "no digest", "md5"]
 )
 def test_without_a_usable_record_no_skill_is_offered(site: Path, damage: str) -> None:
-    """An editable install has a RECORD without the files; a system's package has none."""
+    """An editable install has a RECORD without the files; a system's package has
+    none.
+    """
     path = install(site, "typer", "1.0", "typer")
     record = site / "typer-1.0.dist-info" / "RECORD"
     text = record.read_text()
@@ -236,7 +242,9 @@ def test_without_a_usable_record_no_skill_is_offered(site: Path, damage: str) ->
 def test_zip_files_and_paths_of_pth_files_are_searched_as_python_imports(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A zip file on the path has no directory; what a .pth file of an editable install adds has no RECORD."""
+    """A zip file on the path has no directory; what a .pth file of an editable install
+    adds has no RECORD.
+    """
     install(site, "typer", "1.0", "typer")
     source = tmp_path / "source"
     skill = source / "mine" / ".agents" / "skills" / "mine" / "SKILL.md"
@@ -254,7 +262,9 @@ def test_zip_files_and_paths_of_pth_files_are_searched_as_python_imports(
 def test_a_name_that_looks_like_a_namespace_hides_nothing(
     site: Path, tmp_path: Path
 ) -> None:
-    """A project's skill may be called `fastapi:fastapi`; the package's one is then reported, and not mixed up."""
+    """A project's skill may be called `fastapi:fastapi`; the package's one is then
+    reported, and not mixed up.
+    """
     installed = install(site, "fastapi", "1.0", "fastapi")
     for number, name in enumerate(("fastapi", "fastapi:fastapi")):
         own = tmp_path / "skills" / f"s{number}" / "SKILL.md"

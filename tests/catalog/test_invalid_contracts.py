@@ -126,7 +126,9 @@ PROPERTIES_5 = {**GOOD, "input": {"type": "object", "properties": 5}}
 
 
 def run(*arguments: str) -> str:
-    """Run the command line and return what it prints; only success and "there are errors" are expected."""
+    """Run the command line and return what it prints; only success and "there are
+    errors" are expected.
+    """
     pytest.importorskip("click")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
@@ -192,7 +194,9 @@ def skills(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_the_other_skills_stay(skills: Path, entry: str) -> None:
-    """Whatever one contract contains, the valid skill is offered, and the instructions of the other can be loaded."""
+    """Whatever one contract contains, the valid skill is offered, and the instructions
+    of the other can be loaded.
+    """
     for contract in [PROPERTIES_5, *SOME]:
         (skills / "odd" / "contract.json").write_text(
             json.dumps(contract), encoding="utf-8"
@@ -234,7 +238,9 @@ def test_an_unforeseen_error_is_a_diagnostic(skills: Path) -> None:
 
 
 def test_a_link_to_a_contract_is_not_broken(skills: Path) -> None:
-    """A contract is not a resource for a model, but it is a file that a page may refer to."""
+    """A contract is not a resource for a model, but it is a file that a page may refer
+    to.
+    """
     (skills / "odd" / "contract.json").write_text(
         '{"input": {"type": "object"}}', encoding="utf-8"
     )

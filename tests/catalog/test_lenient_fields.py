@@ -62,7 +62,9 @@ def test_a_standard_field_gives_no_diagnostic(
 def test_every_yaml_boolean_is_accepted(
     tmp_path: Path, write_skill: WriteSkill, word: str, hidden: bool
 ) -> None:
-    """YAML 1.1 has yes and on next to true; the plain reader and the whole one agree."""
+    """YAML 1.1 has yes and on next to true; the plain reader and the whole one
+    agree.
+    """
     for name, extra in (("plain", ""), ("whole", "x: &anchor 1\n")):
         text = f"---\nname: {name}\ndescription: Reads\ndisable-model-invocation: {word}\n{extra}---\n"
         write_skill(name, text=text)

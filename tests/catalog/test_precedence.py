@@ -1,4 +1,6 @@
-"""Which skill a name refers to if several have it: versions side by side, ranges, collisions, views."""
+"""Which skill a name refers to if several have it: versions side by side, ranges,
+collisions, views.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Return a function that writes a skill of some version at a place below ``tmp_path``."""
+    """Return a function that writes a skill of some version at a place below
+    ``tmp_path``.
+    """
 
     def write_skill(
         at: str,
@@ -44,7 +48,9 @@ def write(tmp_path: Path) -> Write:
 def test_versions_are_side_by_side_and_the_newest_has_the_name(
     tmp_path: Path, write: Write
 ) -> None:
-    """In one root: 1.10 is newer than 1.9, whichever directory comes first; nothing collides."""
+    """In one root: 1.10 is newer than 1.9, whichever directory comes first; nothing
+    collides.
+    """
     write("skills/digest", "1.9.0")
     write("skills/digest-new", "1.10.0")
     write("skills/digest-old", "1.2.0")
@@ -82,7 +88,9 @@ def test_versions_are_side_by_side_and_the_newest_has_the_name(
 def test_a_range_chooses_the_newest_that_it_admits(
     tmp_path: Path, write: Write, asked: str, name: str, version: str
 ) -> None:
-    """Under different roots as well; a prerelease has not the plain name, and only a range that names it admits it."""
+    """Under different roots as well; a prerelease has not the plain name, and only a
+    range that names it admits it.
+    """
     write("one/digest", "1.2.0")
     write("two/digest", "2.1.0")
     write("three/digest", "1.5.0")
@@ -132,7 +140,9 @@ def test_a_range_for_an_unknown_skill_suggests_names(
 
 
 def test_of_equal_versions_the_first_root_wins(tmp_path: Path, write: Write) -> None:
-    """One diagnostic and a qualified name, next to the versions that differ; build metadata makes no difference."""
+    """One diagnostic and a qualified name, next to the versions that differ; build
+    metadata makes no difference.
+    """
     write("one/digest", "1.0.0")
     write("two/digest", "2.0.0")
     write("three/digest", "1.0.0+build.7")
@@ -208,7 +218,9 @@ def test_a_newer_untrusted_version_does_not_take_a_trusted_name(
 def test_a_range_is_compared_with_the_version_of_the_contract(
     tmp_path: Path, write: Write
 ) -> None:
-    """It has precedence over the frontmatter's; which skill gets the plain name depends on the frontmatter."""
+    """It has precedence over the frontmatter's; which skill gets the plain name depends
+    on the frontmatter.
+    """
     write("one/digest", "2.0.0", contract="3.1.0")
     write("two/digest", "1.0.0")
     write("three/digest", None, contract="1.4.0")
@@ -226,7 +238,9 @@ def test_a_range_is_compared_with_the_version_of_the_contract(
 
 
 def test_a_skill_alone_is_chosen_by_range_too(tmp_path: Path, write: Write) -> None:
-    """By its contract's version if the frontmatter has none; without any version, the error says so."""
+    """By its contract's version if the frontmatter has none; without any version, the
+    error says so.
+    """
     write("skills/digest", contract="1.4.0")
     write("skills/plain", name="plain")
     catalog = discover(tmp_path / "skills")
@@ -257,7 +271,9 @@ def test_tools_of_a_version_are_called_by_its_name(
 def test_a_hidden_version_does_not_exist_for_models(
     tmp_path: Path, write: Write
 ) -> None:
-    """A model sees neither it nor a replacement of the same name; an error does not name it."""
+    """A model sees neither it nor a replacement of the same name; an error does not
+    name it.
+    """
     write("skills/digest", "2.0.0")
     write("skills/middle", "1.5.0", extra="disable-model-invocation: true\n")
     write("skills/old", "1.2.0")
@@ -287,7 +303,9 @@ def test_a_hidden_version_does_not_exist_for_models(
 
 
 def test_a_view_can_pin_an_old_version(tmp_path: Path, write: Write) -> None:
-    """Of the versions that are selected the newest has the name; the others do not exist there."""
+    """Of the versions that are selected the newest has the name; the others do not
+    exist there.
+    """
     write("skills/digest", "2.0.0")
     write("skills/middle", "1.5.0")
     write("skills/old", "1.2.0")
@@ -305,7 +323,9 @@ def test_a_view_can_pin_an_old_version(tmp_path: Path, write: Write) -> None:
 
 
 def test_a_view_of_a_name_has_all_its_versions(tmp_path: Path, write: Write) -> None:
-    """What is selected or left out by its plain name is so in every version; a predicate is asked about each."""
+    """What is selected or left out by its plain name is so in every version; a
+    predicate is asked about each.
+    """
     for name, version in (("digest", "2.0.0"), ("middle", "1.5.0"), ("old", "1.2.0")):
         write(f"skills/{name}", version)
     write("skills/other", name="other")

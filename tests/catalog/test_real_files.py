@@ -1,4 +1,6 @@
-"""Files that other programs wrote: a lockfile of `npx skills`, and the wheels of packages that ship skills."""
+"""Files that other programs wrote: a lockfile of `npx skills`, and the wheels of
+packages that ship skills.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ REAL_LOCK: dict[str, Any] = json.loads(
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Return the directory in which `npx skills add` was run; the file says with which version and command."""
+    """Return the directory in which `npx skills add` was run; the file says with which
+    version and command.
+    """
     for path, text in REAL_LOCK["files"].items():
         file = tmp_path / "skills" / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +38,9 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_a_lockfile_of_npx_skills_verifies(project: Path) -> None:
-    """Names with spaces, accents and Chinese, CRLF, binary and empty files; and ours has the same hashes."""
+    """Names with spaces, accents and Chinese, CRLF, binary and empty files; and ours
+    has the same hashes.
+    """
     catalog = discover(project / "skills", frozen=project / "skills-lock.json")
 
     assert list(catalog) == ["My Caps", "plain", "signs"]
@@ -107,8 +113,9 @@ def test_the_skill_of_a_real_wheel_is_found_whole(
 ) -> None:
     """With the version of its distribution; a changed byte is refused.
 
-    Typer is installed with the tests. For all four: ``pip install --no-deps --target DIRECTORY fastapi typer sqlmodel
-    streamlit``, and DIRECTORY in SKILLRUNTIME_REAL_WHEELS.
+    Typer is installed with the tests. For all four: ``pip install --no-deps --target
+    DIRECTORY fastapi typer sqlmodel streamlit``, and DIRECTORY in
+    SKILLRUNTIME_REAL_WHEELS.
     """
     if directory := os.environ.get("SKILLRUNTIME_REAL_WHEELS"):
         monkeypatch.syspath_prepend(directory)

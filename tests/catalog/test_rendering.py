@@ -1,4 +1,6 @@
-"""The list for a model: never above the budget, always the same bytes, no injected tags."""
+"""The list for a model: never above the budget, always the same bytes, no injected
+tags.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def test_each_style_has_its_form() -> None:
 
 
 def test_skills_beyond_the_budget_are_shortened_then_named_then_counted() -> None:
-    """Pins are listed in full; the report names each skill; the text says how many are missing."""
+    """Pins are listed in full; the report names each skill; the text says how many are
+    missing.
+    """
     many = [
         skill(f"skill-{number:02}", "One sentence here. And another one there.")
         for number in range(20)
@@ -77,7 +81,9 @@ def test_skills_beyond_the_budget_are_shortened_then_named_then_counted() -> Non
 
 
 def test_a_budget_of_zero_gives_an_empty_text() -> None:
-    """Zero tokens are zero tokens; below zero is an error, as is a style that is none."""
+    """Zero tokens are zero tokens; below zero is an error, as is a style that is
+    none.
+    """
     assert render([skill("pdf")], 0, count=words).text == ""
     with pytest.raises(ValueError, match="must not be negative"):
         render([], -1)
@@ -134,7 +140,9 @@ TAGS = re.compile(r"<[^>]*>")
     )
 )
 def test_no_metadata_can_close_a_tag_or_open_a_section(entries: dict[str, str]) -> None:
-    """Whatever a description holds, the frame is that of harmless ones: a line each, and our tags only."""
+    """Whatever a description holds, the frame is that of harmless ones: a line each,
+    and our tags only.
+    """
     skills = [skill(name, description) for name, description in entries.items()]
     listed = len(skills)
 

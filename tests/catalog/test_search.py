@@ -42,7 +42,9 @@ def index() -> SearchIndex:
     ],
 )
 def test_the_best_comes_first(index: SearchIndex, query: str, first: str) -> None:
-    """By words, their stems, the parts of joined words, and pairs of Chinese characters."""
+    """By words, their stems, the parts of joined words, and pairs of Chinese
+    characters.
+    """
     assert index.search(query)[0].name == first
 
 
@@ -69,7 +71,9 @@ def test_any_query_is_accepted(index: SearchIndex, query: str) -> None:
 def test_a_request_of_several_sentences_is_searched_by_its_topic(
     index: SearchIndex,
 ) -> None:
-    """Words that every request contains do not count, however rare they are in skills."""
+    """Words that every request contains do not count, however rare they are in
+    skills.
+    """
     request = (
         "Hello, I would like to know whether you could perhaps help me with something. My boss always wants everything "
         "today. There are thirty documents here which somebody should merge, and please take the tables as well."
@@ -95,7 +99,9 @@ def test_the_limit_holds_and_ties_go_by_name() -> None:
 
 
 def test_instructions_are_searched_too(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """Their beginning, headings and tags; a file that no longer exists is not an error."""
+    """Their beginning, headings and tags; a file that no longer exists is not an
+    error.
+    """
     write_skill(
         "one",
         text="---\nname: one\ndescription: First\ntags: [zebra]\n---\n# Ghostscript\n\nCall gs.\n",
@@ -114,7 +120,9 @@ def test_instructions_are_searched_too(tmp_path: Path, write_skill: WriteSkill) 
 def test_tags_are_searched_wherever_they_are_stated(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """In the frontmatter, below `metadata`, and in a descriptor; one that cannot be read has none."""
+    """In the frontmatter, below `metadata`, and in a descriptor; one that cannot be
+    read has none.
+    """
     write_skill(
         "one",
         text="---\nname: one\ndescription: First\nmetadata:\n  tags: zebra, gnu\n---\nBody\n",
@@ -139,7 +147,9 @@ def test_tags_are_searched_wherever_they_are_stated(
 
 
 def test_common_words_find_skills_that_contain_several() -> None:
-    """Even if every word of the query is in a third of all skills; also words that never occur together."""
+    """Even if every word of the query is in a third of all skills; also words that
+    never occur together.
+    """
     texts = ("alpha rest", "beta rest", "gamma rest")
     skills = [SkillMetadata(f"skill-{n}", texts[n % 3], "/") for n in range(3_600)]
     index = SearchIndex(
@@ -151,7 +161,9 @@ def test_common_words_find_skills_that_contain_several() -> None:
 
 
 def test_a_whole_name_comes_first(write_skill: WriteSkill, tmp_path: Path) -> None:
-    """Before a skill that contains its words more often; in any spelling of separators and case."""
+    """Before a skill that contains its words more often; in any spelling of separators
+    and case.
+    """
     write_skill("pdf", description="Reads files.")
     write_skill("pdf-pdf-tools", description="The pdf pdf pdf tool for every pdf.")
     catalog = discover(tmp_path / "skills")
@@ -233,10 +245,13 @@ def test_a_repeated_word_counts_by_its_logarithm() -> None:
 
 
 def test_the_sums_hold_for_any_number_of_skills_and_frequent_words() -> None:
-    """Frequent words are added by long integers: odd counts, and more than a hundred words, give the exact order."""
+    """Frequent words are added by long integers: odd counts, and more than a hundred
+    words, give the exact order.
+    """
     words = [f"common{n}" for n in range(250)]
     for count in (1, 2, 3, 17, 333, 1_001):
-        # The skill number n has the first n words, so the more, the better; and each is in at least every second.
+        # The skill number n has the first n words, so the more, the better; and each is
+        # in at least every second.
         skills = [
             SkillMetadata(f"s{n:04}", " ".join(words[: 1 + n * 249 // count]), "/")
             for n in range(count)
@@ -272,7 +287,9 @@ def test_a_name_comes_first_whatever_its_skill_says() -> None:
 
 
 def test_hostile_queries_and_skills_are_answered() -> None:
-    """A query of a megabyte, of ten thousand words, of stop words only; skills that repeat what is asked for."""
+    """A query of a megabyte, of ten thousand words, of stop words only; skills that
+    repeat what is asked for.
+    """
     words = [f"common{n}" for n in range(600)]
     spam = " ".join(words[:9] * 40)
     skills = [
@@ -295,7 +312,9 @@ def test_hostile_queries_and_skills_are_answered() -> None:
 
 
 def test_appended_skills_are_scored_as_in_a_new_index() -> None:
-    """Above a thousand skills, where frequent words are stored in another way, with hidden skills too."""
+    """Above a thousand skills, where frequent words are stored in another way, with
+    hidden skills too.
+    """
     skills = [
         SkillMetadata(f"s{n:04}", f"alpha{n % 3} beta{n % 50} rare{n}", f"/{n}")
         for n in range(1_500)

@@ -1,4 +1,6 @@
-"""The search index on disk: used, brought up to date, and never trusted more than it deserves."""
+"""The search index on disk: used, brought up to date, and never trusted more than it
+deserves.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
             f"---\nname: about-{animal}\ndescription: One.\n---\nFeeds the {animal}.\n"
         )
         directory = write_skill(f"about-{animal}", text=text)
-        # An hour old: a file that has just been written has no stamp that could be relied on.
+        # An hour old: a file that has just been written has no stamp that could be
+        # relied on.
         os.utime(directory / "SKILL.md", (time.time() - 3600,) * 2)
     return tmp_path / "skills"
 
@@ -88,7 +91,9 @@ def test_another_process_reads_no_skill(
 def test_only_an_edited_skill_is_read(
     skills: Path, write_skill: WriteSkill, read: list[str]
 ) -> None:
-    """A new or edited skill is found by its new words, a deleted one is not found, and nothing else is read."""
+    """A new or edited skill is found by its new words, a deleted one is not found, and
+    nothing else is read.
+    """
     catalog = discover(skills)
     assert names(catalog, "lynx") == ["about-lynx"]
     read.clear()
@@ -115,7 +120,9 @@ def test_only_an_edited_skill_is_read(
 def test_an_edited_skill_is_ranked_with_the_others(
     skills: Path, write_skill: WriteSkill, own_cache: Path
 ) -> None:
-    """The same order and scores whether the index was brought up to date or made at once."""
+    """The same order and scores whether the index was brought up to date or made at
+    once.
+    """
     discover(skills).search("zebra")
     write_skill(
         "about-lynx",
@@ -150,7 +157,9 @@ def test_many_changes_write_the_index_again(
 def test_a_view_uses_the_index_and_does_not_replace_it(
     skills: Path, own_cache: Path
 ) -> None:
-    """Skills outside the view are never found; a view of a few skills leaves the file as it is."""
+    """Skills outside the view are never found; a view of a few skills leaves the file
+    as it is.
+    """
     discover(skills).search("zebra")
     before = index_of(own_cache).read_bytes()
     view = discover(skills).select(include=["about-lynx"])
@@ -186,7 +195,9 @@ def test_a_damaged_file_is_not_used(skills: Path, own_cache: Path) -> None:
 def test_a_file_that_is_damaged_while_it_is_in_use_is_not_used(
     skills: Path, own_cache: Path
 ) -> None:
-    """The words of a query are checked when they are read; the answer is that of a new index."""
+    """The words of a query are checked when they are read; the answer is that of a new
+    index.
+    """
     expected = discover(skills).search("feeds the badger")
     catalog = discover(skills)
     catalog.search("zebra")
@@ -227,7 +238,9 @@ def test_a_fifo_in_its_place_is_not_waited_for(skills: Path, own_cache: Path) ->
 def test_search_works_where_nothing_can_be_written(
     skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cache directory that is a file stands for a read-only one, which root could write."""
+    """A cache directory that is a file stands for a read-only one, which root could
+    write.
+    """
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path / "file" / "below"))
     assert names(discover(skills), "zebra") == ["about-zebra"]
@@ -283,7 +296,9 @@ def _never(*_: object, **__: object) -> bytes:
 
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let the skills of these tests count as many, and end the threads that index them."""
+    """Let the skills of these tests count as many, and end the threads that index
+    them.
+    """
     monkeypatch.setattr(search_module, "_AT_ONCE", 3)
     yield
     for thread in threading.enumerate():
@@ -301,7 +316,9 @@ def edit(skills: Path, animals: Sequence[str]) -> None:
 
 @pytest.mark.usefixtures("many")
 def test_views_and_their_catalog_use_one_index(skills: Path, read: list[str]) -> None:
-    """Skills that a view leaves out are not gone, and a view does not put its own index in the place of all."""
+    """Skills that a view leaves out are not gone, and a view does not put its own index
+    in the place of all.
+    """
     catalog = discover(skills)
     view = catalog.select(exclude=["about-beast1?"])
     assert len(catalog.search("feeds", len(ANIMALS), wait=True)) == len(ANIMALS)
@@ -322,7 +339,9 @@ def test_views_and_their_catalog_use_one_index(skills: Path, read: list[str]) ->
 
 
 def test_a_refresh_finds_what_was_edited(skills: Path) -> None:
-    """Also in a view, and where the catalog is the same object, because only instructions changed."""
+    """Also in a view, and where the catalog is the same object, because only
+    instructions changed.
+    """
     catalog = discover(skills)
     view = catalog.select(exclude=["about-otter"])
     assert names(catalog, "quagga") == names(view, "quagga") == []
@@ -337,7 +356,9 @@ def test_a_refresh_finds_what_was_edited(skills: Path) -> None:
 def test_many_that_are_gone_and_few_that_changed_are_made_up_at_once(
     skills: Path, read: list[str]
 ) -> None:
-    """Only what changed is read by the search; a thread writes the index again for the next process."""
+    """Only what changed is read by the search; a thread writes the index again for the
+    next process.
+    """
     discover(skills).search("zebra", wait=True)
     edit(skills, ["lynx"])
     for number in range(20):
@@ -370,7 +391,9 @@ def test_what_a_thread_has_read_is_searched(
 def test_the_first_search_of_many_skills_is_answered_at_once(
     skills: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From names and descriptions, which the answer says, while no instructions can be read; later from all."""
+    """From names and descriptions, which the answer says, while no instructions can be
+    read; later from all.
+    """
     may_read, original = threading.Event(), search_module.read_regular
 
     def waiting(path: str, limit: int, *, cut: bool = False) -> bytes:

@@ -1,4 +1,6 @@
-"""The fast reader of frontmatter: whatever it answers, the strict reader answers too."""
+"""The fast reader of frontmatter: whatever it answers, the strict reader answers
+too.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ def real_blocks() -> list[str]:
 
 
 def changed(blocks: list[str], number: int, seed: int) -> Iterator[str]:
-    """Yield *number* texts that are one of *blocks* with pieces put in and characters taken out."""
+    """Yield *number* texts that are one of *blocks* with pieces put in and characters
+    taken out.
+    """
     rng = random.Random(seed)
     for _ in range(number):
         text = rng.choice(blocks)[:600]
@@ -109,7 +113,9 @@ def strict(block: str) -> tuple[Summary | None, bool]:
 
 
 def disagreement(block: str) -> object:
-    """Return what differs between the two readers, ``None`` if the fast one leaves *block* to the strict one."""
+    """Return what differs between the two readers, ``None`` if the fast one leaves
+    *block* to the strict one.
+    """
     fast = scan(block)
     if fast is None:
         return None
@@ -117,7 +123,8 @@ def disagreement(block: str) -> object:
     given = judge(fast, "directory", "", [])
     if given == expected:
         return None
-    # Where YAML is broken inside `metadata`, a repair drops the version; the name and the description are the same.
+    # Where YAML is broken inside `metadata`, a repair drops the version; the name and
+    # the description are the same.
     if (
         not is_yaml
         and expected is not None
@@ -130,7 +137,9 @@ def disagreement(block: str) -> object:
 
 @pytest.mark.parametrize("block", TAKEN)
 def test_the_fast_reader_takes_what_real_skills_write(block: str) -> None:
-    """Flow values, JSON below `metadata`, block text; quoted text of several lines is left to YAML."""
+    """Flow values, JSON below `metadata`, block text; quoted text of several lines is
+    left to YAML.
+    """
     assert scan(block) is not None
     assert disagreement(block) is None
 
@@ -144,7 +153,9 @@ def test_a_version_below_its_key_is_left_to_yaml() -> None:
 
 
 def test_the_fast_reader_agrees_on_generated_frontmatter() -> None:
-    """Ten thousand changes to valid frontmatter: brackets and quotes that stay open, keys inside values, tabs."""
+    """Ten thousand changes to valid frontmatter: brackets and quotes that stay open,
+    keys inside values, tabs.
+    """
     assert [
         found
         for text in changed(list(BLOCKS), 10_000, 7)
@@ -181,7 +192,9 @@ def test_the_fast_reader_agrees_on_real_frontmatter() -> None:
     ],
 )
 def test_unusual_fields_are_left_to_yaml(block: str) -> None:
-    """No mapping, another case, a tab in a version, a version of several lines, a key that is there twice."""
+    """No mapping, another case, a tab in a version, a version of several lines, a key
+    that is there twice.
+    """
     assert scan(block) is None
 
 

@@ -1,4 +1,6 @@
-"""The strict check: the reference's verdict, with position and hint, all errors at once."""
+"""The strict check: the reference's verdict, with position and hint, all errors at
+once.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,9 @@ def test_each_rule_reports_its_position(
 
 
 def test_links_are_checked_if_the_files_are_known() -> None:
-    """Into the skill only: addresses, anchors, examples in code and templates are left alone."""
+    """Into the skill only: addresses, anchors, examples in code and templates are left
+    alone.
+    """
     body = (
         "See [forms](references/forms.md#x) and [gone](references/gone.md).\n"
         "![logo](assets/logo.png) [web](https://example.com/a) [top](#top) [mail](mailto:a@b.c) [t]({path}/x)\n"
@@ -150,13 +154,17 @@ def test_tokens_are_counted_with_a_counter() -> None:
     "data", [b"\xff\xfe", b"---\nname: caf\xe9\n---\n", b"---\nname: a\x01\n---\n"]
 )
 def test_where_the_reference_crashes_there_is_an_error(data: bytes) -> None:
-    """The reference raises UnicodeDecodeError and AttributeError; ours reports the error."""
+    """The reference raises UnicodeDecodeError and AttributeError; ours reports the
+    error.
+    """
     assert not is_valid(lint(data, "pdf"))
 
 
 @pytest.mark.parametrize("link", ["references/forms.md", "references\\Forms.md"])
 def test_a_link_that_only_other_systems_resolve_is_corrected(link: str) -> None:
-    """macOS ignores the case of a name and Windows takes backslashes, so its author does not notice."""
+    """macOS ignores the case of a name and Windows takes backslashes, so its author
+    does not notice.
+    """
     text = f"{GOOD}\nRead [the forms]({link}).\n"
 
     (finding,) = lint(text.encode(), "pdf", files=["SKILL.md", "references/Forms.md"])

@@ -1,4 +1,6 @@
-"""A host's own source of skills, and skills in code: the same limits, digests and trust as of a directory."""
+"""A host's own source of skills, and skills in code: the same limits, digests and trust
+as of a directory.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def head(name: str, body: str = "Body") -> bytes:
 
 
 class Table:
-    """Skills in memory: the bytes of each file and its edition; it counts what is read."""
+    """Skills in memory: the bytes of each file and its edition; it counts what is
+    read.
+    """
 
     def __init__(self, skills: Mapping[str, Mapping[str, bytes]]) -> None:
         self.files = {name: dict(files) for name, files in skills.items()}
@@ -54,7 +58,9 @@ class Table:
 
 
 def test_a_source_is_discovered_like_a_directory() -> None:
-    """Its metadata, its instructions, and its files; beside a directory, with its own trust."""
+    """Its metadata, its instructions, and its files; beside a directory, with its own
+    trust.
+    """
     source = Table(
         {"a": {"SKILL.md": head("a", "Do a."), "references/more.md": b"More."}}
     )
@@ -77,7 +83,9 @@ def test_a_source_is_discovered_like_a_directory() -> None:
 def test_scripts_of_a_source_need_what_scripts_of_a_directory_need(
     tmp_path: Path,
 ) -> None:
-    """Untrusted without a word of the host, and run where the host trusts the source."""
+    """Untrusted without a word of the host, and run where the host trusts the
+    source.
+    """
     files = {"SKILL.md": head("a"), "contract.json": json.dumps(CONTRACT).encode()}
     source = Table({"a": {**files, "scripts/count.py": b"print(3)"}})
 
@@ -89,7 +97,9 @@ def test_scripts_of_a_source_need_what_scripts_of_a_directory_need(
 
 
 def test_a_refresh_reads_what_has_another_edition() -> None:
-    """A changed file, a new skill, a skill that is gone; without a change it is the same catalog."""
+    """A changed file, a new skill, a skill that is gone; without a change it is the
+    same catalog.
+    """
     source = Table(
         {
             "a": {"SKILL.md": head("a"), "x.md": b"1", "y.md": b"1"},
@@ -141,7 +151,9 @@ def test_a_skill_that_cannot_be_read_leaves_out_itself_alone() -> None:
 
 
 def test_a_source_that_cannot_list_is_an_error_at_first_and_a_diagnostic_then() -> None:
-    """A service that runs goes on with what it has; one that starts must not go without its skills unnoticed."""
+    """A service that runs goes on with what it has; one that starts must not go without
+    its skills unnoticed.
+    """
     source = Table({"a": {"SKILL.md": head("a")}})
     catalog = discover(source)
     source.error = ConnectionError("the database is away")
@@ -206,7 +218,9 @@ def test_a_name_that_is_a_path_or_hides_letters_is_left_out(name: str) -> None:
 
 
 def test_a_lockfile_pins_a_source(tmp_path: Path) -> None:
-    """What has changed in the source since it was locked is not offered, and not read."""
+    """What has changed in the source since it was locked is not offered, and not
+    read.
+    """
     source = Table({"a": {"SKILL.md": head("a"), "x.md": b"1"}})
     lockfile = tmp_path / "skills-lock.json"
     lockfile.write_text(json.dumps(lock_skills(discover(source))))
@@ -225,7 +239,9 @@ def test_a_lockfile_pins_a_source(tmp_path: Path) -> None:
 def test_nothing_of_a_source_is_left_in_the_cache_or_on_the_disk(
     tmp_path: Path,
 ) -> None:
-    """Its private directory goes with the process, and not with a process that was forked from it."""
+    """Its private directory goes with the process, and not with a process that was
+    forked from it.
+    """
     program = f"""
 import os, tempfile
 tempfile.tempdir = {str(tmp_path)!r}

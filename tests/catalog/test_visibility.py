@@ -1,4 +1,6 @@
-"""Nothing that a reader cannot see reaches a model or a terminal; what Unicode gives a meaning stays."""
+"""Nothing that a reader cannot see reaches a model or a terminal; what Unicode gives a
+meaning stays.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,8 @@ def test_hidden_characters_are_removed(text: str, line: str) -> None:
     [
         "\u2764\ufe0f",  # a heart as emoji
         "1\ufe0f\u20e3",  # a keycap
-        "\U0001f469\U0001f3fd\u200d\U0001f4bb",  # a woman with a skin tone at a computer
+        # a woman with a skin tone at a computer
+        "\U0001f469\U0001f3fd\u200d\U0001f4bb",
         "\U0001f3f3\ufe0f\u200d\U0001f308",  # the rainbow flag
         "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian: I want
         "\u0915\u094d\u200d\u0937",  # Devanagari: k and ssa side by side
@@ -68,7 +71,9 @@ def test_hidden_characters_are_removed(text: str, line: str) -> None:
     ],
 )
 def test_what_unicode_gives_a_meaning_stays(text: str) -> None:
-    """Emoji sequences (UTS 51), joiners in Persian and Indic scripts (RFC 5892), every visible letter."""
+    """Emoji sequences (UTS 51), joiners in Persian and Indic scripts (RFC 5892), every
+    visible letter.
+    """
     assert visible_text(text) == text
     assert hidden_characters(text) == {}
 
@@ -92,7 +97,9 @@ def test_a_joiner_without_a_meaning_is_removed(text: str) -> None:
 
 
 def test_every_format_character_is_hidden() -> None:
-    """Of Unicode's category Cf only the signs stay that are drawn, around numbers and hieroglyphs."""
+    """Of Unicode's category Cf only the signs stay that are drawn, around numbers and
+    hieroglyphs.
+    """
     kept = [
         each
         for each in every_character()
@@ -115,7 +122,9 @@ def test_every_format_character_is_hidden() -> None:
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_quick_look_agrees_with_the_full_one(step: int) -> None:
-    """For every character of Unicode, or every seventh, on a line of its own: those it lets pass stay, and no other."""
+    """For every character of Unicode, or every seventh, on a line of its own: those it
+    lets pass stay, and no other.
+    """
     shown, hidden = list[str](), list[str]()
     for each in islice(every_character(), None, None, step):
         (shown if is_visible(each) else hidden).append(each)
@@ -139,7 +148,9 @@ def test_a_second_removal_changes_nothing(text: str) -> None:
 
 
 def test_a_frame_cannot_be_closed_from_inside() -> None:
-    """In any case and spacing; other tags stay, because instructions contain examples."""
+    """In any case and spacing; other tags stay, because instructions contain
+    examples.
+    """
     text = framed("skill", "a</skill>b</ SKILL >c<skill>d<b>e</b>\u200b", name='x"><y')
 
     assert text == (
@@ -150,7 +161,9 @@ def test_a_frame_cannot_be_closed_from_inside() -> None:
 def test_metadata_and_instructions_are_cleaned_with_a_diagnostic(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
-    """The description at discovery, instructions at activation, files when read; `validate` gives the lines."""
+    """The description at discovery, instructions at activation, files when read;
+    `validate` gives the lines.
+    """
     head = (
         "name: pdf\ndescription: Reads\U000e0041 it\u200b. Use it.\nlicense: M\u202eIT"
     )
@@ -205,7 +218,9 @@ def test_a_name_with_hidden_characters_is_replaced(
     ],
 )
 def test_wide_and_other_marks_of_roles_are_escaped(text: str, shown: str) -> None:
-    """A model reads the wide forms as it reads the plain ones; DeepSeek's and Llama's own marks too."""
+    """A model reads the wide forms as it reads the plain ones; DeepSeek's and Llama's
+    own marks too.
+    """
     assert without_tag("skill_resource", text) == shown
 
 
@@ -250,7 +265,9 @@ def test_the_viramas_are_those_of_unicode() -> None:
 def test_emoji_are_not_reported(
     tmp_path: Path, write_skill: WriteSkill, text: str
 ) -> None:
-    """A seventh of real skills has such emoji; nothing of them is removed, and nothing is said of them."""
+    """A seventh of real skills has such emoji; nothing of them is removed, and nothing
+    is said of them.
+    """
     write_skill("pdf", text=f"---\nname: pdf\ndescription: Reads {text}\n---\n{text}\n")
     skill = discover(tmp_path / "skills").activate("pdf")
 

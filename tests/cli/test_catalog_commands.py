@@ -92,7 +92,9 @@ def names(result: Result) -> list[str]:
 def test_what_a_skill_needs_in_its_authors_words_is_shown(
     run: Run, skills: Path
 ) -> None:
-    """The field `compatibility`: in `list` and in `show`, for people and for programs."""
+    """The field `compatibility`: in `list` and in `show`, for people and for
+    programs.
+    """
     write(
         skills,
         "needs",
@@ -179,7 +181,9 @@ def test_list_counts_the_tokens_of_each_entry(run: Run) -> None:
 
 
 def test_versions_stand_side_by_side_in_every_command(run: Run, skills: Path) -> None:
-    """Each is listed, with 0 tokens where the catalog leaves it out, and shown by its range."""
+    """Each is listed, with 0 tokens where the catalog leaves it out, and shown by its
+    range.
+    """
     write(
         skills / "older",
         "counting",
@@ -204,7 +208,9 @@ def test_versions_stand_side_by_side_in_every_command(run: Run, skills: Path) ->
 def test_a_narrow_terminal_gets_whole_numbers(
     run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In lines: in a table of forty columns beside a long name, nothing but the name would be left."""
+    """In lines: in a table of forty columns beside a long name, nothing but the name
+    would be left.
+    """
     name = "invoice-table-extraction-service"
     (skills / name).mkdir()
     text = f"---\nname: {name}\ndescription: Reads.\nmetadata:\n  version: 1234.5678.91011\n---\nRead it.\n"
@@ -231,7 +237,9 @@ def test_a_narrow_terminal_gets_whole_numbers(
 def test_many_skills_are_drawn_a_line_each(
     run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cut at the terminal's width, wide characters counted as two, and nothing steers the terminal."""
+    """Cut at the terminal's width, wide characters counted as two, and nothing steers
+    the terminal.
+    """
     for number in range(60):
         write(
             skills,
@@ -298,7 +306,9 @@ def test_list_says_how_a_directory_of_that_name_is_written(
 def test_a_file_name_that_is_not_utf_8_is_printed_with_escapes(
     skills: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In every form that is for programs, the output is UTF-8, and JSON where it says so."""
+    """In every form that is for programs, the output is UTF-8, and JSON where it says
+    so.
+    """
     odd = os.fsencode(skills) + b"/bad\xff\xfe"
     Path(os.fsdecode(odd)).mkdir()
     Path(os.fsdecode(odd + b"/SKILL.md")).write_text(
@@ -433,7 +443,9 @@ def test_search_without_results_is_not_a_failure(run: Run) -> None:
 
 
 def test_show_marks_what_is_derived_and_how_sure_it_is(run: Run, skills: Path) -> None:
-    """A derived contract says so, with the parser that it was read from, and what could not be read."""
+    """A derived contract says so, with the parser that it was read from, and what could
+    not be read.
+    """
     directory = write(skills, "tools", "Has tools. Use when tools help.") / "scripts"
     directory.mkdir()
     source = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--limit', type=int)\n"
@@ -466,7 +478,9 @@ def test_show_ends_with_the_instructions(run: Run) -> None:
 
 
 def test_validate_is_strict(run: Run, skills: Path) -> None:
-    """What discovery lets pass with a word is an error here, with its place, its rule and a hint."""
+    """What discovery lets pass with a word is an error here, with its place, its rule
+    and a hint.
+    """
     write(skills, "Loud", "Shouts. Use when silence fails.", "version: 1.0\n")
 
     result = run("validate", str(skills), "--json", own=False)
@@ -525,7 +539,9 @@ def test_validate_reports_for_github(run: Run, skills: Path) -> None:
 
 
 def test_validate_fixes_what_is_mechanical(run: Run, skills: Path) -> None:
-    """The file is fixed, the changes are listed, and the findings are those of the fixed file."""
+    """The file is fixed, the changes are listed, and the findings are those of the
+    fixed file.
+    """
     path = write(
         skills, "loud", "Shouts: loudly. Use when silence fails.", "version: 1.0\n"
     )
@@ -563,7 +579,9 @@ def test_a_file_that_cannot_be_fixed_is_an_envelope(
 def test_validate_tries_migrations_and_compares_versions(
     run: Run, skills: Path
 ) -> None:
-    """A migration that fails for arguments it accepts, and versions that disagree, are warnings."""
+    """A migration that fails for arguments it accepts, and versions that disagree, are
+    warnings.
+    """
     old = {
         "type": "object",
         "required": ["topic"],
@@ -592,7 +610,9 @@ def test_validate_tries_migrations_and_compares_versions(
 def test_progress_shows_for_many_on_a_terminal_and_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every item comes once and in order; for a few, or without a terminal, nothing is drawn."""
+    """Every item comes once and in order; for a few, or without a terminal, nothing is
+    drawn.
+    """
 
     def drawn(number: int, *, terminal: bool) -> str:
         out = Console(file=io.StringIO(), force_terminal=terminal, width=80)
@@ -608,7 +628,9 @@ def test_progress_shows_for_many_on_a_terminal_and_loses_nothing(
 
 
 def test_validate_checks_the_contract_and_its_script(run: Run, skills: Path) -> None:
-    """Each fault once, with the rule that names it; what is first wrong is not repeated as contract-invalid."""
+    """Each fault once, with the rule that names it; what is first wrong is not repeated
+    as contract-invalid.
+    """
     contract = {
         "script": "a.py",
         "run": {"script": "scripts/none.py", "timeout_seconds": "ten"},

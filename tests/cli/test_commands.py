@@ -1,4 +1,6 @@
-"""The command line: data on stdout, messages on stderr, and exit codes that a script can rely on."""
+"""The command line: data on stdout, messages on stderr, and exit codes that a script
+can rely on.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ def test_list_finds_the_skills(run: Run) -> None:
 def test_the_bundled_skills_are_listed_only_when_asked_for(
     run: Run, skills: Path, tmp_path: Path
 ) -> None:
-    """Without a directory: the usual places; with --bundled also what comes with the package, which is trusted."""
+    """Without a directory: the usual places; with --bundled also what comes with the
+    package, which is trusted.
+    """
     skills.rename(tmp_path / "work" / "skills")
 
     def trust_by_name(*options: str) -> dict[str, bool]:
@@ -111,7 +115,9 @@ def test_the_bundled_skills_are_listed_only_when_asked_for(
 def test_the_bundled_directory_is_trusted_where_it_is_the_projects_own(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a clone of the repository ./skills is the bundled directory: its scripts run without a question."""
+    """In a clone of the repository ./skills is the bundled directory: its scripts run
+    without a question.
+    """
     monkeypatch.chdir(Path(__file__).parents[2])
 
     listed = json.loads(run("list", "--json", own=False).stdout)["skills"]
@@ -137,7 +143,9 @@ def test_a_directory_that_is_not_there_is_a_usage_error(run: Run) -> None:
 
 
 def test_show_draws_a_contract(run: Run) -> None:
-    """Parameters with their types, defaults and meanings; the files; the instructions on request."""
+    """Parameters with their types, defaults and meanings; the files; the instructions
+    on request.
+    """
     drawn = run("show", "counting")
     data = json.loads(run("show", "counting", "--json").stdout)
 
@@ -148,7 +156,9 @@ def test_show_draws_a_contract(run: Run) -> None:
 
 
 def test_show_of_an_unknown_skill_is_an_envelope(run: Run) -> None:
-    """With the nearest name and the next command; drawn for a person on stderr, as data on stdout."""
+    """With the nearest name and the next command; drawn for a person on stderr, as data
+    on stdout.
+    """
     drawn = run("show", "countign")
     data = run("show", "countign", "--json")
 
@@ -163,7 +173,9 @@ def test_show_of_an_unknown_skill_is_an_envelope(run: Run) -> None:
 
 
 def test_serving_a_skill_that_is_not_there_fails(run: Run) -> None:
-    """A directory in place of a name would be a server without tools, and nothing would say why."""
+    """A directory in place of a name would be a server without tools, and nothing would
+    say why.
+    """
     result = CliRunner().invoke(group, ["serve", "--mcp", "no-such-skill"])
 
     assert (result.exit_code, result.stdout) == (1, "")
@@ -272,7 +284,9 @@ def test_call_prints_data_on_stdout_and_messages_on_stderr(run: Run) -> None:
 def test_a_wrong_call_is_an_envelope_with_a_next_step(
     run: Run, arguments: list[str], code: str, exit_code: int
 ) -> None:
-    """Never a traceback: the code, the next step, and an exit code that says whether to try again."""
+    """Never a traceback: the code, the next step, and an exit code that says whether to
+    try again.
+    """
     data = run("call", *arguments, "--trust", "--json")
     drawn = run("call", *arguments, "--trust")
 
@@ -305,7 +319,9 @@ def test_a_wrong_command_line_is_a_usage_error(run: Run, arguments: list[str]) -
 
 @pytest.mark.processes
 def test_an_untrusted_script_needs_a_yes(run: Run) -> None:
-    """Without a terminal to ask at it is refused, with the remedy; --yes is an answer."""
+    """Without a terminal to ask at it is refused, with the remedy; --yes is an
+    answer.
+    """
     refused = run("call", "counting", "text=abc", "--json")
     allowed = run("call", "counting", "text=abc", "--json", "--yes")
 

@@ -1,4 +1,6 @@
-"""``skillruntime diff``: files, skills, directories and git revisions; the exit code that a build can rely on."""
+"""``skillruntime diff``: files, skills, directories and git revisions; the exit code
+that a build can rely on.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def diff(*arguments: str) -> Result:
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with the contract of a version 1, one of a version 2, and one that lies about it."""
+    """A directory with the contract of a version 1, one of a version 2, and one that
+    lies about it.
+    """
     monkeypatch.chdir(tmp_path)
     for name, document in {
         "old": V1,
@@ -49,7 +53,9 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_version_that_is_raised_far_enough_passes(work: Path) -> None:
-    """The change, its place, its counterexample and the part to raise are shown; exit 0."""
+    """The change, its place, its counterexample and the part to raise are shown; exit
+    0.
+    """
     result = diff("old.json", "new.json")
 
     assert result.exit_code == 0, result.output
@@ -102,7 +108,9 @@ def test_directories_of_skills_are_compared_by_name(work: Path) -> None:
 
 
 def test_a_tool_that_is_gone_is_judged_by_the_version_of_its_skill(work: Path) -> None:
-    """With the next major version a skill may drop a tool; a version that cannot be read is a usage error."""
+    """With the next major version a skill may drop a tool; a version that cannot be
+    read is a usage error.
+    """
     for side, version, tools in (
         ("before", "1.0.0", "ab"),
         ("after", "2.0.0", "a"),
@@ -207,7 +215,9 @@ def test_a_breaking_change_without_any_version_fails(work: Path) -> None:
 
 
 def test_validate_tries_the_migrations(work: Path) -> None:
-    """A migration that does not lead into the new shape is a finding, with the arguments that it fails for."""
+    """A migration that does not lead into the new shape is a finding, with the
+    arguments that it fails for.
+    """
     migration = {"from": "1.x", "to": "2.0.0", "accepts": V1["input"], "steps": []}
     directory = work / "news"
     directory.mkdir()
@@ -227,7 +237,9 @@ def test_validate_tries_the_migrations(work: Path) -> None:
 def test_a_counterexample_by_the_practical_reading_alone_is_called_what_it_is(
     tmp_path: Path,
 ) -> None:
-    """An open schema still admits the removed parameter, so its calls are not said to be refused."""
+    """An open schema still admits the removed parameter, so its calls are not said to
+    be refused.
+    """
     members = {"a": {"type": "string"}, "b": {"type": "string"}}
     for name, kept in (("old", "ab"), ("new", "b")):
         schema = {"type": "object", "properties": {key: members[key] for key in kept}}

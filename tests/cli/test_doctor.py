@@ -20,7 +20,9 @@ CONTRACT = {
 
 @pytest.mark.processes
 def test_what_is_there_and_what_is_missing_is_said(tmp_path: Path) -> None:
-    """The extras, the sandboxes, the directories, and each tool that is not ready, with what to do."""
+    """The extras, the sandboxes, the directories, and each tool that is not ready, with
+    what to do.
+    """
     files = {"contract.json": json.dumps(CONTRACT), "scripts/run.py": "print(1)"}
     write_skill_files(tmp_path, "sample", "Samples", files)
 

@@ -1,4 +1,6 @@
-"""Commands on a skill whose files are links, pipes or too large: nothing outside is read, shown or written."""
+"""Commands on a skill whose files are links, pipes or too large: nothing outside is
+read, shown or written.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +126,9 @@ def test_a_script_with_an_impossible_path_is_a_finding(
 def test_a_link_into_an_unreadable_directory_is_a_finding(
     skill: Path, tmp_path: Path
 ) -> None:
-    """Whoever runs `validate` may read less than its author; nothing behind a link is looked at."""
+    """Whoever runs `validate` may read less than its author; nothing behind a link is
+    looked at.
+    """
     closed = tmp_path / "closed"
     closed.mkdir()
     (closed / "notes.md").write_text("Notes.")

@@ -1,4 +1,6 @@
-"""``skillruntime init``: what it writes, what it refuses to replace, and what it says."""
+"""``skillruntime init``: what it writes, what it refuses to replace, and what it
+says.
+"""
 
 from __future__ import annotations
 

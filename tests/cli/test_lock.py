@@ -164,7 +164,9 @@ def test_a_lockfile_that_is_named_is_used(tmp_path: Path) -> None:
 
 
 def test_nothing_is_not_locked(work: Path) -> None:
-    """A mistyped directory must not take the pins of all skills away; the file's name is shown as it is."""
+    """A mistyped directory must not take the pins of all skills away; the file's name
+    is shown as it is.
+    """
     assert lock("--file", "a[red]x.json").output == "Locked 2 skills in a[red]x.json\n"
     (work / "empty").mkdir()
 

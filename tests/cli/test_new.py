@@ -26,7 +26,9 @@ def new(*arguments: str) -> Result:
 def test_a_new_skill_passes_validate_and_its_own_test(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not one finding, and a test that runs without any option, beside that of another new skill."""
+    """Not one finding, and a test that runs without any option, beside that of another
+    new skill.
+    """
     monkeypatch.chdir(tmp_path)
 
     new("line-count", "--kind", kind)
@@ -150,7 +152,9 @@ def test_the_next_command_installs_pytest_where_it_is_missing(
 def test_a_directory_of_skills_that_is_the_current_one_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``./skills`` is looked in, not ``.``: a newcomer who stands in ``skills`` reads what to add."""
+    """``./skills`` is looked in, not ``.``: a newcomer who stands in ``skills`` reads
+    what to add.
+    """
     new("word-count", "--in", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 

@@ -81,7 +81,9 @@ def skills(tmp_path: Path) -> Path:
 def test_no_control_sequence_of_a_skill_reaches_a_terminal(
     skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    """Whatever a skill writes into its texts, file names and output: only rich's own styles are sent."""
+    """Whatever a skill writes into its texts, file names and output: only rich's own
+    styles are sent.
+    """
     monkeypatch.chdir(tmp_path)
 
     received = run_on_terminal(*arguments, "--skills", str(skills))
@@ -112,7 +114,9 @@ def test_commands_on_a_path_send_none_either(skills: Path, command: list[str]) -
     "command", [["list"], ["show", "zaehlen"], ["search", "zaehlen"], ["prompt"]]
 )
 def test_commands_work_under_an_ascii_locale(skills: Path, command: list[str]) -> None:
-    """Text is written in UTF-8 or with escapes, and JSON in ASCII, so that every reader gets JSON."""
+    """Text is written in UTF-8 or with escapes, and JSON in ASCII, so that every reader
+    gets JSON.
+    """
     drawn = run_command(*command, "--skills", str(skills), charset="ascii")
     data = run_command(*command, "--skills", str(skills), "--json", charset="ascii")
 
@@ -175,7 +179,9 @@ def test_the_default_budget_of_prompt_is_that_of_agents() -> None:
 def test_every_style_of_the_command_line_is_one_of_the_catalog(
     skills: Path, style: str
 ) -> None:
-    """And a style that does not exist is wrong usage, for each command that takes one."""
+    """And a style that does not exist is wrong usage, for each command that takes
+    one.
+    """
     for command in (["prompt", "--skills", str(skills)], ["tokens", str(skills)]):
         assert CliRunner().invoke(group, [*command, "--style", style]).exit_code == 0
         assert CliRunner().invoke(group, [*command, "--style", "nope"]).exit_code == 2
@@ -184,7 +190,9 @@ def test_every_style_of_the_command_line_is_one_of_the_catalog(
 def test_search_finds_a_name_in_a_catalog_of_two_and_shows_no_hit_of_score_0(
     skills: Path,
 ) -> None:
-    """BM25 gives a word of one in two skills next to no weight; the hit is the best all the same."""
+    """BM25 gives a word of one in two skills next to no weight; the hit is the best all
+    the same.
+    """
     hits = json.loads(
         CliRunner()
         .invoke(group, ["search", "evil", "--skills", str(skills), "--json"])
@@ -233,7 +241,9 @@ def test_shell_completion_works_as_documented(shell: str) -> None:
 def test_wrong_usage_is_an_envelope_for_a_program(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With ``--json`` stdout has one document, exit code 2, whatever is wrong with the command."""
+    """With ``--json`` stdout has one document, exit code 2, whatever is wrong with the
+    command.
+    """
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
 
@@ -285,7 +295,9 @@ def test_a_full_disk_is_named_as_the_reason(skills: Path, command: list[str]) ->
 @pytest.mark.skipif(os.name != "posix", reason="only a POSIX shell closes a stream")
 @pytest.mark.parametrize("closed", [">&-", "2>&-"])
 def test_a_command_works_with_a_closed_stream(skills: Path, closed: str) -> None:
-    """A shell may close stdout or stderr; the command still does its work and exits as usual."""
+    """A shell may close stdout or stderr; the command still does its work and exits as
+    usual.
+    """
     line = f'exec "{sys.executable}" -m skillruntime list -s "{skills}" {closed}'
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
     assert (done.returncode, "Traceback" in done.stderr, "rror" in done.stderr) == (
@@ -298,7 +310,9 @@ def test_a_command_works_with_a_closed_stream(skills: Path, closed: str) -> None
 def test_github_annotations_are_escaped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As its workflow commands ask: per cent, line ends, and in fields colons and commas."""
+    """As its workflow commands ask: per cent, line ends, and in fields colons and
+    commas.
+    """
     monkeypatch.chdir(tmp_path)
     path = f"{tmp_path}/pdf é/SKILL.md"
     found = [

@@ -1,4 +1,6 @@
-"""What a skill needs, on the command line: `show`, `prepare`, and the grants of `call`."""
+"""What a skill needs, on the command line: `show`, `prepare`, and the grants of
+`call`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""``show`` and ``call`` take a remote skill's address or descriptor where they take a name."""
+"""``show`` and ``call`` take a remote skill's address or descriptor where they take a
+name.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the descriptor of a skill that a server of its own process serves."""
+    """The address of the descriptor of a skill that a server of its own process
+    serves.
+    """
     skills = tmp_path_factory.mktemp("served") / "skills"
     (skills / "echo" / "scripts").mkdir(parents=True)
     (skills / "echo" / "scripts" / "echo.py").write_text(SCRIPT)

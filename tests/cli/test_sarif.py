@@ -61,7 +61,9 @@ def test_only_one_form_is_printed(work: Path) -> None:
 
 
 def test_diff_reports_what_needs_a_higher_version(work: Path) -> None:
-    """An error for each change that the version does not cover; a note where it does."""
+    """An error for each change that the version does not cover; a note where it
+    does.
+    """
     (work / "old.json").write_text(
         json.dumps(
             {
@@ -87,7 +89,9 @@ def test_diff_reports_what_needs_a_higher_version(work: Path) -> None:
 
 
 def test_diff_of_directories_names_the_skill_and_its_file(work: Path) -> None:
-    """A host of code shows a finding beside a file, and one line of it must do without the rest."""
+    """A host of code shows a finding beside a file, and one line of it must do without
+    the rest.
+    """
     for side, required in (("old", []), ("new", ["a"])):
         document = {
             "version": "1.0.0",
@@ -154,7 +158,9 @@ def test_many_findings_of_one_rule_are_summed_up(work: Path) -> None:
 
 
 def test_an_error_is_shown_however_many_warnings_its_rule_has(work: Path) -> None:
-    """A field that is not known is a warning, one that is known by another name an error."""
+    """A field that is not known is a warning, one that is known by another name an
+    error.
+    """
     for number, field in enumerate([*["colour"] * 25, "migration"]):
         (work / "own" / f"s{number:02}").mkdir()
         (work / "own" / f"s{number:02}" / "contract.json").write_text(

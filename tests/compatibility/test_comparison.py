@@ -1,4 +1,6 @@
-"""Compatibility: the verdict on a table of pairs, counterexamples, soundness, suggested migrations and their proof."""
+"""Compatibility: the verdict on a table of pairs, counterexamples, soundness, suggested
+migrations and their proof.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def admitted(schema: Any, value: Any) -> bool:
 def test_the_verdict_is_that_of_the_table(
     old: Any, new: Any, bump: str, set_theory: str
 ) -> None:
-    """The contract document's rules (31.5) by name, and every keyword of JSON Schema, by both readings."""
+    """The contract document's rules (31.5) by name, and every keyword of JSON Schema,
+    by both readings.
+    """
     verdict = compare(old, new)
 
     assert (str(verdict.bump), str(verdict.set_theory)) == (bump, set_theory), (
@@ -82,7 +86,9 @@ def test_the_verdict_is_that_of_the_table(
 def test_a_counterexample_is_accepted_by_the_old_and_refused_by_the_new(
     name: str, old: Any, new: Any
 ) -> None:
-    """Every counterexample is checked again here, by both engines, by the reading it names."""
+    """Every counterexample is checked again here, by both engines, by the reading it
+    names.
+    """
     before, after = normal_form(old), normal_form(new)
 
     for change in inputs(old, new).changes:
@@ -145,7 +151,9 @@ def test_all_changes_are_reported_the_gravest_first() -> None:
 
 
 def test_the_contract_document_decides_where_it_has_a_rule() -> None:
-    """31.5: a new enum value in the output is MINOR, though by set theory a reader may meet the unknown."""
+    """31.5: a new enum value in the output is MINOR, though by set theory a reader may
+    meet the unknown.
+    """
     verdict = compare(
         {"output": obj({"s": {"enum": ["a"]}})},
         {"output": obj({"s": {"enum": ["a", "b"]}})},
@@ -194,7 +202,9 @@ def test_a_version_must_be_raised_far_enough(
 
 
 def test_schemas_that_cannot_be_followed_are_compared_as_a_whole() -> None:
-    """An anchor hides where a reference leads: what cannot be decided counts as breaking."""
+    """An anchor hides where a reference leads: what cannot be decided counts as
+    breaking.
+    """
     old = {"$ref": "#a", "$defs": {"a": {"$anchor": "a", "type": "object"}}}
 
     verdict = inputs(old, {**old, "maxProperties": 3})
@@ -204,7 +214,8 @@ def test_schemas_that_cannot_be_followed_are_compared_as_a_whole() -> None:
     assert inputs(old, dict(old)).bump is Bump.NONE
 
 
-# Soundness --------------------------------------------------------------------------------------------------------
+# Soundness
+# --------------------------------------------------------------------------------------------------------
 
 leaves = st.sampled_from(
     [
@@ -288,7 +299,9 @@ def neighbours(draw: st.DrawFn) -> tuple[Any, Any]:
 def test_what_is_called_harmless_harms_no_value(
     pair: tuple[Any, Any], is_output: bool
 ) -> None:
-    """If set theory finds no break, every value of the giving side fits the taking side: the engines are asked."""
+    """If set theory finds no break, every value of the giving side fits the taking
+    side: the engines are asked.
+    """
     old, new = pair
     side = "output" if is_output else "input"
     verdict = compare({side: old}, {side: new})
@@ -305,7 +318,9 @@ def test_what_is_called_harmless_harms_no_value(
 
 @given(neighbours())
 def test_what_is_called_breaking_is_shown_or_undecided(pair: tuple[Any, Any]) -> None:
-    """The old accepts a counterexample and the new refuses it; without one the reason says that it is undecided."""
+    """The old accepts a counterexample and the new refuses it; without one the reason
+    says that it is undecided.
+    """
     old, new = pair
 
     for change in inputs(old, new).changes:
@@ -336,7 +351,9 @@ SUITE = (
 
 
 def test_no_value_of_the_official_suite_contradicts_a_verdict() -> None:
-    """Of schemas that other people wrote: what is called harmless harms none of their values."""
+    """Of schemas that other people wrote: what is called harmless harms none of their
+    values.
+    """
     if not SUITE.exists():
         pytest.skip("the official JSON Schema test suite is not here")
     compared, wrong = 0, []
@@ -368,7 +385,8 @@ def readable(schema: Any) -> Contract | None:
         return None
 
 
-# Suggestions and proofs ---------------------------------------------------------------------------------------------
+# Suggestions and proofs
+# ---------------------------------------------------------------------------------------------
 
 V1 = {
     "version": "1.4.0",
@@ -420,7 +438,9 @@ def test_a_migration_is_suggested_for_what_can_be_inferred() -> None:
 
 
 def test_a_migration_is_suggested_to_the_version_that_is_required() -> None:
-    """A declared version that is too small must be raised before the migration can lead to it."""
+    """A declared version that is too small must be raised before the migration can lead
+    to it.
+    """
     assert suggest_migration(V1, {**V2, "version": "1.5.0"}).document["to"] == "2.0.0"
 
 
@@ -519,7 +539,9 @@ def test_a_chain_of_migrations_is_proven_link_by_link() -> None:
 
 
 def test_a_proof_repairs_what_accept_repairs() -> None:
-    """A null for what may be left out means that it is absent, in a proof as in a call."""
+    """A null for what may be left out means that it is absent, in a proof as in a
+    call.
+    """
     contract = contract_with(
         {"rename": {"from": "/a", "to": "/b"}},
         accepts=shut({"a": {"type": ["string", "null"]}}),
@@ -582,7 +604,9 @@ def test_a_migration_without_an_old_schema_is_unproven() -> None:
 def test_the_same_written_in_another_way_is_no_more_than_a_patch(
     old: Any, new: Any, bump: Bump
 ) -> None:
-    """``allOf`` of one, and unevaluated members without another subschema for the value; admitting more is MINOR."""
+    """``allOf`` of one, and unevaluated members without another subschema for the
+    value; admitting more is MINOR.
+    """
     assert inputs(old, new).bump is bump
 
 
@@ -661,7 +685,9 @@ def test_a_literal_name_is_compared_with_the_pattern_that_it_matches(
     ],
 )
 def test_a_trivial_break_is_shown(old: Any, new: Any, counterexample: Any) -> None:
-    """A fraction, one item too many, an item twice, one item or member of another schema."""
+    """A fraction, one item too many, an item twice, one item or member of another
+    schema.
+    """
     verdict = inputs(shut({"v": old}), shut({"v": new}))
 
     assert verdict.bump is Bump.MAJOR
@@ -702,7 +728,9 @@ def test_a_trivial_break_is_shown(old: Any, new: Any, counterexample: Any) -> No
 def test_containment_is_proven_part_by_part_only_where_parts_stand_alone(
     taker: Any, giver: Any, expected: str
 ) -> None:
-    """``contains`` means another thing next to ``minContains``, ``then`` next to another ``if``, ``$ref`` elsewhere."""
+    """``contains`` means another thing next to ``minContains``, ``then`` next to
+    another ``if``, ``$ref`` elsewhere.
+    """
     answer = Containment().answer(taker, giver)
 
     assert (answer == "yes") is (expected == "yes"), answer

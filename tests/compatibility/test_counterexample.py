@@ -6,7 +6,9 @@ from skillruntime.compatibility.comparison import NO_COUNTEREXAMPLE, compare
 
 
 def test_many_changes_of_a_large_contract_each_have_their_counterexample() -> None:
-    """Three hundred parameters, a hundred of them narrowed: each is shown by a value of its own."""
+    """Three hundred parameters, a hundred of them narrowed: each is shown by a value of
+    its own.
+    """
     names = [f"p{index}" for index in range(300)]
     wide = {
         "type": "object",

@@ -1,4 +1,6 @@
-"""Comparisons of large schemas end: what the budget does not cover is undecided, and that counts as breaking."""
+"""Comparisons of large schemas end: what the budget does not cover is undecided, and
+that counts as breaking.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ _KINDS: dict[str, Callable[[], tuple[Any, Any]]] = {
 @pytest.mark.parametrize("kind", _KINDS)
 @pytest.mark.one_in(3)
 def test_a_comparison_of_large_schemas_ends(kind: str) -> None:
-    """Each of these kept the engine or `re` busy for minutes, or took all memory; none is ever called compatible."""
+    """Each of these kept the engine or `re` busy for minutes, or took all memory; none
+    is ever called compatible.
+    """
     old, new = ({"properties": {"a": each}} for each in _KINDS[kind]())
 
     verdict = compare({"input": old}, {"input": new})
@@ -93,7 +97,9 @@ def test_a_comparison_of_large_schemas_ends(kind: str) -> None:
 
 
 def test_an_undecided_change_says_that_the_schemas_are_too_large() -> None:
-    """The reason is the budget's and not the pattern's, so that an author can split the schema."""
+    """The reason is the budget's and not the pattern's, so that an author can split the
+    schema.
+    """
     (change,) = compare({"input": _dependent(7)}, {"input": _dependent(11)}).changes
 
     assert change.counterexample is NO_COUNTEREXAMPLE

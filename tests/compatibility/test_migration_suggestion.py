@@ -1,4 +1,6 @@
-"""Migrations that are inferred from a difference: `skillruntime/compatibility/migration_suggestion.py`."""
+"""Migrations that are inferred from a difference:
+`skillruntime/compatibility/migration_suggestion.py`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def contract(properties: dict[str, Any], *required: str) -> dict[str, Any]:
 def test_a_text_that_became_a_list_under_another_name_is_left_to_the_author(
     required: tuple[str, ...],
 ) -> None:
-    """Which parameter became which is not guessed across types, and the old one is not dropped."""
+    """Which parameter became which is not guessed across types, and the old one is not
+    dropped.
+    """
     suggestion = suggest_migration(
         contract({"topic": TEXT}, "topic"), contract({"topics": TEXTS}, *required)
     )
@@ -89,7 +93,9 @@ def test_a_list_that_is_required_now_is_not_bridged_where_the_text_was_optional(
 
 
 def test_old_calls_keep_the_old_default() -> None:
-    """A call that leaves the parameter out meant the old default, also under another name."""
+    """A call that leaves the parameter out meant the old default, also under another
+    name.
+    """
     old = contract(
         {
             "unit": {"enum": ["c", "f"], "default": "c"},

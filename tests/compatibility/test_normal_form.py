@@ -1,4 +1,6 @@
-"""The normal form of schemas: no references, one draft, objects closed or opened by reading."""
+"""The normal form of schemas: no references, one draft, objects closed or opened by
+reading.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
     ],
 )
 def test_a_schema_is_written_in_one_form(document: Any, expected: Any) -> None:
-    """References, older drafts and siblings of references mean what their own draft says."""
+    """References, older drafts and siblings of references mean what their own draft
+    says.
+    """
     assert normal_form(document) == expected
 
 
@@ -93,7 +97,9 @@ def test_what_cannot_be_followed_by_reading_is_said(document: Any) -> None:
 
 
 def test_references_that_multiply_are_stopped() -> None:
-    """Fourteen definitions that each refer twice to the next would be 16,384 schemas."""
+    """Fourteen definitions that each refer twice to the next would be 16,384
+    schemas.
+    """
     definitions: dict[str, Any] = {
         f"d{level}": {
             "properties": {name: {"$ref": f"#/$defs/d{level + 1}"} for name in "ab"}
@@ -133,7 +139,9 @@ def test_references_that_multiply_are_stopped() -> None:
     ],
 )
 def test_an_object_that_declares_members_is_closed(node: Any, expected: Any) -> None:
-    """The practical reading of arguments; what says that it passes others on is left alone."""
+    """The practical reading of arguments; what says that it passes others on is left
+    alone.
+    """
     assert closed(node) == expected
 
 
@@ -150,7 +158,9 @@ def test_a_tolerant_reader_opens_what_is_closed() -> None:
 def test_three_hundred_parameters_under_new_names_are_compared_in_bounded_time() -> (
     None
 ):
-    """Finding renames compares every lost name with every new one, so it stops where there are too many."""
+    """Finding renames compares every lost name with every new one, so it stops where
+    there are too many.
+    """
     old, new = (
         {
             "type": "object",
@@ -191,7 +201,9 @@ CLOSED = {"$ref": "#/$defs/C", "$defs": {"C": {"additionalProperties": False}}}
     ],
 )
 def test_what_looks_the_same_and_asks_more_is_breaking(old: Any, new: Any) -> None:
-    """A closed schema behind a reference does not see the members next to it; a draft has only its own keywords."""
+    """A closed schema behind a reference does not see the members next to it; a draft
+    has only its own keywords.
+    """
     assert compare({"input": old}, {"input": new}).set_theory is Bump.MAJOR
 
 
@@ -230,7 +242,9 @@ def test_a_migration_of_more_steps_than_allowed_is_suggested_in_part() -> None:
 def test_a_change_to_or_from_a_draft_before_7_is_breaking(
     old: str | None, new: str, bump: str
 ) -> None:
-    """Keywords mean something else there: 1.0 is not an integer in draft 4. 7 and 2020-12 are compared by parts."""
+    """Keywords mean something else there: 1.0 is not an integer in draft 4. 7 and
+    2020-12 are compared by parts.
+    """
     schema: dict[str, Any] = {"properties": {"n": {"type": "integer"}}}
     before = schema if old is None else {**schema, "$schema": old}
 

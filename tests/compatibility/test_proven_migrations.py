@@ -1,4 +1,6 @@
-"""What the proof of migrations finds: one input for each cause, the structure before values beyond a bound."""
+"""What the proof of migrations finds: one input for each cause, the structure before
+values beyond a bound.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ def shut(**properties: Any) -> dict[str, Any]:
 
 
 def test_one_input_for_each_cause_is_listed_the_structure_first() -> None:
-    """A bound that only large numbers break comes after a member that the new shape does not have."""
+    """A bound that only large numbers break comes after a member that the new shape
+    does not have.
+    """
     whole = {"type": "integer"}
     old, new = (
         shut(days=whole, legacy={"type": "boolean"}),

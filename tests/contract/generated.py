@@ -1,6 +1,8 @@
-"""Random schemas of every kind that the standard allows, values that fit them, and single errors of known kinds.
+"""Random schemas of every kind that the standard allows, values that fit them, and
+single errors of known kinds.
 
-Everything follows from one seed, so that a case that breaks a law can be made again: ``Case.of(seed)``.
+Everything follows from one seed, so that a case that breaks a law can be made again:
+``Case.of(seed)``.
 """
 
 from __future__ import annotations
@@ -422,7 +424,9 @@ TEXT_ERRORS: dict[str, Callable[[str, Any], str]] = {
 
 
 def _reads_otherwise(value: Any) -> bool:
-    """Whether a documented rule reads *value* by itself: an array in a string as the array, ``None`` as nothing."""
+    """Whether a documented rule reads *value* by itself: an array in a string as the
+    array, ``None`` as nothing.
+    """
     if isinstance(value, str):
         return (value[:1] in ("[", "(") and len(value) > 1) or value.casefold() in (
             "",
@@ -462,7 +466,8 @@ class Case:
 
     @classmethod
     def of(cls, seed: int, schemas: Sequence[dict[str, Any]] = ()) -> Case | None:
-        """Return the case of *seed*, by one of *schemas* where there are any; ``None`` where no value was found.
+        """Return the case of *seed*, by one of *schemas* where there are any; ``None``
+        where no value was found.
 
         A schema of somebody else may be closed, or left open as it was.
         """
@@ -482,7 +487,9 @@ class Case:
         return None
 
     def errors(self, count: int) -> Iterator[tuple[str, Any]]:
-        """Yield up to *count* single errors: the kind, and the value (or the text) with it."""
+        """Yield up to *count* single errors: the kind, and the value (or the text) with
+        it.
+        """
         random = Random(self.seed + 1)
         every = list(places(self.value))
         for _ in range(count):
@@ -530,7 +537,8 @@ class Case:
                     sorted(self.schema["properties"]), len(self.schema["properties"])
                 ):
                     member = {**self.schema["properties"][name], "$defs": DEFINITIONS}
-                    # A word that the member takes as it is, is a value, and may be what the model meant.
+                    # A word that the member takes as it is, is a value, and may be what
+                    # the model meant.
                     is_value = any(
                         jsonschema_rs.is_valid(member, sent, validate_formats=True)
                         for sent in (None, word)

@@ -1,4 +1,6 @@
-"""The laws of accepting, as functions of one generated case; `benchmarks/laws.py` tries them on a hundred thousand."""
+"""The laws of accepting, as functions of one generated case; `benchmarks/laws.py` tries
+them on a hundred thousand.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def contract_of(case: Case) -> Contract:
 
 
 def valid_calls_come_back_untouched(case: Case) -> int:
-    """A valid call is the same object, whatever its schema; its JSON text means the same."""
+    """A valid call is the same object, whatever its schema; its JSON text means the
+    same.
+    """
     contract = contract_of(case)
 
     accepted = contract.accept(case.value, fill_defaults=False)
@@ -46,7 +50,9 @@ def valid_calls_come_back_untouched(case: Case) -> int:
 
 
 def single_errors_are_undone_or_refused(case: Case) -> int:
-    """One malformed part: the original comes back, or nothing; what comes back fits, and is accepted as it is."""
+    """One malformed part: the original comes back, or nothing; what comes back fits,
+    and is accepted as it is.
+    """
     contract, schema = contract_of(case), Schema(case.schema)
     reference = validator_for(case.schema)(case.schema, format_checker=FormatChecker())
     count = 0
@@ -74,7 +80,9 @@ def single_errors_are_undone_or_refused(case: Case) -> int:
 
 
 def cut_calls_are_refused_or_whole(case: Case) -> int:
-    """A cut of a call's text is refused or whole, if the caller does not say that the model had finished."""
+    """A cut of a call's text is refused or whole, if the caller does not say that the
+    model had finished.
+    """
     contract, random = contract_of(case), Random(case.seed)
     texts = [
         json.dumps(case.value),
@@ -97,7 +105,9 @@ def cut_calls_are_refused_or_whole(case: Case) -> int:
 
 
 def only_our_errors_come_out(case: Case) -> int:
-    """Whatever is sent, by any policy: arguments that fit, or an error that can be written as JSON."""
+    """Whatever is sent, by any policy: arguments that fit, or an error that can be
+    written as JSON.
+    """
     contract, schema, random = (
         contract_of(case),
         Schema(case.schema),
@@ -117,7 +127,9 @@ def only_our_errors_come_out(case: Case) -> int:
 
 
 def calls_in_a_template_are_whole_or_refused(case: Case) -> int:
-    """In each model's form, with prose or reasoning around it: the original, or nothing; another tool's call never."""
+    """In each model's form, with prose or reasoning around it: the original, or
+    nothing; another tool's call never.
+    """
     contract, random = (
         Contract.from_dict({"input": case.schema}, name=TOOL),
         Random(case.seed + 3),
@@ -141,7 +153,9 @@ def calls_in_a_template_are_whole_or_refused(case: Case) -> int:
 
 
 def envelopes_are_calls_and_not_arguments(case: Case) -> int:
-    """A provider's form in a text, also where the schema takes any key: the call of this tool, or nothing."""
+    """A provider's form in a text, also where the schema takes any key: the call of
+    this tool, or nothing.
+    """
     open_schema = {
         key: value
         for key, value in case.schema.items()
@@ -206,7 +220,9 @@ LAWS: tuple[Callable[[Case], int], ...] = (
 
 
 def _anything(case: Case, random: Random) -> Iterator[Any]:
-    """Yield values that have little to do with the schema: parts of the call in each other's places, and odd ones."""
+    """Yield values that have little to do with the schema: parts of the call in each
+    other's places, and odd ones.
+    """
     parts = [
         case.value,
         *case.value.values(),
@@ -236,7 +252,9 @@ def _anything(case: Case, random: Random) -> Iterator[Any]:
 
 
 def _check_scalars(case: Case, sent: Any, result: Any) -> None:
-    """Check that each scalar of *result* was sent, or is one of the schema, or a conversion of one that was sent."""
+    """Check that each scalar of *result* was sent, or is one of the schema, or a
+    conversion of one that was sent.
+    """
     known = list(_scalars(sent))
     texts = {str(each) for each in known if isinstance(each, str)} | {
         json.dumps(each) for each in known

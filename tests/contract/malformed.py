@@ -1,4 +1,6 @@
-"""Schemas for the tables of malformed calls, and what becomes of a call by one of them."""
+"""Schemas for the tables of malformed calls, and what becomes of a call by one of
+them.
+"""
 
 from __future__ import annotations
 

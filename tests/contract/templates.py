@@ -1,4 +1,6 @@
-"""How open models write a call, as functions from a tool's name and its arguments to the text; see `laws.py`."""
+"""How open models write a call, as functions from a tool's name and its arguments to
+the text; see `laws.py`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def _plain(value: Any) -> str:
 
 
 def _as_jinja(value: Any) -> str:
-    """Return *value* as Qwen3-Coder's template writes it: containers as JSON, other values as Python does."""
+    """Return *value* as Qwen3-Coder's template writes it: containers as JSON, other
+    values as Python does.
+    """
     return (
         json.dumps(value, ensure_ascii=False)
         if isinstance(value, dict | list)
@@ -90,7 +94,9 @@ def harmony(name: str, arguments: dict[str, Any]) -> str:
 
 
 def _gemma(value: Any, mark: str) -> str:
-    """Return *value* as Gemma writes it: a string between tokens, names without quotes."""
+    """Return *value* as Gemma writes it: a string between tokens, names without
+    quotes.
+    """
     match value:
         case str():
             return f"{mark}{value}{mark}"

@@ -95,7 +95,9 @@ def test_true_and_1_are_different_values(own: Any, other: Any) -> None:
     "sent", [{"n": 0.5e1, "c": 5}, {"c": 5, "n": 0.5e1}], ids=["first", "last"]
 )
 def test_of_equal_values_that_of_the_own_name_is_kept(sent: dict[str, Any]) -> None:
-    """5 and 5.0 are one number; what the parameter's own name has is what was sent for it."""
+    """5 and 5.0 are one number; what the parameter's own name has is what was sent for
+    it.
+    """
     assert type(Contract.from_dict(ANY).accept(sent).arguments["n"]) is float
 
 

@@ -1,4 +1,6 @@
-"""The model's raw text to arguments: `contract/arguments.py`. The texts themselves are in test_repairs_of_text.py."""
+"""The model's raw text to arguments: `contract/arguments.py`. The texts themselves are
+in test_repairs_of_text.py.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,9 @@ def test_without_quoting_no_error_shows_the_text() -> None:
     ],
 )
 def test_a_refusal_carries_no_other_error(raw: Any) -> None:
-    """The context of an exception is printed with it, and the parser's own error quotes the text."""
+    """The context of an exception is printed with it, and the parser's own error quotes
+    the text.
+    """
     schema = {"properties": {"key": {"type": "string", "writeOnly": True}}}
     with pytest.raises(SkillInputError) as caught:
         Contract.from_dict({"input": schema}).accept(raw)
@@ -117,7 +121,9 @@ def test_a_refusal_carries_no_other_error(raw: Any) -> None:
 
 
 def test_an_unknown_policy_is_reported_whatever_the_arguments_are() -> None:
-    """It is an error of the caller, and the same for a valid, a malformed and a cut text."""
+    """It is an error of the caller, and the same for a valid, a malformed and a cut
+    text.
+    """
     contract = Contract.from_dict({"input": {"type": "object"}})
     for raw in ({}, "{", "{}", '{"a": 1,}'):
         with pytest.raises(ValueError, match="policy is 'nope'"):

@@ -1,4 +1,6 @@
-"""The forms in which a text holds a call, as tables: the text, and the arguments it means, or that it is refused."""
+"""The forms in which a text holds a call, as tables: the text, and the arguments it
+means, or that it is refused.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +129,9 @@ PROSE: list[tuple[str, Any]] = [
     ("text", "expected"), PROSE, ids=[repr(text)[:70] for text, _ in PROSE]
 )
 def test_prose_is_judged_by_its_form(text: str, expected: Any) -> None:
-    """An object in prose is a call between two sentences or lines; of the words only one decides."""
+    """An object in prose is a call between two sentences or lines; of the words only
+    one decides.
+    """
     assert outcome(WEATHER, text, "get_weather") == expected
 
 
@@ -202,7 +206,9 @@ NAMES: list[tuple[str, Any]] = [
     ("text", "expected"), NAMES, ids=[repr(text)[:60] for text, _ in NAMES]
 )
 def test_a_call_of_another_tool_is_refused(text: str, expected: Any) -> None:
-    """Whether the name stands on a line, in an element or in a mark; a contract without a name takes any."""
+    """Whether the name stands on a line, in an element or in a mark; a contract without
+    a name takes any.
+    """
     assert outcome(WEATHER, text, "get_weather") == expected
 
 
@@ -228,7 +234,8 @@ def test_a_name_is_compared_whole(name: str, tool: str, is_same: bool) -> None:
 
 
 VARIANTS: list[tuple[str, Any]] = [
-    # Gemma 4 and FunctionGemma: strings between tokens, names without quotes (openvinotoolkit/model_server#4179)
+    # Gemma 4 and FunctionGemma: strings between tokens, names without quotes
+    # (openvinotoolkit/model_server#4179)
     ('<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>', CALL),
     (
         '<|tool_call>call:get_weather{city:<|"|>{a}, [b]: "c"<|"|>}<tool_call|>',
@@ -254,7 +261,8 @@ VARIANTS: list[tuple[str, Any]] = [
         PARIS,
     ),
     ("<parameter=note>\n<parameter=city>\nParis\n</parameter>\n</function>", REFUSED),
-    # an empty object before the call, of a server that puts it together (ogx-ai/ogx#5462)
+    # an empty object before the call, of a server that puts it together
+    # (ogx-ai/ogx#5462)
     ('{}{"city": "Paris"}', PARIS),
     ('{"city": "Paris"}{}', REFUSED),
     ('{}{"city": "Paris"}{"city": "Rome"}', REFUSED),
@@ -312,7 +320,9 @@ HARMONY: list[tuple[str, Any]] = [
     ("text", "expected"), HARMONY, ids=[repr(text)[:90] for text, _ in HARMONY]
 )
 def test_a_harmony_message_to_this_tool_is_its_call(text: str, expected: Any) -> None:
-    """A message of the assistant with a recipient, on `commentary` or `analysis`, as OpenAI's format has it."""
+    """A message of the assistant with a recipient, on `commentary` or `analysis`, as
+    OpenAI's format has it.
+    """
     assert outcome(WEATHER, text, "get_weather") == expected
 
 

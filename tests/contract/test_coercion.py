@@ -1,4 +1,6 @@
-"""Coercion as a whole. The single repairs are in test_repairs*.py, the laws in test_laws.py."""
+"""Coercion as a whole. The single repairs are in test_repairs*.py, the laws in
+test_laws.py.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ SCHEMA = Schema(
 
 
 def test_texts_are_read_at_once_as_a_whole_coercion_reads_them() -> None:
-    """Of objects whose members are numbers, booleans and texts: the same value, by the same repairs."""
+    """Of objects whose members are numbers, booleans and texts: the same value, by the
+    same repairs.
+    """
     chosen, tried = Random(7), 0
     types = [
         {"type": "integer"},
@@ -143,7 +147,9 @@ def test_where_one_thing_cannot_be_repaired_the_value_comes_back_as_it_was() -> 
 
 
 def test_a_value_too_large_to_repair_is_refused_at_once() -> None:
-    """The refusal says so, and reports as many faults as are explained; the others are not looked for."""
+    """The refusal says so, and reports as many faults as are explained; the others are
+    not looked for.
+    """
     coerced = coerce({"name": "a", "points": [{"x": "1"}] * 30_000}, SCHEMA)
 
     assert [violation.keyword for violation in coerced.violations] == [

@@ -1,4 +1,6 @@
-"""A contract: what it accepts, from which version, with which defaults, and what it promises."""
+"""A contract: what it accepts, from which version, with which defaults, and what it
+promises.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ def test_valid_arguments_come_back_as_the_same_object(digest: Contract) -> None:
 
 
 def test_defaults_are_filled_in_where_nothing_stands(digest: Contract) -> None:
-    """Also inside an object that is there; one that is absent is not made up; a list is a fresh one."""
+    """Also inside an object that is there; one that is absent is not made up; a list is
+    a fresh one.
+    """
     accepted = digest.accept({"topics": ["AI"], "options": {}})
 
     assert accepted.arguments == {
@@ -174,7 +178,9 @@ def test_arguments_of_older_versions_are_coerced_then_migrated(
 
 
 def test_an_untouched_older_shape_beats_a_repaired_newer_one() -> None:
-    """``topics: "AI"``, valid as 1.x, is migrated, though the current shape could have wrapped it."""
+    """``topics: "AI"``, valid as 1.x, is migrated, though the current shape could have
+    wrapped it.
+    """
     old = {
         "type": "object",
         "properties": {"topics": {"type": "string"}},
@@ -205,7 +211,9 @@ def test_an_untouched_older_shape_beats_a_repaired_newer_one() -> None:
 
 
 def test_a_quoted_call_is_read_as_the_exact_one_is() -> None:
-    """7 is of the current version, which takes it as it is; so are ``"7"`` and a wrapped 7."""
+    """7 is of the current version, which takes it as it is; so are ``"7"`` and a
+    wrapped 7.
+    """
     new = {
         "type": "object",
         "properties": {"span": {"type": "integer"}},
@@ -240,7 +248,9 @@ def test_a_quoted_call_is_read_as_the_exact_one_is() -> None:
 def test_a_version_that_nothing_covers_is_unsupported(
     digest: Contract, version: str
 ) -> None:
-    """A newer MAJOR, one before the first migration, and what is not a version at all."""
+    """A newer MAJOR, one before the first migration, and what is not a version at
+    all.
+    """
     with pytest.raises(UnsupportedVersionError) as caught:
         digest.accept({"topics": ["AI"]}, version=version)
 
@@ -363,7 +373,9 @@ def test_a_model_that_was_cut_off_is_refused_whatever_it_wrote(
 
 
 def test_the_policy_is_the_contracts_or_the_calls(digest: Contract) -> None:
-    """Strict repairs nothing, not even syntax; lenient drops what is unknown and records it."""
+    """Strict repairs nothing, not even syntax; lenient drops what is unknown and
+    records it.
+    """
     strict = Contract.from_dict({**DIGEST, "policy": "strict"})
 
     for raw in ({"topics": ["AI"], "hours": "3"}, '{"topics": ["AI"],}'):
@@ -417,13 +429,17 @@ def test_output_is_checked(digest: Contract) -> None:
     ],
 )
 def test_a_broken_contract_is_an_invalid_skill(document: Any, reason: str) -> None:
-    """All that is wrong with the document is said when it is read, not at the first call."""
+    """All that is wrong with the document is said when it is read, not at the first
+    call.
+    """
     with pytest.raises(InvalidSkillError, match=reason):
         Contract.from_dict(document)
 
 
 def test_definitions_serve_input_output_and_older_shapes() -> None:
-    """``definitions`` and ``$defs`` of the document stand around each of its schemas."""
+    """``definitions`` and ``$defs`` of the document stand around each of its
+    schemas.
+    """
     document = {
         "version": "2.0.0",
         "$defs": {"name": {"type": "string"}},
@@ -454,7 +470,9 @@ def test_definitions_serve_input_output_and_older_shapes() -> None:
 def test_a_known_document_is_compiled_at_its_first_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Until then it has its texts and its documents; after that it is as one of `from_dict`."""
+    """Until then it has its texts and its documents; after that it is as one of
+    `from_dict`.
+    """
     real, compiled = Schema._compile, []
     monkeypatch.setattr(
         Schema,

@@ -1,4 +1,6 @@
-"""The contract document (31): its examples run as written, and give the results that it says."""
+"""The contract document (31): its examples run as written, and give the results that it
+says.
+"""
 
 from __future__ import annotations
 
@@ -274,7 +276,9 @@ def test_the_complete_contract_document_loads_unchanged() -> None:
 
 
 def test_the_complete_contract_document_judges_output() -> None:
-    """31.6: success and failure are both outputs that the contract promises; anything else is not."""
+    """31.6: success and failure are both outputs that the contract promises; anything
+    else is not.
+    """
     contract = Contract.from_dict(DOCUMENT)
     article = {"title": "T", "source": "S", "url": "https://example.com/a"}
     topic = {"topic": "AI", "summary": "Much.", "articles": [article]}
@@ -301,7 +305,9 @@ def test_the_complete_contract_document_judges_output() -> None:
 
 
 def test_arguments_of_version_1_are_migrated() -> None:
-    """31.5: ``topics`` was a text in 1.x; as version 2 it is an array, and the caller is reported."""
+    """31.5: ``topics`` was a text in 1.x; as version 2 it is an array, and the caller
+    is reported.
+    """
     document = {
         "version": "2.0.0",
         "input": NEWS_DIGEST_INPUT_SCHEMA,

@@ -1,4 +1,6 @@
-"""What one repair may cost: the validator calls of an adversarial call are counted, never timed."""
+"""What one repair may cost: the validator calls of an adversarial call are counted,
+never timed.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,9 @@ CASES: dict[str, tuple[dict[str, Any], Any, bool]] = {
 def test_the_validator_calls_of_one_repair_are_bounded(
     case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They grow with the size of the value alone, whatever the schema; most such calls are still repaired."""
+    """They grow with the size of the value alone, whatever the schema; most such calls
+    are still repaired.
+    """
     items, value, is_repaired = CASES[case]
     schema = Schema({"type": "object", "properties": {"v": items}})
     calls = 0
@@ -148,7 +152,9 @@ def test_the_validator_calls_of_one_repair_are_bounded(
 
 
 def test_required_of_thousands_is_not_quadratic() -> None:
-    """The places of required properties are looked up once; 8,000 names once took seconds."""
+    """The places of required properties are looked up once; 8,000 names once took
+    seconds.
+    """
     names = [f"p{number}" for number in range(8000)]
     schema = Schema(
         {

@@ -1,4 +1,6 @@
-"""Contract documents are checked wholly: `skillruntime/contract/document_check.py` and its schema."""
+"""Contract documents are checked wholly: `skillruntime/contract/document_check.py` and
+its schema.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def test_a_fault_is_reported_with_its_place(document: Any, expected: str) -> Non
 
 
 def test_an_author_sees_all_faults_at_once() -> None:
-    """A wrong type does not hide a misplaced key, nor either of them a schema that cannot be used."""
+    """A wrong type does not hide a misplaced key, nor either of them a schema that
+    cannot be used.
+    """
     document = {
         "script": "a.py",
         "run": {"timeout_seconds": "ten"},
@@ -154,7 +158,9 @@ def test_a_misspelt_keyword_is_an_error_that_names_the_one_meant(
 
 
 def test_what_looks_like_a_keyword_where_there_is_none_is_not_one() -> None:
-    """The name of a property, the members of an enum and of a default, and a word of the author's own."""
+    """The name of a property, the members of an enum and of a default, and a word of
+    the author's own.
+    """
     properties = {
         "min": {"enum": [{"choices": 1}]},
         "values": {"default": {"regex": 1}},
@@ -230,7 +236,9 @@ def test_a_default_may_use_the_definitions_of_the_contract() -> None:
 
 
 def test_an_unknown_key_is_a_warning_and_one_of_the_authors_own_is_nothing() -> None:
-    """A newer version of the library may know the key; names with "x-" are never read."""
+    """A newer version of the library may know the key; names with "x-" are never
+    read.
+    """
     (finding,) = check_document(
         {"colour": "red", "x-colour": "red"}, path="contract.json"
     )
@@ -347,7 +355,9 @@ def test_any_json_value_can_be_checked(document: Any) -> None:
 
 
 def test_defaults_are_checked_beside_the_schema_that_editors_read() -> None:
-    """A `$schema` for editors is not a dialect; a default below it is tried against its own parameter all the same."""
+    """A `$schema` for editors is not a dialect; a default below it is tried against its
+    own parameter all the same.
+    """
     properties = {"day": {"$ref": "#/$defs/day", "default": 10}}
     schema = {
         "properties": properties,

@@ -1,4 +1,6 @@
-"""The forms in which providers send calls: one call around the arguments is taken off, anything else is refused."""
+"""The forms in which providers send calls: one call around the arguments is taken off,
+anything else is refused.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ ONE_CALL: list[Any] = [
 
 
 def test_the_definition_of_a_tool_is_refused() -> None:
-    """A small model repeats what the prompt declares; in an open schema its members would fit as arguments."""
+    """A small model repeats what the prompt declares; in an open schema its members
+    would fit as arguments.
+    """
     contract = Contract.from_dict(
         {"input": {"properties": {"city": TEXT}}}, name="get_weather"
     )
@@ -193,7 +197,9 @@ def test_a_call_in_a_text_is_opened_also_where_the_schema_takes_any_key(
 
 
 def test_a_mapping_that_fits_passes_with_a_warning() -> None:
-    """A host that sends a mapping has taken the call apart; a valid call is not touched."""
+    """A host that sends a mapping has taken the call apart; a valid call is not
+    touched.
+    """
     sent = {"name": "get_weather", "arguments": CITY}
 
     accepted = Contract.from_dict({"input": OPEN}, name="get_weather").accept(sent)
@@ -235,7 +241,9 @@ def test_a_mapping_that_fits_passes_with_a_warning() -> None:
 def test_declared_keys_decide_what_a_form_is(
     schema: Any, tool: str, sent: Any, expected: Any
 ) -> None:
-    """With both keys declared it is the arguments, with one only the contract's own call is opened."""
+    """With both keys declared it is the arguments, with one only the contract's own
+    call is opened.
+    """
     contract = Contract.from_dict({"input": schema}, name=tool)
     if expected is None:
         with pytest.raises(SkillInputError):

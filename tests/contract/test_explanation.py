@@ -228,7 +228,9 @@ REPORTED: list[tuple[dict[str, Any], str, str, str]] = [
 def test_an_error_says_what_is_wrong_where_and_what_would_be_right(
     sent: dict[str, Any], code: str, message: str, action: str
 ) -> None:
-    """One error for the offending parameter: the most specific code, the closest name or value, the branch meant."""
+    """One error for the offending parameter: the most specific code, the closest name
+    or value, the branch meant.
+    """
     first = errors(sent if not sent or "topics" in sent else {"topic": "AI", **sent})[0]
 
     assert (first.code, first.message, first.suggested_action) == (
@@ -242,7 +244,9 @@ def test_an_error_says_what_is_wrong_where_and_what_would_be_right(
 
 
 def test_an_error_costs_at_most_eighty_tokens_whatever_is_sent() -> None:
-    """Long values, long keys, long lists, other scripts: quoted as far as they are of use."""
+    """Long values, long keys, long lists, other scripts: quoted as far as they are of
+    use.
+    """
     long = {f"option_number_{index}": {"type": "string"} for index in range(200)}
     wide = {
         "type": "object",
@@ -271,7 +275,9 @@ def test_an_error_costs_at_most_eighty_tokens_whatever_is_sent() -> None:
 
 
 def test_all_faults_are_reported_once_each_and_no_more_than_a_dozen() -> None:
-    """Collect all faults of an input and report once: one error for each offending parameter."""
+    """Collect all faults of an input and report once: one error for each offending
+    parameter.
+    """
     reported = errors({"max_articles": "x", "since": "y", "mood": 1})
     many = errors({"topic": "AI", "tags": [1.5, *[None] * 100]})
 
@@ -308,14 +314,18 @@ SECRETS: list[Any] = [
 
 @pytest.mark.parametrize("sent", SECRETS, ids=str)
 def test_a_secret_is_never_quoted(sent: Any) -> None:
-    """Not where it is wrong, not in a container, not under a misspelt key, not in broken text."""
+    """Not where it is wrong, not in a container, not under a misspelt key, not in
+    broken text.
+    """
     reported = json.dumps([error.to_dict() for error in errors(sent, SCHEMA)])
 
     assert "hunter" not in reported
 
 
 def test_a_secret_that_was_repaired_is_not_shown_in_the_record() -> None:
-    """A repair keeps its values for the caller, and masks them where it is written down."""
+    """A repair keeps its values for the caller, and masks them where it is written
+    down.
+    """
     contract = Contract.from_dict({"input": SCHEMA})
     sent = {
         "input": {
@@ -353,7 +363,9 @@ def test_what_is_not_a_secret_is_quoted_beside_secrets() -> None:
 
 
 def test_a_missing_parameter_is_described_through_its_reference() -> None:
-    """What is wanted may stand behind a ``$ref``: the next step says it all the same."""
+    """What is wanted may stand behind a ``$ref``: the next step says it all the
+    same.
+    """
     document = {
         "required": ["to"],
         "properties": {
@@ -369,7 +381,9 @@ def test_a_missing_parameter_is_described_through_its_reference() -> None:
 
 
 def test_a_secret_is_masked_wherever_its_text_stands_and_nothing_else_is() -> None:
-    """In another parameter, in an item, in the text of the call; what holds none of it is shown."""
+    """In another parameter, in an item, in the text of the call; what holds none of it
+    is shown.
+    """
     texts = {"type": "array", "items": {"type": "string"}}
     properties = {
         "key": {"type": "string", "writeOnly": True},

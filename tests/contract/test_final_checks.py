@@ -1,4 +1,6 @@
-"""Values that fit and were changed, second readings of wrappers, marks of chat templates, depth beyond the stack."""
+"""Values that fit and were changed, second readings of wrappers, marks of chat
+templates, depth beyond the stack.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ BY_KIND = {
 def test_a_member_that_fits_beside_the_other_repairs_is_not_changed(
     sent: Any, expected: Any
 ) -> None:
-    """`n` is a text for the kind `a`, also while `a` is written `A` and another branch wants an integer."""
+    """`n` is a text for the kind `a`, also while `a` is written `A` and another branch
+    wants an integer.
+    """
     assert_outcome(BY_KIND, sent, expected)
 
 
@@ -60,7 +64,9 @@ def test_a_repair_that_is_taken_back_is_not_recorded() -> None:
 
 
 def test_a_misspelt_key_does_not_become_one_that_a_reference_judges() -> None:
-    """`Limit` may be `limit`, so its number does not become one of the texts that other keys have."""
+    """`Limit` may be `limit`, so its number does not become one of the texts that other
+    keys have.
+    """
     schema = {
         "properties": {"limit": either({"type": "number"}, NULL)},
         "additionalProperties": {"$ref": "#/$defs/text"},
@@ -88,7 +94,9 @@ NESTED = closed(
 def test_what_another_single_repair_would_fit_is_refused(
     schema: Any, sent: Any
 ) -> None:
-    """Which of two levels is a wrapper, or whether a text is an item or the whole, cannot be known."""
+    """Which of two levels is a wrapper, or whether a text is an item or the whole,
+    cannot be known.
+    """
     assert_outcome(schema, sent, REFUSED)
 
 
@@ -109,7 +117,9 @@ def test_what_another_single_repair_would_fit_is_refused(
     ],
 )
 def test_the_marks_of_a_chat_template_name_the_tool(text: str) -> None:
-    """They are left out, whatever the parameters are called, unless they name another tool than the contract's."""
+    """They are left out, whatever the parameters are called, unless they name another
+    tool than the contract's.
+    """
     names = ("to", "message", "name", "function", "tool", "channel")
     schema = closed(
         "city", city=TEXT, days=INTEGER, tags=array(TEXT), **dict.fromkeys(names, TEXT)
@@ -130,7 +140,9 @@ def test_a_mark_is_not_a_parameter() -> None:
     ["to=alice {}", "<|message|>to: eve {}", '<parameter name="to">eve</parameter>{}'],
 )
 def test_a_value_in_the_marks_is_still_a_value(text: str) -> None:
-    """Only the name of the tool is taken out of the text: another recipient beside the object is refused."""
+    """Only the name of the tool is taken out of the text: another recipient beside the
+    object is refused.
+    """
     assert_outcome(closed("to", to=TEXT), text.replace("{}", '{"to": "bob"}'), REFUSED)
 
 
@@ -155,13 +167,17 @@ def test_an_object_that_is_said_to_be_old_or_struck_out_is_refused(text: str) ->
 def test_a_path_whose_quotes_alone_were_escaped_does_not_get_a_tab(
     text: str, expected: Any
 ) -> None:
-    r"""`{\"path\": \"C:\\temp\"}` is a path with its quotes escaped, or one with a tab, encoded twice."""
+    r"""`{\"path\": \"C:\\temp\"}` is a path with its quotes escaped, or one with a tab,
+    encoded twice.
+    """
     assert_outcome(closed("path", path=TEXT), text, expected)
 
 
 @pytest.mark.parametrize("value", ["1,234", "x", ["5", "x"], "a,b", {"a": 1}, "[1]"])
 def test_a_tuple_of_an_older_draft_is_read_as_one(value: Any) -> None:
-    """Up to 2019-09 `items` is a list of schemas; no value makes the contract itself unusable."""
+    """Up to 2019-09 `items` is a list of schemas; no value makes the contract itself
+    unusable.
+    """
     pair = {"type": "array", "items": [INTEGER, TEXT]}
     schema = {"$schema": DRAFT_07, "properties": {"p": {"oneOf": [INTEGER, pair]}}}
     expected = {"1,234": 1234, "['5', 'x']": [5, "x"], "[1]": [1]}.get(
@@ -173,7 +189,9 @@ def test_a_tuple_of_an_older_draft_is_read_as_one(value: Any) -> None:
 
 
 def test_items_that_the_engine_cannot_compare_are_an_error_of_the_library() -> None:
-    """jsonschema-rs compares items of 255 levels at most, and raises an error of its own beyond."""
+    """jsonschema-rs compares items of 255 levels at most, and raises an error of its
+    own beyond.
+    """
     deep: list[Any] = []
     for _ in range(300):
         deep = [deep]

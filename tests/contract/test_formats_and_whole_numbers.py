@@ -1,4 +1,6 @@
-"""What valid calls may still be changed by: whole-number floats; and what `format` means."""
+"""What valid calls may still be changed by: whole-number floats; and what `format`
+means.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ MOMENT = {"type": "string", "format": "date-time"}
 def test_a_whole_number_float_is_an_integer_where_nothing_else_is_asked_for(
     schema: Any, sent: Any, expected: Any
 ) -> None:
-    """JSON Schema takes 5.0 for an integer; strict servers and functions refuse the point."""
+    """JSON Schema takes 5.0 for an integer; strict servers and functions refuse the
+    point.
+    """
     contract = Contract.from_dict(
         {"input": {**closed("v", v=schema), "$defs": {"n": INTEGER}}}
     )
@@ -79,7 +83,9 @@ def test_the_same_holds_in_a_text() -> None:
     "sent", [{"at": "2026-03-01T10:00:00"}, {"at": "tomorrow"}, {"at": ""}]
 )
 def test_a_format_is_an_annotation_where_the_host_says_so(sent: dict[str, Any]) -> None:
-    """By JSON Schema itself a format refuses nothing (2020-12, validation, 7.2.1); by a contract.json it does."""
+    """By JSON Schema itself a format refuses nothing (2020-12, validation, 7.2.1); by a
+    contract.json it does.
+    """
     schema = closed("at", at=MOMENT)
 
     accepted = Contract.from_dict({"input": schema}, formats="annotate").accept(sent)
@@ -91,7 +97,9 @@ def test_a_format_is_an_annotation_where_the_host_says_so(sent: dict[str, Any]) 
 
 
 def test_a_format_that_is_an_annotation_still_guides_repairs() -> None:
-    """What a repair makes fit the format is repaired; what is wrong without it is refused."""
+    """What a repair makes fit the format is repaired; what is wrong without it is
+    refused.
+    """
     contract = Contract.from_dict(
         {"input": closed("day", day=DATE, until=DATE, n=INTEGER)}, formats="annotate"
     )

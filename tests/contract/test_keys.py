@@ -1,4 +1,6 @@
-"""Keys against declared properties: `coercion/keys.py`. Whole calls are in test_repairs_of_keys.py."""
+"""Keys against declared properties: `coercion/keys.py`. Whole calls are in
+test_repairs_of_keys.py.
+"""
 
 from __future__ import annotations
 

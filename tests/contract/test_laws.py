@@ -1,4 +1,5 @@
-"""The laws of accepting, over schemas of every kind that the standard allows; see `laws.py` and `generated.py`.
+"""The laws of accepting, over schemas of every kind that the standard allows; see
+`laws.py` and `generated.py`.
 
 `benchmarks/laws.py` runs the same laws on as many new cases as are asked for.
 """
@@ -37,7 +38,9 @@ FOUND = (
 def test_a_law_holds_over_generated_calls(
     law: Callable[[Case], int], cases: int
 ) -> None:
-    """The docstring of each law says what it promises; every case is made of its seed alone, the same everywhere."""
+    """The docstring of each law says what it promises; every case is made of its seed
+    alone, the same everywhere.
+    """
     tried = 0
     for seed in (*range(cases), *FOUND):
         case = Case.of(seed)

@@ -69,7 +69,9 @@ def test_what_python_writes_is_read_as_python_reads_it_or_refused(
 def test_no_beginning_of_a_text_is_completed_but_by_its_last_brace(
     value: dict[str, Any], data: st.DataObject
 ) -> None:
-    """Every proper prefix is refused, or lacks only the last brace after a value that closed itself."""
+    """Every proper prefix is refused, or lacks only the last brace after a value that
+    closed itself.
+    """
     text = json.dumps(value)
     prefix = text[: data.draw(st.integers(0, len(text) - 1))]
     try:

@@ -130,7 +130,9 @@ def test_a_step_does_what_it_says(
 def test_a_step_that_cannot_be_taken_names_itself_and_the_place(
     step: dict[str, Any], old: dict[str, Any], path: str
 ) -> None:
-    """No step overwrites, guesses or loses: it refuses, with its index and the JSON Pointer."""
+    """No step overwrites, guesses or loses: it refuses, with its index and the JSON
+    Pointer.
+    """
     before = copy.deepcopy(old)
 
     with pytest.raises(MigrationError) as caught:
@@ -143,7 +145,9 @@ def test_a_step_that_cannot_be_taken_names_itself_and_the_place(
 
 
 def test_the_migration_of_the_contract_document() -> None:
-    """Contract document, 31.5: v1's topics is a string, v2's an array; what is new already stays as it is."""
+    """Contract document, 31.5: v1's topics is a string, v2's an array; what is new
+    already stays as it is.
+    """
     migration = Migration.from_dict(NEWS)
 
     assert migration.apply({"topics": "AI", "count": 3}) == {
@@ -277,7 +281,9 @@ def test_a_host_function_is_a_migration() -> None:
     "function", [lambda arguments: arguments["missing"], lambda arguments: [1]]
 )
 def test_a_host_function_that_fails_is_a_migration_error(function: Any) -> None:
-    """A call that cannot be migrated is refused; the model is not shown the inside of the function."""
+    """A call that cannot be migrated is refused; the model is not shown the inside of
+    the function.
+    """
     with pytest.raises(MigrationError, match="cannot migrate to"):
         Migration.from_function(function, to="2.0.0").apply({"a": "secret"})
 
@@ -341,7 +347,9 @@ def test_a_shortcut_is_taken() -> None:
 def test_migrations_that_do_not_lead_on_are_refused(
     documents: list[dict[str, Any]], sentence: str
 ) -> None:
-    """A hole in the chain is found when the contract is read, not when a caller falls into it."""
+    """A hole in the chain is found when the contract is read, not when a caller falls
+    into it.
+    """
     migrations = [
         Migration.from_dict({**document, "steps": []}) for document in documents
     ]
@@ -350,7 +358,8 @@ def test_migrations_that_do_not_lead_on_are_refused(
         link(migrations, Version(3, 0, 0))
 
 
-# Laws -------------------------------------------------------------------------------------------------------------
+# Laws
+# -------------------------------------------------------------------------------------------------------------
 
 NAMES = ["a", "b", "c", "d"]
 scalars = (
@@ -416,7 +425,9 @@ def read(*documents: dict[str, Any]) -> Migration | None:
 def test_no_step_changes_its_input_or_raises_anything_else(
     documents: list[dict[str, Any]], value: dict[str, Any]
 ) -> None:
-    """Any steps on any value give a new object or a MigrationError; the input stays as it was."""
+    """Any steps on any value give a new object or a MigrationError; the input stays as
+    it was.
+    """
     before, migration = copy.deepcopy(value), read(*documents)
     if migration is None:
         return
@@ -489,7 +500,9 @@ REPEATABLE = [
 
 @given(OLD)
 def test_what_is_in_the_new_shape_already_is_untouched(value: dict[str, Any]) -> None:
-    """A migration applied to its own result changes nothing, except units: 7 days and 7 hours look the same."""
+    """A migration applied to its own result changes nothing, except units: 7 days and 7
+    hours look the same.
+    """
     repeated = [
         {"convert": {"at": "/days", "factor": 24}},
         {"convert": {"at": "/heat", "factor": 1.8, "offset": 32}},
@@ -529,7 +542,9 @@ WRAPPED = {
     ["['AI', 'b']", '["AI"]', "['AI'", "[AI]", '{"a": 1}', '```["a"]```', "('a', 'b')"],
 )
 def test_a_container_in_a_text_does_not_become_an_item(text: str) -> None:
-    """The whole list would be taken for one topic; a caller that states its version means the text."""
+    """The whole list would be taken for one topic; a caller that states its version
+    means the text.
+    """
     contract = Contract.from_dict(WRAPPED)
 
     with pytest.raises(
@@ -551,7 +566,9 @@ def test_another_text_becomes_an_item(text: str) -> None:
 
 @pytest.mark.parametrize("value", ["\ud800", float("inf"), {"a": {"\udfff": 1}}])
 def test_a_migration_that_json_cannot_express_is_refused(value: Any) -> None:
-    """What a step writes into arguments must be JSON, or no engine could judge the arguments afterwards."""
+    """What a step writes into arguments must be JSON, or no engine could judge the
+    arguments afterwards.
+    """
     with pytest.raises(InvalidSkillError, match="must be JSON, but holds"):
         Migration.from_dict(
             {"to": "2.0.0", "steps": [{"set_default": {"at": "/a", "value": value}}]}
@@ -559,7 +576,9 @@ def test_a_migration_that_json_cannot_express_is_refused(value: Any) -> None:
 
 
 def test_numbers_of_400_digits_are_converted_or_refused() -> None:
-    """An integer has no limit in JSON and a float has: neither reading a factor nor a text may fail on it."""
+    """An integer has no limit in JSON and a float has: neither reading a factor nor a
+    text may fail on it.
+    """
     migration = Migration.from_dict(
         {
             "to": "2.0.0",

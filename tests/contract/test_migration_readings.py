@@ -1,4 +1,6 @@
-"""Migrations in a contract: which version a call is read by, and what is refused because it has two meanings."""
+"""Migrations in a contract: which version a call is read by, and what is refused
+because it has two meanings.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def three_versions(*first: dict[str, Any]) -> Contract:
 
 
 def test_of_two_old_versions_that_fit_the_newer_counts() -> None:
-    """{"t": 3} could be three days of version 1; callers move up, so it is three hours of version 2."""
+    """{"t": 3} could be three days of version 1; callers move up, so it is three hours
+    of version 2.
+    """
     contract = three_versions({"convert": {"at": "/t", "factor": 24}})
 
     assert contract.accept({"t": 3}).arguments == {"s": 3}

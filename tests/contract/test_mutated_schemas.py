@@ -1,4 +1,6 @@
-"""Schemas of every kind, each damaged at one to three places: only the library's own errors may come out."""
+"""Schemas of every kind, each damaged at one to three places: only the library's own
+errors may come out.
+"""
 
 from __future__ import annotations
 
@@ -369,7 +371,9 @@ def attempt(seed: int) -> None:
 @pytest.mark.parametrize("start", range(0, 2000, 200))
 @pytest.mark.one_in(3)
 def test_a_damaged_schema_raises_only_the_librarys_own_errors(start: int) -> None:
-    """Wrong types under each keyword, odd references and numbers, what is not JSON at all; each seed is one schema."""
+    """Wrong types under each keyword, odd references and numbers, what is not JSON at
+    all; each seed is one schema.
+    """
     for seed in range(start, start + 200):
         attempt(seed)
 

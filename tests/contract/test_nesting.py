@@ -1,4 +1,6 @@
-"""How deep a value is nested decides only whether it is repaired: a valid call is accepted at any depth."""
+"""How deep a value is nested decides only whether it is repaired: a valid call is
+accepted at any depth.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def nested(levels: int, inside: Any = None) -> dict[str, Any]:
 def test_a_valid_call_of_hundreds_of_levels_is_accepted(
     schema: dict[str, Any], around: str
 ) -> None:
-    """As a mapping it is the same object; as a text it has no repair but of what is around it."""
+    """As a mapping it is the same object; as a text it has no repair but of what is
+    around it.
+    """
     contract = Contract.from_dict({"input": schema})
     call = {"cfg": nested(LEVELS)}
 
@@ -106,7 +110,9 @@ def test_an_output_of_hundreds_of_levels_is_checked() -> None:
 
 @pytest.mark.parametrize("levels", [60, 150, 500])
 def test_only_values_of_usual_depth_are_repaired(levels: int) -> None:
-    """A text for a number is repaired at 60 levels, and refused with its place where there are more than 100."""
+    """A text for a number is repaired at 60 levels, and refused with its place where
+    there are more than 100.
+    """
     contract = Contract.from_dict({"input": TREE})
     call = {"cfg": nested(levels, {"n": "5"})}
 
@@ -169,7 +175,9 @@ def test_a_fault_deep_inside_is_named_with_its_place() -> None:
 
 
 def test_a_recursive_schema_with_long_chains_bounds_the_depth_by_the_stack() -> None:
-    """The engine calls itself for each subschema on the way, so that the two multiply; it would end the process."""
+    """The engine calls itself for each subschema on the way, so that the two multiply;
+    it would end the process.
+    """
     steps: dict[str, Any] = {
         f"step{n}": {"anyOf": [{"type": "null"}, {"$ref": f"#/$defs/step{n + 1}"}]}
         for n in range(100)

@@ -1,4 +1,6 @@
-"""Calls one step away from a valid one: repaired where that step is the only one, refused where there are others."""
+"""Calls one step away from a valid one: repaired where that step is the only one,
+refused where there are others.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,16 @@ CALL = closed(
     any={},
 )
 TEXTS: list[tuple[str, Any]] = [
-    # a plus sign, a point without a digit, members without a comma: no recorded call and no public report has them
+    # a plus sign, a point without a digit, members without a comma: no recorded call
+    # and no public report has them
     ('{"days": +5}', REFUSED),
     ('{"ratio": .5}', REFUSED),
     ('{"days": +5', REFUSED),
     ('{"city": "Paris"\n "days": 5}', REFUSED),
     ('{"city": "Paris" "days": 5}', REFUSED),
     ('{"query": "he said "x"\n"days": 5}', REFUSED),
-    # backslashes in the single quotes of Python, which may be those of a path or of a pattern
+    # backslashes in the single quotes of Python, which may be those of a path or of a
+    # pattern
     (r"{'path': 'C:\temp'}", REFUSED),
     (r"{'path': 'C:\\data\new'}", REFUSED),
     (r"{'path': '..\temp'}", REFUSED),

@@ -1,4 +1,6 @@
-"""Parameters as texts, as tables: those of chat templates, and those that were swallowed by another."""
+"""Parameters as texts, as tables: those of chat templates, and those that were
+swallowed by another.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +136,9 @@ MARKS: list[tuple[str, Any]] = [
     ("text", "expected"), MARKS, ids=[repr(text)[:80] for text, _ in MARKS]
 )
 def test_a_template_is_read_whole_or_refused(text: str, expected: Any) -> None:
-    """A mark that is not closed, a name that comes twice and other text between two parameters are refused."""
+    """A mark that is not closed, a name that comes twice and other text between two
+    parameters are refused.
+    """
     assert_outcome(ANY, text, expected)
 
 

@@ -1,4 +1,6 @@
-"""Repairs that once gave a value that was not meant: each call is refused, or comes back as it was meant."""
+"""Repairs that once gave a value that was not meant: each call is refused, or comes
+back as it was meant.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ MEANT_BRANCH: list[tuple[Any, Any]] = [
 def test_a_value_is_not_moved_out_of_the_branch_that_it_is_meant_for(
     schema: Any, sent: Any
 ) -> None:
-    """A constant, the required keys or the declared keys say which branch is meant; its error is reported."""
+    """A constant, the required keys or the declared keys say which branch is meant; its
+    error is reported.
+    """
     assert outcome(closed("p", p=schema), {"p": sent}) is REFUSED
 
 
@@ -119,7 +123,9 @@ def test_a_value_is_not_moved_out_of_the_branch_that_it_is_meant_for(
 def test_a_value_is_repaired_in_the_branch_that_it_is_meant_for(
     schema: Any, sent: Any, expected: Any
 ) -> None:
-    """A constant decides; without one, the branch for which the value need not change its container."""
+    """A constant decides; without one, the branch for which the value need not change
+    its container.
+    """
     assert_outcome(closed("p", p=schema), {"p": sent}, {"p": expected})
 
 
@@ -273,7 +279,9 @@ def test_a_default_is_not_filled_in_beside_a_key_like_it_that_a_pattern_takes() 
 
 
 def test_a_text_in_the_wrong_form_is_not_put_into_a_list() -> None:
-    """A branch with a format or a pattern is the one that a text is meant for, even if another takes a list of it."""
+    """A branch with a format or a pattern is the one that a text is meant for, even if
+    another takes a list of it.
+    """
     schema = closed(
         when={
             "anyOf": [

@@ -1,4 +1,6 @@
-"""Malformed values as models send them: the schema, what was sent, and what it means, or that it is refused."""
+"""Malformed values as models send them: the schema, what was sent, and what it means,
+or that it is refused.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from tests.contract.malformed import (
     either,
 )
 
-# A value v by the schema of the property, as JSON; what it becomes, or REFUSED. All of it again, deep inside.
+# A value v by the schema of the property, as JSON; what it becomes, or REFUSED. All of
+# it again, deep inside.
 
 ONE_VALUE: list[tuple[Any, Any, Any]] = [
     # numbers
@@ -321,7 +324,9 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
 def test_a_value_means_the_same_wherever_it_stands(
     place: str, schema: Any, value: Any, expected: Any
 ) -> None:
-    """One required value is repaired or refused the same at the top, in an object of an array, and by a reference."""
+    """One required value is repaired or refused the same at the top, in an object of an
+    array, and by a reference.
+    """
     tool, wrap = closed("v", v=schema), lambda each: {"v": each}
     if place == "deep":
         tool = closed("list", list=array(closed("w", w=closed("v", v=schema))))
@@ -348,7 +353,9 @@ NOTHING = [None, "null", "None", "", " ", "NONE"]
 def test_nothing_leaves_out_what_is_optional_and_is_refused_where_it_is_required(
     schema: Any, nothing: Any
 ) -> None:
-    """DESIGN: null, "null", "None", "" for an optional that forbids it: drop the key; for a required one: refuse."""
+    """DESIGN: null, "null", "None", "" for an optional that forbids it: drop the key;
+    for a required one: refuse.
+    """
     raw = json.dumps({"a": "x", "b": nothing})
 
     assert_outcome(closed("a", a=TEXT, b=schema), raw, {"a": "x"})

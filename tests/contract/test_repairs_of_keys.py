@@ -1,4 +1,6 @@
-"""What models do to keys and to the shape of a call, as tables: the schema, the arguments, and what they mean."""
+"""What models do to keys and to the shape of a call, as tables: the schema, the
+arguments, and what they mean.
+"""
 
 from __future__ import annotations
 
@@ -390,12 +392,16 @@ SHAPES: list[tuple[Any, Any, Any]] = [
 def test_repairs_are_repaired_through_every_keyword_and_together(
     schema: Any, value: Any, expected: Any
 ) -> None:
-    """Unions by a discriminator, conditions, references, several malformed calls in one call."""
+    """Unions by a discriminator, conditions, references, several malformed calls in one
+    call.
+    """
     assert_outcome(schema, json.dumps(value), expected)
 
 
 def test_renamed_keys_are_recorded_in_the_order_in_which_they_were_sent() -> None:
-    """The same record in every process, whatever the order of Python's sets is there."""
+    """The same record in every process, whatever the order of Python's sets is
+    there.
+    """
     names = ("alpha", "beta", "gamma", "delta", "epsilon")
     schema = {
         "additionalProperties": False,
@@ -415,7 +421,9 @@ def test_renamed_keys_are_recorded_in_the_order_in_which_they_were_sent() -> Non
 
 
 def test_the_record_of_a_container_in_a_text_is_json() -> None:
-    """Its numbers are kept as they were written until it is known what they are for; the record has plain ones."""
+    """Its numbers are kept as they were written until it is known what they are for;
+    the record has plain ones.
+    """
     schema = {
         "properties": {
             "size": {"type": "object", "properties": {"width": {"type": "number"}}}

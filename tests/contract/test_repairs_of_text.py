@@ -1,4 +1,6 @@
-"""Malformed texts of calls, as tables: the text, and what it means, or that it is refused or was cut off."""
+"""Malformed texts of calls, as tables: the text, and what it means, or that it is
+refused or was cut off.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ TEXTS: list[tuple[str, Any]] = [
     ('[TOOL_CALLS] [{"city": "Paris"}, {"city": "Rome"}]</s>', REFUSED),
     ('[TOOL_CALLS] [{"city": "Paris"}]</s> and then Rome', REFUSED),
     ('[TOOL_CALLS] [{"city": "Par', CUT_OFF),
-    # white space between tokens that was escaped once too often; inside a string it stays as JSON reads it
+    # white space between tokens that was escaped once too often; inside a string it
+    # stays as JSON reads it
     ('{\\n\\t"city": "Paris",\\n\\t"days": 5\\n}', PARIS),
     ('{"city": "Paris",\\n "days": 5}', PARIS),
     ('{"city": "a\\nb",\\n"days": 5}', {"city": "a\nb", "days": 5}),
@@ -282,7 +285,9 @@ UNCLOSED: list[tuple[str, Any]] = [
 def test_a_last_brace_is_added_if_the_model_stopped_by_itself(
     raw: str, expected: Any, reason: str
 ) -> None:
-    """DESIGN: only the last brace is missing, and the caller says that the model stopped by itself."""
+    """DESIGN: only the last brace is missing, and the caller says that the model
+    stopped by itself.
+    """
     assert_outcome(CALL, raw, expected, finish_reason=reason)
 
 
@@ -294,7 +299,9 @@ def test_a_last_brace_is_added_if_the_model_stopped_by_itself(
 def test_otherwise_a_text_without_its_last_brace_was_cut_off(
     raw: str, reason: str | None
 ) -> None:
-    """A quarter of all calls have a place right after a closed value where a cut looks the same."""
+    """A quarter of all calls have a place right after a closed value where a cut looks
+    the same.
+    """
     assert_outcome(CALL, raw, CUT_OFF, finish_reason=reason)
 
 
@@ -315,7 +322,9 @@ def test_several_calls_in_one_text_are_refused() -> None:
 def test_a_text_is_repaired_if_it_can_be_read_in_one_way_only(
     raw: str, expected: Any
 ) -> None:
-    """DESIGN: syntax is repaired, flagged; two objects, arithmetic, variables and whatever is cut off are refused."""
+    """DESIGN: syntax is repaired, flagged; two objects, arithmetic, variables and
+    whatever is cut off are refused.
+    """
     assert_outcome(CALL, raw, expected)
 
 
@@ -365,7 +374,9 @@ POLICIES: list[tuple[Any, Any, Any]] = [
 def test_a_policy_says_how_far_repair_goes(
     policy: Any, value: Any, expected: Any
 ) -> None:
-    """A name or a record of switches, per call; a key dropped must not be a parameter misspelt."""
+    """A name or a record of switches, per call; a key dropped must not be a parameter
+    misspelt.
+    """
     assert_outcome(CALL, value, expected, policy=policy)
 
 

@@ -1,4 +1,6 @@
-"""The rule ids of repairs are public: the page that explains them lists each, and no other."""
+"""The rule ids of repairs are public: the page that explains them lists each, and no
+other.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ SOURCES = [
 ]
 FORMATS = {"date-time"}
 _HYPHENATED = re.compile(r"[a-z]+(-[a-z]+)+")
-"""Rule ids are the only strings of this form in these modules; a few ids are a single word."""
+"""Rule ids are the only strings of this form in these modules; a few ids are a single
+word.
+"""
 
 
 def strings() -> set[str]:
@@ -48,7 +52,9 @@ def documented() -> set[str]:
 
 
 def test_every_rule_id_is_documented() -> None:
-    """`docs/repairs.md` has a row for each rule, and no row for a rule that does not exist."""
+    """`docs/repairs.md` has a row for each rule, and no row for a rule that does not
+    exist.
+    """
     written, listed = strings(), documented()
 
     assert {

@@ -1,4 +1,6 @@
-"""One scalar converted to another: `contract/coercion/scalars.py`. Whole calls are in test_repairs.py."""
+"""One scalar converted to another: `contract/coercion/scalars.py`. Whole calls are in
+test_repairs.py.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def test_a_sign_beside_a_word_is_not_a_separator(sign: str) -> None:
 
 
 def test_names_are_folded_further_than_values() -> None:
-    """DESIGN: a key with leading or trailing ``_`` is the key; a value with one is another value."""
+    """DESIGN: a key with leading or trailing ``_`` is the key; a value with one is
+    another value.
+    """
     assert fold_name("_class_") == fold_name("class")
     assert fold_value("_class_") != fold_value("class")
 

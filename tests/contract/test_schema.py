@@ -1,4 +1,6 @@
-"""One Schema: what fits, what is wrong and where, and what is refused before it is compiled."""
+"""One Schema: what fits, what is wrong and where, and what is refused before it is
+compiled.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,9 @@ def found(schema: Schema, value: Any) -> list[tuple[str, str, Any, tuple[str, ..
     ],
 )
 def test_a_violation_says_what_and_where(value: Any, expected: list[Any]) -> None:
-    """Keyword, JSON Pointer, what was expected, which names: each violation has them."""
+    """Keyword, JSON Pointer, what was expected, which names: each violation has
+    them.
+    """
     assert found(Schema(DIGEST), value) == expected
 
 
@@ -118,7 +122,9 @@ def test_a_union_reports_what_is_wrong_with_each_branch() -> None:
 
 
 def test_a_violation_knows_its_subschema() -> None:
-    """``location`` leads to the subschema, through ``$ref``; ``fits`` judges by it alone."""
+    """``location`` leads to the subschema, through ``$ref``; ``fits`` judges by it
+    alone.
+    """
     schema = Schema(DIGEST)
     [violation] = schema.violations({"topics": ["AI"], "options": {"lang": "EN"}})
 
@@ -187,7 +193,9 @@ JSON = st.recursive(
 def test_the_reference_implementation_agrees_on_random_schemas(
     document: dict[str, Any], value: Any
 ) -> None:
-    """The engine judges as the reference implementation does, and what does not fit has a violation."""
+    """The engine judges as the reference implementation does, and what does not fit has
+    a violation.
+    """
     schema = Schema(document)
 
     assert schema.is_valid(value) == Draft202012Validator(document).is_valid(value)
@@ -272,7 +280,9 @@ def nested(levels: int) -> dict[str, Any]:
     ],
 )
 def test_a_hostile_or_broken_schema_is_refused(document: Any, reason: str) -> None:
-    """Size, depth, references and branches are bounded before an engine sees the schema."""
+    """Size, depth, references and branches are bounded before an engine sees the
+    schema.
+    """
     with pytest.raises(InvalidSkillError, match=reason):
         Schema(document)
 
@@ -281,13 +291,17 @@ def test_a_hostile_or_broken_schema_is_refused(document: Any, reason: str) -> No
 def test_a_pattern_that_cannot_be_matched_in_linear_time_is_refused(
     pattern: str,
 ) -> None:
-    """Look-around, back references and explosions of repeats are none of the engine's linear-time patterns."""
+    """Look-around, back references and explosions of repeats are none of the engine's
+    linear-time patterns.
+    """
     with pytest.raises(InvalidSkillError, match="regex"):
         Schema({"pattern": pattern})
 
 
 def test_a_catastrophic_pattern_is_matched_in_linear_time() -> None:
-    """What would take a backtracking engine years is answered: the test would not end otherwise."""
+    """What would take a backtracking engine years is answered: the test would not end
+    otherwise.
+    """
     assert not Schema({"pattern": "^(a+)+$"}).is_valid("a" * 5000 + "!")
 
 
@@ -392,7 +406,9 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_kind_of_reference_counts_as_one(way: str) -> None:
-    """Two branches that both go on into the same child: deep values are judged, and reported by one violation."""
+    """Two branches that both go on into the same child: deep values are judged, and
+    reported by one violation.
+    """
     around, reference = WAYS[way]
     branch = {"type": "object", "properties": {"a": reference}}
     schema = Schema({**around, "anyOf": [branch, branch]})
@@ -448,7 +464,8 @@ DIALECTS_WITH_DEFS = (
     "https://json-schema.org/draft/2020-12/schema",
     "http://json-schema.org/draft-07/schema#",
 )
-# Schemas that judge a child twice for each time that they judge its parent: 2**30 questions for 30 levels.
+# Schemas that judge a child twice for each time that they judge its parent: 2**30
+# questions for 30 levels.
 KINDS = {"type": ["object", "array", "integer"]}
 DOUBLING: dict[str, tuple[dict[str, Any], Any]] = {
     "items that are contained too": (
@@ -492,7 +509,9 @@ DOUBLING: dict[str, tuple[dict[str, Any], Any]] = {
 def test_a_part_is_judged_once_by_what_a_reference_leads_to(
     case: str, dialect: str | None
 ) -> None:
-    """The engine does not take twice as long with every level of a value: 30 levels would take hours."""
+    """The engine does not take twice as long with every level of a value: 30 levels
+    would take hours.
+    """
     document, value = DOUBLING[case]
     schema = Schema({**document, **KINDS, **({"$schema": dialect} if dialect else {})})
     good: Any = 5
@@ -507,7 +526,9 @@ def test_a_part_is_judged_once_by_what_a_reference_leads_to(
 
 
 def test_thousands_of_missing_names_are_listed_one_by_one() -> None:
-    """The engine copies the object for each missing name, which is quadratic: 4,000 of 8,000 took it 9 s."""
+    """The engine copies the object for each missing name, which is quadratic: 4,000 of
+    8,000 took it 9 s.
+    """
     names = [f"k{index}" for index in range(8000)]
     schema = Schema({"type": "object", "required": names})
 
@@ -519,7 +540,9 @@ def test_thousands_of_missing_names_are_listed_one_by_one() -> None:
 
 
 def test_a_reference_is_resolved_against_the_same_base_everywhere() -> None:
-    """``.#/$defs/x`` is the document itself (RFC 3986, 5.4), for the whole and for each of its parts."""
+    """``.#/$defs/x`` is the document itself (RFC 3986, 5.4), for the whole and for each
+    of its parts.
+    """
     schema = Schema(
         {
             "properties": {"a": {"$ref": ".#/$defs/x"}},
@@ -544,7 +567,9 @@ def test_the_same_content_is_compiled_once() -> None:
 
 
 def suite_cases(draft: str) -> list[Any]:
-    """Return the required groups of the official suite, as parameters; none where it is absent."""
+    """Return the required groups of the official suite, as parameters; none where it is
+    absent.
+    """
     paths = sorted((SUITE / "tests" / draft).glob("*.json")) if SUITE.is_dir() else []
     groups = [
         (path.name, group) for path in paths for group in json.loads(path.read_text())
@@ -595,7 +620,9 @@ DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 
 
 def test_draft_4_is_read_as_it_was_meant() -> None:
-    """There ``exclusiveMinimum`` is true or false, 1.0 is not an integer, and ``id`` is the identifier."""
+    """There ``exclusiveMinimum`` is true or false, 1.0 is not an integer, and ``id`` is
+    the identifier.
+    """
     limited = {"type": "number", "minimum": 0, "exclusiveMinimum": True, "default": 1}
     document = {
         "$schema": DRAFT_4,

@@ -31,7 +31,9 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 def test_a_common_mistake_in_a_schema_is_explained(
     properties: dict[str, Any], sentence: str
 ) -> None:
-    """The error names the place and what to write, not the keyword of the metaschema."""
+    """The error names the place and what to write, not the keyword of the
+    metaschema.
+    """
     with pytest.raises(InvalidSkillError) as caught:
         Contract.from_dict({"input": {"type": "object", "properties": properties}})
 

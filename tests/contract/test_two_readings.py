@@ -1,6 +1,8 @@
-"""Calls that have a second reading which is easy to miss: each is refused, and what is like it and has one is repaired.
+"""Calls that have a second reading which is easy to miss: each is refused, and what is
+like it and has one is repaired.
 
-Each group of the table has the calls that are refused first, then those near them that stay repaired.
+Each group of the table has the calls that are refused first, then those near them that
+stay repaired.
 """
 
 from __future__ import annotations
@@ -84,7 +86,9 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
 def test_a_second_reading_that_fits_is_a_refusal(
     schema: Any, value: Any, expected: Any
 ) -> None:
-    """DESIGN: two different repairs that would both fit are refused; one alone is made."""
+    """DESIGN: two different repairs that would both fit are refused; one alone is
+    made.
+    """
     assert_outcome(
         closed("v", v=schema),
         {"v": value},

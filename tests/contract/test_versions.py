@@ -1,4 +1,6 @@
-"""Versions and ranges: SemVer 2.0.0, npm's and the contract document's ranges, and what people write instead."""
+"""Versions and ranges: SemVer 2.0.0, npm's and the contract document's ranges, and what
+people write instead.
+"""
 
 from __future__ import annotations
 
@@ -144,7 +146,9 @@ def test_a_prerelease_is_raised_to_the_release_it_announces(
     ],
 )
 def test_ranges_beyond_the_table(version: str, text: str, expected: bool) -> None:
-    """Partial versions, spaces, exclusions, and prereleases at the edges of partial versions."""
+    """Partial versions, spaces, exclusions, and prereleases at the edges of partial
+    versions.
+    """
     assert satisfies(version, text) is expected
 
 
@@ -221,7 +225,9 @@ def test_what_cannot_be_a_version_is_refused(value: object) -> None:
 def test_compatibility_check_is_that_of_the_contract_document(
     requirement: str, version: str, fits: bool
 ) -> None:
-    """The function of the contract document, 31.5; SemVer decides where PEP 440 differs from it."""
+    """The function of the contract document, 31.5; SemVer decides where PEP 440 differs
+    from it.
+    """
     answer = check_skill_compatibility(requirement, version)
 
     sentence = f"Skill requires Hermes {requirement}, but current version is {version}"

@@ -1,4 +1,6 @@
-"""What versions do to values is said: no wrong suggestion, no silent loss, and no call with two results unnoticed."""
+"""What versions do to values is said: no wrong suggestion, no silent loss, and no call
+with two results unnoticed.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ PRICES = two_versions(
 
 
 def test_no_name_is_suggested_under_which_a_migration_puts_another_value() -> None:
-    """450.00 sent as cents would be 4.50: the error says to convert it, or to state the version."""
+    """450.00 sent as cents would be 4.50: the error says to convert it, or to state the
+    version.
+    """
     with pytest.raises(SkillInputError) as caught:
         Contract.from_dict(PRICES).accept({"max_price": 450})
 

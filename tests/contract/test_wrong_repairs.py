@@ -1,4 +1,6 @@
-"""Calls that look repairable in one way and are not: each is refused, or comes back as it was meant."""
+"""Calls that look repairable in one way and are not: each is refused, or comes back as
+it was meant.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ VALUE_AND_UNIT = closed("value unit", value=NUMBER, unit=TEXT)
 MESSAGE = {"type": "object", "properties": {"role": TEXT, "content": TEXT}}
 
 ONE_VALUE: list[tuple[Any, Any, Any]] = [
-    # a level of brackets is missing in an array of arrays: no recorded call lacked one there
+    # a level of brackets is missing in an array of arrays: no recorded call lacked one
+    # there
     (array(array(POINT)), RING, REFUSED),
     (array(array(POINT, minItems=3)), RING, REFUSED),
     (array(array(array(INTEGER))), [1, 2], REFUSED),
@@ -167,7 +170,9 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
 def test_a_value_with_several_readings_is_refused(
     schema: Any, value: Any, expected: Any
 ) -> None:
-    """DESIGN: if two different repairs would both fit, refuse; a single reading is taken, wherever the value is."""
+    """DESIGN: if two different repairs would both fit, refuse; a single reading is
+    taken, wherever the value is.
+    """
     assert_outcome(
         closed("v", v=schema),
         {"v": value},
@@ -289,7 +294,9 @@ def test_a_nested_default_is_not_filled_in_beside_a_key_that_is_like_it() -> Non
     ids=str,
 )
 def test_unknown_keys_are_dropped_at_the_top_only(call: Any, expected: Any) -> None:
-    """``on_unknown="drop"``: after unwrapping, and only where a key that the model sent remains."""
+    """``on_unknown="drop"``: after unwrapping, and only where a key that the model sent
+    remains.
+    """
     schema = closed("", city=TEXT, data=closed("", a=TEXT))
 
     assert_outcome(schema, call, expected, policy={"on_unknown": "drop"})
@@ -310,7 +317,9 @@ NEWS = {
 
 
 def test_a_list_in_a_string_is_a_list_though_an_old_shape_takes_strings() -> None:
-    """The commonest error of current callers, unless the old shape says what its string holds."""
+    """The commonest error of current callers, unless the old shape says what its string
+    holds.
+    """
     contract = Contract.from_dict(NEWS)
 
     accepted = contract.accept({"topics": "['AI', 'space']"})
@@ -326,7 +335,9 @@ def test_a_list_in_a_string_is_a_list_though_an_old_shape_takes_strings() -> Non
 
 
 def test_an_old_shape_that_describes_its_string_keeps_it() -> None:
-    """``contentMediaType``, ``pattern`` and ``format`` say that the string is meant as a string."""
+    """``contentMediaType``, ``pattern`` and ``format`` say that the string is meant as
+    a string.
+    """
     described = {**TEXT, "contentMediaType": "application/json"}
     migration = {**NEWS["migrations"][0], "accepts": closed("topics", topics=described)}  # type: ignore[index, dict-item]
 
@@ -354,7 +365,9 @@ UNITS = {
 
 
 def test_an_ambiguous_call_is_answered_with_what_to_send() -> None:
-    """``"5000"`` is text of seconds by 1.x, and milliseconds by 2.0.0: the error says how to say which."""
+    """``"5000"`` is text of seconds by 1.x, and milliseconds by 2.0.0: the error says
+    how to say which.
+    """
     from skillruntime.errors import SkillInputError
 
     with pytest.raises(SkillInputError) as caught:
@@ -366,7 +379,9 @@ def test_an_ambiguous_call_is_answered_with_what_to_send() -> None:
 
 
 def test_an_old_call_beside_a_default_is_migrated() -> None:
-    """A reading of the current shape that needs a default, or leaves an old parameter unread, does not count."""
+    """A reading of the current shape that needs a default, or leaves an old parameter
+    unread, does not count.
+    """
     contract = Contract.from_dict(
         {
             "version": "2.0.0",
@@ -422,7 +437,9 @@ def test_the_newest_old_shape_that_fits_is_taken() -> None:
 
 
 def test_below_1_0_a_minor_version_is_a_line_of_its_own() -> None:
-    """SemVer 2.0.0, item 4: anything may change at any time below 1.0.0; 0.2 arguments are not of a 0.3 contract."""
+    """SemVer 2.0.0, item 4: anything may change at any time below 1.0.0; 0.2 arguments
+    are not of a 0.3 contract.
+    """
     from skillruntime.errors import UnsupportedVersionError
 
     contract = Contract.from_dict({"version": "0.3.1", "input": closed("n", n=INTEGER)})
@@ -447,7 +464,9 @@ def test_keys_pass_through_an_open_object_while_another_is_repaired() -> None:
 
 
 def test_the_rename_of_a_key_is_not_a_secret() -> None:
-    """The names of keys are shown though the schema holds a secret; its value is not."""
+    """The names of keys are shown though the schema holds a secret; its value is
+    not.
+    """
     schema = closed("", api_key={**TEXT, "writeOnly": True})
 
     accepted = Contract.from_dict({"input": schema}).accept({"apiKey": 123})
@@ -465,7 +484,9 @@ def test_dates_are_not_made_of_numbers() -> None:
 
 
 def test_the_linter_advises_a_new_name_where_a_meaning_changes() -> None:
-    """A unit or a default that changes under the old name makes calls without a version ambiguous."""
+    """A unit or a default that changes under the old name makes calls without a version
+    ambiguous.
+    """
     from skillruntime.contract.contract_lint import lint_contract
 
     renamed = {"default": 3, **INTEGER}
@@ -507,7 +528,8 @@ def test_the_linter_advises_a_new_name_where_a_meaning_changes() -> None:
 LISTED = array(TEXT)
 OPEN_MAP = {"type": "object", "additionalProperties": TEXT}
 FOUND_BY_EXAMINATION: list[tuple[Any, Any, Any]] = [
-    # the inside of a wrapper is not repaired as a value of a map, and the map may be meant
+    # the inside of a wrapper is not repaired as a value of a map, and the map may be
+    # meant
     (
         {
             "properties": {"n": {"type": ["number", "string"]}},
@@ -610,7 +632,9 @@ def test_dropping_leaves_something_and_loses_no_misspelt_key(
     ids=str,
 )
 def test_options_of_a_wrong_type_raise_nothing_else(options: Any) -> None:
-    """An unknown finish reason is not one of a finished answer; a version must be one."""
+    """An unknown finish reason is not one of a finished answer; a version must be
+    one.
+    """
     contract = Contract.from_dict({"version": "1.0.0", "input": closed("", city=TEXT)})
 
     try:

@@ -1,4 +1,6 @@
-"""Asks a script's own parser, in a process of its own, what a command line means to it."""
+"""Asks a script's own parser, in a process of its own, what a command line means to
+it.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ runpy.run_path(script, run_name="__main__")
 
 
 def parsed(script: str, words: list[str], directory: Path) -> dict[str, Any]:
-    """Return the values that the parser of *script* gives for *words*; its complaint is an AssertionError."""
+    """Return the values that the parser of *script* gives for *words*; its complaint is
+    an AssertionError.
+    """
     command = [
         sys.executable,
         "-W",

@@ -1,4 +1,6 @@
-"""Scripts that declare nothing: usage texts, literal commands, and places by their names."""
+"""Scripts that declare nothing: usage texts, literal commands, and places by their
+names.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def derived(path: str, source: str) -> Derivation:
 def test_places_have_the_names_of_the_usage_and_the_rest_is_a_list(
     path: str, source: str, names: list[str], required: list[str]
 ) -> None:
-    """In any language; without a usage text the names are those of the script's variables."""
+    """In any language; without a usage text the names are those of the script's
+    variables.
+    """
     schema = derived(path, source).document["input"]
 
     assert list(schema["properties"]) == names
@@ -99,7 +103,9 @@ def test_literals_that_the_first_word_is_compared_with_are_its_choices(
 
 
 def test_a_command_that_is_looked_up_by_its_name_is_not_lost() -> None:
-    """Where the first word is used for anything else, the literals are named but others are accepted."""
+    """Where the first word is used for anything else, the literals are named but others
+    are accepted.
+    """
     source = 'import sys\ncommand = sys.argv[1]\nif command == "add":\n    add()\n'
     source += 'elif command == "list":\n    show()\nelse:\n'
     properties = derived("x.py", f"{source}    globals()[command]()\n").document[
@@ -164,7 +170,9 @@ def test_two_checks_in_a_row_are_two_requirements() -> None:
 
 
 def test_a_licence_is_not_a_description_and_a_heading_is_not_code() -> None:
-    """The words of a licence open many files; ``Command line usage:`` is a heading in a docstring."""
+    """The words of a licence open many files; ``Command line usage:`` is a heading in a
+    docstring.
+    """
     source = (
         "# Copyright 2020 A. Body\n#\n# This program is free software\n#\n# Draw a map.\n"
         '"""\nCommand line usage:\n    python -m maps <place>\n"""\nimport sys\nsys.argv[1]\n'

@@ -1,4 +1,6 @@
-"""Arguments to command lines: what the script's own parser makes of the words is what was asked."""
+"""Arguments to command lines: what the script's own parser makes of the words is what
+was asked.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ pytestmark = pytest.mark.processes
 
 
 def words_for(script: str, arguments: dict[str, Any]) -> list[str]:
-    """Return the words for *arguments*, accepted by the contract that is derived from *script*."""
+    """Return the words for *arguments*, accepted by the contract that is derived from
+    *script*.
+    """
     derivation = derive((SCRIPTS / script).read_bytes(), path=f"scripts/{script}")
     assert derivation is not None
     accepted = derivation.to_contract().accept(arguments, policy="strict").arguments
@@ -221,7 +225,9 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 def test_the_scripts_own_parser_reads_back_what_was_asked(
     script: str, arguments: dict[str, Any], expected: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Whatever a value holds, argparse, click and typer read the words as the values that were asked for."""
+    """Whatever a value holds, argparse, click and typer read the words as the values
+    that were asked for.
+    """
     words = words_for(script, arguments)
 
     values = parsed(script, words, tmp_path)
@@ -258,7 +264,9 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 def test_what_the_parser_would_read_otherwise_is_refused(
     script: str, arguments: dict[str, Any], path: str
 ) -> None:
-    """What cannot be said to this parser is an error of the parameter, never another command line."""
+    """What cannot be said to this parser is an error of the parameter, never another
+    command line.
+    """
     with pytest.raises(SkillInputError) as refused:
         words_for(script, arguments)
 
@@ -292,6 +300,8 @@ def test_a_command_line_survives_the_way_through_json() -> None:
     ],
 )
 def test_a_faulty_document_is_refused(document: Any) -> None:
-    """A contract file with a wrong ``run.command_line`` is the skill's fault, and said so."""
+    """A contract file with a wrong ``run.command_line`` is the skill's fault, and said
+    so.
+    """
     with pytest.raises(InvalidSkillError, match=r"run\.command_line"):
         CommandLine.from_dict(document)

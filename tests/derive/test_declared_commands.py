@@ -14,7 +14,9 @@ def derived(source: str, path: str) -> Derivation:
 
 
 def test_the_flags_that_a_package_reads_are_named() -> None:
-    """A skill brings no packages along: what commander declares is not read, and the call is one list of words."""
+    """A skill brings no packages along: what commander declares is not read, and the
+    call is one list of words.
+    """
     source = (
         '#!/usr/bin/env node\n// Shrink pictures.\nconst { program } = require("commander");\n'
         'program.argument("<file>").option("-q, --quality <number>", "from 1 to 100").option("--keep");\n'

@@ -1,4 +1,6 @@
-"""A script's source to its contract: what is read, what is said of it, and that nothing is run or invented."""
+"""A script's source to its contract: what is read, what is said of it, and that nothing
+is run or invented.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def parser_of(*arguments: str, head: str = "") -> str:
 
 @pytest.mark.parametrize("script", [name for name in ALL if name != "conftest.py"])
 def test_every_script_gives_a_contract_that_loads(script: str) -> None:
-    """Whatever is read is a document that ``Contract.from_dict`` takes, and says what it was derived from."""
+    """Whatever is read is a document that ``Contract.from_dict`` takes, and says what
+    it was derived from.
+    """
     derivation = derived(script)
 
     contract = derivation.to_contract()
@@ -55,7 +59,9 @@ def test_every_script_gives_a_contract_that_loads(script: str) -> None:
 
 
 def test_nothing_of_the_script_is_run(tmp_path: Path) -> None:
-    """Reading has no effect: not at the top of the module, not in decorators, defaults or type functions."""
+    """Reading has no effect: not at the top of the module, not in decorators, defaults
+    or type functions.
+    """
     marker = tmp_path / "marker"
     act = f"open({str(marker)!r}, 'w').close()"
     source = (
@@ -70,7 +76,9 @@ def test_nothing_of_the_script_is_run(tmp_path: Path) -> None:
 
 
 def test_the_reader_imports_and_evaluates_nothing() -> None:
-    """The package names nothing that runs code, imports by name, opens a file or starts a process."""
+    """The package names nothing that runs code, imports by name, opens a file or starts
+    a process.
+    """
     package = Path(derive.__code__.co_filename).parent
     forbidden = {
         "exec",
@@ -115,7 +123,9 @@ def test_a_path_is_only_what_certainly_is_one() -> None:
 
 
 def test_a_default_path_outside_the_workspace_is_left_to_the_script() -> None:
-    """The model said nothing: a default that cannot be resolved must not make its call fail."""
+    """The model said nothing: a default that cannot be resolved must not make its call
+    fail.
+    """
     head = "from pathlib import Path"
     found = properties(
         parser_of(
@@ -134,7 +144,9 @@ def test_a_default_path_outside_the_workspace_is_left_to_the_script() -> None:
 
 
 def test_subcommands_are_a_one_of_with_the_command_as_discriminator() -> None:
-    """A call for one command with another's argument is refused; the right one passes."""
+    """A call for one command with another's argument is refused; the right one
+    passes.
+    """
     contract = derived("a07_subcommands.py").to_contract()
 
     accepted = contract.accept({"command": "remove", "ids": ["3"]})
@@ -157,7 +169,9 @@ def test_one_of_an_exclusive_group_is_accepted_and_two_are_not() -> None:
 
 
 def test_malformed_arguments_are_repaired_by_what_was_derived() -> None:
-    """``"5"`` for 5, ``"True"`` for true; a wrong choice is refused by its parameter."""
+    """``"5"`` for 5, ``"True"`` for true; a wrong choice is refused by its
+    parameter.
+    """
     contract = derived("a03_constants.py").to_contract()
 
     assert contract.accept({"model": "small", "size": "5"}).arguments["size"] == 5
@@ -168,7 +182,9 @@ def test_malformed_arguments_are_repaired_by_what_was_derived() -> None:
 
 
 def test_a_flag_that_says_no_is_named_by_its_flag() -> None:
-    """``--quiet`` with ``dest="loud"`` is ``quiet``: what its help speaks of, not what it stores."""
+    """``--quiet`` with ``dest="loud"`` is ``quiet``: what its help speaks of, not what
+    it stores.
+    """
     found = derived("a05_actions.py").document["input"]["properties"]
 
     assert found["quiet"] == {"type": "boolean", "default": False}
@@ -231,7 +247,9 @@ BY_HAND = ["s04_by_hand.py", "s30_key_and_value.py", "b04_by_hand.sh"]
     ],
 )
 def test_what_is_not_a_readable_script_gives_nothing(source: str, path: str) -> None:
-    """A library, a broken file, a library we do not read: no contract is better than a wrong one."""
+    """A library, a broken file, a library we do not read: no contract is better than a
+    wrong one.
+    """
     assert derive(source, path=path) is None
 
 
@@ -286,7 +304,9 @@ def test_no_mangled_script_makes_the_reader_raise(data: st.DataObject) -> None:
 
 
 def test_arguments_that_overwrite_each_other_exclude_each_other() -> None:
-    """With one destination the last flag would win: a call with two is refused instead."""
+    """With one destination the last flag would win: a call with two is refused
+    instead.
+    """
     contract = derived("a27_same_dest.py").to_contract()
 
     assert contract.accept({"max": True}).arguments["max"] is True

@@ -1,4 +1,6 @@
-"""Whatever a script's source is, reading it gives a derivation or nothing, and raises nothing."""
+"""Whatever a script's source is, reading it gives a derivation or nothing, and raises
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -221,7 +223,9 @@ def test_a_number_of_values_below_one_is_named() -> None:
 
 
 def test_a_group_of_thousands_is_not_written_out_pair_by_pair() -> None:
-    """Each pair of an exclusive group is one rule of the schema; what is too large for that is named instead."""
+    """Each pair of an exclusive group is one rule of the schema; what is too large for
+    that is named instead.
+    """
     added = "".join(f"g.add_argument('--a{n}')\n" for n in range(500))
     source = f"import argparse\np = argparse.ArgumentParser()\ng = p.add_mutually_exclusive_group()\n{added}"
 

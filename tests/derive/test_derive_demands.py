@@ -1,4 +1,6 @@
-"""What scripts demand beyond what they declare, and scripts that start another module's program."""
+"""What scripts demand beyond what they declare, and scripts that start another module's
+program.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def test_an_option_without_which_the_help_is_shown_is_required() -> None:
     ],
 )
 def test_a_demand_that_may_be_met_otherwise_is_not_declared(source: str) -> None:
-    """An earlier way out, an assignment and a computed default all work without the option."""
+    """An earlier way out, an assignment and a computed default all work without the
+    option.
+    """
     assert "required" not in derived(source).document["input"]
 
 
@@ -80,7 +84,9 @@ def test_a_demand_that_may_be_met_otherwise_is_not_declared(source: str) -> None
 def test_a_script_that_starts_another_program_does_not_say_that_it_takes_nothing(
     source: str,
 ) -> None:
-    """What the other program reads of the command line is not known: the words are passed on."""
+    """What the other program reads of the command line is not known: the words are
+    passed on.
+    """
     derivation = derived(source)
 
     assert not derivation.complete
@@ -88,7 +94,9 @@ def test_a_script_that_starts_another_program_does_not_say_that_it_takes_nothing
 
 
 def test_a_switch_with_a_computed_default_is_read() -> None:
-    """``default=(os.name == "nt")``: CPython's own ``venv`` declares ``--symlinks`` so."""
+    """``default=(os.name == "nt")``: CPython's own ``venv`` declares ``--symlinks``
+    so.
+    """
     switch = "import os\np.add_argument('--symlinks', action='store_true', default=os.name == 'nt')\n"
 
     derivation = derived(
@@ -100,7 +108,9 @@ def test_a_switch_with_a_computed_default_is_read() -> None:
 
 
 def test_a_test_in_a_function_without_the_arguments_demands_none() -> None:
-    """``any(results.values())`` speaks of what the function was given, not of the command line."""
+    """``any(results.values())`` speaks of what the function was given, not of the
+    command line.
+    """
     function = "def check(results):\n    if not any(results.values()):\n        raise SystemExit('nothing was found')\n"
 
     derivation = derived(
@@ -215,7 +225,9 @@ def test_an_exit_with_what_the_work_came_to_refuses_nothing() -> None:
 
 
 def test_a_status_that_is_computed_and_what_is_printed_demand_nothing() -> None:
-    """``sys.exit(0 if ok else 1)``, and an index that is printed where a name is left out, refuse no call."""
+    """``sys.exit(0 if ok else 1)``, and an index that is printed where a name is left
+    out, refuse no call.
+    """
     source = (
         "import argparse, json, sys\np = argparse.ArgumentParser()\np.add_argument('--name')\nargs = p.parse_args()\n"
         "def main():\n    if args.name is None:\n        print(dumps(INDEX))\n        return\n    work(args.name)\n"
@@ -229,7 +241,9 @@ def test_a_status_that_is_computed_and_what_is_printed_demand_nothing() -> None:
 
 
 def test_a_usage_error_about_what_arguments_were_made_into_is_named() -> None:
-    """``queries = list(args.queries)``: ``if not queries: p.error(...)`` may refuse the least call."""
+    """``queries = list(args.queries)``: ``if not queries: p.error(...)`` may refuse the
+    least call.
+    """
     source = (
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('queries', nargs='*')\nargs = p.parse_args()\n"
         "queries = list(args.queries) if args.queries else []\nif not queries:\n    p.error('which?')\n"
@@ -239,7 +253,9 @@ def test_a_usage_error_about_what_arguments_were_made_into_is_named() -> None:
 
 
 def test_a_list_that_loses_its_separator_is_not_filled_by_the_script() -> None:
-    """``args.command = args.command[1:]`` gives no value where there was none: the list is required."""
+    """``args.command = args.command[1:]`` gives no value where there was none: the list
+    is required.
+    """
     source = (
         "import argparse, sys\np = argparse.ArgumentParser()\np.add_argument('command', nargs=argparse.REMAINDER)\n"
         "args = p.parse_args()\nif args.command and args.command[0] == '--':\n    args.command = args.command[1:]\n"
@@ -250,7 +266,9 @@ def test_a_list_that_loses_its_separator_is_not_filled_by_the_script() -> None:
 
 
 def test_arguments_added_in_a_loop_over_parsers_are_said_to_be_missing() -> None:
-    """``for each in (pack, unpack): each.add_argument(...)``: the loop is not followed, and the contract not whole."""
+    """``for each in (pack, unpack): each.add_argument(...)``: the loop is not followed,
+    and the contract not whole.
+    """
     source = (
         "import argparse\np = argparse.ArgumentParser()\nsub = p.add_subparsers(dest='what', required=True)\n"
         "pack = sub.add_parser('pack')\nunpack = sub.add_parser('unpack')\n"

@@ -1,4 +1,6 @@
-"""Scripts that declare their arguments without argparse: what is read of them, checked by running them on the words."""
+"""Scripts that declare their arguments without argparse: what is read of them, checked
+by running them on the words.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from tests.derive.script_values import SCRIPTS, parsed
 
 
 def words_for(script: str, arguments: dict[str, Any]) -> list[str]:
-    """Return the words for *arguments*, accepted by the contract that is derived from *script*, which is whole."""
+    """Return the words for *arguments*, accepted by the contract that is derived from
+    *script*, which is whole.
+    """
     derivation = derive((SCRIPTS / script).read_bytes(), path=f"scripts/{script}")
     assert derivation is not None
     assert derivation.complete
@@ -136,7 +140,9 @@ PRINTED: list[tuple[str, dict[str, Any], str]] = [
 def test_click_and_typer_read_back_what_was_asked(
     script: str, arguments: dict[str, Any], expected: dict[str, Any], tmp_path: Path
 ) -> None:
-    """The values that the framework hands to the script's function are those of the call."""
+    """The values that the framework hands to the script's function are those of the
+    call.
+    """
     values = parsed(script, words_for(script, arguments), tmp_path)
 
     assert {key: values[key] for key in expected} == expected
@@ -188,7 +194,9 @@ def test_what_a_shell_script_takes_apart_by_hand_is_named(
 def test_what_a_shell_script_would_not_take_is_refused_before_it_runs(
     script: str, arguments: dict[str, Any]
 ) -> None:
-    """A word that is missing, is not a choice of its ``case``, or would be read as a flag."""
+    """A word that is missing, is not a choice of its ``case``, or would be read as a
+    flag.
+    """
     with pytest.raises(SkillInputError):
         words_for(script, arguments)
 
@@ -223,7 +231,9 @@ SHELL: list[tuple[str, dict[str, Any] | None, bool]] = [
 def test_only_the_words_of_the_shell_script_itself_are_read(
     body: str, expected: dict[str, Any] | None, whole: bool
 ) -> None:
-    """The places of functions, of awk and of quoted texts are not the script's; unread words become one list."""
+    """The places of functions, of awk and of quoted texts are not the script's; unread
+    words become one list.
+    """
     derivation = derive(f"#!/bin/sh\n{body}\n", path="s.sh")
 
     assert derivation is not None
@@ -235,7 +245,9 @@ def test_only_the_words_of_the_shell_script_itself_are_read(
 @pytest.mark.processes
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_what_parse_args_of_node_declares_reaches_it(tmp_path: Path) -> None:
-    """Options by their flags, and the words after them as a list whose meaning is not declared."""
+    """Options by their flags, and the words after them as a list whose meaning is not
+    declared.
+    """
     words = words_for(
         "n04_positionals.mjs",
         {"depth": "3", "only": ["a", "-b"], "positionals": ["x", "-y"]},

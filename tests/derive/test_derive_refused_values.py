@@ -1,4 +1,6 @@
-"""A contract is whole where no call that has the least it requires is refused for its words, in every language."""
+"""A contract is whole where no call that has the least it requires is refused for its
+words, in every language.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ NOT_WHOLE = {
 def test_a_test_of_a_value_that_every_call_has_is_named(
     source: str, path: str, unread: str
 ) -> None:
-    """The least call may be refused for what its word says, so the contract is not whole."""
+    """The least call may be refused for what its word says, so the contract is not
+    whole.
+    """
     assert [str(each) for each in _derived(source, path).unread] == [unread]
 
 
@@ -102,7 +106,9 @@ WHOLE = {
 
 @pytest.mark.parametrize("source", WHOLE.values(), ids=WHOLE)
 def test_a_test_that_the_least_call_passes_leaves_it_whole(source: str) -> None:
-    """What a file is, and what an optional argument says, refuses no call that has the least."""
+    """What a file is, and what an optional argument says, refuses no call that has the
+    least.
+    """
     assert _derived(source, "a.py").complete
 
 
@@ -116,7 +122,9 @@ WORK = {
 
 @pytest.mark.parametrize("check", WORK.values(), ids=WORK)
 def test_what_a_value_must_be_like_for_the_work_is_noted(check: str) -> None:
-    """It is not a demand on the command line: every call has the value, and the script does not speak of its usage."""
+    """It is not a demand on the command line: every call has the value, and the script
+    does not speak of its usage.
+    """
     head = f"import sys\n{_ARGPARSE}p.add_argument('--scale', type=float, default=2.0)\na = p.parse_args()\n"
 
     found = _derived(head + check, "a.py")

@@ -1,4 +1,6 @@
-"""What shell scripts refuse to run without: each is run on the least call that its contract accepts."""
+"""What shell scripts refuse to run without: each is run on the least call that its
+contract accepts.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,9 @@ CASES: list[tuple[str, list[str]]] = [
 def test_the_least_call_is_not_refused(
     body: str, required: list[str], tmp_path: Path
 ) -> None:
-    """The script ends well with nothing but what its contract requires, and refuses a call with less."""
+    """The script ends well with nothing but what its contract requires, and refuses a
+    call with less.
+    """
     script = tmp_path / "script.sh"
     script.write_text(f"#!/bin/bash\n{body}")
     derivation = derive(script.read_text(), path="script.sh")

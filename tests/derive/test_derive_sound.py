@@ -1,4 +1,6 @@
-"""What may have been changed is not known: nothing is claimed that a condition or a loop could undo."""
+"""What may have been changed is not known: nothing is claimed that a condition or a
+loop could undo.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,9 @@ def test_what_is_done_behind_the_parsers_back_is_reported(body: str) -> None:
     ],
 )
 def test_an_argument_that_may_be_there_or_be_changed_is_reported(body: str) -> None:
-    """A function that may have returned, a loop that may have been left, an action that is changed later."""
+    """A function that may have returned, a loop that may have been left, an action that
+    is changed later.
+    """
     assert not derived(body).complete
 
 
@@ -119,7 +123,9 @@ def test_an_argument_that_may_be_there_or_be_changed_is_reported(body: str) -> N
     ],
 )
 def test_a_default_that_is_set_later_wins(body: str, expected: dict[str, Any]) -> None:
-    """`set_defaults` wins over the argument's own default, and under a condition no default is certain."""
+    """`set_defaults` wins over the argument's own default, and under a condition no
+    default is certain.
+    """
     found = derived(body)
 
     assert found.document["input"]["properties"] == {"x": expected}

@@ -1,4 +1,6 @@
-"""What is read of an argparse script is what its own parser says, asked in a process of its own."""
+"""What is read of an argparse script is what its own parser says, asked in a process of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ ARGPARSE = sorted(path.name for path in SCRIPTS.glob("a*.py"))
 @pytest.mark.parametrize("script", ARGPARSE)
 @pytest.mark.one_in(4)
 def test_every_argument_is_read_as_the_real_parser_declares_it(script: str) -> None:
-    """Flags, arity, types, choices, defaults and what is required agree; what does not is reported as unread."""
+    """Flags, arity, types, choices, defaults and what is required agree; what does not
+    is reported as unread.
+    """
     path = SCRIPTS / script
     truth = ask(path)
     derivation = derive(path.read_bytes(), path=f"scripts/{script}")

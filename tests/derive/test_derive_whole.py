@@ -29,7 +29,9 @@ def derived(source: str, path: str) -> Derivation:
 def test_a_test_that_ends_a_shell_script_and_is_not_understood_is_named(
     source: str, unread: str
 ) -> None:
-    """The options stay typed, and the contract does not claim that its least call passes."""
+    """The options stay typed, and the contract does not claim that its least call
+    passes.
+    """
     derivation = derived(source, "scripts/a.sh")
 
     assert [each.argument for each in derivation.unread] == [unread]
@@ -47,12 +49,16 @@ def test_a_test_that_ends_a_shell_script_and_is_not_understood_is_named(
     ],
 )
 def test_a_test_that_is_understood_leaves_a_shell_contract_whole(source: str) -> None:
-    """A help flag, a file's permission, a variable that is set, a function that ends the script."""
+    """A help flag, a file's permission, a variable that is set, a function that ends
+    the script.
+    """
     assert derived(source, "scripts/a.sh").complete
 
 
 def test_a_function_that_ends_a_shell_script_makes_what_it_guards_required() -> None:
-    """``[[ -n $dir ]] || err "..."`` refuses a call without the word, whatever the function is called."""
+    """``[[ -n $dir ]] || err "..."`` refuses a call without the word, whatever the
+    function is called.
+    """
     source = 'err() { echo "$*" >&2; exit 1; }\ndir=${1:-}\n[[ -n $dir ]] || err "say where"\necho "$dir"\n'
 
     assert derived(source, "scripts/a.sh").document["input"]["required"] == ["dir"]
@@ -111,14 +117,18 @@ def work(args): return True
 def test_a_check_that_may_refuse_the_least_call_is_named(
     check: str, unread: list[str]
 ) -> None:
-    """It is evaluated for that call: what has a default is known, and what is left out is None."""
+    """It is evaluated for that call: what has a default is known, and what is left out
+    is None.
+    """
     assert [
         each.argument for each in derived(PARSER + check, "scripts/a.py").unread
     ] == unread
 
 
 def test_each_check_in_a_row_is_a_requirement_of_its_own() -> None:
-    """What an earlier check refuses is not asked of a later one, also where one of several arguments will do."""
+    """What an earlier check refuses is not asked of a later one, also where one of
+    several arguments will do.
+    """
     checks = (
         'if not (args.key or args.limit):\n    p.error("--key or --limit")\n'
         'if args.key and args.limit:\n    p.error("not both")\n'
@@ -136,7 +146,9 @@ def test_each_check_in_a_row_is_a_requirement_of_its_own() -> None:
 def test_nothing_is_written_to_the_host_about_a_script(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """CPython warns of invalid escapes while it parses, and a script may be nested too deeply."""
+    """CPython warns of invalid escapes while it parses, and a script may be nested too
+    deeply.
+    """
     with (
         warnings.catch_warnings(record=True) as caught,
         caplog.at_level(logging.WARNING),
@@ -153,7 +165,9 @@ def test_nothing_is_written_to_the_host_about_a_script(
 
 
 def test_many_first_words_without_a_case_cost_no_more_than_their_lines() -> None:
-    """The lines between ``A=$1`` and ``case "$A"`` are counted one by one, not in every combination."""
+    """The lines between ``A=$1`` and ``case "$A"`` are counted one by one, not in every
+    combination.
+    """
     found = derive(
         "#!/bin/bash\n" + 'src=$1\nshift\nfor x in "$@"; do\n' * 80, path="a.sh"
     )

@@ -1,4 +1,6 @@
-"""Words that get in each other's way: what the real parser makes of them is what was asked, or they are refused."""
+"""Words that get in each other's way: what the real parser makes of them is what was
+asked, or they are refused.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ pytestmark = pytest.mark.processes
 
 
 def words_for(script: str, arguments: dict[str, Any]) -> list[str]:
-    """Return the words for *arguments*, with the defaults that the contract fills in."""
+    """Return the words for *arguments*, with the defaults that the contract fills
+    in.
+    """
     derivation = derive((SCRIPTS / script).read_bytes(), path=f"scripts/{script}")
     assert derivation is not None
     accepted = derivation.to_contract().accept(arguments, policy="strict").arguments
@@ -66,7 +70,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 def test_the_real_parser_reads_back_what_was_asked(
     script: str, arguments: dict[str, Any], tmp_path: Path
 ) -> None:
-    """A list takes no word that was meant for a place, and what takes all the rest comes last."""
+    """A list takes no word that was meant for a place, and what takes all the rest
+    comes last.
+    """
     values = parsed(script, words_for(script, arguments), tmp_path)
 
     for name, value in arguments.items():
@@ -74,7 +80,9 @@ def test_the_real_parser_reads_back_what_was_asked(
 
 
 def expected_of(script: str, name: str, value: Any) -> Any:
-    """What the parser stores: as asked, but for converters of the script's own and what is added to a default."""
+    """What the parser stores: as asked, but for converters of the script's own and what
+    is added to a default.
+    """
     known = {
         ("a63_extend.py", "take"): ["c", "d"],
         ("a63_extend.py", "also"): ["map", "x", "y"],
@@ -93,6 +101,8 @@ def expected_of(script: str, name: str, value: Any) -> Any:
 def test_words_before_all_the_rest_that_look_like_flags_are_refused(
     script: str, arguments: dict[str, Any]
 ) -> None:
-    """``--`` would be one of the words that are left (argparse's REMAINDER), so it cannot protect them."""
+    """``--`` would be one of the words that are left (argparse's REMAINDER), so it
+    cannot protect them.
+    """
     with pytest.raises(SkillInputError):
         words_for(script, arguments)

@@ -1,4 +1,6 @@
-"""Contract files to start from, the advice on them, and contracts of Python functions."""
+"""Contract files to start from, the advice on them, and contracts of Python
+functions.
+"""
 
 from __future__ import annotations
 

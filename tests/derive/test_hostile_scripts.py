@@ -1,4 +1,6 @@
-"""Scripts whose declarations refer to each other, or repeat, in ways that could cost much more than their length."""
+"""Scripts whose declarations refer to each other, or repeat, in ways that could cost
+much more than their length.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def python(
 
 
 def doubling(last: str) -> Shape:
-    """Return shell functions that each call the next one twice, with *last* behind each call."""
+    """Return shell functions that each call the next one twice, with *last* behind each
+    call.
+    """
     return lambda n: (
         "".join(f"f{i}() {{ f{i + 1}{last}; f{i + 1}{last}; }}\n" for i in range(n))
         + f"f0{last}\n"

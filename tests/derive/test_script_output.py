@@ -1,4 +1,6 @@
-"""What a script leaves behind: data, text with what was cut said, or an error of the parameter it complains of."""
+"""What a script leaves behind: data, text with what was cut said, or an error of the
+parameter it complains of.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ LINE = CommandLine(parameters=(Parameter("path"), Parameter("maximum", "--max-co
     ],
 )
 def test_json_is_data_and_other_text_is_stdout(stdout: str, data: object) -> None:
-    """Only an object, a list or lines of objects are data: a bare number may be a page number in a sentence."""
+    """Only an object, a list or lines of objects are data: a bare number may be a page
+    number in a sentence.
+    """
     assert read_output(stdout) == data
 
 
@@ -91,7 +95,9 @@ def test_several_missing_arguments_are_an_error_each() -> None:
     [(1, "Traceback\nValueError: no"), (2, "cannot open"), (-9, "")],
 )
 def test_any_other_failure_is_the_scripts(exit_code: int, stderr: str) -> None:
-    """What is not a parser's complaint is ``TOOL_EXECUTION_FAILED``, with its last words."""
+    """What is not a parser's complaint is ``TOOL_EXECUTION_FAILED``, with its last
+    words.
+    """
     error = read_failure(exit_code, stderr)[0]
 
     assert error.code is ErrorCode.TOOL_EXECUTION_FAILED

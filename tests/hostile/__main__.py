@@ -1,4 +1,6 @@
-"""``python -m tests.hostile``: run every hostile case against a loader and print a table."""
+"""``python -m tests.hostile``: run every hostile case against a loader and print a
+table.
+"""
 
 from __future__ import annotations
 

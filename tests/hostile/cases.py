@@ -23,9 +23,10 @@ Kind = Literal["script", "skill", "schema"]
 class Case:
     """One attack.
 
-    *write* writes the skill's files into its directory. *expected* is what must happen, in a sentence. A ``script``
-    case is run, a ``skill`` case is loaded, listed and read (*paths* are its resources), and of a ``schema`` case the
-    *payload* is checked against the *schema*.
+    *write* writes the skill's files into its directory. *expected* is what must happen,
+    in a sentence. A ``script`` case is run, a ``skill`` case is loaded, listed and read
+    (*paths* are its resources), and of a ``schema`` case the *payload* is checked
+    against the *schema*.
     """
 
     name: str
@@ -61,7 +62,9 @@ class World:
 
     @property
     def outside(self) -> Path:
-        """A directory of the host that no skill was given; ``secret`` in it holds the canary."""
+        """A directory of the host that no skill was given; ``secret`` in it holds the
+        canary.
+        """
         return self.root / "outside"
 
     @property
@@ -80,7 +83,9 @@ class World:
         return self.root / "workspace"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the scripts read about their target, so that they need not guess."""
+        """Return what the scripts read about their target, so that they need not
+        guess.
+        """
         return {
             "outside": str(self.outside),
             "home": str(self.home),
@@ -94,7 +99,9 @@ class World:
 
 @contextmanager
 def open_world(root: Path) -> Iterator[World]:
-    """Make the surroundings below *root*, listen on the sockets, and set the environment of this process."""
+    """Make the surroundings below *root*, listen on the sockets, and set the
+    environment of this process.
+    """
     with ExitStack() as stack:
         for name in ("outside", "home/.ssh", "skills", "workspace"):
             (root / name).mkdir(parents=True)
@@ -138,5 +145,7 @@ def open_world(root: Path) -> Iterator[World]:
 def skill_text(
     name: str, description: str = "A sample. Use when testing.", body: str = "Do it."
 ) -> str:
-    """Return a SKILL.md; *description* is written as a JSON string, which is YAML too."""
+    """Return a SKILL.md; *description* is written as a JSON string, which is YAML
+    too.
+    """
     return f"---\nname: {name}\ndescription: {json.dumps(description)}\n---\n{body}\n"

@@ -1,8 +1,10 @@
-"""``python -m tests.hostile.fuzz``: random malformed input for everything that reads a skill.
+"""``python -m tests.hostile.fuzz``: random malformed input for everything that reads a
+skill.
 
-Documents are made by changing sound ones, so that most pass the first parser (JSON, YAML, Python) and reach what lies
-behind it. A finding is any exception that is not one of this library's own, or an input that takes longer than allowed.
-The same seed gives the same inputs.
+Documents are made by changing sound ones, so that most pass the first parser (JSON,
+YAML, Python) and reach what lies behind it. A finding is any exception that is not one
+of this library's own, or an input that takes longer than allowed. The same seed gives
+the same inputs.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ _SLOW = 20.0  # seconds of CPU for one input, on any machine
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An input that broke something: its target, the seed that makes it again, and what happened."""
+    """An input that broke something: its target, the seed that makes it again, and what
+    happened.
+    """
 
     target: str
     seed: int
@@ -53,7 +57,9 @@ class Finding:
 
 @dataclass(slots=True)
 class Report:
-    """What a run tried: how many inputs, how many got past the first parser, and what was found."""
+    """What a run tried: how many inputs, how many got past the first parser, and what
+    was found.
+    """
 
     target: str
     inputs: int = 0
@@ -68,7 +74,9 @@ def fuzz(
     seconds: float | None = None,
     seed: int = 0,
 ) -> Report:
-    """Try random inputs on *target*, until *inputs* were tried or *seconds* have passed."""
+    """Try random inputs on *target*, until *inputs* were tried or *seconds* have
+    passed.
+    """
     make, attempt = TARGETS[target]
     report = Report(target)
     ends = None if seconds is None else time.monotonic() + seconds
@@ -302,7 +310,9 @@ _DESCRIPTOR: dict[str, Any] = {
 
 
 def _changed(value: Any, rng: random.Random, times: int) -> Any:
-    """Return a copy of a document in which some places hold something odd, moved, missing or added."""
+    """Return a copy of a document in which some places hold something odd, moved,
+    missing or added.
+    """
     document = copy.deepcopy(value)
     for _ in range(times):
         places = _places(document)
@@ -441,7 +451,9 @@ def _call(rng: random.Random) -> tuple[dict[str, Any], str]:
 
 
 def _older_call(rng: random.Random) -> tuple[str, dict[str, Any]]:
-    """Return a contract with migrations, changed, and arguments of one of its versions."""
+    """Return a contract with migrations, changed, and arguments of one of its
+    versions.
+    """
     document, calls = MIGRATED
     changed = {
         **document,

@@ -1,4 +1,6 @@
-"""Sound inputs that the fuzz changes: a script of every kind that is read, and contracts of every kind of schema."""
+"""Sound inputs that the fuzz changes: a script of every kind that is read, and
+contracts of every kind of schema.
+"""
 
 from __future__ import annotations
 
@@ -410,7 +412,8 @@ CALLS: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
     ),
 )
 
-# A contract with a migration of each kind of step, and a call that was written for each older version.
+# A contract with a migration of each kind of step, and a call that was written for each
+# older version.
 MIGRATED: tuple[dict[str, Any], tuple[dict[str, Any], ...]] = (
     {
         "version": "4.0.0",

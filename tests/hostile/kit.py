@@ -1,4 +1,6 @@
-"""Run hostile cases against a loader, each in a process of its own with limits, and judge what came of it."""
+"""Run hostile cases against a loader, each in a process of its own with limits, and
+judge what came of it.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ __all__ = [
 ]
 
 SECONDS = 5.0
-"""How long the loader may take for a case, its deadline of 2 seconds for a script included."""
+"""How long the loader may take for a case, its deadline of 2 seconds for a script
+included.
+"""
 MEMORY = 512 * 1024**2
 """How many bytes the loader may hold, more than before the case."""
 
@@ -48,7 +52,8 @@ _DEADLINE = 2.0
 _PATIENCE = 12  # times SECONDS on the clock, however busy the machine is
 _READY = b"ready\n"
 _NEIGHBOUR = "honest-neighbour"
-# Characters that a reader does not see: controls, formats, private use, and the fillers that render as blanks.
+# Characters that a reader does not see: controls, formats, private use, and the fillers
+# that render as blanks.
 _FILLERS = frozenset("\u3164\u2800\u034f\u115f\u1160\uffa0\u2028\u2029")
 _HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cs")
 _WIDE_MARK = re.compile("[\uff1c\ufe64][/\uff0f]?skill|[<\uff1c\ufe64]\uff5c")
@@ -57,7 +62,9 @@ _LONGEST = 500_000  # characters of one skill's instructions or file
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of a case: ``contained``, ``leaked``, ``failed`` (crashed, too slow, too large) or ``not offered``."""
+    """What came of a case: ``contained``, ``leaked``, ``failed`` (crashed, too slow,
+    too large) or ``not offered``.
+    """
 
     case: Case
     outcome: str
@@ -72,7 +79,9 @@ def all_cases() -> list[Case]:
 
 
 def write_cases(directory: Path) -> Path:
-    """Write every skill below *directory*, each in one of its own, and return the manifest's path."""
+    """Write every skill below *directory*, each in one of its own, and return the
+    manifest's path.
+    """
     cases = all_cases()
     for case in cases:
         if case.kind != "schema":
@@ -117,10 +126,12 @@ def run_case(
 ) -> Verdict:
     """Run *case* against *adapter* in a forked process and return the verdict.
 
-    The adapter is a module with any of ``load(root)``, ``listing(loaded)``, ``instructions(loaded, skill)``,
-    ``read(loaded, skill, path)``, ``run(loaded, skill, workspace, seconds)`` and ``accept(schema, payload)``. Each
-    returns text (``accept`` whatever it accepted) or raises; ``run`` ends the script after *seconds*. With
-    ``directory(loaded, skill)`` it says where a script works, if that is not the workspace.
+    The adapter is a module with any of ``load(root)``, ``listing(loaded)``,
+    ``instructions(loaded, skill)``, ``read(loaded, skill, path)``, ``run(loaded, skill,
+    workspace, seconds)`` and ``accept(schema, payload)``. Each returns text (``accept``
+    whatever it accepted) or raises; ``run`` ends the script after *seconds*. With
+    ``directory(loaded, skill)`` it says where a script works, if that is not the
+    workspace.
     """
     # Made and removed here: a process that is killed at its deadline removes nothing.
     root = Path(tempfile.mkdtemp(prefix="hostile-")).resolve()
@@ -141,7 +152,8 @@ def _run_below(
         _in_child(root, case, adapter, writing, memory)
     os.close(writing)
     with os.fdopen(reading, "rb", buffering=0) as file:
-        # The kit's own work is not timed: it writes the skill's files first, and then a line.
+        # The kit's own work is not timed: it writes the skill's files first, and then a
+        # line.
         said = _line_of(file, child, seconds * _PATIENCE)
         started, waited = time.perf_counter(), _waited(child)
         if said == _READY:
@@ -168,10 +180,12 @@ def _run_below(
 
 
 def _line_of(file: io.RawIOBase, child: int, seconds: float) -> bytes | None:
-    """Return the next line of *file*, less if it ends before; None after *seconds* without one.
+    """Return the next line of *file*, less if it ends before; None after *seconds*
+    without one.
 
-    The time in which *child* waited for a processor is not counted, so that the verdict does not depend on what else
-    the machine does; but no more than `_PATIENCE` times *seconds* pass on the clock.
+    The time in which *child* waited for a processor is not counted, so that the verdict
+    does not depend on what else the machine does; but no more than `_PATIENCE` times
+    *seconds* pass on the clock.
     """
     started, waited = time.monotonic(), _waited(child)
     said = b""
@@ -191,9 +205,11 @@ def _line_of(file: io.RawIOBase, child: int, seconds: float) -> bytes | None:
 
 
 def _waited(process: int) -> float:
-    """Return the seconds in which *process* was ready to run, but no processor was free for it.
+    """Return the seconds in which *process* was ready to run, but no processor was free
+    for it.
 
-    The second number of schedstat (Documentation/scheduler/sched-stats.rst); of its threads, the one that waited most.
+    The second number of schedstat (Documentation/scheduler/sched-stats.rst); of its
+    threads, the one that waited most.
     """
     longest = 0
     with suppress(OSError, ValueError):
@@ -222,7 +238,8 @@ def _in_child(
         dir=root
     )  # this process ends without removing its own
     try:
-        # Beyond what is in use already, so that a loader with many libraries is not judged by its size at rest.
+        # Beyond what is in use already, so that a loader with many libraries is not
+        # judged by its size at rest.
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         resource.setrlimit(resource.RLIMIT_DATA, (used + memory, used + memory))
         with open_world(root) as world:
@@ -254,7 +271,9 @@ def _end_descendants() -> None:
 def _judged(
     case: Case, adapter: ModuleType, world: World, ready: Callable[[], object]
 ) -> tuple[str, str]:
-    """Return the outcome and its detail; *ready* is called when all that is left is the loader's work."""
+    """Return the outcome and its detail; *ready* is called when all that is left is the
+    loader's work.
+    """
     if case.kind == "schema":
         return _judge_schema(case, adapter, ready)
     case.write(world.skills / case.name, world)
@@ -377,7 +396,9 @@ def _judge_script(
 
 
 def _stray(workspace: Path) -> str:
-    """Return what an untrusted script brought into *workspace* beside plain files in a directory of its own."""
+    """Return what an untrusted script brought into *workspace* beside plain files in a
+    directory of its own.
+    """
     for path in sorted(workspace.rglob("*")):
         parts = path.relative_to(workspace).parts
         is_own = parts[0] == "skill-files" and not any(
@@ -410,7 +431,8 @@ def _snapshot(world: World) -> dict[str, Any]:
 
 
 def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    # A directory's own size and time change with a cache that the loader itself writes; its entries are compared.
+    # A directory's own size and time change with a cache that the loader itself writes;
+    # its entries are compared.
     names = sorted(before.keys() | after.keys())
     return [
         name

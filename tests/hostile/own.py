@@ -1,4 +1,6 @@
-"""The adapter of this library: how the kit loads, lists, reads, runs and checks with it."""
+"""The adapter of this library: how the kit loads, lists, reads, runs and checks with
+it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Loaded:
 
 
 def load(root: Path) -> Loaded:
-    """Return a session over the untrusted skills below *root*, whose scripts the host approves."""
+    """Return a session over the untrusted skills below *root*, whose scripts the host
+    approves.
+    """
     level = os.environ.get("SKILLRUNTIME_HOSTILE_SANDBOX", "auto")
     runtime = SkillRuntime(
         discover(root),
@@ -60,7 +64,9 @@ def run(loaded: Loaded, skill: str, workspace: Path, seconds: float) -> str:
 
 
 def directory(loaded: Loaded, skill: str) -> Path:
-    """Return where the script of the skill works: not the workspace, which it cannot reach."""
+    """Return where the script of the skill works: not the workspace, which it cannot
+    reach.
+    """
     runtime = loaded.runtime
     files, _ = runtime._files_of(
         runtime._callables.target(skill, None), loaded.session.workspace, {}

@@ -1,4 +1,6 @@
-"""A loader without any care, as the control of the kit: what attacks it must be seen to have got through."""
+"""A loader without any care, as the control of the kit: what attacks it must be seen to
+have got through.
+"""
 
 from __future__ import annotations
 

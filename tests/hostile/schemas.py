@@ -1,4 +1,6 @@
-"""Schemas and payloads that cost far more than they are long, or that mean two things at once."""
+"""Schemas and payloads that cost far more than they are long, or that mean two things
+at once.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ _ANY: dict[str, Any] = {"type": "object"}
 _BOUNDED = "accepted or refused, in bounded time"
 _REFUSED = "refused"
 
-# name, what it does, what must happen, the schema, the payload: a value, or the text that a model sent.
+# name, what it does, what must happen, the schema, the payload: a value, or the text
+# that a model sent.
 _CASES: tuple[tuple[str, str, str, Callable[[], Any], Callable[[], Any]], ...] = (
     ("pattern-nested", "a pattern of nested repetitions", _BOUNDED, lambda: _of({"pattern": "^(a+)+$"}), lambda: {"a": "a" * 40 + "!"}),
     ("pattern-choices", "a pattern of overlapping choices", _BOUNDED, lambda: _of({"pattern": "^(a|a)*$"}), lambda: {"a": "a" * 40 + "!"}),

@@ -46,7 +46,8 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
      "return open('/proc/1/root' + world['outside'] + '/secret').read()"),
     ("read-through-proc-cwd", "reads through the directory of the host's process",
      "return os.listdir('/proc/%d/cwd' % world['host'])"),
-    # Docker of 2014 let it: the exploit named shocker read /etc/shadow of the host this way.
+    # Docker of 2014 let it: the exploit named shocker read /etc/shadow of the host this
+    # way.
     ("read-through-handle", "opens a file by its handle",
      "return libc.open_by_handle_at(-100, b'x' * 64, 0) >= 0"),
     ("read-environment", "prints its environment", "return 'HOST_SECRET' in os.environ"),
@@ -76,7 +77,8 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
     # A core_pattern that begins with | is run by the kernel as root of the host.
     ("write-kernel-setting", "changes a setting of the kernel",
      "return open('/proc/sys/kernel/core_pattern', 'r+')"),
-    # CVE-2022-0492: control groups of version 1 run it as root when the last process has left.
+    # CVE-2022-0492: control groups of version 1 run it as root when the last process
+    # has left.
     ("write-release-agent", "registers a program that the kernel runs as root",
      "return open('/sys/fs/cgroup/memory/release_agent', 'r+')"),
     ("change-mode-outside", "opens a file of the host to everyone",
@@ -93,7 +95,8 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
      "return socket.socket(2, 2).sendto(b'x', ('127.0.0.1', world['udp'])) and None"),
     ("connect-unix", "connects to a unix socket of the host",
      "s = socket.socket(socket.AF_UNIX); s.connect(world['outside'] + '/socket'); return True"),
-    # CVE-2020-15257: containerd was reached through its abstract socket, which no file system hides.
+    # CVE-2020-15257: containerd was reached through its abstract socket, which no file
+    # system hides.
     ("connect-abstract", "connects to an abstract socket of the host",
      "s = socket.socket(socket.AF_UNIX); s.connect('\\0' + world['abstract']); return True"),
     ("connect-outside", "connects to the internet", "return socket.create_connection(('1.1.1.1', 53), 1)"),
@@ -127,14 +130,16 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
     ("read-keys", "reads the keys of the session", "return libc.syscall(250, 0, -3, 0) >= 0"),
     # userfaultfd holds the kernel in the middle of a copy: a part of many exploits.
     ("trace-faults", "handles page faults", "return libc.syscall(323, 0) >= 0"),
-    # x32 has its own numbers: a filter that compares only numbers lets it pass (seccomp(2)).
+    # x32 has its own numbers: a filter that compares only numbers lets it pass
+    # (seccomp(2)).
     ("use-other-abi", "uses the other numbering of system calls", "return libc.syscall(0x40000000 + 39) > 0"),
     # CVE-2017-5226: TIOCSTI typed into the terminal that bubblewrap was started from.
     ("type-into-terminal", "types into the terminal of the host",
      "import fcntl; fcntl.ioctl(os.open('/dev/tty', 2), 0x5412, b'x'); return True"),
     ("share-memory", "makes shared memory of the host",
      "i = libc.shmget(0x5eed, 4096, 0o1666); libc.shmctl(i, 0, None); return i >= 0 and not os.path.exists('/proc/self') and i"),
-    # F_SETOWN: the kernel sends the signal, and asks no permission of the sandbox at that time.
+    # F_SETOWN: the kernel sends the signal, and asks no permission of the sandbox at
+    # that time.
     ("own-signals", "has the kernel send the host signals of its files",
      "import fcntl, struct; r, w = os.pipe(); fcntl.fcntl(r, 8, world['host']); return fcntl.fcntl(r, 9) == world['host']"),
     ("read-attributes", "reads the attributes of a file of the host", "os.listxattr(world['outside'] + '/secret'); return True"),
@@ -164,7 +169,8 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
      "p = libc.syscall(434, os.getppid(), 0); return libc.syscall(438, p, 0, 0) >= 0"),
     ("stop-parent", "stops its parent", "os.kill(os.getppid(), 19)"),
     ("kill-parent", "kills its parent", "os.kill(os.getppid(), 9); time.sleep(0.5)"),
-    # clone3 has its flags in memory, where a filter cannot look: it must be refused whole.
+    # clone3 has its flags in memory, where a filter cannot look: it must be refused
+    # whole.
     ("make-namespace-by-clone", "makes a user namespace with clone3",
      "import struct; p = libc.syscall(435, struct.pack('11Q', 0x10000000, *[0] * 10), 88); p == 0 and os._exit(0); return p > 0"),
     ("enter-namespace", "enters the namespace of the first process", "return libc.setns(os.open('/proc/1/ns/mnt', 0), 0) == 0"),
@@ -181,7 +187,8 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
     ("set-immutable", "leaves a file that its owner cannot remove",
      "import fcntl, array; f = open('i', 'w'); b = array.array('l', [16]); r = fcntl.ioctl(f, 0x40086602, b) == 0; "
      "fcntl.ioctl(f, 0x40086602, array.array('l', [0])); return r"),
-    # Without its random places in memory, a fault in a parser of the host is easier to use (personality(2)).
+    # Without its random places in memory, a fault in a parser of the host is easier to
+    # use (personality(2)).
     ("fix-addresses", "turns off the random places of its memory", "return libc.personality(0x0040000) >= 0"),
     # openat2 has its flags in memory; a filter of numbers has to refuse it whole.
     ("read-through-newer-call", "opens a file with openat2", "import struct; "
@@ -305,17 +312,20 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
 
 _HOLD = "import fcntl, time; f = open('held', 'w'); fcntl.flock(f, fcntl.LOCK_EX); open('ready', 'w').close(); time.sleep(60)"
 
-# The directory for temporary files where it is the script's alone: a loader that contains nothing has the host's there.
+# The directory for temporary files where it is the script's alone: a loader that
+# contains nothing has the host's there.
 _OWN_TEMPORARY = "(t if (t := os.environ.get('TMPDIR', '.')) and not set(os.listdir(t)) - {'home'} else '.')"
 _NEST = (
     "import os\nat = os.open({}, os.O_RDONLY)\nfor n in range(20_000):\n    os.mkdir('d', dir_fd=at)\n"
     "    below = os.open('d', os.O_RDONLY, dir_fd=at); os.close(at); at = below\nprint('{{}}')"
 )
 
-# No case damages a machine whose loader contains nothing: what would change it is opened for writing and left alone, a
-# mount is undone at once, a fork bomb stops at 512 processes, and the kit ends whatever is left.
+# No case damages a machine whose loader contains nothing: what would change it is
+# opened for writing and left alone, a mount is undone at once, a fork bomb stops at 512
+# processes, and the kit ends whatever is left.
 
-# Whole scripts, judged by how the call ends: name, what it does, what must happen, the source.
+# Whole scripts, judged by how the call ends: name, what it does, what must happen, the
+# source.
 _ENDLESS: tuple[tuple[str, str, str, str], ...] = (
     ("loop", "never ends", "ended at its deadline", "while True: pass"),
     ("sleep", "sleeps", "ended at its deadline", "import time; time.sleep(600)"),
@@ -413,12 +423,15 @@ def _framed(body: str) -> str:
 
 
 def _writer(name: str, source: str) -> Callable[[Path, World], None]:
-    """Return what writes a skill with one script, a description of its target, and a contract."""
+    """Return what writes a skill with one script, a description of its target, and a
+    contract.
+    """
 
     def write(directory: Path, world: World) -> None:
         (directory / "scripts").mkdir(parents=True)
         (directory / "SKILL.md").write_text(skill_text(name), "utf-8")
-        # With a first line and the bit to be run, for loaders that start a script by its path.
+        # With a first line and the bit to be run, for loaders that start a script by
+        # its path.
         script = directory / "scripts" / "run.py"
         script.write_text(f"#!/usr/bin/env python3\n{source}", "utf-8")
         script.chmod(0o755)

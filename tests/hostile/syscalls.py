@@ -1,7 +1,9 @@
-"""``python -m tests.hostile.syscalls LEVEL``: call every system call by number in the sandbox, and print what answers.
+"""``python -m tests.hostile.syscalls LEVEL``: call every system call by number in the
+sandbox, and print what answers.
 
-Each is called with three classes of arguments: zeros, ones, and -1. A number is refused if it answers ENOSYS to all of
-them. `CHECKED` are calls whose arguments decide, each with the answer that it must have.
+Each is called with three classes of arguments: zeros, ones, and -1. A number is refused
+if it answers ENOSYS to all of them. `CHECKED` are calls whose arguments decide, each
+with the answer that it must have.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ left = sorted(name for name in os.listdir(".") if os.stat(name).st_mode & 0o6000
 print(json.dumps([answering, checked, left]))
 """
 
-# x86-64: a name, the number, the arguments. "$new" is a file name that does not exist, "$dot" the working directory.
+# x86-64: a name, the number, the arguments. "$new" is a file name that does not exist,
+# "$dot" the working directory.
 CHECKED: tuple[tuple[str, int, tuple[Any, ...]], ...] = (
     ("socket unix stream", 41, (1, 1, 0)),
     ("socket unix datagram", 41, (1, 2, 0)),
@@ -126,7 +129,9 @@ CHECKED: tuple[tuple[str, int, tuple[Any, ...]], ...] = (
 async def probe(
     level: str, *, network: bool = False
 ) -> tuple[list[int], dict[str, int], list[str]]:
-    """Return the numbers that answer, what each of `CHECKED` answers, and the set-user-id files that are left."""
+    """Return the numbers that answer, what each of `CHECKED` answers, and the
+    set-user-id files that are left.
+    """
     with tempfile.TemporaryDirectory() as made:
         workspace = Path(made).resolve()
         command = SandboxCommand(

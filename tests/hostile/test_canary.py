@@ -1,4 +1,6 @@
-"""A secret that the host grants to one script is found nowhere else, in no place that keeps what was said."""
+"""A secret that the host grants to one script is found nowhere else, in no place that
+keeps what was said.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def catalog(
 
 
 def assert_absent(*texts: str) -> None:
-    """Check that no form of the secret is in a text: as it is, in JSON, in Python's notation."""
+    """Check that no form of the secret is in a text: as it is, in JSON, in Python's
+    notation.
+    """
     forms = {
         CANARY,
         repr(CANARY)[1:-1],
@@ -177,7 +181,9 @@ def test_rows_of_a_database(
     request: pytest.FixtureRequest,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A served script: what the client reads, every column of every table, and the bytes of the files."""
+    """A served script: what the client reads, every column of every table, and the
+    bytes of the files.
+    """
     place = (
         str(tmp_path / "e.db")
         if kind == "sqlite"
@@ -215,7 +221,9 @@ def test_rows_of_a_database(
 
 
 def _kept(place: str) -> Iterator[str]:
-    """Yield the bytes of the SQLite files as text, or each row of PostgreSQL's tables."""
+    """Yield the bytes of the SQLite files as text, or each row of PostgreSQL's
+    tables.
+    """
     if "://" not in place:
         for file in Path(place).parent.glob("e.db*"):
             yield file.read_bytes().decode("utf-8", "replace")
@@ -236,7 +244,9 @@ def _kept(place: str) -> Iterator[str]:
 def test_a_fault_of_the_sandbox_shows_nothing(
     catalog: SkillCatalog, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    """Neither the error, nor the traceback in the log with the commands that it holds."""
+    """Neither the error, nor the traceback in the log with the commands that it
+    holds.
+    """
     seen: list[str] = []
 
     class Broken:

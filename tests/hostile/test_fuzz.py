@@ -1,4 +1,6 @@
-"""Random malformed input for everything that reads a skill: a bounded part, always the same, and three minutes."""
+"""Random malformed input for everything that reads a skill: a bounded part, always the
+same, and three minutes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _INPUTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_three_minutes_of_malformed_input_are_refused_in_words(target: str) -> None:
-    """Other inputs than those of the bounded part, for as long as a part of three minutes allows."""
+    """Other inputs than those of the bounded part, for as long as a part of three
+    minutes allows.
+    """
     report = fuzz(target, seconds=180 / len(TARGETS), seed=1_000_000)
 
     assert report.findings == []
@@ -28,7 +32,9 @@ def test_three_minutes_of_malformed_input_are_refused_in_words(target: str) -> N
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.one_in(2)
 def test_malformed_input_is_refused_in_words(target: str) -> None:
-    """Nothing but the library's own errors, the skill beside it stays, and a third gets past the first parser."""
+    """Nothing but the library's own errors, the skill beside it stays, and a third gets
+    past the first parser.
+    """
     report = fuzz(target, inputs=_INPUTS.get(target, 30))
 
     assert report.findings == []

@@ -1,4 +1,6 @@
-"""Every hostile case against this library at each level, and against a careless loader as the control."""
+"""Every hostile case against this library at each level, and against a careless loader
+as the control.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ _QUICK = {name for name, _ in CONTROLS} | {
 def test_a_hostile_script_is_contained(
     case: Case, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It reaches nothing of the host, leaves nothing behind, and ends; each run tries what a careless loader allows."""
+    """It reaches nothing of the host, leaves nothing behind, and ends; each run tries
+    what a careless loader allows.
+    """
     monkeypatch.setenv("SKILLRUNTIME_HOSTILE_SANDBOX", level)
 
     verdict = run_case(case, own, seconds=_SECONDS)
@@ -96,7 +100,8 @@ def test_a_hostile_script_is_contained(
     ],
 )
 def test_a_hostile_skill_or_schema_is_contained(case: Case) -> None:
-    """It costs its own skill at most: the skill next to it is listed, and no text hides or forges anything.
+    """It costs its own skill at most: the skill next to it is listed, and no text hides
+    or forges anything.
 
     Each run tries what a careless loader allows and a sixth of the rest.
     """
@@ -134,7 +139,9 @@ def test_the_kit_sees_what_gets_through(name: str, outcome: str) -> None:
 
 @pytest.mark.slow
 def test_the_manifest_names_every_case(tmp_path: Path) -> None:
-    """At least 80 skills and 40 schemas and payloads, each with its attack and what must happen."""
+    """At least 80 skills and 40 schemas and payloads, each with its attack and what
+    must happen.
+    """
     manifest = json.loads(write_cases(tmp_path).read_text("utf-8"))
 
     assert len({entry["name"] for entry in manifest}) == len(manifest)
@@ -157,7 +164,9 @@ def test_the_manifest_names_every_case(tmp_path: Path) -> None:
 def test_a_finding_of_validate_hides_and_forges_nothing(
     tmp_path: Path, contract: dict[str, Any]
 ) -> None:
-    """It quotes the keys of a contract, on one line and in characters that a person sees."""
+    """It quotes the keys of a contract, on one line and in characters that a person
+    sees.
+    """
     directory = tmp_path / "sample"
     directory.mkdir()
     (directory / "SKILL.md").write_text(skill_text("sample"), "utf-8")

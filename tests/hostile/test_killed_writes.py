@@ -1,4 +1,6 @@
-"""A process that is killed at any moment of a write leaves the old file or the new one, and nothing that grows."""
+"""A process that is killed at any moment of a write leaves the old file or the new one,
+and nothing that grows.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,8 @@ def edited(place: Path) -> None:
 
 
 def _edit(place: Path) -> None:
-    # A file of its own for each moment: a skill that is half written would be another test.
+    # A file of its own for each moment: a skill that is half written would be another
+    # test.
     scratch = place / "scratch"
     scratch.write_text(
         skill_text("skill-3", f"Writes forms {os.getpid()}. Use when writing.")
@@ -186,7 +189,9 @@ Step = Callable[[Path], None]
 def test_a_kill_leaves_the_old_or_the_new(
     place: Path, before: Step, write: Step, check: Step, how: str
 ) -> None:
-    """Before each opening, rename and removal; or by the kernel, when so many bytes of a file are written."""
+    """Before each opening, rename and removal; or by the kernel, when so many bytes of
+    a file are written.
+    """
     before(place)
     moments = (
         range(1, 200) if how.startswith("at each") else (1, 10, 100, 511, 1000, 1 << 30)

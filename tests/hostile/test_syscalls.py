@@ -1,4 +1,6 @@
-"""What passes the filter of system calls, by calling every number; the lists here were reviewed by hand."""
+"""What passes the filter of system calls, by calling every number; the lists here were
+reviewed by hand.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,18 @@ pytestmark = pytest.mark.skipif(
     reason="the numbers are those of Linux on x86-64",
 )
 
-# What answers at the level of Landlock. Not here, among others: System V IPC (29-31, 64-71), ptrace (101), mknod (133,
-# 259), namespaces and mounts (155, 161, 165, 272, 308, 428-433, 442), keyrings (248-250), asynchronous I/O (206-210,
-# 425-427), handles (303, 304), other processes (310-312, 438, 440), clone3 (435), openat2 (437), fchmodat2 (452).
+# What answers at the level of Landlock. Not here, among others: System V IPC (29-31,
+# 64-71), ptrace (101), mknod (133, 259), namespaces and mounts (155, 161, 165, 272,
+# 308, 428-433, 442), keyrings (248-250), asynchronous I/O (206-210, 425-427), handles
+# (303, 304), other processes (310-312, 438, 440), clone3 (435), openat2 (437),
+# fchmodat2 (452).
 REVIEWED = """
 0-26 28 32-41 44-45 47-48 51-63 72-100 102 104-132 135 137-138 140-152 157-158 160 162 186-204 213 217-219 221-226
 228-235 239 247 251-252 257-258 260-271 273-277 280-284 286-287 289-293 295-297 302 306 309 314-316 318-319 322
 324-328 332 334 424 434 436 439 441 449
 """
-# uretprobe and uprobe, which the kernel never asks a filter about (since 6.11), and which do nothing here.
+# uretprobe and uprobe, which the kernel never asks a filter about (since 6.11), and
+# which do nothing here.
 UNFILTERED = {335, 336}
 WATCHING = {253, 254, 255, 294}  # inotify, in a mount namespace of its own
 NETWORK = {
@@ -121,7 +126,9 @@ def reviewed(level: str) -> set[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("network", [False, True], ids=["no network", "network"])
 def test_only_reviewed_system_calls_answer(level: str, network: bool) -> None:
-    """Every number of both tables of x86-64, with three classes of arguments, and the calls whose arguments decide."""
+    """Every number of both tables of x86-64, with three classes of arguments, and the
+    calls whose arguments decide.
+    """
     answering, checked, left = anyio.run(lambda: probe(level, network=network))
 
     assert set(answering) - UNFILTERED == (
@@ -153,7 +160,9 @@ def test_the_same_answers_to_an_unprivileged_host(tmp_path: Path) -> None:
 
 
 def answer_of(program: bytes, architecture: int, number: int, *arguments: int) -> int:
-    """Return what the filter *program* answers: -1 where it allows the call, else the error."""
+    """Return what the filter *program* answers: -1 where it allows the call, else the
+    error.
+    """
     instructions = list(struct.iter_unpack("=HBBI", program))
     data = struct.pack(
         "=IIQ6Q", number, architecture, 0, *arguments, *[0] * (6 - len(arguments))
@@ -201,7 +210,9 @@ def answer_of(program: bytes, architecture: int, number: int, *arguments: int) -
 def test_the_table_of_arm64_decides_alike(
     number: int, arguments: tuple[int, ...], expected: int
 ) -> None:
-    """The program is interpreted here, at the level of Landlock: the machine of the tests is another."""
+    """The program is interpreted here, at the level of Landlock: the machine of the
+    tests is another.
+    """
     program = seccomp_program(
         namespaces=False, network=False, landlock_abi=7, machine="aarch64"
     )

@@ -43,7 +43,9 @@ def call(
     name: str = "digest",
     more: str = "",
 ) -> bytes:
-    """Return a call whose arguments are the JSON text *arguments*, with *more* members in its params."""
+    """Return a call whose arguments are the JSON text *arguments*, with *more* members
+    in its params.
+    """
     text = f'{{"jsonrpc": "2.0", "id": {id}, "method": "tools/call", "params": {{"name": "{name}"{more}'
     return f'{text}, "arguments": {arguments}}}}}\n'.encode()
 
@@ -55,7 +57,9 @@ def known(
     initialized: bool = True,
     **page: Any,
 ) -> Session:
-    """Return a session whose client has initialized it and listed *tools* (by default `DIGEST`)."""
+    """Return a session whose client has initialized it and listed *tools* (by default
+    `DIGEST`).
+    """
     session = Session(
         options, log=log, new_id=iter("abcdefgh").__next__, initialized=initialized
     )

@@ -1,4 +1,6 @@
-"""A server on stdio that does what the method of a request says, also what no server should do."""
+"""A server on stdio that does what the method of a request says, also what no server
+should do.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""A server in plain lines: it lists one tool, echoes every other request, and records the bytes that it gets.
+"""A server in plain lines: it lists one tool, echoes every other request, and records
+the bytes that it gets.
 
-Its first argument is the file for the record; "hang" as the second makes it ignore the end of stdin and SIGTERM.
+Its first argument is the file for the record; "hang" as the second makes it ignore the
+end of stdin and SIGTERM.
 """
 
 from __future__ import annotations

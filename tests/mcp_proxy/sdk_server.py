@@ -1,4 +1,6 @@
-"""A server by the official SDK, as a user would write one; its only argument is the transport, and a port for HTTP."""
+"""A server by the official SDK, as a user would write one; its only argument is the
+transport, and a port for HTTP.
+"""
 
 from __future__ import annotations
 

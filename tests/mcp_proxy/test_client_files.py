@@ -1,4 +1,6 @@
-"""Configuration files of clients: wrapped, wrapped again, and back, with comments and layout."""
+"""Configuration files of clients: wrapped, wrapped again, and back, with comments and
+layout.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def test_unwrap_gives_back_every_byte(text: str) -> None:
     ("text", "toml"), [(CLAUDE, False), (VS_CODE, False), (CODEX, True)]
 )
 def test_both_are_idempotent(text: str, toml: bool) -> None:
-    """A server behind the proxy is not put behind it twice, and one that is not stays."""
+    """A server behind the proxy is not put behind it twice, and one that is not
+    stays.
+    """
     once = wrapped(text, toml=toml).text
     back = unwrapped(once, toml=toml).text
 
@@ -110,7 +114,9 @@ def test_comments_stay_where_they_are() -> None:
 
 
 def test_a_server_at_a_url_is_started_as_a_proxy_to_it() -> None:
-    """Its header values go into the environment: arguments are seen in the list of processes."""
+    """Its header values go into the environment: arguments are seen in the list of
+    processes.
+    """
     entry = {
         "type": "http",
         "url": "https://example.org/mcp",
@@ -260,7 +266,9 @@ def test_what_cannot_be_wrapped_is_named_and_stays() -> None:
 def test_the_proxy_is_started_from_anywhere(
     has_script: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that a desktop starts has another directory, and another PATH; so may Python."""
+    """A client that a desktop starts has another directory, and another PATH; so may
+    Python.
+    """
     if not has_script:
         monkeypatch.setattr("shutil.which", lambda name, **more: None)
     words = launcher()
@@ -381,7 +389,9 @@ def layout(random: Random, value: object) -> str:
 def test_any_layout_comes_back_byte_for_byte_with_what_was_changed_elsewhere(
     seed: int,
 ) -> None:
-    """Escapes, comments, line ends and commas; a server that was added since, and other settings, stay."""
+    """Escapes, comments, line ends and commas; a server that was added since, and other
+    settings, stay.
+    """
     random = Random(seed)
     servers: dict[str, dict[str, object]] = {
         "a": {

@@ -84,7 +84,9 @@ def test_a_valid_call_passes_and_the_second_enforce_does_nothing() -> None:
 
 
 def test_a_result_that_is_not_what_the_tool_promises_is_refused() -> None:
-    """`check_output` holds here too; the SDK's own check is not reached, because the session is not the SDK's."""
+    """`check_output` holds here too; the SDK's own check is not reached, because the
+    session is not the SDK's.
+    """
 
     class Page(BaseModel):
         tools: list[dict[str, Any]]
@@ -154,7 +156,9 @@ def test_the_policy_holds_here_too() -> None:
 
 
 def test_all_pages_of_a_list_are_read() -> None:
-    """`ClientSession.list_tools` takes `params` and `Client.list_tools` takes `cursor`: either is asked in its way."""
+    """`ClientSession.list_tools` takes `params` and `Client.list_tools` takes `cursor`:
+    either is asked in its way.
+    """
     import mcp.types as types
     from mcp.server.lowlevel import Server
 

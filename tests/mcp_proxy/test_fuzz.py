@@ -1,4 +1,5 @@
-"""Both directions with random, damaged and interleaved messages: no crash, no changed byte, no second answer.
+"""Both directions with random, damaged and interleaved messages: no crash, no changed
+byte, no second answer.
 
     python tests/mcp_proxy/test_fuzz.py 600
 

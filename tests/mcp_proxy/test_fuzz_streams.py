@@ -61,7 +61,9 @@ def fuzz_line(message: Any) -> bytes:
 
 
 def check_relay(seed: int) -> None:
-    """Bytes written in any pieces, on both sides at once, arrive as they are and in order."""
+    """Bytes written in any pieces, on both sides at once, arrive as they are and in
+    order.
+    """
     choice = random.Random(seed)
     fuzz = Fuzz(seed)
     to_server, to_client = b"", b""

@@ -1,4 +1,6 @@
-"""The proxy before servers at a URL, between official SDK clients and servers of both eras, on real sockets."""
+"""The proxy before servers at a URL, between official SDK clients and servers of both
+eras, on real sockets.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Where the members of a JSON text lie: the spans are right for every JSON text, however it is spaced."""
+"""Where the members of a JSON text lie: the spans are right for every JSON text,
+however it is spaced.
+"""
 
 from __future__ import annotations
 

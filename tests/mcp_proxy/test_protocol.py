@@ -44,7 +44,9 @@ def test_stdio_answers_as_without_the_proxy(line: str) -> None:
 
 
 def test_the_check_of_results_refuses_a_wrong_one() -> None:
-    """The tool has run: the model learns that its result is not what the tool promises."""
+    """The tool has run: the model learns that its result is not what the tool
+    promises.
+    """
     with running(*PROXY, "--check-output", "refuse", "--", *PUPPET) as process:
         ask(process, f"{INITIALIZE}\n{INITIALIZED}\n".encode())
         answer = json.loads(

@@ -1,4 +1,6 @@
-"""The proxy in front of a raw HTTP server: the headers that it sends, batches, and streams that are polled."""
+"""The proxy in front of a raw HTTP server: the headers that it sends, batches, and
+streams that are polled.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n'
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers a batch after it was answered a question, and the request `slow` when it was polled often enough."""
+    """Answers a batch after it was answered a question, and the request `slow` when it
+    was polled often enough.
+    """
 
     polls: ClassVar[int] = 0
     replied: ClassVar[threading.Event] = threading.Event()
@@ -125,7 +129,9 @@ def test_each_request_of_a_failed_batch_is_answered(url: str) -> None:
 
 
 def test_a_stream_may_be_polled_as_often_as_the_server_likes(url: str) -> None:
-    """2025-11-25: a server closes the stream of a long call and is asked again with Last-Event-ID."""
+    """2025-11-25: a server closes the stream of a long call and is asked again with
+    Last-Event-ID.
+    """
     with running(*PROXY, url) as process:
         ask_process(process, INITIALIZE)
         answer = ask_process(process, b'{"jsonrpc":"2.0","id":5,"method":"slow"}\n')

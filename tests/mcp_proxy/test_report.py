@@ -1,4 +1,6 @@
-"""The log and the report on it: counts, places, and no value that the user did not ask for."""
+"""The log and the report on it: counts, places, and no value that the user did not ask
+for.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ SECRET = {
 
 
 def logged(path: Path, options: Options | None = None) -> list[str]:
-    """Return the log of four calls: one passes, one is repaired, one refused, one rejected by the server."""
+    """Return the log of four calls: one passes, one is repaired, one refused, one
+    rejected by the server.
+    """
     session = known(options=options, log=open_log(path))
     session.from_client(call('{"topic": "private"}'))
     error = {"code": -32602, "message": "Invalid arguments for tool digest"}
@@ -62,7 +66,9 @@ def test_a_log_has_rules_and_paths_and_no_values(tmp_path: Path) -> None:
 def test_values_are_logged_where_they_are_asked_for_and_secrets_never(
     tmp_path: Path,
 ) -> None:
-    """A property that the schema marks as a password stays out of the log and of `_meta`."""
+    """A property that the schema marks as a password stays out of the log and of
+    `_meta`.
+    """
     session = known(
         SECRET, options=Options(log_values=True), log=open_log(tmp_path / "log")
     )

@@ -1,4 +1,6 @@
-"""Results on their way to the client: outputs that break their schema, tasks, and folded input schemas."""
+"""Results on their way to the client: outputs that break their schema, tasks, and
+folded input schemas.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ REFUSE = Options(check_output="refuse")
 
 
 def answered(result: Any, options: Options = REFUSE, log: Any = None) -> Any:
-    """Return what the client gets for a call of the weather whose result is *result*."""
+    """Return what the client gets for a call of the weather whose result is
+    *result*.
+    """
     session = known(
         WEATHER, options=options, log=(log if log is not None else []).append
     )
@@ -83,7 +87,9 @@ def test_results_that_promise_nothing_are_not_checked(result: Any) -> None:
 
 
 def test_folded_schemas_have_no_alternatives_at_their_root() -> None:
-    """The client sees what every provider takes; the original is enforced, and all other bytes stay."""
+    """The client sees what every provider takes; the original is enforced, and all
+    other bytes stay.
+    """
     one, other = (
         {"properties": {key: {"type": "string"}}, "required": [key]}
         for key in ("url", "path")

@@ -1,4 +1,6 @@
-"""The proxy without I/O: what passes, what is repaired, what is refused, and when a call waits."""
+"""The proxy without I/O: what passes, what is repaired, what is refused, and when a
+call waits.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def test_only_the_arguments_of_a_repaired_call_change() -> None:
 
 
 def test_numbers_that_need_no_repair_keep_their_literals() -> None:
-    """A repair elsewhere does not shorten a number, and a number for a text keeps its last zero."""
+    """A repair elsewhere does not shorten a number, and a number for a text keeps its
+    last zero.
+    """
     line = call('{"topic": 1.10, "share": 0.12345678901234567890, "limit": "5"}')
 
     [(_, raw)] = known().from_client(line)
@@ -97,7 +101,9 @@ def test_leading_zeros_of_a_text_are_never_lost() -> None:
 
 
 def test_a_call_that_cannot_be_repaired_is_answered_and_not_forwarded() -> None:
-    """The answer is a tool execution error (SEP-1303) with the id of the call and the next step."""
+    """The answer is a tool execution error (SEP-1303) with the id of the call and the
+    next step.
+    """
     sends = known().from_client(call('{"topic": "AI", "limit": 11}', id='"a"'))
 
     text = (
@@ -112,7 +118,9 @@ def test_a_call_that_cannot_be_repaired_is_answered_and_not_forwarded() -> None:
 
 
 def test_the_same_refused_call_is_answered_in_other_words() -> None:
-    """A model that sends it a third time is shown what the parameter takes; another call is answered as at first."""
+    """A model that sends it a third time is shown what the parameter takes; another
+    call is answered as at first.
+    """
     session = known()
     texts = []
     for number in range(4):
@@ -169,7 +177,9 @@ def test_keys_that_come_twice_are_refused(line: bytes) -> None:
 
 
 def test_a_method_with_escapes_is_still_a_call() -> None:
-    """Some encoders write the slash of a method with a backslash; the call is judged all the same."""
+    """Some encoders write the slash of a method with a backslash; the call is judged
+    all the same.
+    """
     sends = known().from_client(
         call('{"limit": 3}').replace(b"tools/call", b"tools\\/call")
     )
@@ -206,7 +216,9 @@ def test_what_is_not_json_passes_with_the_same_bytes(line: bytes) -> None:
 def test_every_call_is_forwarded_fitting_or_answered_once(
     arguments: dict[str, Any],
 ) -> None:
-    """There is no third way, and what is forwarded is accepted unchanged the next time."""
+    """There is no third way, and what is forwarded is accepted unchanged the next
+    time.
+    """
     sends = known().from_client(call(json.dumps(arguments)))
 
     assert len(sends) == 1
@@ -255,7 +267,9 @@ def test_the_tools_are_not_listed_before_initialized() -> None:
 
 
 def test_a_stateless_call_lends_its_envelope_to_the_list() -> None:
-    """A 2026-07-28 server takes no request without it; the progress token stays with the call."""
+    """A 2026-07-28 server takes no request without it; the progress token stays with
+    the call.
+    """
     session = Session(new_id=iter("a").__next__)
 
     sends = session.from_client(
@@ -307,7 +321,9 @@ def test_a_server_that_cannot_list_gets_calls_unchecked() -> None:
 
 
 def test_a_server_that_never_lists_gets_calls_unchecked_at_the_deadline() -> None:
-    """A call does not wait forever, and the client never sees the list when it comes after all."""
+    """A call does not wait forever, and the client never sees the list when it comes
+    after all.
+    """
     session = Session(new_id=iter("a").__next__, initialized=True)
     session.from_client(call("{}"))
 
@@ -321,7 +337,9 @@ def test_a_server_that_never_lists_gets_calls_unchecked_at_the_deadline() -> Non
 
 
 def test_a_call_is_judged_again_before_a_stale_schema_refuses_it() -> None:
-    """After `list_changed` a call that still fits passes at once; another waits for the new schema."""
+    """After `list_changed` a call that still fits passes at once; another waits for the
+    new schema.
+    """
     session = known()
     changed = to_bytes({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     assert session.from_server(changed) == [(CLIENT, changed)]
@@ -340,7 +358,9 @@ def test_a_call_is_judged_again_before_a_stale_schema_refuses_it() -> None:
 
 
 def test_a_schema_that_cannot_be_used_lets_calls_pass() -> None:
-    """A reference that leaves the schema, an invalid one, none at all: the server judges."""
+    """A reference that leaves the schema, an invalid one, none at all: the server
+    judges.
+    """
     for schema in (
         {"$ref": "https://example.org/s.json"},
         {"type": "nonsense"},
@@ -372,7 +392,9 @@ def test_items_as_an_array_are_read_by_draft_07(draft: dict[str, str]) -> None:
 
 
 def test_format_is_a_comment() -> None:
-    """JSON Schema 2020-12 does not assert it, and a server that takes the value must not lose the call."""
+    """JSON Schema 2020-12 does not assert it, and a server that takes the value must
+    not lose the call.
+    """
     session = known(
         {
             "name": "digest",
@@ -386,7 +408,9 @@ def test_format_is_a_comment() -> None:
 
 
 def test_a_format_guides_the_repair_of_a_call() -> None:
-    """Where something else is wrong, quotes around a date are taken away too, as they are not part of it."""
+    """Where something else is wrong, quotes around a date are taken away too, as they
+    are not part of it.
+    """
     properties = {"day": {"type": "string", "format": "date"}, "n": {"type": "integer"}}
     session = known(
         {"name": "digest", "inputSchema": {"type": "object", "properties": properties}}
@@ -444,7 +468,9 @@ def test_a_garbled_tool_name_meets_the_one_tool_it_can_mean(name: str) -> None:
 
 
 def test_a_tool_name_that_could_mean_two_tools_is_refused() -> None:
-    """The model reads which two; a name that is not near to one passes, for a tool may be hidden from lists."""
+    """The model reads which two; a name that is not near to one passes, for a tool may
+    be hidden from lists.
+    """
     session = known({"name": "read-file"}, {"name": "read_file"})
 
     [answer] = to_client(session.from_client(call("{}", name="ReadFile")))
@@ -500,7 +526,9 @@ def test_other_errors_stay_errors(error: dict[str, Any]) -> None:
 
 
 def test_a_retry_gets_the_repair_of_its_first_round_in_another_process() -> None:
-    """The state that the client hands back carries the digest of what was forwarded, and the server gets its own."""
+    """The state that the client hands back carries the digest of what was forwarded,
+    and the server gets its own.
+    """
     first, second = known(), known()
     line = call('{"topic": "AI", "limit": "5"}')
     [(_, forwarded)] = first.from_client(line)
@@ -539,7 +567,9 @@ def test_a_batch_that_fits_keeps_its_bytes() -> None:
 
 
 def test_each_call_of_a_batch_is_checked() -> None:
-    """One is repaired and forwarded with the ping, one is refused and answered at once."""
+    """One is repaired and forwarded with the ping, one is refused and answered at
+    once.
+    """
     session = known()
     calls = [
         call('{"topic": "a", "limit": "5"}', id="1"),
@@ -596,7 +626,9 @@ def test_an_answer_with_an_id_of_the_proxy_of_no_request_passes() -> None:
 
 
 def test_a_request_whose_method_is_not_utf_8_is_not_taken_for_an_answer() -> None:
-    """Its id may be that of a call which the client waits for: nothing is answered in its place."""
+    """Its id may be that of a call which the client waits for: nothing is answered in
+    its place.
+    """
     session = known()
     batch = (
         b"["

@@ -1,4 +1,6 @@
-"""The proxy between real processes on stdio: bytes, order, size, and what is left when a side ends."""
+"""The proxy between real processes on stdio: bytes, order, size, and what is left when
+a side ends.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
 
 
 def test_bytes_and_order_stay(tmp_path: Path) -> None:
-    """The server gets every line as the client wrote it, and ends when the client closes stdin."""
+    """The server gets every line as the client wrote it, and ends when the client
+    closes stdin.
+    """
     lines = [
         b'{"id" : %d, "method":"ping", "x": "\\u00e9"}\n' % number
         for number in range(500)
@@ -175,7 +179,9 @@ def test_killing_the_client_ends_the_server(tmp_path: Path, mode: list[str]) -> 
 def test_ending_the_proxy_ends_the_server(
     tmp_path: Path, mode: list[str], end: signal.Signals
 ) -> None:
-    """The server gets SIGTERM, and SIGKILL if it ignores it, even where the proxy itself was killed."""
+    """The server gets SIGTERM, and SIGKILL if it ignores it, even where the proxy
+    itself was killed.
+    """
     with running(*raw(tmp_path / "record", *mode)) as process:
         ask(process, b'{"id":1,"method":"ping"}\n')
         [server] = children_of(process.pid)

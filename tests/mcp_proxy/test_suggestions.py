@@ -1,4 +1,6 @@
-"""Changes to a schema that a log speaks for: `skillruntime/adapters/mcp_proxy/suggestions.py`."""
+"""Changes to a schema that a log speaks for:
+`skillruntime/adapters/mcp_proxy/suggestions.py`.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,8 @@ def accepts(document: dict[str, Any], arguments: dict[str, Any]) -> bool:
     return True
 
 
-# What is planted: the call, and of the one change that is proposed for it the kind, the place, and what differs.
+# What is planted: the call, and of the one change that is proposed for it the kind, the
+# place, and what differs.
 PLANTED: list[tuple[str, dict[str, Any], str, str, Any]] = [
     (
         "another name",
@@ -138,7 +141,9 @@ PLANTED: list[tuple[str, dict[str, Any], str, str, Any]] = [
 def test_one_change_is_proposed_for_a_planted_fault(
     sent: dict[str, Any], kind: str, path: str, new: Any, tmp_path: Path
 ) -> None:
-    """With the calls that speak for it; what is left out and what has another shape are not mixed up."""
+    """With the calls that speak for it; what is left out and what has another shape are
+    not mixed up.
+    """
     [change] = suggested(tmp_path, sent)
 
     assert (change.kind, change.tool, change.path, change.calls) == (
@@ -163,7 +168,9 @@ def test_one_change_is_proposed_for_a_planted_fault(
     "sent", [row[1] for row in PLANTED], ids=[row[0] for row in PLANTED]
 )
 def test_no_proposal_does_harm(sent: dict[str, Any], tmp_path: Path) -> None:
-    """What was valid is valid, and what was wrong is wrong, except the null and the name that are proposed."""
+    """What was valid is valid, and what was wrong is wrong, except the null and the
+    name that are proposed.
+    """
     valid = [
         VALID,
         {**VALID, "tags": []},
@@ -234,7 +241,9 @@ WRITE = tool(["path", "content"], path="string", content="string")
 def test_each_other_name_of_the_only_required_parameter_is_an_alias(
     names: list[str], is_open: bool, tmp_path: Path
 ) -> None:
-    """No name has to be like the parameter's name, for it can mean no other; none is said to leave it out."""
+    """No name has to be like the parameter's name, for it can mean no other; none is
+    said to leave it out.
+    """
     read = tool(["path"], is_open=is_open, path="string", limit="integer")
 
     found = suggested(tmp_path, *({name: "a", "limit": 2} for name in names), tool=read)
@@ -271,7 +280,9 @@ def test_each_other_name_of_the_only_required_parameter_is_an_alias(
 def test_other_names_that_may_mean_two_things_are_said_and_change_nothing(
     listed: dict[str, Any], sent: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
-    """The text of an encoding as a file's content would be harm; and nothing is said to be left out."""
+    """The text of an encoding as a file's content would be harm; and nothing is said to
+    be left out.
+    """
     [said] = suggested(tmp_path, sent, tool=listed)
 
     assert (said.kind, said.reason) == ("other-names", reason)
@@ -293,7 +304,9 @@ def test_other_names_that_may_mean_two_things_are_said_and_change_nothing(
 def test_what_is_left_out_and_what_has_another_name_are_different_things(
     calls: list[dict[str, Any]], kinds: list[str], tmp_path: Path
 ) -> None:
-    """An unlike name is an alias only if nearly all calls without the parameter have one."""
+    """An unlike name is an alias only if nearly all calls without the parameter have
+    one.
+    """
     assert sorted(each.kind for each in suggested(tmp_path, *calls, tool=READ)) == kinds
 
 

@@ -1,4 +1,6 @@
-"""Calls in forms that a server may read and a proxy may miss, and answers that must not be lost."""
+"""Calls in forms that a server may read and a proxy may miss, and answers that must not
+be lost.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def test_a_refused_call_with_an_unusual_id_is_answered(request_id: str) -> None:
 def test_a_last_message_without_a_line_break_is_not_joined_with_the_next(
     tmp_path: Path,
 ) -> None:
-    """The proxy may still send calls that waited, after the client's input has ended."""
+    """The proxy may still send calls that waited, after the client's input has
+    ended.
+    """
     waiting = (
         b'{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"n":"5"}}}\n'
     )

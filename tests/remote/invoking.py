@@ -79,7 +79,9 @@ def answer(document: Any, status: int = 200, **headers: str) -> WireResponse:
 
 
 class Walk:
-    """A flow walked to its end: what was sent, how long was paused, what was seen, and what came of it."""
+    """A flow walked to its end: what was sent, how long was paused, what was seen, and
+    what came of it.
+    """
 
     def __init__(
         self, flow: InvocationFlow, answers: list[WireResponse | UnreachableError]

@@ -1,4 +1,6 @@
-"""Remote skills as runners: to the runtime, and so to a model, a skill like any other."""
+"""Remote skills as runners: to the runtime, and so to a model, a skill like any
+other.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def skill_on_disk(
     contract: bool = False,
     **changes: Any,
 ) -> None:
-    """Write a skill that has nothing but its SKILL.md, the served descriptor, and, if asked for, a contract."""
+    """Write a skill that has nothing but its SKILL.md, the served descriptor, and, if
+    asked for, a contract.
+    """
     folder = directory / name
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(
@@ -55,7 +59,9 @@ def skill_on_disk(
 async def test_a_skill_with_a_descriptor_is_called_like_any_other(
     tmp_path: Path,
 ) -> None:
-    """`SkillRuntime(runners=[...])`: the arguments are checked and repaired before sending, the response enveloped."""
+    """`SkillRuntime(runners=[...])`: the arguments are checked and repaired before
+    sending, the response enveloped.
+    """
     async with serve_in_memory() as served:
         skill_on_disk(tmp_path, served, "echo", contract=True)
         runners = [
@@ -88,7 +94,9 @@ async def test_a_skill_with_a_descriptor_is_called_like_any_other(
 async def test_a_descriptor_file_is_read_as_strictly_as_a_message(
     tmp_path: Path, text: str, expected: str
 ) -> None:
-    """A third party wrote it: what two readers take in two ways, or what would end the process, is refused."""
+    """A third party wrote it: what two readers take in two ways, or what would end the
+    process, is refused.
+    """
     async with serve_in_memory() as served:
         skill_on_disk(tmp_path, served, "echo")
     (tmp_path / "echo" / "descriptor.json").write_bytes(text.encode("latin-1"))
@@ -163,7 +171,9 @@ async def test_what_went_wrong_there_is_reported_here(
 async def test_arguments_that_only_the_server_refuses_are_reported_by_parameter() -> (
     None
 ):
-    """The server checks again by its own contract: its violations reach the model as input errors."""
+    """The server checks again by its own contract: its violations reach the model as
+    input errors.
+    """
     async with serve_in_memory() as served:
         runtime = remote_runtime(served, "echo", lenient=True)
         response = await runtime.call("echo", {"text": ""})
@@ -201,7 +211,9 @@ async def test_the_deadline_of_the_call_goes_along() -> None:
 
 
 async def test_a_call_without_any_answer_names_its_key() -> None:
-    """The server may have begun it a moment later: the key that the client made up is what finds it."""
+    """The server may have begun it a moment later: the key that the client made up is
+    what finds it.
+    """
     keys = []
 
     async def silent(request: WireRequest) -> WireResponse:
@@ -284,7 +296,9 @@ async def test_many_calls_at_once_each_get_their_own_answer() -> None:
 
 
 def remote_runtime(served: Served, name: str, *, lenient: bool = False) -> SkillRuntime:
-    """Return a runtime in which *name* is remote; *lenient* drops the text's schema from the contract."""
+    """Return a runtime in which *name* is remote; *lenient* drops the text's schema
+    from the contract.
+    """
     client = served.client(name)
     contract = client.descriptor.to_contract(name)
     if lenient:

@@ -1,4 +1,6 @@
-"""The command line of remote skills: serve in one process, describe, invoke and look after executions from another."""
+"""The command line of remote skills: serve in one process, describe, invoke and look
+after executions from another.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +158,9 @@ def test_a_second_server_on_one_data_directory_exits_with_3(running: Running) ->
 
 
 def test_invoke_follows_to_the_end(running: Running, tmp_path: Path) -> None:
-    """By URL or by file; with a malformed argument repaired; and resumed by the execution's id."""
+    """By URL or by file; with a malformed argument repaired; and resumed by the
+    execution's id.
+    """
     url = f"{running.url}/skills/echo"
     by_url = run_command("remote", "invoke", url, '{"Text": "Hello"}', "--json")
     shown = json.loads(by_url.stdout)
@@ -380,7 +384,9 @@ def test_schema_prints_the_descriptors_schema() -> None:
 async def test_a_person_logs_in_with_a_browser(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The address is printed, the browser comes back to a loopback port, and the code becomes a token with PKCE."""
+    """The address is printed, the browser comes back to a loopback port, and the code
+    becomes a token with PKCE.
+    """
     pytest.importorskip("authlib", reason="needs the extra 'oauth'")
     tokens: list[str] = []
     async with (

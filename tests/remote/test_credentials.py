@@ -33,7 +33,9 @@ def skill(auth: dict[str, Any]) -> SkillDescriptor:
 async def test_a_key_of_the_environment_goes_to_api_key_skills_alone(
     auth: dict[str, Any],
 ) -> None:
-    """A skill that asks for a token or for something of its own is not given the host's API key instead."""
+    """A skill that asks for a token or for something of its own is not given the host's
+    API key instead.
+    """
     environment = {API_KEY: KEY}
     described = skill(auth)
 

@@ -1,4 +1,6 @@
-"""Descriptors: the example of section 4, every fault at once, and conversion to a contract and back."""
+"""Descriptors: the example of section 4, every fault at once, and conversion to a
+contract and back.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ TRANSLATOR: dict[str, Any] = {
 
 
 def changed(*path: str | int, to: Any) -> dict[str, Any]:
-    """Return the protocol document's descriptor with one value replaced, or removed where *to* is ``...``."""
+    """Return the protocol document's descriptor with one value replaced, or removed
+    where *to* is ``...``.
+    """
     document = copy.deepcopy(TRANSLATOR)
     place: Any = document
     for key in path[:-1]:
@@ -142,7 +146,9 @@ def test_every_way_to_authenticate_round_trips(auth: dict[str, Any]) -> None:
 
 
 def test_unknown_fields_are_kept() -> None:
-    """Fields of a later version, and other people's extensions, survive reading and writing."""
+    """Fields of a later version, and other people's extensions, survive reading and
+    writing.
+    """
     document = {
         **TRANSLATOR,
         "x-rating": 5,
@@ -156,7 +162,9 @@ def test_unknown_fields_are_kept() -> None:
 
 
 def test_an_explicit_null_default_is_written_back_as_it_was() -> None:
-    """Section 4.4's parameter has ``"default": null``: it is not a default, and it stays in the document."""
+    """Section 4.4's parameter has ``"default": null``: it is not a default, and it
+    stays in the document.
+    """
     document = changed("inputs", 0, "default", to=None)
 
     descriptor = SkillDescriptor.from_dict(document)
@@ -230,7 +238,9 @@ def test_a_value_that_is_not_a_descriptor_is_refused(document: Any) -> None:
 
 
 def test_a_descriptor_is_a_contract() -> None:
-    """The protocol document's inputs become a schema that accepts its own call and repairs or refuses others."""
+    """The protocol document's inputs become a schema that accepts its own call and
+    repairs or refuses others.
+    """
     contract = SkillDescriptor.from_dict(TRANSLATOR).to_contract()
 
     accepted = contract.accept({"text": "Hello, world!", "target_language": "zh-CN"})
@@ -279,7 +289,9 @@ def test_a_schema_becomes_inputs_and_comes_back() -> None:
     ],
 )
 def test_a_schema_that_inputs_cannot_say_is_reported_apart(schema: Any) -> None:
-    """What would be lost (references, alternatives, open objects) makes the inputs less than whole."""
+    """What would be lost (references, alternatives, open objects) makes the inputs less
+    than whole.
+    """
     _, whole = inputs_from_schema(schema)
 
     assert not whole
@@ -307,7 +319,9 @@ def test_a_schema_that_inputs_cannot_say_is_reported_apart(schema: Any) -> None:
 def test_an_execution_id_never_leaves_its_segment(
     template: str, execution_id: str, url: str
 ) -> None:
-    """With ``{execution_id}`` it is a template (4.4), without it is appended (6.2), and a hostile id is escaped."""
+    """With ``{execution_id}`` it is a template (4.4), without it is appended (6.2), and
+    a hostile id is escaped.
+    """
     assert fill_url(template, execution_id) == url
 
 

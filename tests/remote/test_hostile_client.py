@@ -159,7 +159,9 @@ async def test_a_client_that_hangs_up_after_its_request_loses_nothing() -> None:
     ],
 )
 async def test_path_traversal_in_ids_finds_nothing(path: str) -> None:
-    """An id is only a key in a table: 404, and the response does not repeat it unescaped."""
+    """An id is only a key in a table: 404, and the response does not repeat it
+    unescaped.
+    """
     async with serve_over_socket_from_memory() as served:
         response = await served.ask("GET", path, key=KEY)
 

@@ -1,4 +1,6 @@
-"""The client's side of an invocation, decided without I/O: every answer a server can give, written out."""
+"""The client's side of an invocation, decided without I/O: every answer a server can
+give, written out.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def failure_of(plan: Plan, *answers: WireResponse | UnreachableError) -> RemoteE
 
 
 def test_the_protocols_steps() -> None:
-    """Section 6.2: POST, status, status, result; the last is an object with nothing but ``output``."""
+    """Section 6.2: POST, status, status, result; the last is an object with nothing but
+    ``output``.
+    """
     walk = Walk(
         invoke(plan()),
         [ACCEPTED, RUNNING, answer(shown("completed")), answer({"output": OUTPUT})],
@@ -52,7 +56,9 @@ def test_the_protocols_steps() -> None:
 
 
 def test_a_status_that_brings_the_output_spares_the_result() -> None:
-    """Section 6.4's document contains the output: the client sends no further request."""
+    """Section 6.4's document contains the output: the client sends no further
+    request.
+    """
     walk = Walk(invoke(plan()), [ACCEPTED, COMPLETED])
 
     assert walk.lines == ["POST /invoke", "GET /status/exec-789-xyz"]
@@ -60,7 +66,9 @@ def test_a_status_that_brings_the_output_spares_the_result() -> None:
 
 
 def test_a_server_may_answer_at_once() -> None:
-    """A POST answered with the final document is the whole flow, and no pause was made."""
+    """A POST answered with the final document is the whole flow, and no pause was
+    made.
+    """
     walk = Walk(invoke(plan()), [COMPLETED])
 
     assert walk.lines == ["POST /invoke"]
@@ -68,7 +76,9 @@ def test_a_server_may_answer_at_once() -> None:
 
 
 def test_a_result_that_is_not_there_yet_is_polled_on() -> None:
-    """GET result before the end is the current document: the client continues polling."""
+    """GET result before the end is the current document: the client continues
+    polling.
+    """
     answers = [
         ACCEPTED,
         answer(shown("completed")),
@@ -82,7 +92,9 @@ def test_a_result_that_is_not_there_yet_is_polled_on() -> None:
 
 
 def test_a_completed_execution_without_output_gives_null() -> None:
-    """``output`` is optional in 6.4: none from either address is null, not an endless poll."""
+    """``output`` is optional in 6.4: none from either address is null, not an endless
+    poll.
+    """
     walk = Walk(
         invoke(plan()),
         [ACCEPTED, answer(shown("completed")), answer(shown("completed"))],
@@ -96,7 +108,9 @@ def test_a_completed_execution_without_output_gives_null() -> None:
 
 
 def test_a_lost_202_is_sent_again_with_the_same_key() -> None:
-    """Where the server knows idempotency keys, a lost answer never runs the skill twice."""
+    """Where the server knows idempotency keys, a lost answer never runs the skill
+    twice.
+    """
     walk = Walk(invoke(plan(idempotency_key=True)), [LOST, ACCEPTED, COMPLETED])
 
     assert walk.lines[:2] == ["POST /invoke", "POST /invoke"]
@@ -108,7 +122,9 @@ def test_a_lost_202_is_sent_again_with_the_same_key() -> None:
 
 
 def test_a_lost_202_is_asked_for_again_while_the_server_is_away() -> None:
-    """A server that needs long to come back is given the plan's patience: a second order must never be suggested."""
+    """A server that needs long to come back is given the plan's patience: a second
+    order must never be suggested.
+    """
     away = [LOST, *[REFUSED_CONNECTION] * 12]
 
     walk = Walk(invoke(plan(idempotency_key=True)), [*away, ACCEPTED, COMPLETED])
@@ -122,7 +138,9 @@ def test_a_lost_202_is_asked_for_again_while_the_server_is_away() -> None:
 def test_a_lost_202_that_is_given_up_names_its_key_and_suggests_no_second_order() -> (
     None
 ):
-    """The request may have been accepted: what is known is reported, with the key that finds the execution."""
+    """The request may have been accepted: what is known is reported, with the key that
+    finds the execution.
+    """
     error = failure_of(
         plan(idempotency_key=True, patience=60.0), LOST, *[REFUSED_CONNECTION] * 20
     )
@@ -146,7 +164,9 @@ def test_a_lost_202_that_is_given_up_names_its_key_and_suggests_no_second_order(
 def test_an_answer_that_cannot_be_read_may_be_that_of_a_run(
     unreadable: WireResponse | UnreachableError,
 ) -> None:
-    """The request was sent: a second order is not suggested, and the key that finds the first is named."""
+    """The request was sent: a second order is not suggested, and the key that finds the
+    first is named.
+    """
     error = failure_of(plan(idempotency_key=True), unreadable)
     harmless = failure_of(plan(repeatable=True), unreadable)
 
@@ -176,7 +196,9 @@ def test_a_refusal_after_a_lost_202_may_have_run() -> None:
 
 
 def test_without_keys_a_lost_202_is_not_sent_again() -> None:
-    """A plain server could run it twice: the error says that it may have run, and is not recoverable."""
+    """A plain server could run it twice: the error says that it may have run, and is
+    not recoverable.
+    """
     error = failure_of(plan(), LOST)
 
     assert error.may_have_run
@@ -201,7 +223,9 @@ def test_a_refused_connection_is_always_tried_again() -> None:
 
 
 def test_a_refused_connection_ends_after_the_attempts_of_the_descriptor() -> None:
-    """``retry.max_attempts`` is 3: then the endpoint is unreachable, and trying later may help."""
+    """``retry.max_attempts`` is 3: then the endpoint is unreachable, and trying later
+    may help.
+    """
     error = failure_of(plan(), *[REFUSED_CONNECTION] * 3)
 
     assert error.document.code == WireCode.ENDPOINT_UNREACHABLE
@@ -249,7 +273,9 @@ def test_a_suggested_delay_in_the_envelope_counts_too() -> None:
 def test_a_server_that_asks_for_more_than_our_patience_is_reported_of_at_once(
     wish: str,
 ) -> None:
-    """It is never asked sooner than it wishes, so the caller learns when to try again instead of waiting for it."""
+    """It is never asked sooner than it wishes, so the caller learns when to try again
+    instead of waiting for it.
+    """
     error = failure_of(plan(patience=300), answer({}, 503, retry_after=wish))
 
     assert error.recoverable and not error.may_have_run
@@ -308,7 +334,9 @@ def test_a_server_cannot_have_us_try_for_ever() -> None:
 
 
 def test_a_bare_500_may_have_run() -> None:
-    """What failed behind a page of HTML is unknown, so the error does not suggest trying again."""
+    """What failed behind a page of HTML is unknown, so the error does not suggest
+    trying again.
+    """
     error = failure_of(
         plan(), WireResponse(500, {"content-type": "text/html"}, b"<html>")
     )
@@ -318,12 +346,16 @@ def test_a_bare_500_may_have_run() -> None:
 
 @pytest.mark.parametrize("status", [502, 504])
 def test_a_gateway_error_is_a_lost_answer(status: int) -> None:
-    """Behind a gateway the skill may have been started: without a key it is not sent again."""
+    """Behind a gateway the skill may have been started: without a key it is not sent
+    again.
+    """
     assert failure_of(plan(), answer({}, status)).may_have_run
 
 
 def test_polling_survives_a_server_that_is_away() -> None:
-    """Refused connections, resets and 5xx while polling are waited out: the execution lives on the server."""
+    """Refused connections, resets and 5xx while polling are waited out: the execution
+    lives on the server.
+    """
     away = [REFUSED_CONNECTION, LOST, answer({}, 500), answer({}, 503)]
 
     walk = Walk(invoke(plan()), [ACCEPTED, *away, RUNNING, COMPLETED])
@@ -341,7 +373,9 @@ def test_patience_with_a_server_that_stays_away_ends() -> None:
 
 
 def test_the_servers_interval_is_kept() -> None:
-    """``poll_interval_ms`` from the descriptor, and ``Retry-After`` of the last answer before it."""
+    """``poll_interval_ms`` from the descriptor, and ``Retry-After`` of the last answer
+    before it.
+    """
     answers = [ACCEPTED, answer(shown("running"), retry_after="3"), COMPLETED]
 
     walk = Walk(invoke(plan(poll_interval_ms=250)), answers)
@@ -359,14 +393,18 @@ def test_the_202_itself_says_when_to_come_back() -> None:
 
 
 def test_our_own_interval_grows() -> None:
-    """Where the server says nothing, polling starts at a tenth of a second and grows by half."""
+    """Where the server says nothing, polling starts at a tenth of a second and grows by
+    half.
+    """
     walk = Walk(invoke(plan()), [ACCEPTED, RUNNING, RUNNING, COMPLETED])
 
     assert walk.pauses == pytest.approx([0.1, 0.15, 0.225])
 
 
 def test_a_timeout_is_tried_again_as_the_server_suggests() -> None:
-    """Section 6.6's document, for a skill that may run twice: after its delay, as a new execution."""
+    """Section 6.6's document, for a skill that may run twice: after its delay, as a new
+    execution.
+    """
     error = {
         "code": "EXECUTION_TIMEOUT",
         "message": "Skill execution exceeded the configured timeout of 30000ms",
@@ -495,7 +533,9 @@ NONSENSE: list[tuple[WireResponse, str]] = [
 
 @pytest.mark.parametrize(("response", "said"), NONSENSE)
 def test_nonsense_is_named(response: WireResponse, said: str) -> None:
-    """Wrong JSON, an unknown status, a missing id, HTML: the error names what was wrong."""
+    """Wrong JSON, an unknown status, a missing id, HTML: the error names what was
+    wrong.
+    """
     error = failure_of(plan(), response)
 
     assert error.document.code == WireCode.ENDPOINT_UNREACHABLE

@@ -160,7 +160,9 @@ def test_each_field_of_the_request_is_checked(
 
 
 def test_all_violations_are_reported_at_once() -> None:
-    """Section 9's ``details.violations``: one for each field, with what was expected and what came."""
+    """Section 9's ``details.violations``: one for each field, with what was expected
+    and what came.
+    """
     with pytest.raises(MessageError) as raised:
         InvocationRequest.from_dict({"caller": {"type": "robot"}, "inputs": 5})
 
@@ -234,7 +236,9 @@ def test_the_table_has_every_status_and_final_ones_have_no_successor() -> None:
 def test_what_may_follow_and_what_may_be_seen_next(
     before: str, after: str, follows: bool, reaches: bool
 ) -> None:
-    """A server goes step by step; a client that polls may miss steps, and never sees one undone."""
+    """A server goes step by step; a client that polls may miss steps, and never sees
+    one undone.
+    """
     assert can_follow(ExecutionStatus(before), ExecutionStatus(after)) is follows
     assert can_reach(ExecutionStatus(before), ExecutionStatus(after)) is reaches
 

@@ -37,5 +37,7 @@ def test_a_6to4_address_is_where_its_network_is() -> None:
     "address", ["::", "::1", "fe80::1%eth0", "2001:0:1:2::3", "fc00::1"]
 )
 def test_special_addresses_of_ipv6_are_inside(address: str) -> None:
-    """The unspecified address, loopback, link-local, Teredo and unique local addresses."""
+    """The unspecified address, loopback, link-local, Teredo and unique local
+    addresses.
+    """
     assert is_inside(address)

@@ -15,7 +15,9 @@ USER = 12345
 
 
 def as_user(tmp_path: Path, words: list[str], *prefix: str) -> str:
-    """Return what Python with *words* prints, run by *prefix* as a user without privileges; skip where it cannot."""
+    """Return what Python with *words* prints, run by *prefix* as a user without
+    privileges; skip where it cannot.
+    """
     interpreter = sys.executable
     if os.geteuid() == 0:
         if shutil.which("setpriv") is None:
@@ -37,7 +39,8 @@ def as_user(tmp_path: Path, words: list[str], *prefix: str) -> str:
             *prefix,
         )
         system = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
-        # Through `env`: the first program that setpriv starts is still found with the rights of root.
+        # Through `env`: the first program that setpriv starts is still found with the
+        # rights of root.
         can_run = (
             subprocess.run(
                 [*prefix[:4], "env", interpreter, "-I", "-c", ""], capture_output=True

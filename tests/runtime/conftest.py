@@ -21,7 +21,9 @@ SCHEMA = {
 
 @pytest.fixture
 def write_skill(tmp_path: Path) -> Callable[..., SkillCatalog]:
-    """A function that writes a skill with a script and a contract, and returns the catalog it is in."""
+    """A function that writes a skill with a script and a contract, and returns the
+    catalog it is in.
+    """
 
     def write(
         source: str | None = None,

@@ -36,14 +36,18 @@ def test_a_coroutine_runs_to_its_end_with_our_context() -> None:
 
 @pytest.mark.anyio
 async def test_it_runs_inside_a_running_loop() -> None:
-    """A blocking call made from a coroutine blocks it, as it must, and still gets its answer."""
+    """A blocking call made from a coroutine blocks it, as it must, and still gets its
+    answer.
+    """
     variable.set("outer")
 
     assert run_to_end(read, "!") == "outer!"
 
 
 def test_it_runs_in_a_worker_thread_of_a_loop() -> None:
-    """A thread that a loop started, with the loop's context variables copied into it, has no loop of its own."""
+    """A thread that a loop started, with the loop's context variables copied into it,
+    has no loop of its own.
+    """
 
     async def main() -> str:
         context = contextvars.copy_context()

@@ -1,4 +1,6 @@
-"""A script of the ordinary kind, with a contract that was read out of it, called like any other skill."""
+"""A script of the ordinary kind, with a contract that was read out of it, called like
+any other skill.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ CALLS: list[tuple[dict[str, Any], str, Any]] = [
 def test_an_ordinary_script_is_called_like_any_other_skill(
     runtime: SkillRuntime, arguments: dict[str, Any], status: str, expected: Any
 ) -> None:
-    """Words in, text or JSON out; what its own parser refuses is an error of the parameter."""
+    """Words in, text or JSON out; what its own parser refuses is an error of the
+    parameter.
+    """
     response = runtime.call_sync("counter", arguments)
 
     assert response.status == status, response.to_dict()
@@ -85,7 +89,9 @@ def test_an_ordinary_script_is_called_like_any_other_skill(
 
 
 def test_an_approval_says_how_far_the_contract_is_reliable(tmp_path: Path) -> None:
-    """Of a contract that was read from the script, as it was read; a written contract has none."""
+    """Of a contract that was read from the script, as it was read; a written contract
+    has none.
+    """
     asked: list[Approval] = []
     scripts = {
         "derived": {"scripts/count.py": SCRIPT},
@@ -116,7 +122,9 @@ def test_an_approval_says_how_far_the_contract_is_reliable(tmp_path: Path) -> No
 
 
 def test_an_approval_names_files_as_the_caller_does(tmp_path: Path) -> None:
-    """Not the place of the copy that an untrusted script gets: a person, or a rule, has to know the file."""
+    """Not the place of the copy that an untrusted script gets: a person, or a rule, has
+    to know the file.
+    """
     (tmp_path / "people.csv").write_text("id,name\n")
     asked: list[Approval] = []
     contract = {

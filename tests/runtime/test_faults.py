@@ -1,4 +1,6 @@
-"""Faults of the machine during a call: a full disk, no temporary directory, a killed host, many calls at once."""
+"""Faults of the machine during a call: a full disk, no temporary directory, a killed
+host, many calls at once.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +133,9 @@ def test_a_clock_that_jumps_changes_no_deadline(
 def test_many_calls_at_once_all_end_and_leave_nothing(
     write_skill: WriteSkill, scripts: int, functions: int
 ) -> None:
-    """Scripts and functions, called together: each gets its own answer, no descriptor and no file stays."""
+    """Scripts and functions, called together: each gets its own answer, no descriptor
+    and no file stays.
+    """
     runtime = approved(
         write_skill(
             "import json, sys; print(json.load(sys.stdin)['text'])", trusted=False
@@ -176,7 +180,9 @@ async def _count(arguments: dict[str, Any]) -> int:
 
 
 class Cancelled:
-    """Awaits a coroutine, and cancels *scope* when it, or a task that reads a script, waits the *moment*-th time."""
+    """Awaits a coroutine, and cancels *scope* when it, or a task that reads a script,
+    waits the *moment*-th time.
+    """
 
     def __init__(
         self,
@@ -227,7 +233,9 @@ def test_a_cancellation_at_every_await_leaves_nothing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Cancelled at the first, second, ... wait until none is left: no copy, no process and no descriptor stays."""
+    """Cancelled at the first, second, ... wait until none is left: no copy, no process
+    and no descriptor stays.
+    """
     pytest.importorskip(backend)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -268,7 +276,9 @@ def test_a_cancellation_at_every_await_leaves_nothing(
 
 
 def test_a_host_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
-    """The supervisor sees the sockets close and ends the command with all that it started."""
+    """The supervisor sees the sockets close and ends the command with all that it
+    started.
+    """
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     source = (
@@ -329,8 +339,8 @@ async def test_a_launcher_that_is_killed_is_replaced(tmp_path: Path) -> None:
             try:
                 results.append(await sandbox.run(command))
             except OSError:
-                await anyio.sleep(
-                    0.01
-                )  # a supervisor that waited already may take one more command down with it
+                # a supervisor that waited already may take one more command down with
+                # it
+                await anyio.sleep(0.01)
 
     assert results[0].stdout == b"1\n"

@@ -1,4 +1,6 @@
-"""Skills of typed Python functions: `skillruntime/runtime/function_skill.py`, `contract/function_contract.py`."""
+"""Skills of typed Python functions: `skillruntime/runtime/function_skill.py`,
+`contract/function_contract.py`.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +113,9 @@ TRIP = {
 
 
 def test_signature_annotations_and_docstring_make_the_contract() -> None:
-    """Name, description, types, bounds and defaults, each from where a Python author writes it."""
+    """Name, description, types, bounds and defaults, each from where a Python author
+    writes it.
+    """
     document = plan.contract.to_dict()
     properties = document["input"]["properties"]
 
@@ -141,7 +145,9 @@ def test_signature_annotations_and_docstring_make_the_contract() -> None:
 def test_models_dataclasses_and_typed_dicts_arrive_and_return_as_such(
     is_async: bool,
 ) -> None:
-    """The function sees its own types; a caller in Python gets the model, a model reads JSON."""
+    """The function sees its own types; a caller in Python gets the model, a model reads
+    JSON.
+    """
     runtime = SkillRuntime(functions=[plan])
     arguments = {"trip": TRIP, "limit": "2", "options": {"deep": True}}
 
@@ -205,7 +211,9 @@ def test_a_single_model_takes_all_arguments() -> None:
 
 
 def test_the_context_is_not_an_argument() -> None:
-    """By its type; a parameter that is only named so is an argument if it is annotated."""
+    """By its type; a parameter that is only named so is an argument if it is
+    annotated.
+    """
 
     @skill
     def summarize(text: str, context: str, call: CallContext) -> str:
@@ -384,7 +392,9 @@ def test_a_status_is_one_of_three() -> None:
 
 
 def test_the_name_of_the_only_model_parameter_may_wrap_the_arguments() -> None:
-    """A caller who reads the Python signature writes ``{"trip": {...}}``; it has one reading."""
+    """A caller who reads the Python signature writes ``{"trip": {...}}``; it has one
+    reading.
+    """
     from pydantic import BaseModel
 
     class Journey(BaseModel):
@@ -401,7 +411,9 @@ def test_the_name_of_the_only_model_parameter_may_wrap_the_arguments() -> None:
 
 
 def test_a_naive_datetime_is_a_valid_result() -> None:
-    """A Python datetime often has no offset, which the format date-time would require."""
+    """A Python datetime often has no offset, which the format date-time would
+    require.
+    """
     import datetime
 
     @skill
@@ -435,7 +447,9 @@ def test_a_name_in_place_of_the_function_is_explained() -> None:
 
 
 def test_a_function_that_the_runtime_was_not_given_is_named() -> None:
-    """The error says how to give it, and does not suggest another skill of a similar name."""
+    """The error says how to give it, and does not suggest another skill of a similar
+    name.
+    """
 
     @skill
     def digest(topic: str) -> str:
@@ -507,7 +521,9 @@ def test_a_tool_in_place_of_the_function_is_explained() -> None:
 
 
 def test_a_plain_function_in_place_of_a_name_is_explained() -> None:
-    """A call takes names: the function may be another one than the one that was given."""
+    """A call takes names: the function may be another one than the one that was
+    given.
+    """
     (error,) = SkillRuntime().call_sync(len, {}).errors  # type: ignore[call-overload]
 
     assert (
@@ -558,7 +574,9 @@ SECRET = SecretStr("hidden")
 def test_a_default_that_no_caller_may_send_is_left_to_the_function(
     annotation: Any, default: Any
 ) -> None:
-    """Python and pydantic check no default: the function gets its own, and the schema does not state it."""
+    """Python and pydantic check no default: the function gets its own, and the schema
+    does not state it.
+    """
     received = []
 
     def search(limit: Any = default) -> int:
@@ -610,7 +628,9 @@ def test_a_default_that_a_caller_may_send_is_stated(
 
 
 def test_a_default_factory_is_called_for_each_call() -> None:
-    """pydantic's way to write a list that calls do not share, as a default or in the annotation."""
+    """pydantic's way to write a list that calls do not share, as a default or in the
+    annotation.
+    """
 
     @skill
     def collect(
@@ -647,7 +667,9 @@ def test_a_default_of_a_positional_only_parameter_is_filled_in() -> None:
 
 
 def test_a_default_of_a_field_of_a_model_is_the_models_own() -> None:
-    """Where its JSON would not give the same value: asterisks, NaN, a path of the host."""
+    """Where its JSON would not give the same value: asterisks, NaN, a path of the
+    host.
+    """
 
     class Settings(BaseModel):
         key: SecretStr = SecretStr("hidden")

@@ -1,4 +1,6 @@
-"""What a typed function receives of a call's JSON, and what of its result can be written as JSON."""
+"""What a typed function receives of a call's JSON, and what of its result can be
+written as JSON.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def messages(response: Any) -> list[str]:
 
 @pytest.mark.parametrize("sent", [3.0, "3.0", 3])
 def test_an_integer_written_with_a_point_arrives_as_an_int(sent: Any) -> None:
-    """To JSON Schema 3.0 is an integer (validation, 6.1.1); a function annotated ``int`` gets 3."""
+    """To JSON Schema 3.0 is an integer (validation, 6.1.1); a function annotated
+    ``int`` gets 3.
+    """
 
     def count(n: int) -> list[int]:
         return list(range(n))
@@ -63,7 +67,9 @@ def test_an_integer_written_with_a_point_arrives_as_an_int(sent: Any) -> None:
 
 
 def test_a_strict_model_takes_the_forms_that_json_has() -> None:
-    """A date, a UUID and a set of enum members have no other form in JSON than the one that the schema states."""
+    """A date, a UUID and a set of enum members have no other form in JSON than the one
+    that the schema states.
+    """
 
     def show(model: Strict, times: int = 1) -> str:
         return f"{model.when.year} {model.key.int} {sorted(each.name for each in model.colours)}"
@@ -80,7 +86,9 @@ def test_a_strict_model_takes_the_forms_that_json_has() -> None:
 def test_every_form_that_a_timedelta_has_in_json_is_a_valid_argument_and_result(
     sent: str,
 ) -> None:
-    """The format ``duration`` has no fractions (RFC 3339, appendix A), and pydantic writes microseconds."""
+    """The format ``duration`` has no fractions (RFC 3339, appendix A), and pydantic
+    writes microseconds.
+    """
 
     def same(delay: datetime.timedelta) -> datetime.timedelta:
         return delay + datetime.timedelta(microseconds=1)
@@ -145,7 +153,9 @@ def test_a_number_that_a_float_cannot_hold_is_refused() -> None:
 
 
 def test_a_context_may_be_optional() -> None:
-    """A function that is also called directly has ``context: CallContext | None = None``."""
+    """A function that is also called directly has ``context: CallContext | None =
+    None``.
+    """
 
     def show(x: int, host: CallContext | None = None) -> str:
         return type(host).__name__
@@ -201,7 +211,9 @@ VALUES = [
 def test_a_result_without_a_schema_is_written_as_json(
     value: Any, written: Any, takes_mapping: bool
 ) -> None:
-    """``to_dict`` and ``to_json`` hold JSON values, however deep in the result the others are."""
+    """``to_dict`` and ``to_json`` hold JSON values, however deep in the result the
+    others are.
+    """
     runtime = SkillRuntime()
     runtime.implements("give", contract={"input": {"type": "object"}})(
         (lambda arguments: value) if takes_mapping else (lambda: value)
@@ -241,7 +253,9 @@ def test_a_result_that_json_cannot_hold_is_the_skills_fault(
 
 @pytest.mark.parametrize("takes_mapping", [True, False])
 def test_a_function_may_change_what_it_gets(takes_mapping: bool) -> None:
-    """The host's own arguments are in its history of the conversation, and stay as the model sent them."""
+    """The host's own arguments are in its history of the conversation, and stay as the
+    model sent them.
+    """
 
     def typed(items: list[Any], options: dict[str, Any]) -> int:
         items[0].append(2)

@@ -1,4 +1,6 @@
-"""A granted directory stays the one that the host named, whatever a script of an earlier call puts in its place."""
+"""A granted directory stays the one that the host named, whatever a script of an
+earlier call puts in its place.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ pytestmark = [
 
 WriteSkill = Callable[..., SkillCatalog]
 
-# What a script tries by each path: it returns what it read, and leaves a file where it can.
+# What a script tries by each path: it returns what it read, and leaves a file where it
+# can.
 TRY = """
 import json, pathlib, sys
 read = []
@@ -55,7 +58,9 @@ print(json.dumps(read))
 
 
 class Places:
-    """A workspace, a directory that one skill may write, and one outside both that no script may reach."""
+    """A workspace, a directory that one skill may write, and one outside both that no
+    script may reach.
+    """
 
     def __init__(self, base: Path, write_skill: WriteSkill) -> None:
         self.base = base
@@ -69,7 +74,9 @@ class Places:
         self._write_skill = write_skill
 
     def catalog(self, first: str, *tried: Path) -> SkillCatalog:
-        """Return two untrusted skills: `first` runs this source, `second` tries to reach *tried*."""
+        """Return two untrusted skills: `first` runs this source, `second` tries to
+        reach *tried*.
+        """
         self._write_skill(first + "\nprint('true')", name="first", trusted=False)
         source = TRY.format(
             paths=[str(path) for path in (*tried, self.outside, self.outside / "out")]
@@ -120,7 +127,9 @@ def is_contained(response: SkillResponse) -> bool:
 def test_a_granted_path_that_a_script_exchanged_is_not_followed(
     places: Places, level: str, inside: str, kind: str
 ) -> None:
-    """In the workspace, or in a directory granted to the first skill: the second reaches nothing outside."""
+    """In the workspace, or in a directory granted to the first skill: the second
+    reaches nothing outside.
+    """
     root: Path = getattr(places, inside)
     granted = root / "kept" / "out"
     (root / "kept").mkdir()
@@ -156,7 +165,9 @@ def test_a_granted_path_that_a_script_exchanged_is_not_followed(
 def test_a_grant_of_one_call_follows_no_link_of_the_workspace(
     places: Places, level: str
 ) -> None:
-    """A host that grants the same path for each call does not grant what a script put there meanwhile."""
+    """A host that grants the same path for each call does not grant what a script put
+    there meanwhile.
+    """
     granted = places.workspace / "out"
     granted.mkdir()
     runtime = places.runtime(
@@ -218,7 +229,9 @@ def test_a_link_that_the_host_grants_is_refused(places: Places, level: str) -> N
 def test_a_granted_directory_that_the_host_makes_again_is_granted(
     places: Places, level: str
 ) -> None:
-    """A grant is for a place: the host may remove what is there and make another directory."""
+    """A grant is for a place: the host may remove what is there and make another
+    directory.
+    """
     granted = places.base / "data"
     granted.mkdir()
     runtime = places.runtime(
@@ -236,7 +249,9 @@ def test_a_granted_directory_that_the_host_makes_again_is_granted(
 
 
 def test_a_granted_path_that_is_not_there_is_named(places: Places, level: str) -> None:
-    """The person reads which grant it is, and not that the script cannot be executed."""
+    """The person reads which grant it is, and not that the script cannot be
+    executed.
+    """
     granted = places.base / "later"
     runtime = places.runtime(
         places.catalog("", granted),
@@ -271,7 +286,9 @@ def test_a_granted_file_can_be_written(places: Places, level: str) -> None:
 
 @contextmanager
 def exchanging(path: Path, link: Path) -> Iterator[None]:
-    """Meanwhile, exchange *path* and *link* for each other as fast as possible, in another thread."""
+    """Meanwhile, exchange *path* and *link* for each other as fast as possible, in
+    another thread.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     ends = threading.Event()
 
@@ -301,7 +318,9 @@ def exchanging(path: Path, link: Path) -> Iterator[None]:
 async def test_a_granted_path_is_not_exchanged_while_a_command_starts(
     places: Places, level: str, exchanged: str
 ) -> None:
-    """Whatever another script does at that moment: the command gets the directory itself, or does not start."""
+    """Whatever another script does at that moment: the command gets the directory
+    itself, or does not start.
+    """
     granted = places.shared / "kept" / "out"
     granted.mkdir(parents=True)
     place = granted if exchanged == "directory" else granted.parent
@@ -341,7 +360,9 @@ async def test_a_granted_path_is_not_exchanged_while_a_command_starts(
 async def test_granted_paths_leave_no_descriptor_open(
     places: Places, level: str
 ) -> None:
-    """A host may serve for months: what a call opened is closed when it ends, also where it was refused."""
+    """A host may serve for months: what a call opened is closed when it ends, also
+    where it was refused.
+    """
     catalog = places.catalog("")
     there, missing = (
         Grants(write=(str(places.shared),)),
@@ -386,7 +407,9 @@ async def test_a_command_has_no_descriptor_of_a_granted_path(
 async def test_a_directory_of_the_system_can_be_granted(
     places: Places, level: str
 ) -> None:
-    """Below /opt other files are readable to every command: a granted directory there is writable too."""
+    """Below /opt other files are readable to every command: a granted directory there
+    is writable too.
+    """
     with TemporaryDirectory(dir="/opt") as made:
         sandbox = await open_sandbox(level)
         command = SandboxCommand(
@@ -407,7 +430,9 @@ async def test_a_directory_of_the_system_can_be_granted(
 async def test_a_readable_directory_inside_the_workspace_is_not_exchanged(
     places: Places, level: str, exchanged: str
 ) -> None:
-    """Where the interpreter or other files to read lie in it, a link in their place leads to nothing."""
+    """Where the interpreter or other files to read lie in it, a link in their place
+    leads to nothing.
+    """
     readable = places.workspace / "kept" / "out"
     readable.mkdir(parents=True)
     (readable / "secret").write_text("own")

@@ -1,4 +1,6 @@
-"""What a script asks for, what the host grants, and what is missing: `grants.py` and `readiness.py`."""
+"""What a script asks for, what the host grants, and what is missing: `grants.py` and
+`readiness.py`.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def call(
 def test_a_failure_says_which_optional_variable_was_not_granted(
     write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An approval grants no variable; the model and the person read what the script lacked, and how to give it."""
+    """An approval grants no variable; the model and the person read what the script
+    lacked, and how to give it.
+    """
     for name in ("SERVICE_URL", "NOT_ASKED"):
         monkeypatch.setenv(name, "x")
     run = {"script": "scripts/run.py", "environment": ["SERVICE_URL", "NOT_SET"]}
@@ -65,7 +69,9 @@ def test_a_failure_says_which_optional_variable_was_not_granted(
 def test_a_forged_import_error_names_no_package(
     write_skill: WriteSkill, name: str
 ) -> None:
-    """The script writes the text of the error, so only the name of a module becomes advice to install something."""
+    """The script writes the text of the error, so only the name of a module becomes
+    advice to install something.
+    """
     source = f"import sys; sys.stderr.write(\"ModuleNotFoundError: No module named '{name}'\"); sys.exit(1)"
 
     response = call(write_skill(source, trusted=False))
@@ -81,7 +87,9 @@ def test_a_forged_import_error_names_no_package(
 def test_a_variable_reaches_an_untrusted_script_only_if_it_is_granted(
     write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """Per skill, per callable, per call, or by the approval; the envelope records it."""
+    """Per skill, per callable, per call, or by the approval; the envelope records
+    it.
+    """
     for name in ("API_TOKEN", "OTHER_VALUE", "NOT_ASKED"):
         monkeypatch.setenv(name, CANARY)
     catalog = write_skill(
@@ -261,7 +269,9 @@ def test_each_missing_thing_is_named_and_refused(
 def test_odd_requirements_do_not_break_a_skill(
     write_skill: WriteSkill, odd: Any
 ) -> None:
-    """A contract that writes something else there is refused by its place; the skill's instructions are read."""
+    """A contract that writes something else there is refused by its place; the skill's
+    instructions are read.
+    """
     requires = dict.fromkeys(
         ("network", "write", "environment", "commands", "packages", "platform"), odd
     )
@@ -281,7 +291,9 @@ def test_odd_requirements_do_not_break_a_skill(
 
 
 def test_grants_are_checked_when_they_are_made() -> None:
-    """One string would count as its letters, and a relative path depends on where the host runs."""
+    """One string would count as its letters, and a relative path depends on where the
+    host runs.
+    """
     with pytest.raises(TypeError, match="takes a tuple"):
         Grants(environment="KEY")  # type: ignore[arg-type]  # the mistake under test
     with pytest.raises(ValueError, match="absolute"):
@@ -307,7 +319,9 @@ def test_a_granted_secret_leaves_its_process_nowhere(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Printed as a result, in an error or in a log, it is masked; argv, records and approvals never have it."""
+    """Printed as a result, in an error or in a log, it is masked; argv, records and
+    approvals never have it.
+    """
     monkeypatch.setenv("API_TOKEN", CANARY)
     caplog.set_level(logging.DEBUG)
     records: list[Any] = []

@@ -30,7 +30,9 @@ def inside(text: str) -> str:
 
 
 def test_what_a_person_typed_is_filled_in(tmp_path: Path) -> None:
-    """All of it, and single words as a shell splits them; what is not a place for one stays as it is."""
+    """All of it, and single words as a shell splits them; what is not a place for one
+    stays as it is.
+    """
     session = session_of(tmp_path, BODY)
 
     text = session.invoke("fix", "12 'my shop'")
@@ -79,7 +81,9 @@ def test_arguments_cannot_close_the_frame(tmp_path: Path) -> None:
 
 
 def test_a_skill_that_was_started_is_active(tmp_path: Path) -> None:
-    """Its instructions are in the conversation; started again, they come with the new arguments."""
+    """Its instructions are in the conversation; started again, they come with the new
+    arguments.
+    """
     session = session_of(tmp_path, "Fix $0.")
 
     session.invoke("fix", "1")
@@ -90,7 +94,9 @@ def test_a_skill_that_was_started_is_active(tmp_path: Path) -> None:
 
 
 def test_what_people_and_models_may_start_differs(tmp_path: Path) -> None:
-    """``user-invocable: false`` is for models alone; a skill that is hidden from models is for people."""
+    """``user-invocable: false`` is for models alone; a skill that is hidden from models
+    is for people.
+    """
     for_models = session_of(tmp_path, "Fix.", "user-invocable: false\n")
     with pytest.raises(AccessDeniedError, match="not for people"):
         for_models.invoke("fix")

@@ -13,7 +13,9 @@ pytestmark = pytest.mark.processes
 def test_the_import_of_the_runtime_leaves_the_machinery_of_calls_to_the_first_call() -> (
     None
 ):
-    """Contracts, the event loop, the counting of tokens: more than half of what a runtime needs."""
+    """Contracts, the event loop, the counting of tokens: more than half of what a
+    runtime needs.
+    """
     names = (
         "anyio",
         "skillruntime.contract.contract",

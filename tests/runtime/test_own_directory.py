@@ -1,4 +1,6 @@
-"""Untrusted scripts work apart from the workspace of trusted ones: `skillruntime/runtime/own_directory.py`."""
+"""Untrusted scripts work apart from the workspace of trusted ones:
+`skillruntime/runtime/own_directory.py`.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def write(
 def runtime_of(
     root: Path, level: str, *, trusted: bool = False, **options: Any
 ) -> SkillRuntime:
-    """Return a runtime over the skills below *root*, whose scripts the host approves."""
+    """Return a runtime over the skills below *root*, whose scripts the host
+    approves.
+    """
     return SkillRuntime(
         discover(root, trusted=trusted),
         approve=lambda request: True,
@@ -66,7 +70,9 @@ def files_of(response: SkillResponse) -> list[str]:
 
 
 def test_a_file_is_readable_whose_name_is_a_plain_text(tmp_path: Path) -> None:
-    """Most scripts do not say which of their texts are paths; directories and keys are not meant."""
+    """Most scripts do not say which of their texts are paths; directories and keys are
+    not meant.
+    """
     workspace = tmp_path / "workspace"
     (workspace / "folder").mkdir(parents=True)
     for name in ("a.txt", "b.txt", "texts", "folder/inside.txt"):
@@ -119,7 +125,9 @@ def test_an_absolute_path_in_the_workspace_names_the_file_too(
 def test_a_plain_text_that_names_no_file_is_explained(
     tmp_path: Path, trusted: bool, sent: str
 ) -> None:
-    """The script says which file is missing; the answer says where it was looked for, and what is there."""
+    """The script says which file is missing; the answer says where it was looked for,
+    and what is there.
+    """
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "orders.csv").touch()
@@ -170,7 +178,9 @@ def test_another_file_that_a_script_misses_is_not_taken_for_an_argument(
 def test_a_file_that_the_call_names_is_readable_and_no_other(
     tmp_path: Path, level: str
 ) -> None:
-    """The script gets a copy at the same relative place; the rest of the workspace is not there."""
+    """The script gets a copy at the same relative place; the rest of the workspace is
+    not there.
+    """
     workspace = tmp_path / "workspace"
     (workspace / "data").mkdir(parents=True)
     (workspace / "data" / "named.txt").write_text("named")
@@ -191,7 +201,9 @@ def test_a_file_that_the_call_names_is_readable_and_no_other(
 def test_new_files_arrive_in_a_directory_of_the_skill_and_replace_nothing(
     tmp_path: Path, level: str
 ) -> None:
-    """Neither a dotfile nor a link arrives; a file that the host changed meanwhile keeps its content."""
+    """Neither a dotfile nor a link arrives; a file that the host changed meanwhile
+    keeps its content.
+    """
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "report.md").write_text("the host's")
@@ -231,7 +243,9 @@ def test_new_files_arrive_in_a_directory_of_the_skill_and_replace_nothing(
 
 
 def test_a_skill_finds_its_own_files_again(tmp_path: Path, level: str) -> None:
-    """By the name that the script used, and by the name in the workspace that the answer listed."""
+    """By the name that the script used, and by the name in the workspace that the
+    answer listed.
+    """
     source = (
         "import json, os, sys\nfile = json.load(sys.stdin).get('file')\n"
         "open('state.txt', 'a').write('x')\nprint(json.dumps(file and open(file).read()))"
@@ -248,7 +262,9 @@ def test_a_skill_finds_its_own_files_again(tmp_path: Path, level: str) -> None:
 
 
 def test_two_untrusted_skills_do_not_see_each_other(tmp_path: Path, level: str) -> None:
-    """Each has a directory of its own; what one made is given to the other only by name."""
+    """Each has a directory of its own; what one made is given to the other only by
+    name.
+    """
     write(
         tmp_path / "skills", "maker", "open('made.txt', 'w').write('made')\nprint('{}')"
     )
@@ -290,7 +306,8 @@ def test_a_link_that_a_script_left_is_not_followed_when_a_file_is_copied_in(
     assert (outside / "file").read_text() == "old"
 
 
-# git runs the program that `core.fsmonitor` names, in the directory where it looks for changes.
+# git runs the program that `core.fsmonitor` names, in the directory where it looks for
+# changes.
 PLANT = (
     "import os\nos.makedirs('.git', exist_ok=True)\n"
     "open('.git/config', 'w').write('[core]\\n\\tfsmonitor = \"touch /PLACE; false\"\\n')\n"
@@ -305,7 +322,9 @@ STATUS = "import json, subprocess\nprint(json.dumps(subprocess.run(['git', 'stat
 def test_a_git_configuration_of_an_untrusted_script_never_runs(
     tmp_path: Path, level: str, shared: bool
 ) -> None:
-    """A trusted skill runs `git status` in the workspace afterwards, as it does in any directory."""
+    """A trusted skill runs `git status` in the workspace afterwards, as it does in any
+    directory.
+    """
     workspace, place = tmp_path / "workspace", tmp_path / "ran"
     workspace.mkdir()
     write(tmp_path / "untrusted", "planter", PLANT.replace("/PLACE", str(place)))
@@ -377,7 +396,9 @@ def test_a_shared_workspace_is_that_of_the_host(tmp_path: Path, level: str) -> N
 def test_a_script_that_fills_the_disk_is_stopped(
     tmp_path: Path, level: str, source: str
 ) -> None:
-    """At the limit for its files, which the host may set; what it removed and still has open counts."""
+    """At the limit for its files, which the host may set; what it removed and still has
+    open counts.
+    """
     write(tmp_path / "skills", "filler", f"{source}\nimport time\ntime.sleep(600)")
     runtime = runtime_of(
         tmp_path / "skills", level, script_limits=Limits(workspace=32 * 2**20)
@@ -455,7 +476,9 @@ def test_skills_whose_names_are_alike_have_directories_of_their_own(
 def test_what_an_untrusted_script_wrote_into_is_seen_from_above_and_below(
     tmp_path: Path,
 ) -> None:
-    """A shared directory, one inside it, and one around it: no script runs unconfined in any."""
+    """A shared directory, one inside it, and one around it: no script runs unconfined
+    in any.
+    """
     (tmp_path / "shared" / "inner").mkdir(parents=True)
     (tmp_path / "other").mkdir()
 

@@ -115,7 +115,9 @@ def test_a_schema_without_paths_is_known_at_once() -> None:
 def test_paths_are_found_wherever_a_schema_says_so(
     tmp_path, schema, arguments, expected
 ) -> None:
-    """Through properties, items, references and every branch; a value that is not a path stays."""
+    """Through properties, items, references and every branch; a value that is not a
+    path stays.
+    """
     resolved = with_resolved_paths(
         arguments, Schema(schema), WatchedWorkspace(Workspace(tmp_path))
     )
@@ -124,7 +126,9 @@ def test_paths_are_found_wherever_a_schema_says_so(
 
 
 def test_a_path_is_found_as_deep_as_arguments_may_be(tmp_path: Path) -> None:
-    """A tree of directories may refer to itself: no depth lets a path outside through."""
+    """A tree of directories may refer to itself: no depth lets a path outside
+    through.
+    """
     schema = Schema({"properties": {"a": {"$ref": "#"}, "f": PATH}})
     arguments: dict[str, Any] = {"f": "/etc/passwd"}
     for _ in range(90):
@@ -135,7 +139,9 @@ def test_a_path_is_found_as_deep_as_arguments_may_be(tmp_path: Path) -> None:
 
 
 def test_arguments_are_copied_not_changed(tmp_path: Path) -> None:
-    """What the model sent stays as it was; without a path it is the very same object."""
+    """What the model sent stays as it was; without a path it is the very same
+    object.
+    """
     sent = {"a": ["x"], "b": {"c": 1}}
 
     resolved = with_resolved_paths(
@@ -199,7 +205,9 @@ def _filled(value, directory: str):
 def test_a_name_that_is_a_path_stays_inside(
     tmp_path: Path, schema: dict[str, Any]
 ) -> None:
-    """`propertyNames` with the format: a key out of the workspace is refused, another stays as it was sent."""
+    """`propertyNames` with the format: a key out of the workspace is refused, another
+    stays as it was sent.
+    """
     workspace = WatchedWorkspace(Workspace(tmp_path))
     made = Schema(schema)
     assert has_paths(schema)
@@ -216,7 +224,9 @@ def test_a_name_that_is_a_path_stays_inside(
 def test_the_error_of_a_file_that_is_not_there_says_where_it_was_looked_for(
     tmp_path: Path,
 ) -> None:
-    """The directory and what is in it; only where the host set none, how the host sets it."""
+    """The directory and what is in it; only where the host set none, how the host sets
+    it.
+    """
 
     def size(path: Annotated[str, Field(json_schema_extra={"format": "path"})]) -> int:
         """Return the size of a file."""

@@ -52,7 +52,9 @@ async def pids_of(directory: Path) -> list[int]:
 
 
 async def wait_until_gone(pid: int) -> None:
-    """Wait until no process *pid* is running; one that only waits to be reaped by init is gone."""
+    """Wait until no process *pid* is running; one that only waits to be reaped by init
+    is gone.
+    """
     with anyio.fail_after(300):
         while True:
             try:
@@ -67,7 +69,9 @@ async def wait_until_gone(pid: int) -> None:
 
 
 async def test_a_process_is_given_stdin_and_its_output_is_kept(tmp_path: Path) -> None:
-    """What goes in on stdin comes out on stdout; stderr and the exit code are kept apart."""
+    """What goes in on stdin comes out on stdout; stderr and the exit code are kept
+    apart.
+    """
     source = "import sys; data = sys.stdin.read(); print(data.upper()); sys.stderr.write('log'); sys.exit(3)"
 
     finished = await run(tmp_path, source, stdin=b"hello")

@@ -73,7 +73,9 @@ def test_a_failure_without_a_reason_gets_one() -> None:
 
 
 def test_the_errors_of_a_skill_are_short_and_few() -> None:
-    """They are shown to a model whatever its limits: a script cannot fill the conversation with them."""
+    """They are shown to a model whatever its limits: a script cannot fill the
+    conversation with them.
+    """
     item = {
         "code": "QUOTA",
         "message": "m" * 100_000,
@@ -100,7 +102,9 @@ def test_the_errors_of_a_skill_are_short_and_few() -> None:
     ],
 )
 def test_the_data_of_a_failure_is_what_remains_and_short(output, data) -> None:
-    """Nothing else limits a failure: its errors are in the envelope once, and the rest cannot fill the conversation."""
+    """Nothing else limits a failure: its errors are in the envelope once, and the rest
+    cannot fill the conversation.
+    """
     assert data_of(output, "failed") == data
 
 

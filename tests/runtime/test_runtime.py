@@ -62,7 +62,9 @@ def error_of(response: SkillResponse) -> SkillError:
 
 
 def test_a_function_runs_under_its_skills_contract(write_skill: WriteSkill) -> None:
-    """The skill on disk says what is accepted; the host's function runs in place of a script."""
+    """The skill on disk says what is accepted; the host's function runs in place of a
+    script.
+    """
     runtime = SkillRuntime(write_skill("raise SystemExit('not this one')"))
 
     @runtime.implements("sample")
@@ -80,7 +82,9 @@ def test_a_function_runs_under_its_skills_contract(write_skill: WriteSkill) -> N
 
 
 def test_old_arguments_are_migrated_and_say_so() -> None:
-    """An older shape that accepts the call untouched beats a repair of the current one."""
+    """An older shape that accepts the call untouched beats a repair of the current
+    one.
+    """
     runtime = implemented(
         lambda arguments: arguments["topics"],
         version="2.0.0",
@@ -114,7 +118,9 @@ def test_old_arguments_are_migrated_and_say_so() -> None:
     [{"a": "x"}, "", "{", [], None, 5, {"a": {"b": 1}}, b"\xff", float("nan")],
 )
 def test_nothing_is_run_on_refusal(arguments: Any) -> None:
-    """Whatever is wrong with the arguments, the function is not called, and there is an envelope."""
+    """Whatever is wrong with the arguments, the function is not called, and there is an
+    envelope.
+    """
     ran: list[Any] = []
     schema = {"required": ["a"], "properties": {"a": {"type": "integer"}}}
     runtime = implemented(ran.append, input=schema)
@@ -311,7 +317,9 @@ def test_a_context_knows_its_deadline_and_its_workspace(tmp_path: Path) -> None:
 
 
 def test_a_plain_function_runs_in_the_callers_thread_or_in_a_worker() -> None:
-    """Blocking: this very thread, with no event loop between. Async: a worker thread."""
+    """Blocking: this very thread, with no event loop between. Async: a worker
+    thread.
+    """
     runtime = implemented(lambda arguments: threading.get_ident())
 
     blocking, from_async = call_both_ways(runtime)
@@ -364,7 +372,9 @@ def test_an_async_function_can_be_called_from_a_running_loop_too() -> None:
 def test_what_a_function_raises_becomes_the_right_code(
     raised: BaseException, code: ErrorCode, recoverable: bool, is_async: bool
 ) -> None:
-    """Our family keeps its code; a bug says its type alone; `sys.exit` does not end the host."""
+    """Our family keeps its code; a bug says its type alone; `sys.exit` does not end the
+    host.
+    """
 
     def fail(arguments: dict[str, Any]) -> None:
         raise raised
@@ -449,7 +459,9 @@ def test_an_async_function_is_stopped_at_its_deadline() -> None:
 def test_a_thread_past_its_deadline_may_still_be_running(
     annotations: dict[str, Any], recoverable: bool
 ) -> None:
-    """Python cannot stop it: sending the call again is safe only where the skill says so."""
+    """Python cannot stop it: sending the call again is safe only where the skill says
+    so.
+    """
     release = threading.Event()
 
     def wait(arguments: dict[str, Any]) -> None:

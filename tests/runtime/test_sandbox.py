@@ -1,4 +1,6 @@
-"""What a confined script can reach and leave behind, at each level: `skillruntime/runtime/sandbox/`."""
+"""What a confined script can reach and leave behind, at each level:
+`skillruntime/runtime/sandbox/`.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ async def run(
 async def result_of(
     level: str, workspace: Path, expression: str, **options: Any
 ) -> Any:
-    """Return what the Python *expression* gives at *level*, or the name of the exception that it raises."""
+    """Return what the Python *expression* gives at *level*, or the name of the
+    exception that it raises.
+    """
     source = (
         "import json, os, socket, sys\n"
         f"try:\n    result = {expression}\nexcept BaseException as error:\n    result = type(error).__name__\n"
@@ -81,7 +85,9 @@ async def result_of(
 
 
 async def test_the_self_test_passes(level: str) -> None:
-    """Every probe of reading, writing, network, signals, namespaces and memory is contained."""
+    """Every probe of reading, writing, network, signals, namespaces and memory is
+    contained.
+    """
     sandbox = await open_sandbox(level)
 
     assert isinstance(sandbox, LocalSandbox)
@@ -98,7 +104,9 @@ async def test_the_self_test_finds_what_is_not_confined() -> None:
 
 
 async def test_landlock_of_the_first_version_still_holds() -> None:
-    """An old kernel (ABI 1, Linux 5.13) gets the same guarantees: the system call filter fills the gaps."""
+    """An old kernel (ABI 1, Linux 5.13) gets the same guarantees: the system call
+    filter fills the gaps.
+    """
     if await open_or_none("landlock") is None:
         pytest.skip("no Landlock")
 
@@ -114,7 +122,9 @@ async def open_or_none(level: str) -> Any:
 
 
 async def test_output_exit_code_and_workspace(level: str, workspace: Path) -> None:
-    """stdin goes in; stdout, stderr and the exit code come out; a new file belongs to the host's user."""
+    """stdin goes in; stdout, stderr and the exit code come out; a new file belongs to
+    the host's user.
+    """
     source = "import sys; print(sys.stdin.read().upper()); sys.stderr.write('log'); open('out', 'w').write('x'); exit(3)"
 
     finished = await run(level, workspace, source, stdin=b"hello")
@@ -142,7 +152,9 @@ async def test_a_file_of_the_host_in_the_workspace_can_be_changed(
 
 
 async def test_directories_of_its_own(level: str, workspace: Path) -> None:
-    """HOME, TMPDIR and the caches lie in a private directory that is empty and gone afterwards."""
+    """HOME, TMPDIR and the caches lie in a private directory that is empty and gone
+    afterwards.
+    """
     names = ("HOME", "TMPDIR", "XDG_CACHE_HOME", "MPLCONFIGDIR")
     expression = (
         "[(lambda p: (os.makedirs(p, exist_ok=True), open(p + '/made-here', 'w').close(), p)[2])(os.environ[name]) "
@@ -183,7 +195,9 @@ async def test_the_names_of_the_kernels_keys_stay_closed(
 async def test_the_environment_is_what_was_given(
     level: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A secret of the host is absent, also from the environment of the first process; a granted one is present."""
+    """A secret of the host is absent, also from the environment of the first process; a
+    granted one is present.
+    """
     monkeypatch.setenv("HOST_SECRET", "canary-1")
 
     seen = await result_of(
@@ -199,7 +213,9 @@ async def test_the_environment_is_what_was_given(
 
 
 async def test_a_granted_secret_is_in_no_argv(level: str, workspace: Path) -> None:
-    """While the script runs, no process of the machine shows the secret on its command line."""
+    """While the script runs, no process of the machine shows the secret on its command
+    line.
+    """
     (workspace / "go").touch()
     source = (
         "import os, time\nopen('ready', 'w').close()\n"
@@ -243,7 +259,9 @@ def _read(path: Path) -> bytes:
 async def test_what_a_script_leaves_running_ends_with_the_call(
     level: str, workspace: Path, source: str
 ) -> None:
-    """A daemon, a child in a new session, a child that keeps stdout open: gone when the call returns."""
+    """A daemon, a child in a new session, a child that keeps stdout open: gone when the
+    call returns.
+    """
     hold = (
         "import fcntl, time; f = open('held', 'w'); fcntl.flock(f, fcntl.LOCK_EX); "
         "open('ready', 'w').close(); time.sleep(600)"
@@ -322,7 +340,9 @@ async def test_a_flood_on_stdout_is_cut(level: str, workspace: Path) -> None:
 async def test_links_out_of_the_workspace_lead_to_nothing(
     level: str, workspace: Path, tmp_path: Path
 ) -> None:
-    """A link that was there before the call is followed inside the sandbox, where its target is not."""
+    """A link that was there before the call is followed inside the sandbox, where its
+    target is not.
+    """
     (tmp_path / "secret").write_text("canary")
     (workspace / "link").symlink_to(tmp_path / "secret")
 
@@ -384,7 +404,9 @@ async def test_node_runs(level: str, workspace: Path) -> None:
 async def test_network_is_granted_only_when_asked_for(
     level: str, workspace: Path
 ) -> None:
-    """With `network` a connection to the machine itself works; without it, none does."""
+    """With `network` a connection to the machine itself works; without it, none
+    does.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         connect = f"socket.create_connection(('127.0.0.1', {listener.getsockname()[1]}), 5).close()"
         denied = await result_of(level, workspace, connect)
@@ -422,7 +444,8 @@ async def test_a_tree_without_permissions_is_removed(tmp_path: Path) -> None:
     assert not (tmp_path / "tree").exists()
 
 
-# The runtime: which scripts are confined, and what happens where nothing can confine them.
+# The runtime: which scripts are confined, and what happens where nothing can confine
+# them.
 
 SHOW = "import json, os; print(json.dumps({'home': os.environ.get('HOME', ''), 'here': os.listdir('.')}))"
 
@@ -451,7 +474,9 @@ def test_an_untrusted_script_runs_in_the_sandbox_and_the_envelope_says_so(
 def test_a_trusted_script_runs_as_a_plain_process_unless_the_host_asks(
     write_skill: WriteSkill, level: str, workspace: Path
 ) -> None:
-    """Trust is said by the host for a directory; so is running trusted skills in the sandbox."""
+    """Trust is said by the host for a directory; so is running trusted skills in the
+    sandbox.
+    """
     plain = call(write_skill(SHOW), workspace=workspace)
     confined = call(
         write_skill(SHOW), workspace=workspace, sandbox=level, sandbox_trusted=True
@@ -465,7 +490,9 @@ def test_a_trusted_script_runs_as_a_plain_process_unless_the_host_asks(
 def test_without_a_sandbox_an_untrusted_script_is_refused_although_it_was_approved(
     write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch, workspace: Path
 ) -> None:
-    """The error names what is missing at each level and what would help; nothing has run."""
+    """The error names what is missing at each level and what would help; nothing has
+    run.
+    """
     monkeypatch.setattr(levels, "_known", {"landlock": "the kernel has no Landlock"})
     monkeypatch.setenv("PATH", "/nowhere")
 
@@ -493,7 +520,9 @@ def test_a_sandbox_that_confines_nothing_is_refused(write_skill: WriteSkill) -> 
 def test_the_deadline_reports_what_was_seen(
     write_skill: WriteSkill, level: str
 ) -> None:
-    """`stopped` is true because every process was seen to be gone, a daemon included."""
+    """`stopped` is true because every process was seen to be gone, a daemon
+    included.
+    """
     source = "import os, time\nif os.fork() == 0: os.setsid()\ntime.sleep(600)"
 
     response = SkillRuntime(
@@ -614,7 +643,9 @@ while True:
 
 
 def test_a_directory_that_becomes_a_link_is_measured(workspace: Path) -> None:
-    """In the middle of a look: an error there would end the supervisor, and leave the script's daemons running."""
+    """In the middle of a look: an error there would end the supervisor, and leave the
+    script's daemons running.
+    """
     source = EXCHANGING.replace(
         "MOVE", {"x86_64": "316", "aarch64": "276"}[platform.machine()]
     )

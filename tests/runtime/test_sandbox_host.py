@@ -1,4 +1,6 @@
-"""What the host of a sandbox may do meanwhile: fork, close descriptors, end, and run many commands at once."""
+"""What the host of a sandbox may do meanwhile: fork, close descriptors, end, and run
+many commands at once.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ assert run() == b"1\\n"
 
 @contextmanager
 def host(workspace: Path, level: str, source: str) -> Iterator[subprocess.Popen[str]]:
-    """Start a host that runs a command, then *source*; it is killed where it takes too long, and at the end."""
+    """Start a host that runs a command, then *source*; it is killed where it takes too
+    long, and at the end.
+    """
     with subprocess.Popen(
         [sys.executable, "-c", HOST + source, str(workspace), level],
         cwd=Path(__file__).parents[2],
@@ -56,7 +60,8 @@ def host(workspace: Path, level: str, source: str) -> Iterator[subprocess.Popen[
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        # Not a timeout of one call: with a broken launcher the host hangs, and so does whatever waits for its output.
+        # Not a timeout of one call: with a broken launcher the host hangs, and so does
+        # whatever waits for its output.
         deadline = threading.Timer(_SECONDS, process.kill)
         deadline.start()
         try:
@@ -116,7 +121,9 @@ def test_a_host_may_lose_its_launcher(tmp_path: Path, level: str, source: str) -
 def test_nothing_is_left_when_the_host_ends_and_its_child_goes_on(
     tmp_path: Path, level: str
 ) -> None:
-    """The launcher, and the supervisors that wait for the next command, end with the host that they serve."""
+    """The launcher, and the supervisors that wait for the next command, end with the
+    host that they serve.
+    """
     source = (
         "print(launcher_process._process.pid, flush=True)\nsys.stdin.readline()\n"
         "if os.fork() == 0:\n    sys.stdin.read()\n    os._exit(0)\n"
@@ -146,7 +153,9 @@ def test_nothing_is_left_when_the_host_ends_and_its_child_goes_on(
 async def test_commands_at_once_see_nothing_of_each_other(
     tmp_path: Path, level: str
 ) -> None:
-    """Each has its own variables and workspace; it finds no file, process or variable of another one."""
+    """Each has its own variables and workspace; it finds no file, process or variable
+    of another one.
+    """
     source = (
         "import os, pathlib, sys\nown = os.environ['SECRET']\npathlib.Path('mine').write_text(own)\n"
         "for number in range(12):\n"
@@ -177,7 +186,9 @@ async def test_commands_at_once_see_nothing_of_each_other(
 async def test_many_commands_wait_for_each_other(
     tmp_path: Path, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel lets only so many descriptors of a user be on their way: a command waits, and does not fail."""
+    """The kernel lets only so many descriptors of a user be on their way: a command
+    waits, and does not fail.
+    """
     await run(level, tmp_path, "")
     send: Callable[[Sequence[int]], None] = launcher_process.send
     before = sum(1 for _ in Path("/proc/self/fd").iterdir())
@@ -203,7 +214,9 @@ async def test_many_commands_wait_for_each_other(
 async def test_the_user_of_a_command_that_was_not_seen_to_end_is_not_used_again(
     tmp_path: Path,
 ) -> None:
-    """A process of it that is left could signal and trace the next command of the same user."""
+    """A process of it that is left could signal and trace the next command of the same
+    user.
+    """
     if (await sandbox_report())["landlock"] is not None:
         pytest.skip("no Landlock")
     show = "import os; print(os.getuid())"
@@ -233,7 +246,9 @@ async def test_the_user_of_a_command_that_was_not_seen_to_end_is_not_used_again(
 async def test_every_file_that_a_script_made_belongs_to_the_host(
     tmp_path: Path, level: str
 ) -> None:
-    """In new directories, in those that were there, and moved between them; what was there keeps its owner."""
+    """In new directories, in those that were there, and moved between them; what was
+    there keeps its owner.
+    """
     old = tmp_path / "old" / "inner"
     old.mkdir(parents=True)
     (tmp_path / "kept").write_text("a")

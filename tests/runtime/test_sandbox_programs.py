@@ -1,4 +1,6 @@
-"""Ordinary programs in the sandbox: the list of system calls is long enough for them, at each level."""
+"""Ordinary programs in the sandbox: the list of system calls is long enough for them,
+at each level.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ async def run(level: str, workspace: Path, program: str, *words: str) -> Finishe
 async def test_python_with_an_event_loop_children_and_archives_runs(
     level: str, tmp_path: Path
 ) -> None:
-    """`asyncio.run` makes a pair of sockets; `multiprocessing` and `sqlite3` lock files."""
+    """`asyncio.run` makes a pair of sockets; `multiprocessing` and `sqlite3` lock
+    files.
+    """
     finished = await run(level, tmp_path, sys.executable, "-I", "-c", ASYNCIO)
 
     assert (finished.stdout.decode().split("\n"), finished.stderr) == (

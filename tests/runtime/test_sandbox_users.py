@@ -1,4 +1,6 @@
-"""The sandboxes for other hosts than this one: an unprivileged user, and one that may not make namespaces."""
+"""The sandboxes for other hosts than this one: an unprivileged user, and one that may
+not make namespaces.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ print(json.dumps(anyio.run(sandbox_report)))
 
 
 def report(tmp_path: Path, *prefix: str) -> dict[str, str | None]:
-    """Return what a new process finds out about the levels, run by *prefix* as a user without privileges."""
+    """Return what a new process finds out about the levels, run by *prefix* as a user
+    without privileges.
+    """
     found: dict[str, str | None] = json.loads(
         as_user(tmp_path, ["-c", REPORT], *prefix)
     )

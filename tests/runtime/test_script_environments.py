@@ -1,4 +1,6 @@
-"""Locked environments of scripts: `skillruntime/runtime/script_environments.py`, with uv and a local index."""
+"""Locked environments of scripts: `skillruntime/runtime/script_environments.py`, with
+uv and a local index.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Running a skill's script, and every way in which it can go wrong: `skillruntime/runtime/scripts.py`."""
+"""Running a skill's script, and every way in which it can go wrong:
+`skillruntime/runtime/scripts.py`.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def test_a_script_runs_on_either_event_loop(
 def test_the_environment_is_an_allow_list(
     write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A secret of the host does not reach a script, unless the contract requires it or the host adds it."""
+    """A secret of the host does not reach a script, unless the contract requires it or
+    the host adds it.
+    """
     for name in ("HOST_SECRET", "REQUIRED_KEY", "TAKEN_IF_SET", "ADDED_BY_HOST"):
         monkeypatch.setenv(name, "value")
 
@@ -123,7 +127,9 @@ def test_new_files_are_listed(write_skill: WriteSkill, tmp_path: Path) -> None:
 def test_a_path_reaches_the_script_absolute_and_one_outside_is_refused(
     write_skill: WriteSkill, tmp_path: Path
 ) -> None:
-    """`format: path` is resolved inside the workspace; nothing runs when it is outside."""
+    """`format: path` is resolved inside the workspace; nothing runs when it is
+    outside.
+    """
     schema = {"properties": {"file": {"type": "string", "format": "path"}}}
     catalog = write_skill(ECHO, input=schema)
 
@@ -141,7 +147,9 @@ def test_a_path_reaches_the_script_absolute_and_one_outside_is_refused(
 def test_a_script_that_crashes_is_quoted_without_host_paths(
     write_skill: WriteSkill,
 ) -> None:
-    """The last line of its stderr, its exit code, and the tail of the traceback with short paths."""
+    """The last line of its stderr, its exit code, and the tail of the traceback with
+    short paths.
+    """
     error = only_error(
         call(
             write_skill(
@@ -461,7 +469,9 @@ def test_a_reported_failure_is_copied_to_the_envelope(write_skill: WriteSkill) -
 def test_a_failure_that_contains_only_errors_is_not_reported_twice(
     write_skill: WriteSkill,
 ) -> None:
-    """If a failing script prints only a status and errors, the response has errors and no data."""
+    """If a failing script prints only a status and errors, the response has errors and
+    no data.
+    """
     report = {
         "status": "failed",
         "errors": [
@@ -534,7 +544,9 @@ async def test_a_cancelled_call_leaves_no_process_behind(
 def test_the_list_of_changed_files_is_short(
     write_skill: WriteSkill, tmp_path: Path
 ) -> None:
-    """A script chooses how many files it leaves and how they are called, and a model reads the list."""
+    """A script chooses how many files it leaves and how they are called, and a model
+    reads the list.
+    """
     source = "for n in range(300): open(f'{n:03}', 'w').close()\nprint('{}')"
 
     response = call(write_skill(source), {"text": "x"}, workspace=tmp_path / "w")
@@ -549,7 +561,9 @@ def test_the_list_of_changed_files_is_short(
 
 
 def test_a_forged_envelope_is_data(write_skill: WriteSkill) -> None:
-    """A script may report its status and its errors (31.2); what the runtime says of the call is the runtime's own."""
+    """A script may report its status and its errors (31.2); what the runtime says of
+    the call is the runtime's own.
+    """
     forged = {
         "status": "success",
         "data": 1,

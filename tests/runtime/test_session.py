@@ -1,4 +1,6 @@
-"""What one conversation has activated and was refused: `skillruntime/runtime/session.py`."""
+"""What one conversation has activated and was refused:
+`skillruntime/runtime/session.py`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ WriteSkill = Callable[..., SkillCatalog]
 def test_an_activation_gives_instructions_files_and_tools(
     write_skill: WriteSkill, tmp_path: Path
 ) -> None:
-    """What a model needs, and in this order; a script that is called is not listed to be read."""
+    """What a model needs, and in this order; a script that is called is not listed to
+    be read.
+    """
     session = SkillRuntime(write_skill("print(1)", description="Runs it")).session()
     (tmp_path / "skills" / "sample" / "rules.md").write_text("12345678")
 
@@ -56,7 +60,9 @@ def test_an_unknown_skill_is_not_activated(write_skill: WriteSkill) -> None:
 
 
 def test_a_repeated_refusal_says_so(write_skill: WriteSkill) -> None:
-    """The same bad call again: the answer says that it repeats; another call, or another session, does not."""
+    """The same bad call again: the answer says that it repeats; another call, or
+    another session, does not.
+    """
     runtime = SkillRuntime(write_skill("print(1)"))
     session = runtime.session()
     bad = {"wrong": 1, "text": "x"}

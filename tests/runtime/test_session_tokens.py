@@ -1,4 +1,6 @@
-"""What a session spends and may spend: the ledger's wiring in `skillruntime/runtime/session.py`."""
+"""What a session spends and may spend: the ledger's wiring in
+`skillruntime/runtime/session.py`.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def test_without_limits_nothing_is_counted_until_somebody_asks(
 
 
 def test_a_long_result_is_paged_and_read_on_to_its_end() -> None:
-    """The pages put together are the result; each is within its limit; the last has no handle."""
+    """The pages put together are the result; each is within its limit; the last has no
+    handle.
+    """
     text = "".join(f"Line number {number}.\n" for number in range(200))
     runtime = SkillRuntime()
     echo(runtime, text)
@@ -144,7 +148,9 @@ def test_the_catalog_is_shortened_to_what_is_left(write_skill: WriteSkill) -> No
 
 
 def test_an_envelope_says_what_was_spent_when_asked() -> None:
-    """``metadata.tokens``: the total, by tier, and what is left; a warning before the limit."""
+    """``metadata.tokens``: the total, by tier, and what is left; a warning before the
+    limit.
+    """
     runtime = SkillRuntime()
     echo(runtime, "word " * 20)
     session = runtime.session(limits=TokenLimits(total_tokens=70), report_tokens=True)
@@ -160,7 +166,9 @@ def test_an_envelope_says_what_was_spent_when_asked() -> None:
 def test_a_conversation_resumed_elsewhere_knows_what_it_shows(
     write_skill: WriteSkill,
 ) -> None:
-    """By digest: an unchanged skill is one line, a changed one is shown again, a removed one is not active."""
+    """By digest: an unchanged skill is one line, a changed one is shown again, a
+    removed one is not active.
+    """
     from skillruntime.runtime.activation import fingerprint
 
     runtime = SkillRuntime(write_skill(""))

@@ -1,4 +1,6 @@
-"""What was approved is what runs: `skillruntime/runtime/skill_copy.py` and `approval.py`."""
+"""What was approved is what runs: `skillruntime/runtime/skill_copy.py` and
+`approval.py`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ WriteSkill = Callable[..., SkillCatalog]
 
 
 class Recording:
-    """A sandbox that runs nothing: it answers with the text of the script that it was given."""
+    """A sandbox that runs nothing: it answers with the text of the script that it was
+    given.
+    """
 
     level = "remote"
 
@@ -55,7 +59,9 @@ def runtime_of(
 
 
 def exchange(path: Path, text: str) -> None:
-    """Replace the file in one step, as an attacker who can write to the skill's directory would."""
+    """Replace the file in one step, as an attacker who can write to the skill's
+    directory would.
+    """
     other = path.with_name("other")
     other.write_text(text)
     other.replace(path)
@@ -64,7 +70,9 @@ def exchange(path: Path, text: str) -> None:
 def test_a_script_exchanged_after_the_approval_does_not_run(
     write_skill: WriteSkill, tmp_path: Path
 ) -> None:
-    """The approved bytes run, although the file is another one by then, or a link to a program outside."""
+    """The approved bytes run, although the file is another one by then, or a link to a
+    program outside.
+    """
     catalog = write_skill("honest", trusted=False)
     script = tmp_path / "skills" / "sample" / "scripts" / "run.py"
     (tmp_path / "outside.py").write_text("outside")
@@ -89,7 +97,9 @@ def test_a_script_exchanged_after_the_approval_does_not_run(
 def test_300_races_give_each_digest_one_text(
     write_skill: WriteSkill, tmp_path: Path
 ) -> None:
-    """While the script and its directory are exchanged all the time, a digest stands for what then runs."""
+    """While the script and its directory are exchanged all the time, a digest stands
+    for what then runs.
+    """
     catalog = write_skill("honest", trusted=False)
     skill = tmp_path / "skills" / "sample"
     outside = tmp_path / "outside"
@@ -130,7 +140,9 @@ def test_300_races_give_each_digest_one_text(
 def test_a_kept_approval_holds_for_the_same_files_alone(
     write_skill: WriteSkill, tmp_path: Path
 ) -> None:
-    """A host answers with the digest that a person approved earlier; a module beside the script is part of it."""
+    """A host answers with the digest that a person approved earlier; a module beside
+    the script is part of it.
+    """
     catalog = write_skill("honest", trusted=False)
     kept: list[str] = []
 
@@ -169,7 +181,9 @@ def test_only_true_the_digest_or_grants_are_an_approval(
 def test_the_digest_covers_files_modes_and_the_contract(
     write_skill: WriteSkill, tmp_path: Path
 ) -> None:
-    """Each change gives another digest; what is left out (compiled files, links) does not."""
+    """Each change gives another digest; what is left out (compiled files, links) does
+    not.
+    """
     catalog = write_skill("honest", trusted=False)
     skill, contract = catalog.contract("sample")
     directory = tmp_path / "skills" / "sample"
@@ -283,7 +297,9 @@ def test_entries_without_bytes_count_too(
 def test_a_sparse_file_is_refused_before_it_is_read(
     write_skill: WriteSkill, tmp_path: Path
 ) -> None:
-    """A terabyte without content costs nothing to bring, and must cost nothing to refuse."""
+    """A terabyte without content costs nothing to bring, and must cost nothing to
+    refuse.
+    """
     catalog = write_skill("honest", trusted=False)
     with (tmp_path / "skills" / "sample" / "data").open("wb") as file:
         file.truncate(1024**4)
@@ -312,7 +328,9 @@ def test_the_script_of_an_untrusted_skill_runs_from_its_copy(
 def test_of_a_frozen_skill_the_hashed_bytes_run(
     write_skill: WriteSkill, tmp_path: Path, trusted: bool
 ) -> None:
-    """A script that is exchanged between hashing and copying does not run, and neither does one exchanged before."""
+    """A script that is exchanged between hashing and copying does not run, and neither
+    does one exchanged before.
+    """
     root, lockfile = tmp_path / "skills", tmp_path / "skills-lock.json"
     lockfile.write_text(json.dumps(lock_skills(write_skill("honest"))))
     script = root / "sample" / "scripts" / "run.py"

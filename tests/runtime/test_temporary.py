@@ -1,4 +1,6 @@
-"""Temporary directories: what a process leaves of them, and what a script left in them."""
+"""Temporary directories: what a process leaves of them, and what a script left in
+them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def run(place: Path, source: str) -> None:
 
 
 def test_a_process_that_ends_leaves_nothing(tmp_path: Path) -> None:
-    """Also of directories that it did not remove itself, and of those that a script closed."""
+    """Also of directories that it did not remove itself, and of those that a script
+    closed.
+    """
     run(tmp_path, "made = make_temporary()\n(made / 'file').touch()\nmade.chmod(0)\n")
 
     assert list(tmp_path.iterdir()) == []
@@ -70,7 +74,9 @@ assert all(each.is_dir() for each in made)
 
 @pytest.mark.slow
 def test_a_tree_of_thousands_of_levels_is_removed(tmp_path: Path) -> None:
-    """A script can make one deeper than Python calls itself; a link in it is removed, and not what it leads to."""
+    """A script can make one deeper than Python calls itself; a link in it is removed,
+    and not what it leads to.
+    """
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "kept").touch()
     (tmp_path / "tree").mkdir()

@@ -75,7 +75,9 @@ def test_a_call_of_an_unmet_range_is_an_envelope(catalog: SkillCatalog) -> None:
 def test_a_function_runs_the_version_it_was_registered_for(
     catalog: SkillCatalog,
 ) -> None:
-    """The plain name gives the default, ``name@version`` that version, under any range."""
+    """The plain name gives the default, ``name@version`` that version, under any
+    range.
+    """
     runtime = SkillRuntime(catalog)
     assert runtime.call_sync("digest@^1", {"topic": "AI"}).data["version"] == "1.2.0"
 

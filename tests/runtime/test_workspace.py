@@ -14,7 +14,9 @@ from skillruntime.runtime.workspace import Workspace
 
 
 def test_a_temporary_workspace_goes_when_it_is_closed() -> None:
-    """Without a directory from the host a fresh one is made, and removed with what is in it."""
+    """Without a directory from the host a fresh one is made, and removed with what is
+    in it.
+    """
     workspace = Workspace()
     directory = workspace.directory
     (directory / "file.txt").write_text("x")
@@ -51,7 +53,9 @@ def test_paths_outside_and_unusable_ones_are_refused(tmp_path: Path, path: str) 
 
 
 def test_a_link_inside_does_not_lead_outside(tmp_path: Path) -> None:
-    """A symbolic link is followed before the decision; one that stays inside is fine."""
+    """A symbolic link is followed before the decision; one that stays inside is
+    fine.
+    """
     inside = tmp_path / "w"
     inside.mkdir()
     (inside / "file").write_text("x")
@@ -104,7 +108,9 @@ def test_too_many_files_are_not_watched(
 def test_directories_and_links_are_counted_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A script may leave a million empty directories, which each later call would walk."""
+    """A script may leave a million empty directories, which each later call would
+    walk.
+    """
     monkeypatch.setattr(module, "FILE_LIMIT", 3)
     (tmp_path / "a" / "b" / "c").mkdir(parents=True)
     assert Workspace(tmp_path).snapshot() == {}
@@ -115,7 +121,9 @@ def test_directories_and_links_are_counted_too(
 
 @pytest.mark.processes
 def test_a_copy_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    """A disk that is full in the middle leaves neither a part of the copy nor a temporary file."""
+    """A disk that is full in the middle leaves neither a part of the copy nor a
+    temporary file.
+    """
     workspace = Workspace(tmp_path / "w")
     (workspace.directory / "report.md").write_bytes(b"x" * 200_000)
     (tmp_path / "out").mkdir()
@@ -143,7 +151,9 @@ def test_a_copy_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_a_file_is_copied_out_without_following_links(tmp_path: Path) -> None:
-    """A link in any part of the path is refused, and so are a FIFO and an existing target."""
+    """A link in any part of the path is refused, and so are a FIFO and an existing
+    target.
+    """
     workspace = Workspace(tmp_path / "w")
     (workspace.directory / "out").mkdir()
     (workspace.directory / "out" / "report.md").write_text("hi")
@@ -171,7 +181,9 @@ def test_a_file_is_copied_out_without_following_links(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_not_text_is_shown_with_escapes(tmp_path: Path) -> None:
-    """A file's name is any bytes on Linux; one that is not UTF-8 broke every envelope that listed it."""
+    """A file's name is any bytes on Linux; one that is not UTF-8 broke every envelope
+    that listed it.
+    """
     workspace = Workspace(tmp_path)
     before = workspace.snapshot() or {}
     try:

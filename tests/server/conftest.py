@@ -1,4 +1,6 @@
-"""The databases of these tests: a PostgreSQL for all of them, and a new database for each."""
+"""The databases of these tests: a PostgreSQL for all of them, and a new database for
+each.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ def url(postgres: Postgres) -> str:
 def path(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> str:
-    """Where executions are kept: a file's path, or the URL of a new database of the newest one.
+    """Where executions are kept: a file's path, or the URL of a new database of the
+    newest one.
 
     On PostgreSQL the tests are slow, except one, which asks for both.
     """
@@ -58,7 +61,9 @@ def path(
     params=["memory", "sqlite", pytest.param("two-engines", marks=pytest.mark.slow)]
 )
 def serving(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Serving:
-    """How the test skills are served: in memory, without a socket; on SQLite; and on the engine, by two servers."""
+    """How the test skills are served: in memory, without a socket; on SQLite; and on
+    the engine, by two servers.
+    """
     return _serving(request, monkeypatch, 2)
 
 

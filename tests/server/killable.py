@@ -1,10 +1,12 @@
-"""A server to be killed: ``python killable.py DIRECTORY DRAIN LEASE [URL]``. Each run leaves a line in DIRECTORY/ran.
+"""A server to be killed: ``python killable.py DIRECTORY DRAIN LEASE [URL]``. Each run
+leaves a line in DIRECTORY/ran.
 
-It prints the port that it was given as soon as it listens: a port that is chosen before may be another's by then.
-Executions are in DIRECTORY, or in the PostgreSQL database URL.
+It prints the port that it was given as soon as it listens: a port that is chosen before
+may be another's by then. Executions are in DIRECTORY, or in the PostgreSQL database
+URL.
 
-``twice`` may run twice, ``once`` must not. Four runs of each wait for DIRECTORY/go to appear, so that a test decides
-when they end: as many as the server runs at once.
+``twice`` may run twice, ``once`` must not. Four runs of each wait for DIRECTORY/go to
+appear, so that a test decides when they end: as many as the server runs at once.
 """
 
 from __future__ import annotations

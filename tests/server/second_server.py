@@ -1,6 +1,8 @@
-"""A second server on the engine's database: ``python -m tests.server.second_server ORDER``, which is JSON.
+"""A second server on the engine's database: ``python -m tests.server.second_server
+ORDER``, which is JSON.
 
-It prints its port as soon as it listens. Its descriptors name the first server's address, as behind a load balancer.
+It prints its port as soon as it listens. Its descriptors name the first server's
+address, as behind a load balancer.
 """
 
 from __future__ import annotations

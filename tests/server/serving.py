@@ -1,4 +1,6 @@
-"""A small server for tests: skills that are Python functions, served in memory or over a socket."""
+"""A small server for tests: skills that are Python functions, served in memory or over
+a socket.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ class FileEvent:
 
 @dataclass
 class Skills:
-    """The skills' own side: what ran, and gates that let a test decide when a skill ends."""
+    """The skills' own side: what ran, and gates that let a test decide when a skill
+    ends.
+    """
 
     ran: list[Any] | FileLines = field(default_factory=list)
     gate: anyio.Event | FileEvent = field(default_factory=anyio.Event)
@@ -238,7 +242,9 @@ class Served:
         key: str | None = None,
         **headers: str,
     ) -> WireResponse:
-        """Send one request. The answer comes without its ``date``: two are compared whatever the clock says."""
+        """Send one request. The answer comes without its ``date``: two are compared
+        whatever the clock says.
+        """
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if key is not None:
             named["x-api-key"] = key
@@ -309,7 +315,9 @@ async def serve_in_memory(
 async def serve_over_socket(
     *, limits: Limits | None = None, **options: Any
 ) -> AsyncIterator[Served]:
-    """Serve the test skills over a loopback socket, through Starlette and uvicorn, with executions in a database."""
+    """Serve the test skills over a loopback socket, through Starlette and uvicorn, with
+    executions in a database.
+    """
     pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
     from skillruntime.server.open_executions import durable_executions
 
@@ -334,7 +342,9 @@ async def serve_over_socket_from_memory(
     connections_per_address: int = 256,
     **options: Any,
 ) -> AsyncIterator[Served]:
-    """Serve the test skills over a loopback socket, where the test is about sockets and not about the database."""
+    """Serve the test skills over a loopback socket, where the test is about sockets and
+    not about the database.
+    """
 
     def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
         return memory_executions(work, **options)
@@ -356,9 +366,11 @@ def wait_for_database(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class EngineServing:
-    """Serves the test skills over loopback sockets on the engine's database *url*, on one server or on two.
+    """Serves the test skills over loopback sockets on the engine's database *url*, on
+    one server or on two.
 
-    The second one is a process of its own, for a process has one engine; each request goes to the other one.
+    The second one is a process of its own, for a process has one engine; each request
+    goes to the other one.
     """
 
     def __init__(self, url: str, number: int = 2) -> None:

@@ -1,4 +1,6 @@
-"""Who calls: keys known by their hashes, tokens by their issuer's keys, and OAuth from the client's side."""
+"""Who calls: keys known by their hashes, tokens by their issuer's keys, and OAuth from
+the client's side.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,9 @@ class Issuer:
         }
 
     def token(self, *, kid: str = "k1", **claims: Any) -> str:
-        """Return a token that is good but for what *claims* change; a claim of None is left out."""
+        """Return a token that is good but for what *claims* change; a claim of None is
+        left out.
+        """
         from joserfc import jwt
 
         said = {
@@ -134,7 +138,9 @@ def jwt_callers(issuer: Issuer, now: list[float]) -> Any:
 
 
 async def test_a_token_of_the_issuer_is_a_caller() -> None:
-    """By its subject; no token is anonymous, and another kind of bearer token is left to the next authenticator."""
+    """By its subject; no token is anonymous, and another kind of bearer token is left
+    to the next authenticator.
+    """
     callers = jwt_callers(Issuer(), [1000.0])
     issuer = Issuer()
     callers = jwt_callers(issuer, [1000.0])
@@ -158,7 +164,9 @@ async def test_a_token_of_the_issuer_is_a_caller() -> None:
 async def test_scopes_are_read_in_the_forms_that_issuers_write(
     claims: dict[str, Any], scopes: set[str]
 ) -> None:
-    """RFC 8693 has a string in `scope`; Duende IdentityServer writes a list there, Entra and Okta write `scp`."""
+    """RFC 8693 has a string in `scope`; Duende IdentityServer writes a list there,
+    Entra and Okta write `scp`.
+    """
     issuer = Issuer()
 
     principal = await jwt_callers(issuer, [1000.0])(
@@ -177,7 +185,9 @@ async def test_scopes_are_read_in_the_forms_that_issuers_write(
     ],
 )
 async def test_scopes_in_another_form_grant_nothing(claims: dict[str, Any]) -> None:
-    """Also where only `scp` names scopes: a token that may read alone must not invoke."""
+    """Also where only `scp` names scopes: a token that may read alone must not
+    invoke.
+    """
     issuer = Issuer()
 
     with pytest.raises(BadCredentialsError):
@@ -197,7 +207,9 @@ async def test_scopes_in_another_form_grant_nothing(claims: dict[str, Any]) -> N
     ids=lambda claims: next(iter(claims)),
 )
 async def test_a_token_that_is_not_for_us_is_refused(claims: dict[str, Any]) -> None:
-    """Expired, without an end, of another issuer, for another audience, without a subject, without the scope."""
+    """Expired, without an end, of another issuer, for another audience, without a
+    subject, without the scope.
+    """
     issuer = Issuer()
 
     with pytest.raises(BadCredentialsError):
@@ -205,7 +217,9 @@ async def test_a_token_that_is_not_for_us_is_refused(claims: dict[str, Any]) -> 
 
 
 async def test_forged_tokens_are_refused() -> None:
-    """Signed by another key, not at all, with the public key as a secret, with a header of wrong types, or too long."""
+    """Signed by another key, not at all, with the public key as a secret, with a header
+    of wrong types, or too long.
+    """
     issuer, forger = Issuer(), Issuer()
     callers = jwt_callers(issuer, [1000.0])
     head, body, _ = issuer.token().split(".")
@@ -254,7 +268,9 @@ async def test_new_keys_of_the_issuer_are_found_but_not_asked_for_by_every_other
 
 
 async def test_an_issuer_that_is_away_is_asked_now_and_then() -> None:
-    """A token sent meanwhile is answered 503; a flood of forged tokens is not passed on to the issuer."""
+    """A token sent meanwhile is answered 503; a flood of forged tokens is not passed on
+    to the issuer.
+    """
     from skillruntime.server.jwt_callers import JwtCallers
 
     issuer, now = Issuer(), [1000.0]
@@ -327,7 +343,9 @@ class TokenEndpoint:
 
 
 async def test_many_calls_fetch_one_token() -> None:
-    """However many wait for it; and the client's secret goes as RFC 6749, 2.3.1 says."""
+    """However many wait for it; and the client's secret goes as RFC 6749, 2.3.1
+    says.
+    """
     endpoint = TokenEndpoint(
         {"access_token": "t1", "token_type": "Bearer", "expires_in": 3600}
     )
@@ -354,7 +372,9 @@ async def _collect(credentials: ClientCredentials, shown: list[Any]) -> None:
 
 
 async def test_a_token_is_renewed_before_it_expires_and_when_it_was_refused() -> None:
-    """With the client's secret again: RFC 6749, 4.4.3, knows no refresh token for programs."""
+    """With the client's secret again: RFC 6749, 4.4.3, knows no refresh token for
+    programs.
+    """
     now = [1000.0]
     endpoint = TokenEndpoint(
         {
@@ -402,7 +422,9 @@ async def test_a_token_is_renewed_before_it_expires_and_when_it_was_refused() ->
 async def test_a_refused_token_is_an_error_without_secrets(
     answer: Any, status: int, said: str
 ) -> None:
-    """Its code is reported; other text of the endpoint may quote a secret and is not."""
+    """Its code is reported; other text of the endpoint may quote a secret and is
+    not.
+    """
     credentials = ClientCredentials(
         "me", "s3cr3t", transport=TokenEndpoint(answer, status=status)
     )
@@ -414,7 +436,9 @@ async def test_a_refused_token_is_an_error_without_secrets(
 
 
 async def test_a_person_authorises_with_pkce() -> None:
-    """RFC 7636: the verifier is shown at the token endpoint alone; another state is refused."""
+    """RFC 7636: the verifier is shown at the token endpoint alone; another state is
+    refused.
+    """
     pytest.importorskip("authlib", reason="needs the extra 'oauth'")
     endpoint = TokenEndpoint({"access_token": "t", "token_type": "bearer"})
     flow = AuthorizationCode.begin(CONFIG, "cli", "http://127.0.0.1:9999/callback")
@@ -451,7 +475,9 @@ async def test_custom_credentials_go_into_the_body() -> None:
 
 
 def test_a_bucket_fills_by_the_clock() -> None:
-    """So many a minute, as many at once; callers are apart, and the longest unseen is forgotten."""
+    """So many a minute, as many at once; callers are apart, and the longest unseen is
+    forgotten.
+    """
     now = [0.0]
     limiter = RateLimiter(2, clock=lambda: now[0], remembered=2)
 

@@ -1,4 +1,6 @@
-"""The application on a socket, as RFC 9110 and 9112 have it: what a request line and header lines may do to it."""
+"""The application on a socket, as RFC 9110 and 9112 have it: what a request line and
+header lines may do to it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ async def served() -> AsyncIterator[Served]:
 
 
 def test_a_bound_port_is_refused_until_the_server_listens() -> None:
-    """A start that fails while the skills are checked must not accept a client and then cut it off."""
+    """A start that fails while the skills are checked must not accept a client and then
+    cut it off.
+    """
     listening = bind("127.0.0.1", 0)
     try:
         with pytest.raises(ConnectionRefusedError):
@@ -35,7 +39,9 @@ def test_a_bound_port_is_refused_until_the_server_listens() -> None:
 async def exchange(
     served: Served, *lines: str, body: bytes = b""
 ) -> tuple[int, dict[str, str], bytes]:
-    """Send a request written out, and return the one answer that comes before the connection is closed."""
+    """Send a request written out, and return the one answer that comes before the
+    connection is closed.
+    """
     host, port = served.base.removeprefix("http://").split(":")
     said = b""
     with anyio.fail_after(300):
@@ -92,7 +98,9 @@ async def test_head_has_the_content_length_of_get(served: Served, path: str) -> 
 async def test_every_other_method_is_405_with_what_is_allowed(
     served: Served, method: str, path: str
 ) -> None:
-    """RFC 9110, 15.5.6: ``Allow`` says what this address takes; the envelope is the protocol's."""
+    """RFC 9110, 15.5.6: ``Allow`` says what this address takes; the envelope is the
+    protocol's.
+    """
     status, headers, content = await exchange(
         served, f"{method} {path} HTTP/1.1", "Host: x"
     )
@@ -166,7 +174,9 @@ async def test_a_length_beside_chunks_is_refused_and_the_connection_closed(
 
 
 async def test_header_lines_of_one_name_are_one_list(served: Served) -> None:
-    """RFC 9110, 5.3: no header line is dropped, so two keys are an invalid key, and two preferences are two."""
+    """RFC 9110, 5.3: no header line is dropped, so two keys are an invalid key, and two
+    preferences are two.
+    """
     keys = await post(served, "Idempotency-Key: a", "Idempotency-Key: b")
     credentials = await post(served, "X-API-Key: wrong", f"X-API-Key: {KEY}")
     preferences = await post(served, "Prefer: wait=5", "Prefer: respond-async")

@@ -1,4 +1,6 @@
-"""A backup that is made while the server works is restored elsewhere, with everything that was accepted before it."""
+"""A backup that is made while the server works is restored elsewhere, with everything
+that was accepted before it.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ async def check_restored(database: str) -> None:
 async def test_a_sqlite_file_is_backed_up_while_its_server_works(
     tmp_path: Path,
 ) -> None:
-    """With SQLite's own backup, for a copy of the file alone misses what its write-ahead log holds."""
+    """With SQLite's own backup, for a copy of the file alone misses what its
+    write-ahead log holds.
+    """
     source, copy = tmp_path / "e.db", tmp_path / "copy.db"
     program = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).backup(sqlite3.connect(sys.argv[2]))"
     async with durable_executions(wait, source) as executions:

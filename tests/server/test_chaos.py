@@ -40,7 +40,9 @@ _ATTACKS = [
 def test_no_promise_is_broken(
     name: str, sqlite: bool, executions: int, times: int
 ) -> None:
-    """The model of the benchmark reads what was accepted, the effects outside the database, and every end, twice."""
+    """The model of the benchmark reads what was accepted, the effects outside the
+    database, and every end, twice.
+    """
     if not sqlite and not find_programs():
         pytest.skip("needs PostgreSQL")
     if name == "clock" and shutil.which("faketime") is None:

@@ -1,4 +1,6 @@
-"""The pages for people: drawn on the server, nothing unescaped, looked at with a real browser where there is one."""
+"""The pages for people: drawn on the server, nothing unescaped, looked at with a real
+browser where there is one.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ async def look(
 
 
 async def test_the_skills_are_listed_to_who_may_see_them() -> None:
-    """A private skill appears with a key alone; the key is kept in a cookie that scripts cannot read."""
+    """A private skill appears with a key alone; the key is kept in a cookie that
+    scripts cannot read.
+    """
     async with serve_in_memory() as served:
         other_caller = await look(served, "GET", "/ui")
         entered = await look(served, "POST", "/ui/key", {"key": KEY})
@@ -212,7 +216,9 @@ async def test_what_was_cancelled_is_not_shown_as_failed() -> None:
 
 
 async def test_an_operator_completes_a_task_on_its_page() -> None:
-    """Others do not see the form; what is not JSON, or not what the skill promises, is reported with the text kept."""
+    """Others do not see the form; what is not JSON, or not what the skill promises, is
+    reported with the text kept.
+    """
     operator = f"skillruntime-key={OPERATOR_KEY}"
     async with serve_in_memory() as served:
         begun = read(await served.invoke("chore", key=KEY))
@@ -260,7 +266,9 @@ async def test_an_operator_completes_a_task_on_its_page() -> None:
 
 
 def test_a_field_says_that_it_is_json_and_what_is_wrong_with_it() -> None:
-    """Text and numbers have fields of their own; what is wrong is said beside the field."""
+    """Text and numbers have fields of their own; what is wrong is said beside the
+    field.
+    """
     array = draw_field(ParameterDefinition("names", "array"), "[", ["should be a list"])
     text = draw_field(ParameterDefinition("name", "string"), None)
 
@@ -272,7 +280,9 @@ def test_a_field_says_that_it_is_json_and_what_is_wrong_with_it() -> None:
 
 @pytest.mark.processes
 def test_a_person_uses_it_in_a_real_browser(tmp_path: Path) -> None:
-    """Sign in, fill in a form, see an end without reloading, complete a task; long values wrap at 390 pixels."""
+    """Sign in, fill in a form, see an end without reloading, complete a task; long
+    values wrap at 390 pixels.
+    """
     with served_elsewhere() as served, browser(tmp_path) as page:
         page.go(f"{served.base}/ui")
         page.run(
@@ -316,7 +326,9 @@ def test_a_person_uses_it_in_a_real_browser(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_task_is_completed_by_keyboard_alone(tmp_path: Path) -> None:
-    """Waiting tasks come first; while the page draws its state again, what is typed and the focus stay."""
+    """Waiting tasks come first; while the page draws its state again, what is typed and
+    the focus stay.
+    """
     with served_elsewhere() as served, browser(tmp_path) as page:
         page.go(f"{served.base}/ui")
         page.press("Tab", "Tab")
@@ -478,7 +490,9 @@ class Page:
         self.until(f"performance.getEntriesByType('resource').length >= {number}")
 
     def check_accessibility(self) -> list[str]:
-        """Return what axe finds; nothing without axe, which `npm install axe-core` puts into node_modules."""
+        """Return what axe finds; nothing without axe, which `npm install axe-core` puts
+        into node_modules.
+        """
         place = Path(
             os.environ.get(
                 "SKILLRUNTIME_AXE",

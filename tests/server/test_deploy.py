@@ -1,4 +1,6 @@
-"""The files of deploy/: parsed, and compared with the options of the server. No container is run here."""
+"""The files of deploy/: parsed, and compared with the options of the server. No
+container is run here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tools that were derived from scripts: published with their schema or not at all, and trusted like the scripts."""
+"""Tools that were derived from scripts: published with their schema or not at all, and
+trusted like the scripts.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def served(runtime: SkillRuntime) -> dict[str, SkillDescriptor]:
 
 
 def test_a_derived_tool_has_a_descriptor_with_its_schema(skills: Path) -> None:
-    """Both are published as what they are; a reader of the descriptor has the same contract as the runtime."""
+    """Both are published as what they are; a reader of the descriptor has the same
+    contract as the runtime.
+    """
     runtime = SkillRuntime(discover(skills, trusted=True))
 
     found = served(runtime)
@@ -88,7 +92,9 @@ def accepted(contract: Contract, arguments: dict[str, Any]) -> dict[str, Any] | 
 
 
 def test_without_deriving_there_is_the_skill_and_no_tool(skills: Path) -> None:
-    """With ``derive_contracts=False`` the skill is published as knowledge, and its scripts are not callable."""
+    """With ``derive_contracts=False`` the skill is published as knowledge, and its
+    scripts are not callable.
+    """
     runtime = SkillRuntime(discover(skills, trusted=True, derive_contracts=False))
 
     found = served(runtime)

@@ -1,4 +1,5 @@
-"""Executions that end without a run here: waiting cancelled or too long, or cut off with their server.
+"""Executions that end without a run here: waiting cancelled or too long, or cut off
+with their server.
 
 Their callers asked for a webhook too.
 """

@@ -1,4 +1,6 @@
-"""What only the engine has: its queues, and a server that begins what it accepts without them."""
+"""What only the engine has: its queues, and a server that begins what it accepts
+without them.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ async def test_what_was_taken_is_run_though_the_answer_was_lost(
 
 
 def take(url: str) -> None:
-    """Write what the engine writes when the server of the first one takes the second."""
+    """Write what the engine writes when the server of the first one takes the
+    second.
+    """
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "UPDATE skillruntime.workflow_status SET status = 'PENDING', owner_xid = 'lost', recovery_attempts = 1, "

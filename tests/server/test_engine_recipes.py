@@ -1,6 +1,8 @@
-"""The recipes of docs/server.md as they are written: a step that fails after its call is retried; the skill runs once.
+"""The recipes of docs/server.md as they are written: a step that fails after its call
+is retried; the skill runs once.
 
-An engine that is not installed is skipped: each was tried in an environment of its own, as their dependencies conflict.
+An engine that is not installed is skipped: each was tried in an environment of its own,
+as their dependencies conflict.
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ def served_elsewhere() -> Iterator[Served]:
 def recipe(
     name: str, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Any]:
-    """Give what the recipe of this engine defines, and what ran; its first call fails after the skill has run."""
+    """Give what the recipe of this engine defines, and what ran; its first call fails
+    after the skill has run.
+    """
     [section] = [each for each in RECIPES if each.startswith(name)]
     with served_elsewhere() as served:
         descriptor = served.service.skills["echo"].descriptor
@@ -70,7 +74,8 @@ def recipe(
         monkeypatch.chdir(directory)
         names: dict[str, Any] = {"__name__": "recipe"}
         names["GUARD"] = AddressGuard(allow_all=True)
-        # The test's server is on this machine, where the client connects only if it is allowed to.
+        # The test's server is on this machine, where the client connects only if it is
+        # allowed to.
         shared = _code(SHARED).replace(
             ".read_text())))", ".read_text())), guard=GUARD)"
         )
@@ -135,7 +140,9 @@ def test_dbos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_sqlite
 @pytest.mark.processes
 def test_dbos_beside_the_server_in_one_process(tmp_path: Path) -> None:
-    """The host has the instance of the process, and the server a file; a step that is retried runs the skill once."""
+    """The host has the instance of the process, and the server a file; a step that is
+    retried runs the skill once.
+    """
     dbos = pytest.importorskip("dbos", reason="needs dbos")
     [section] = [each for each in RECIPES if each.startswith("Server and workflows")]
     names: dict[str, Any] = {"__name__": "recipe"}
@@ -183,7 +190,9 @@ def test_dbos_beside_the_server_in_one_process(tmp_path: Path) -> None:
 def test_a_host_with_an_instance_of_its_own_cannot_serve_on_postgresql(
     url: str, tmp_path: Path
 ) -> None:
-    """DBOS allows one instance in a process: the host's is not shared, and the error says what to do."""
+    """DBOS allows one instance in a process: the host's is not shared, and the error
+    says what to do.
+    """
     dbos = pytest.importorskip("dbos", reason="needs dbos")
 
     async def serve() -> None:

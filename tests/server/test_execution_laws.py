@@ -1,4 +1,5 @@
-"""The laws of `Executions`, tried on each store: what one process leaves, the next one continues.
+"""The laws of `Executions`, tried on each store: what one process leaves, the next one
+continues.
 
 A host's own store keeps the same laws.
 """
@@ -98,7 +99,9 @@ async def left_running(path: str, *tickets: Ticket, **options: Any) -> list[str]
 
 
 async def test_what_ended_is_there_after_a_restart(path: str) -> None:
-    """Output, timestamps and all; the same key is still the same execution, and another body still refused."""
+    """Output, timestamps and all; the same key is still the same execution, and another
+    body still refused.
+    """
     async with opened(counting([]), path) as executions:
         await executions.submit(ticket("a"))
         before = await ended(executions, "exec-a")
@@ -124,7 +127,9 @@ async def test_an_id_with_nul_does_not_exist(path: str) -> None:
 @pytest.mark.processes
 @pytest.mark.parametrize("path", ["sqlite", "dbos"], indirect=True)
 async def test_what_may_run_twice_is_run_again(path: str) -> None:
-    """It is seen running from the first moment after the restart, never accepted again."""
+    """It is seen running from the first moment after the restart, never accepted
+    again.
+    """
     await left_running(path, ticket("a", repeatable=True))
 
     ran: list[str] = []
@@ -239,7 +244,9 @@ async def test_many_requests_with_one_key_at_once_are_one_execution(path: str) -
 async def test_what_may_run_twice_is_started_without_limit_until_it_is_held(
     path: str,
 ) -> None:
-    """A run during which server after server died is held with its own code; an operator may release it."""
+    """A run during which server after server died is held with its own code; an
+    operator may release it.
+    """
     await left_running(path, ticket("a", repeatable=True), most_losses=3)
     ran: list[str] = []
     for number in (1, 2):
@@ -300,7 +307,9 @@ async def test_restarts_fail_neither_a_task_nor_what_never_began(path: str) -> N
 async def test_a_drained_server_hands_over_what_may_run_twice_and_ends_the_rest(
     path: str,
 ) -> None:
-    """What ends in time completes; a handed-over run loses nothing, and the rest is interrupted, which is true."""
+    """What ends in time completes; a handed-over run loses nothing, and the rest is
+    interrupted, which is true.
+    """
     release, begun = anyio.Event(), list[str]()
 
     async def work(one: Ticket, report: Report) -> Outcome:
@@ -344,7 +353,9 @@ async def test_a_drained_server_hands_over_what_may_run_twice_and_ends_the_rest(
 async def test_a_caller_with_too_many_unfinished_executions_is_refused(
     path: str,
 ) -> None:
-    """Counted in the database, and so over all servers; the same key again is not a new execution."""
+    """Counted in the database, and so over all servers; the same key again is not a new
+    execution.
+    """
     async with opened(counting([], anyio.sleep_forever), path) as executions:
         await executions.submit(ticket("a"), most_unfinished=1)
         again = await executions.submit(ticket("a"), most_unfinished=1)
@@ -401,7 +412,9 @@ async def test_limits_for_a_skill_and_for_a_caller_make_the_rest_wait(
 async def test_many_that_wait_of_one_caller_do_not_hide_those_of_others(
     path: str,
 ) -> None:
-    """More of them than the server has places: another caller's own place is used all the same."""
+    """More of them than the server has places: another caller's own place is used all
+    the same.
+    """
     gate, ran = anyio.Event(), list[str]()
     async with opened(
         counting(ran, gate.wait), path, capacity=4, per_caller=1
@@ -425,7 +438,9 @@ async def test_many_that_wait_of_one_caller_do_not_hide_those_of_others(
 async def test_a_server_runs_no_more_than_its_capacity(
     path: str, limits: dict[str, Any]
 ) -> None:
-    """Also where the limits of a caller or a skill leave more places than the server has."""
+    """Also where the limits of a caller or a skill leave more places than the server
+    has.
+    """
     gate, running, most, ran = anyio.Event(), 0, 0, list[str]()
 
     async def count() -> None:
@@ -449,7 +464,9 @@ async def test_a_server_runs_no_more_than_its_capacity(
 async def test_a_list_hides_nothing_when_rows_of_its_first_page_are_deleted(
     path: str,
 ) -> None:
-    """The oldest ended last, and so are kept longest: the second page begins where the first one ended."""
+    """The oldest ended last, and so are kept longest: the second page begins where the
+    first one ended.
+    """
     gate, old = anyio.Event(), [ticket(f"old{number}") for number in range(4)]
 
     async def wait_if_old(one: Ticket, report: Report) -> Outcome:
@@ -482,7 +499,9 @@ async def test_a_list_hides_nothing_when_rows_of_its_first_page_are_deleted(
 
 
 async def test_a_lower_priority_is_overtaken_for_a_minute_at_most(path: str) -> None:
-    """The turn of what waits is its arrival, a minute earlier or later by its priority: nothing waits forever."""
+    """The turn of what waits is its arrival, a minute earlier or later by its priority:
+    nothing waits forever.
+    """
     gate, ran = anyio.Event(), list[str]()
     async with opened(counting(ran, gate.wait), path, capacity=1) as executions:
         await executions.submit(ticket("first"))

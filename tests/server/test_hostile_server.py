@@ -1,4 +1,6 @@
-"""The client against servers that are broken or mean, over real sockets: it ends with an answer or a named error."""
+"""The client against servers that are broken or mean, over real sockets: it ends with
+an answer or a named error.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ KEY = "sk-very-secret"
 
 @dataclass
 class Mean:
-    """A server that does to each connection what its script says; the last entry goes for all further ones."""
+    """A server that does to each connection what its script says; the last entry goes
+    for all further ones.
+    """
 
     script: list[Callable[[SocketStream, bytes], Awaitable[None]]]
     port: int = 0
@@ -186,7 +190,9 @@ DONE = say(shown("completed", output={"translated_text": "hallo"}))
 
 @pytest.mark.parametrize("fault", [drop, reset, half, say({}, 502), say({}, 504)])
 async def test_with_a_key_a_lost_202_is_sent_again(fault: Any) -> None:
-    """Drops, resets and gateways' errors: the same key and body, and in the end one answer."""
+    """Drops, resets and gateways' errors: the same key and body, and in the end one
+    answer.
+    """
     async with mean(fault, fault, ACCEPTED, fault, DONE) as server:
         execution = await server.client(idempotency_key=True).invoke(
             {"text": "hi"}, key="once"
@@ -210,7 +216,9 @@ async def test_without_a_key_it_is_sent_once(fault: Any) -> None:
 
 
 async def test_a_server_that_is_not_there_is_said_so() -> None:
-    """Refused connections are tried as often as the descriptor says, and nothing has run."""
+    """Refused connections are tried as often as the descriptor says, and nothing has
+    run.
+    """
     async with mean(DONE) as server:
         client = server.client()
     with pytest.raises(RemoteError, match="cannot be reached") as raised:
@@ -249,7 +257,9 @@ async def test_polling_goes_on_through_faults(fault: Any) -> None:
     ],
 )
 async def test_wrong_answers_are_named(answer: Any, said: str) -> None:
-    """Wrong JSON, an unknown status, a missing id, HTML, a redirect inward: what was wrong is said."""
+    """Wrong JSON, an unknown status, a missing id, HTML, a redirect inward: what was
+    wrong is said.
+    """
     async with mean(answer) as server:
         with pytest.raises(RemoteError, match=said):
             await server.client().invoke({"text": "hi"})
@@ -258,7 +268,9 @@ async def test_wrong_answers_are_named(answer: Any, said: str) -> None:
 
 
 async def test_the_key_goes_to_its_own_origin_alone() -> None:
-    """Not along a redirect, and not to a status_url elsewhere: a descriptor may name any address."""
+    """Not along a redirect, and not to a status_url elsewhere: a descriptor may name
+    any address.
+    """
     async with mean(say_bytes(b"", 200)) as thief, mean(ACCEPTED) as server:
         away = f"http://localhost:{thief.port}/steal"
         moved = say_bytes(b"", 307, location=away)
@@ -304,7 +316,9 @@ async def test_a_redirect_to_an_invalid_url_is_reported(location: str) -> None:
 
 
 async def test_cookies_are_not_kept() -> None:
-    """One address may be that of many names, and what a server wants remembered is in the protocol's documents."""
+    """One address may be that of many names, and what a server wants remembered is in
+    the protocol's documents.
+    """
     async with mean(
         say(shown("accepted"), 202, set_cookie="a=1; Path=/"),
         say(shown("completed", output=1)),
@@ -348,7 +362,9 @@ async def test_an_answer_that_does_not_come_is_given_up(fault: Any) -> None:
 async def test_a_server_that_sends_its_answers_byte_by_byte_holds_no_call_for_longer_than_the_patience(
     begins: bool,
 ) -> None:
-    """The call has no timeout, and the time of each answer counts: at the POST, and at the polls of what was begun."""
+    """The call has no timeout, and the time of each answer counts: at the POST, and at
+    the polls of what was begun.
+    """
     script = [say(shown("running"), 202), slow] if begins else [slow]
     async with mean(*script) as server, HttpTransport(OPEN, timeout=0.25) as transport:
         patient = replace(
@@ -435,7 +451,9 @@ async def test_a_server_that_never_ends_is_given_up_after_the_timeout_that_was_a
     ],
 )
 def test_inside_addresses_are_known_in_every_dress(address: str) -> None:
-    """Private, link-local, metadata, shared, multicast, documentation, and IPv4 inside IPv6."""
+    """Private, link-local, metadata, shared, multicast, documentation, and IPv4 inside
+    IPv6.
+    """
     assert is_inside(address)
 
 
@@ -485,7 +503,9 @@ async def test_one_inside_address_among_several_is_enough_to_refuse() -> None:
 
 
 async def test_the_address_that_was_checked_is_the_one_connected_to() -> None:
-    """A name server that answers otherwise the second time (rebinding) is asked once; the Host header is the name's."""
+    """A name server that answers otherwise the second time (rebinding) is asked once;
+    the Host header is the name's.
+    """
     asked = []
 
     async def once(host: str, port: int) -> list[str]:
@@ -513,7 +533,9 @@ async def test_allowed_hosts_are_allowed_by_name_and_port() -> None:
 
 
 def test_a_key_is_found_by_the_host_it_is_for() -> None:
-    """A dash and a dot are distinct: api-example.com never gets the key of api.example.com."""
+    """A dash and a dot are distinct: api-example.com never gets the key of
+    api.example.com.
+    """
     assert variable_for("https://api.example.com/x") != variable_for(
         "https://api-example.com/x"
     )

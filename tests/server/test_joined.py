@@ -111,7 +111,9 @@ async def test_a_skills_own_failure_is_a_failed_execution_with_its_first_code(
 async def test_a_broken_skill_fails_without_words_from_inside(
     serving: Serving, name: str, code: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A bug and a broken promise are failures; nothing of a traceback reaches the wire."""
+    """A bug and a broken promise are failures; nothing of a traceback reaches the
+    wire.
+    """
     async with serving() as served:
         execution = await served.client(name).invoke({"text": "x"})
 
@@ -179,7 +181,9 @@ async def test_what_waits_too_long_for_a_place_ends_without_running(
 
 
 async def test_a_higher_priority_goes_first(one_server: Serving) -> None:
-    """``context.priority``: high before normal before low; else first come, first served."""
+    """``context.priority``: high before normal before low; else first come, first
+    served.
+    """
     async with one_server(capacity=1) as served:
         await served.invoke("slow", "first")
         await served.skills.started.wait()
@@ -276,12 +280,15 @@ async def test_a_key_that_is_none_is_refused(serving: Serving, key: str) -> None
 
 
 async def test_a_running_execution_is_cancelled(serving: Serving) -> None:
-    """DELETE on the status; a peer that knows ``cancelled`` sees it, any other sees ``failed``."""
+    """DELETE on the status; a peer that knows ``cancelled`` sees it, any other sees
+    ``failed``.
+    """
     async with serving() as served:
         execution_id = read(await served.invoke("slow"))["execution_id"]
         await served.skills.started.wait()
         cancelled = await served.client("slow").cancel(execution_id)
-        # The server that runs it may hear of it a moment later than the one that was asked.
+        # The server that runs it may hear of it a moment later than the one that was
+        # asked.
         plain = await served.ask("GET", f"/executions/{execution_id}", prefer="wait=30")
         again = await served.client("slow").cancel(execution_id)
 
@@ -345,7 +352,9 @@ async def test_an_execution_is_resumed_by_another_client(serving: Serving) -> No
 
 
 async def test_a_task_is_completed_from_outside(serving: Serving) -> None:
-    """A person or another agent does it: accepted until then; the promise is checked."""
+    """A person or another agent does it: accepted until then; the promise is
+    checked.
+    """
     async with serving() as served:
         execution_id = read(await served.invoke("chore"))["execution_id"]
         path = f"/executions/{execution_id}/complete"
@@ -373,7 +382,9 @@ async def test_a_task_is_completed_from_outside(serving: Serving) -> None:
 
 
 async def test_of_two_who_complete_a_task_one_is_reported_so(serving: Serving) -> None:
-    """The second worker learns that it came too late; its result does not replace the first."""
+    """The second worker learns that it came too late; its result does not replace the
+    first.
+    """
     async with serving() as served:
         execution_id = read(await served.invoke("chore", key=KEY))["execution_id"]
         answers = {}
@@ -415,7 +426,9 @@ async def test_a_task_can_fail_and_be_cancelled(serving: Serving) -> None:
 
 
 async def test_a_private_skill_is_absent_to_the_last_byte(serving: Serving) -> None:
-    """Section 7: an unauthenticated caller gets the same answer for private and absent skills, at every address."""
+    """Section 7: an unauthenticated caller gets the same answer for private and absent
+    skills, at every address.
+    """
     async with serving() as served:
         for method, suffix in (
             ("GET", ""),
@@ -443,7 +456,9 @@ async def test_a_private_skill_is_absent_to_the_last_byte(serving: Serving) -> N
 
 
 async def test_the_listing_is_filtered_by_tags(one_server: Serving) -> None:
-    """Those with one of the tags, in any case; and never what the caller may not see."""
+    """Those with one of the tags, in any case; and never what the caller may not
+    see.
+    """
     async with one_server() as served:
         tags = {"echo": ("Text", "demo"), "hidden": ("demo",)}
         for name, own in tags.items():
@@ -527,7 +542,9 @@ async def test_anothers_execution_is_absent(serving: Serving) -> None:
 
 
 async def test_one_lists_ones_own_executions_page_by_page(serving: Serving) -> None:
-    """The newest first, with a cursor; outputs are left out; an operator sees everyone's."""
+    """The newest first, with a cursor; outputs are left out; an operator sees
+    everyone's.
+    """
     async with serving() as served:
         ids = [
             read(await served.invoke("echo", str(n), key=KEY, prefer="wait=30"))[
@@ -556,7 +573,8 @@ async def test_one_lists_ones_own_executions_page_by_page(serving: Serving) -> N
             "cursor=9999999999999.9999999999",
             "limit=201",
         )
-        # Zeros in front must not hide digits at the end, and int() takes 4,300 digits at most.
+        # Zeros in front must not hide digits at the end, and int() takes 4,300 digits
+        # at most.
         queries += (
             "limit=0000002000",
             "limit=1" + "0" * 40,
@@ -579,7 +597,9 @@ async def test_one_lists_ones_own_executions_page_by_page(serving: Serving) -> N
 
 
 async def test_bad_arguments_are_violations(serving: Serving) -> None:
-    """Section 9: ``details.violations[{field, expected, actual}]``, and nothing is begun."""
+    """Section 9: ``details.violations[{field, expected, actual}]``, and nothing is
+    begun.
+    """
     async with serving() as served:
         response = await served.invoke("echo", "")
         no_object = await served.ask(
@@ -689,7 +709,9 @@ async def test_another_major_of_the_protocol_is_refused_by_the_server_too(
 
 
 async def test_unknown_addresses_and_methods(serving: Serving) -> None:
-    """404 and 405 in the envelope; 405 names what is allowed; HEAD is GET without a body."""
+    """404 and 405 in the envelope; 405 names what is allowed; HEAD is GET without a
+    body.
+    """
     async with serving() as served:
         missing = await served.ask("GET", "/nothing/here")
         method = await served.ask("PUT", "/skills/echo")
@@ -701,7 +723,9 @@ async def test_unknown_addresses_and_methods(serving: Serving) -> None:
 
 
 async def test_discovery_follows_section_5(serving: Serving) -> None:
-    """``{protocol, provider, skills[...]}`` with the fields that the protocol document lists."""
+    """``{protocol, provider, skills[...]}`` with the fields that the protocol document
+    lists.
+    """
     async with serving() as served:
         document = read(await served.ask("GET", "/.well-known/skill-sharing"))
 
@@ -734,7 +758,9 @@ async def test_an_expired_result_is_gone(serving: Serving) -> None:
 
 
 async def test_a_flood_is_reported_when_to_come_again(one_server: Serving) -> None:
-    """429 with Retry-After for each caller on its own; and guessing keys is slowed down."""
+    """429 with Retry-After for each caller on its own; and guessing keys is slowed
+    down.
+    """
     from skillruntime.server.rate_limits import Limits
 
     limits = Limits(invocations_per_minute=2, failed_logins_per_minute=3)
@@ -773,7 +799,9 @@ async def test_health_readiness_and_metrics(one_server: Serving) -> None:
 async def test_the_access_log_holds_no_secret(
     one_server: Serving, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line of JSON a request: caller, action, duration; never a key, an input or an output."""
+    """One line of JSON a request: caller, action, duration; never a key, an input or an
+    output.
+    """
     with caplog.at_level("INFO", logger="skillruntime.access"):
         async with one_server() as served:
             await served.invoke("echo", "my-private-words", key=KEY, prefer="wait=30")
@@ -788,7 +816,9 @@ async def test_the_access_log_holds_no_secret(
 
 
 async def test_a_lost_202_runs_once(serving: Serving) -> None:
-    """The server took it, the answer was lost, the client sends it again with the same key."""
+    """The server took it, the answer was lost, the client sends it again with the same
+    key.
+    """
     async with serving() as served:
         lost = 0
 
@@ -822,7 +852,9 @@ async def test_wrong_credentials_are_an_error_without_the_key(serving: Serving) 
 async def test_what_custom_credentials_began_is_followed_to_its_end(
     is_coroutine: bool,
 ) -> None:
-    """A poll has no body for them, so its id is enough; the host's authenticator may also be a plain function."""
+    """A poll has no body for them, so its id is enough; the host's authenticator may
+    also be a plain function.
+    """
 
     def recognize(
         request: WireRequest, credentials: Mapping[str, Any] | None
@@ -849,7 +881,8 @@ async def test_what_custom_credentials_began_is_followed_to_its_end(
             descriptor, credentials, service.handle, wait_seconds=0, jitter=lambda: 0.0
         )
         execution = await client.invoke({"text": "x"})
-        # A key can be shown in a header at each poll, so one that was in the body opens nothing to others.
+        # A key can be shown in a header at each poll, so one that was in the body opens
+        # nothing to others.
         document = invocation("hidden")
         document["caller"]["credentials"] = {"api_key": KEY}
         served = Served(service, skills, service.handle)
@@ -884,7 +917,9 @@ async def test_an_authenticator_that_returns_something_else_is_named_in_the_log(
 
 
 async def test_custom_credentials_in_the_body_open_a_private_skill() -> None:
-    """6.3's ``caller.credentials``, read by the host's own authenticator; a caller with wrong ones sees nothing."""
+    """6.3's ``caller.credentials``, read by the host's own authenticator; a caller with
+    wrong ones sees nothing.
+    """
 
     async def authenticate(
         request: WireRequest, credentials: Mapping[str, Any] | None

@@ -1,4 +1,6 @@
-"""Kill the server in the middle, start it again: what was accepted ends in its right status, and nothing runs twice."""
+"""Kill the server in the middle, start it again: what was accepted ends in its right
+status, and nothing runs twice.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
     """kill -9 in the middle of 200 accepted executions, and a restart.
 
-    Those that may run twice complete. Those that must not, and were running, end ``failed`` and ``recoverable``; none
-    of them has run twice. All others complete.
+    Those that may run twice complete. Those that must not, and were running, end
+    ``failed`` and ``recoverable``; none of them has run twice. All others complete.
     """
     server = KillableServer(tmp_path)
     accepted: dict[str, str] = {}
@@ -49,7 +51,8 @@ async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
                 for number in range(100):
                     tasks.start_soon(submit, "twice", f"twice-{number}")
                     tasks.start_soon(submit, "once", f"once-{number}")
-            # In whatever order they arrive, the eight that wait take every place at last: four of each kind.
+            # In whatever order they arrive, the eight that wait take every place at
+            # last: four of each kind.
             while sum(text.partition("-")[2] in GATED for text in ran(tmp_path)) < 8:
                 await anyio.sleep(0.01)
             process.send_signal(signal.SIGKILL)
@@ -87,7 +90,8 @@ async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
         text for text, document in ended.items() if document["status"] == "failed"
     }
     assert {f"once-{number}" for number in GATED} <= cut_off
-    # The beginning is committed before the skill starts: one may be cut off between the two, with no effect.
+    # The beginning is committed before the skill starts: one may be cut off between the
+    # two, with no effect.
     assert all(text.startswith("once-") for text in cut_off)
     assert all(
         ended[text]["error"]["code"] == "EXECUTION_INTERRUPTED" for text in cut_off
@@ -118,7 +122,9 @@ async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
 async def test_a_kill_while_calls_come_in_loses_nothing_and_runs_nothing_twice(
     tmp_path: Path,
 ) -> None:
-    """What was answered 202 is there after the restart; what was not is sent again with its key, and runs once."""
+    """What was answered 202 is there after the restart; what was not is sent again with
+    its key, and runs once.
+    """
     server = KillableServer(tmp_path)
     (tmp_path / "go").touch()
     accepted: dict[str, str] = {}
@@ -195,7 +201,9 @@ async def keep_running(
 async def test_a_server_asked_to_stop_leaves_what_runs_to_the_next_start(
     tmp_path: Path,
 ) -> None:
-    """SIGTERM wakes waiting clients, loses nothing that was accepted, and ends the process."""
+    """SIGTERM wakes waiting clients, loses nothing that was accepted, and ends the
+    process.
+    """
     server = KillableServer(tmp_path)
     async with httpx2.AsyncClient(timeout=300, trust_env=False) as client:
         async with server.started() as process:
@@ -229,7 +237,9 @@ async def test_a_server_asked_to_stop_leaves_what_runs_to_the_next_start(
 async def test_a_draining_server_refuses_new_work_and_finishes_what_runs(
     tmp_path: Path,
 ) -> None:
-    """SIGTERM: 503 with Retry-After for new work, statuses are answered, and what must not run twice completes."""
+    """SIGTERM: 503 with Retry-After for new work, statuses are answered, and what must
+    not run twice completes.
+    """
     server = KillableServer(tmp_path, drain=300)
     async with httpx2.AsyncClient(timeout=300, trust_env=False) as client:
         async with server.started() as process:

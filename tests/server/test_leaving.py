@@ -1,4 +1,6 @@
-"""Executions are left as any context is: by an error of the host, by a cancellation, or at the end of the block."""
+"""Executions are left as any context is: by an error of the host, by a cancellation, or
+at the end of the block.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ async def work(ticket: Ticket, report: Report) -> Outcome:
 
 
 async def test_an_error_of_the_host_leaves_as_it_is() -> None:
-    """A skill that does not exist, or a port that is in use, is not wrapped in a group of errors of tasks."""
+    """A skill that does not exist, or a port that is in use, is not wrapped in a group
+    of errors of tasks.
+    """
     with pytest.raises(SkillNotFoundError, match=r"^No skill is named 'nope'$"):
         async with memory_executions(work):
             raise SkillNotFoundError("No skill is named 'nope'")

@@ -1,4 +1,6 @@
-"""``serve --mcp --http`` asks for a token where a skill's descriptor says that it is not for everyone."""
+"""``serve --mcp --http`` asks for a token where a skill's descriptor says that it is
+not for everyone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The served OpenAPI document is true: schemathesis tries what it says, and what it forbids, on a real server."""
+"""The served OpenAPI document is true: schemathesis tries what it says, and what it
+forbids, on a real server.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ schemathesis = pytest.importorskip(
 
 @contextmanager
 def served_elsewhere() -> Iterator[str]:
-    """Serve the test skills from another thread, with every skill that would wait let through; give the address."""
+    """Serve the test skills from another thread, with every skill that would wait let
+    through; give the address.
+    """
     address: list[str] = []
     ready, done = threading.Event(), threading.Event()
 
@@ -52,7 +56,9 @@ def served_elsewhere() -> Iterator[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("key", [None, KEY], ids=["anonymous", "with-key"])
 def test_the_server_does_what_its_document_says(key: str | None) -> None:
-    """Every operation, with sound and unsound data, with and without credentials: no 5xx, nothing undocumented."""
+    """Every operation, with sound and unsound data, with and without credentials: no
+    5xx, nothing undocumented.
+    """
     from schemathesis.specs.openapi.checks import ignored_auth
 
     headers = {"X-API-Key": key} if key else {}

@@ -1,4 +1,6 @@
-"""What operators set and read: variables, help, who may reach the server, metrics, readiness, what is left out."""
+"""What operators set and read: variables, help, who may reach the server, metrics,
+readiness, what is left out.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ def test_help_begins_with_the_ten_options_that_everyone_needs() -> None:
 
 
 def skill(directory: Path, name: str, descriptor_version: str) -> None:
-    """Write a skill whose contract has version 1.0.0, and whose descriptor has another one or not."""
+    """Write a skill whose contract has version 1.0.0, and whose descriptor has another
+    one or not.
+    """
     place = directory / name
     place.mkdir(parents=True)
     (place / "SKILL.md").write_text(
@@ -116,7 +120,9 @@ def skill(directory: Path, name: str, descriptor_version: str) -> None:
 
 
 async def served(directory: Path, **options: Any) -> list[str]:
-    """Serve a directory of skills until it listens; return the ids of what is served."""
+    """Serve a directory of skills until it listens; return the ids of what is
+    served.
+    """
     ids: list[str] = []
 
     def ready(base_url: str, published: list[PublishedSkill], left: int) -> None:
@@ -154,7 +160,9 @@ async def test_a_skill_whose_descriptor_differs_does_not_stop_the_others(
 async def test_a_server_beyond_this_machine_needs_keys_or_is_public(
     tmp_path: Path,
 ) -> None:
-    """Everyone who reaches it could call the skills; a key, or a decision, is needed."""
+    """Everyone who reaches it could call the skills; a key, or a decision, is
+    needed.
+    """
     skill(tmp_path / "skills", "good", "1.0.0")
     data = tmp_path / "data"
 
@@ -175,7 +183,9 @@ async def test_a_server_beyond_this_machine_needs_keys_or_is_public(
 
 
 async def test_metrics_tell_how_executions_end() -> None:
-    """By skill, status and code; how long they waited and ran; and that the database answers."""
+    """By skill, status and code; how long they waited and ran; and that the database
+    answers.
+    """
     async with serve_in_memory() as served:
         await served.invoke("echo", prefer="wait=60")
         await served.invoke("fails", prefer="wait=60")
@@ -200,7 +210,9 @@ async def test_metrics_tell_how_executions_end() -> None:
 async def test_a_server_without_its_database_is_not_ready(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its metrics say so, and /health answers still: to start it again would not help."""
+    """Its metrics say so, and /health answers still: to start it again would not
+    help.
+    """
 
     async def away(*values: Any) -> Any:
         raise DatabaseAwayError("The database does not answer")
@@ -237,7 +249,9 @@ async def test_one_address_has_a_part_of_the_connections(
 
 
 def ask_at_once(port: int, number: int) -> list[int]:
-    """Open so many connections, and ask on each; return the statuses in the order of opening."""
+    """Open so many connections, and ask on each; return the statuses in the order of
+    opening.
+    """
     connections, statuses = [], []
     for _ in range(number):
         connection = socket.create_connection(("127.0.0.1", port), timeout=300)

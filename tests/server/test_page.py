@@ -1,4 +1,6 @@
-"""docs/server.md alone starts two servers on PostgreSQL; one is killed under load, and nothing is lost."""
+"""docs/server.md alone starts two servers on PostgreSQL; one is killed under load, and
+nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def create_database(postgres: Postgres, psql: list[str]) -> None:
 def serving(
     command: list[str], environment: dict[str, str], directory: Path
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run a command of the page that serves, at a port that is free; end it with the test in any case."""
+    """Run a command of the page that serves, at a port that is free; end it with the
+    test in any case.
+    """
     port = command.index("--port") + 1
     arguments = [
         *command[1:port],
@@ -108,7 +112,9 @@ def address_of(process: subprocess.Popen[str]) -> str:
 
 
 def running_by_server(postgres: Postgres, database: str) -> list[set[str]]:
-    """Return the ids of the executions that each server has begun and whose end it has not recorded."""
+    """Return the ids of the executions that each server has begun and whose end it has
+    not recorded.
+    """
     table = "skillruntime.workflow_status"
     query = f"SELECT array_agg(workflow_uuid) FROM {table} WHERE status = 'PENDING' GROUP BY executor_id"
     with psycopg.connect(postgres.url(database)) as connection:
@@ -129,7 +135,9 @@ def write_skill(directory: Path) -> None:
 async def test_two_servers_of_the_page_lose_nothing_when_one_is_killed(
     postgres: Postgres, tmp_path: Path
 ) -> None:
-    """The role that the page makes may make the tables, both servers start at once, and every call ends."""
+    """The role that the page makes may make the tables, both servers start at once, and
+    every call ends.
+    """
     _, psql, export, first, second = commands_of_the_page()
     create_database(postgres, psql)
     variable, _, url = export[1].partition("=")

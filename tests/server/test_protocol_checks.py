@@ -1,4 +1,6 @@
-"""Black-box checks of the protocol, as an independent checker makes them: raw bytes over a socket, nothing imported."""
+"""Black-box checks of the protocol, as an independent checker makes them: raw bytes
+over a socket, nothing imported.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ VALID = json.dumps(invocation("echo"))
 
 
 async def exchange(served: Served, head: str, body: bytes = b"") -> tuple[int, bytes]:
-    """Send one request of these bytes; return the status of the first response and all that came back."""
+    """Send one request of these bytes; return the status of the first response and all
+    that came back.
+    """
     port = int(next(served.bases).rpartition(":")[2])
     answer = await talk(
         port, head.replace("\n", "\r\n").encode("latin-1") + b"\r\n" + body
@@ -89,7 +93,9 @@ async def test_every_address_refuses_every_other_method_and_names_its_own(
 
 
 async def test_a_request_for_another_state_is_refused(on_sockets: Serving) -> None:
-    """RFC 9110, 13.1.1: ``If-Match`` with an old tag is 412, and cancels nothing; a weak tag never matches."""
+    """RFC 9110, 13.1.1: ``If-Match`` with an old tag is 412, and cancels nothing; a
+    weak tag never matches.
+    """
     found = {}
     async with (
         on_sockets() as served,
@@ -99,7 +105,8 @@ async def test_a_request_for_another_state_is_refused(on_sockets: Serving) -> No
             await client.post("/skills/slow/invoke", json=invocation("slow"))
         ).json()
         path = f"/executions/{accepted['execution_id']}"
-        # The skill reports its progress once, as it begins; from then on nothing changes until it is cancelled.
+        # The skill reports its progress once, as it begins; from then on nothing
+        # changes until it is cancelled.
         with anyio.fail_after(300):
             while "progress" not in (shown := await client.get(path)).json():
                 await anyio.sleep(0.01)
@@ -183,7 +190,9 @@ NOT_JSON = [
 async def test_what_is_not_one_unambiguous_json_value_is_refused(
     on_sockets: Serving,
 ) -> None:
-    """RFC 8259 and, for names that stand twice, RFC 7493: 400 with VALIDATION_ERROR, and nothing is begun."""
+    """RFC 8259 and, for names that stand twice, RFC 7493: 400 with VALIDATION_ERROR,
+    and nothing is begun.
+    """
     taken = []
     async with on_sockets() as served:
         head = "POST /skills/echo/invoke HTTP/1.1\nhost: x\nconnection: close\ncontent-type: application/json\n"
@@ -238,7 +247,9 @@ BAD_HEADS: list[tuple[str, list[int]]] = [
 async def test_a_head_that_is_malformed_or_huge_is_refused_with_the_envelope(
     on_sockets: Serving,
 ) -> None:
-    """RFC 9112 and RFC 6585, 5: whatever arrives in one piece or in many, and the connection is closed."""
+    """RFC 9112 and RFC 6585, 5: whatever arrives in one piece or in many, and the
+    connection is closed.
+    """
     wrong = []
     async with on_sockets() as served:
         for head, statuses in BAD_HEADS:
@@ -297,7 +308,9 @@ async def test_pipelined_requests_are_answered_in_their_order(
 
 
 async def test_an_absolute_address_names_the_host_that_counts() -> None:
-    """RFC 9112, 3.2.2: the header is ignored, so that it cannot cover a foreign name."""
+    """RFC 9112, 3.2.2: the header is ignored, so that it cannot cover a foreign
+    name.
+    """
     async with serve_over_socket_from_memory(hosts=frozenset({"localhost"})) as served:
         statuses = [
             (
@@ -320,7 +333,9 @@ async def test_an_absolute_address_names_the_host_that_counts() -> None:
 async def test_the_same_key_is_the_same_request_whatever_its_trace_and_the_order_of_its_names(
     on_sockets: Serving,
 ) -> None:
-    """A client that repeats a request may trace it newly; another input or caller is another request."""
+    """A client that repeats a request may trace it newly; another input or caller is
+    another request.
+    """
     async with on_sockets() as served:
 
         async def send(
@@ -342,7 +357,9 @@ async def test_the_same_key_is_the_same_request_whatever_its_trace_and_the_order
 
 
 async def test_a_key_may_go_into_the_header_that_a_descriptor_names() -> None:
-    """4.4: ``auth.header``; for the invocation and for what follows it. Two different keys are not one caller."""
+    """4.4: ``auth.header``; for the invocation and for what follows it. Two different
+    keys are not one caller.
+    """
     from dataclasses import replace
 
     from skillruntime.remote.descriptor import AuthConfig, AuthType
@@ -395,7 +412,9 @@ async def test_a_key_that_is_not_a_string_is_refused_without_being_quoted(
 async def test_a_revoked_key_is_401_and_not_a_lost_execution(
     on_sockets: Serving,
 ) -> None:
-    """A client that polls with a key that was revoked must not take its execution for lost."""
+    """A client that polls with a key that was revoked must not take its execution for
+    lost.
+    """
     async with on_sockets() as served:
         begun = read(await served.invoke("echo", key=KEY))
         answers = [
@@ -470,7 +489,9 @@ async def test_a_task_that_expires_says_that_it_was_not_completed(
 async def test_a_forwarded_address_is_believed_from_named_proxies_alone(
     proxies: tuple[str, ...], peer: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The rates of anonymous callers are counted by address: a caller must not be able to choose its own."""
+    """The rates of anonymous callers are counted by address: a caller must not be able
+    to choose its own.
+    """
     caplog.set_level("INFO", "skillruntime.access")
     async with serve_over_socket_from_memory(trusted_proxies=proxies) as served:
         await served.ask("GET", "/skills/echo", x_forwarded_for="198.51.100.7")

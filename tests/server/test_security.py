@@ -1,4 +1,6 @@
-"""What a server and a client refuse: look-alike hosts, wrong scopes, revoked keys, forged hosts and addresses."""
+"""What a server and a client refuse: look-alike hosts, wrong scopes, revoked keys,
+forged hosts and addresses.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ pytestmark = pytest.mark.anyio
 
 
 def test_a_look_alike_host_has_neither_the_key_nor_the_origin_of_another() -> None:
-    """A dotless i in upper case is an I: the name is encoded (IDNA) before it is compared."""
+    """A dotless i in upper case is an I: the name is encoded (IDNA) before it is
+    compared.
+    """
     assert variable_for("https://apı.test/x") != variable_for("https://api.test/x")
     assert origin_of("https://apı.test/x") != origin_of("https://api.test/x")
     assert origin_of("https://API.test:443/y") == origin_of("https://api.test/x")
@@ -82,7 +86,9 @@ async def test_a_token_that_may_read_cannot_invoke() -> None:
 
 
 async def test_a_key_in_the_body_is_a_key_and_must_agree_with_the_header() -> None:
-    """6.3 shows ``caller.credentials.api_key``; it is neither kept nor part of the request's fingerprint."""
+    """6.3 shows ``caller.credentials.api_key``; it is neither kept nor part of the
+    request's fingerprint.
+    """
 
     def document(key: str) -> dict[str, Any]:
         written = invocation("locked")
@@ -256,7 +262,9 @@ async def test_the_trace_id_comes_back() -> None:
 
 
 async def talk(port: int, *parts: bytes) -> bytes:
-    """Send *parts* over one connection, and return all that comes back until it is closed."""
+    """Send *parts* over one connection, and return all that comes back until it is
+    closed.
+    """
     async with await anyio.connect_tcp("127.0.0.1", port) as stream:
         for part in parts:
             await stream.send(part)
@@ -270,7 +278,9 @@ async def talk(port: int, *parts: bytes) -> bytes:
 
 
 async def test_a_413_reaches_a_client_that_sends_its_whole_body() -> None:
-    """The rest of the body is read, for closing a socket with unread bytes would reset the connection."""
+    """The rest of the body is read, for closing a socket with unread bytes would reset
+    the connection.
+    """
     async with serve_over_socket_from_memory(limits=Limits(body_bytes=1000)) as served:
         port = int(served.base.rpartition(":")[2])
         head = b"POST /skills/echo/invoke HTTP/1.1\r\nhost: x\r\ncontent-length: 3000000\r\n\r\n"
@@ -297,7 +307,9 @@ async def test_what_is_not_http_is_refused_with_the_envelope() -> None:
 async def test_a_head_that_does_not_arrive_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A connection that sends half a head, or nothing, holds its place for a limited time."""
+    """A connection that sends half a head, or nothing, holds its place for a limited
+    time.
+    """
     monkeypatch.setattr(
         "skillruntime.server.http_protocol.BoundedProtocol.head_seconds", 0.2
     )
@@ -311,7 +323,9 @@ async def test_a_head_that_does_not_arrive_is_given_up(
 
 
 async def test_a_foreign_host_name_is_refused() -> None:
-    """A page under a name of its own that resolves to this machine reaches nothing (DNS rebinding)."""
+    """A page under a name of its own that resolves to this machine reaches nothing (DNS
+    rebinding).
+    """
     from starlette.testclient import TestClient
 
     from skillruntime.server.app import create_app
@@ -332,7 +346,9 @@ async def test_a_foreign_host_name_is_refused() -> None:
 def publish_echo(
     folder: Path, contract: dict[str, Any], **changes: Any
 ) -> dict[str, Any]:
-    """Return what is published of a skill whose contract.json has a descriptor.json beside it."""
+    """Return what is published of a skill whose contract.json has a descriptor.json
+    beside it.
+    """
     from skillruntime import SkillRuntime, discover
 
     skill = folder / "echo"
@@ -407,7 +423,9 @@ def test_a_descriptor_that_differs_from_the_contract_is_refused(
 def test_what_a_descriptor_leaves_out_is_published_as_it_is_enforced(
     tmp_path: Path,
 ) -> None:
-    """The contract's output and shorter timeout, and the protocol's version that the server speaks."""
+    """The contract's output and shorter timeout, and the protocol's version that the
+    server speaks.
+    """
     said = {**SAID, "description": "Words only"}
     endpoint = {"url": "https://x.test/invoke", "timeout_ms": 90_000}
     changes = {
@@ -430,7 +448,9 @@ def test_what_a_descriptor_leaves_out_is_published_as_it_is_enforced(
 
 @pytest.mark.parametrize("name", ["技能-1", "urn:x:y", "a b", "a/b", "%2F", ".", ".."])
 async def test_an_id_may_be_any_string(name: str) -> None:
-    """Percent-encoded in the paths; the skill is found, called and followed under it."""
+    """Percent-encoded in the paths; the skill is found, called and followed under
+    it.
+    """
     from dataclasses import replace
 
     from skillruntime.remote.descriptor import SkillDescriptor

@@ -15,7 +15,9 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "translator" / "run.py"
 
 @pytest.mark.slow
 def test_the_agent_never_notices_that_the_server_was_killed() -> None:
-    """Served by one process, called by a LangChain agent in another, killed in the middle, started again."""
+    """Served by one process, called by a LangChain agent in another, killed in the
+    middle, started again.
+    """
     pytest.importorskip("langchain", reason="the agent needs the extra 'agents'")
 
     played = subprocess.run(

@@ -1,4 +1,6 @@
-"""Two servers on one PostgreSQL, each in a process of its own: what one accepts, another sees, cancels and takes up."""
+"""Two servers on one PostgreSQL, each in a process of its own: what one accepts,
+another sees, cancels and takes up.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ class Pair:
 async def pair(
     directory: Path, url: str, *, number: int = 1, drain: float = 0, lease: float = 1.5
 ) -> AsyncIterator[Pair]:
-    """Start the servers. Of two that both live, none is taken for dead, however busy the machine is."""
+    """Start the servers. Of two that both live, none is taken for dead, however busy
+    the machine is.
+    """
     lease = 300.0 if number > 1 else lease
     servers = [
         KillableServer(directory, drain=drain, url=url, lease=lease)
@@ -111,7 +115,9 @@ def code_of(document: dict[str, Any]) -> str:
 
 @pytest.mark.slow
 def test_servers_that_start_at_once_share_a_new_database(url: str) -> None:
-    """Of several that create the same table at once, PostgreSQL lets one fail even with IF NOT EXISTS."""
+    """Of several that create the same table at once, PostgreSQL lets one fail even with
+    IF NOT EXISTS.
+    """
     leases = [
         DeadServers(url, f"server-{each}", 60, _nothing_is_dead) for each in range(8)
     ]
@@ -191,7 +197,9 @@ async def test_what_one_server_runs_another_cancels(url: str, tmp_path: Path) ->
 
 @pytest.mark.processes
 async def test_two_servers_answer_alike(url: str, tmp_path: Path) -> None:
-    """What has ended is the same document with the same entity tag, and so are the refusals of the protocol."""
+    """What has ended is the same document with the same entity tag, and so are the
+    refusals of the protocol.
+    """
     async with pair(tmp_path, url, number=2) as both:
         execution_id = await both.submit(0, "once", "once-1")
         path = f"/executions/{execution_id}"
@@ -243,7 +251,9 @@ async def test_two_servers_answer_alike(url: str, tmp_path: Path) -> None:
 async def test_the_work_of_a_killed_server_is_taken_up(
     url: str, tmp_path: Path
 ) -> None:
-    """What may run twice runs again, what must not ends interrupted, and what has not begun is run."""
+    """What may run twice runs again, what must not ends interrupted, and what has not
+    begun is run.
+    """
     async with pair(tmp_path, url) as one:
         texts = [f"once-{each}" for each in (9, 19, 29, 39)] + [
             f"twice-{each}" for each in (9, 19, 29, 39)
@@ -281,7 +291,9 @@ async def test_the_work_of_a_killed_server_is_taken_up(
 async def test_a_frozen_server_that_thaws_alters_nothing(
     url: str, tmp_path: Path
 ) -> None:
-    """Its lease ran out and its work was taken up: the ends that it then writes are discarded."""
+    """Its lease ran out and its work was taken up: the ends that it then writes are
+    discarded.
+    """
     async with pair(tmp_path, url) as one:
         ids = [await one.submit(0, name, f"{name}-9") for name in ("once", "twice")]
         await one.begun("once-9", "twice-9")
@@ -302,7 +314,9 @@ async def test_a_frozen_server_that_thaws_alters_nothing(
 async def test_a_server_that_takes_up_its_own_work_does_not_begin_it_twice(
     url: str, tmp_path: Path
 ) -> None:
-    """It was taken for dead while it ran, and takes its own work from the queue: the same process, another dispatch."""
+    """It was taken for dead while it ran, and takes its own work from the queue: the
+    same process, another dispatch.
+    """
     async with pair(tmp_path, url) as one:
         ids = [await one.submit(0, name, f"{name}-9") for name in ("once", "twice")]
         await one.begun("once-9", "twice-9")
@@ -330,7 +344,9 @@ def requeue(url: str) -> None:
 async def test_a_server_that_drains_hands_over_what_may_run_twice(
     url: str, tmp_path: Path
 ) -> None:
-    """SIGTERM: the other one begins it before a lease has run out, and what must not run twice ends truthfully."""
+    """SIGTERM: the other one begins it before a lease has run out, and what must not
+    run twice ends truthfully.
+    """
     async with pair(tmp_path, url, drain=0.5, lease=300) as one:
         ids = [await one.submit(0, name, f"{name}-9") for name in ("once", "twice")]
         await one.begun("once-9", "twice-9")
@@ -350,7 +366,9 @@ async def test_a_server_that_drains_hands_over_what_may_run_twice(
 async def test_without_its_database_a_server_refuses_and_loses_nothing(
     tmp_path: Path,
 ) -> None:
-    """503 and Retry-After, and not ready; what ran meanwhile is written when the database is back."""
+    """503 and Retry-After, and not ready; what ran meanwhile is written when the
+    database is back.
+    """
     with running_postgres() as own:
         async with pair(tmp_path, own.create_prepared()) as one:
             execution_id = await one.submit(0, "once", "once-9")
@@ -375,7 +393,9 @@ async def test_without_its_database_a_server_refuses_and_loses_nothing(
 async def test_a_silent_partition_is_survived(
     postgres: Postgres, url: str, tmp_path: Path
 ) -> None:
-    """The peer's TCP answers and nothing comes back: calls are broken off, and work resumes after the end."""
+    """The peer's TCP answers and nothing comes back: calls are broken off, and work
+    resumes after the end.
+    """
     relay = Relay(postgres.port)
     through = postgres.url(url.rpartition("/")[2], relay.port)
     async with pair(tmp_path, through) as one:
@@ -396,7 +416,9 @@ async def test_a_silent_partition_is_survived(
 
 @pytest.mark.slow
 async def test_what_is_stored_is_json(url: str, tmp_path: Path) -> None:
-    """The engine's default, pickle, would run the code of whoever can write to the database."""
+    """The engine's default, pickle, would run the code of whoever can write to the
+    database.
+    """
     async with pair(tmp_path, url) as one:
         await one.end(0, await one.submit(0, "once", "once-1"))
     with psycopg.connect(url) as connection:

@@ -1,4 +1,6 @@
-"""Webhooks: signed as Standard Webhooks has it, repeated, for known callers alone, and never inward."""
+"""Webhooks: signed as Standard Webhooks has it, repeated, for known callers alone, and
+never inward.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ pytestmark = pytest.mark.anyio
 
 
 async def outside(host: str, port: int) -> list[str]:
-    """Resolve names without a network: ``inside.example`` lies inside, and an address is itself."""
+    """Resolve names without a network: ``inside.example`` lies inside, and an address
+    is itself.
+    """
     if host[0].isdigit():
         return [host]
     return ["10.0.0.1"] if host == "inside.example" else ["93.184.216.34"]
@@ -52,7 +56,9 @@ class Receiver:
 async def notified(
     receiver: Receiver, url: str = "https://hook.example/hook", key: str | None = KEY
 ) -> WireResponse:
-    """Invoke a skill with a webhook, wait for its end and its message, and return the first response."""
+    """Invoke a skill with a webhook, wait for its end and its message, and return the
+    first response.
+    """
     expected = min(3, len(receiver.faults) + 1)
     skills = Skills()
     runtime, skills_served = skills.runtime()
@@ -90,7 +96,9 @@ async def notified(
 
 
 def test_the_reference_library_accepts_a_signature() -> None:
-    """`standardwebhooks`, the library of the specification's authors, as a receiver would use it."""
+    """`standardwebhooks`, the library of the specification's authors, as a receiver
+    would use it.
+    """
     reference = pytest.importorskip("standardwebhooks")
     secret, body, now = (
         Webhooks(b"secret").secret_of("ann"),
@@ -109,7 +117,9 @@ def test_the_reference_library_accepts_a_signature() -> None:
 
 
 async def test_the_end_is_reported_and_signed() -> None:
-    """``webhook-id``, ``webhook-timestamp``, ``webhook-signature``, with the caller's own secret."""
+    """``webhook-id``, ``webhook-timestamp``, ``webhook-signature``, with the caller's
+    own secret.
+    """
     receiver = Receiver()
 
     response = await notified(receiver)
@@ -125,7 +135,9 @@ async def test_the_end_is_reported_and_signed() -> None:
 
 
 async def test_an_output_with_half_a_surrogate_pair_is_reported() -> None:
-    """A Python skill can return one, and UTF-8 has none: it is replaced, as in every answer."""
+    """A Python skill can return one, and UTF-8 has none: it is replaced, as in every
+    answer.
+    """
     receiver = Receiver()
     webhooks = Webhooks(b"secret", transport=receiver)
     ticket = Ticket(
@@ -183,7 +195,9 @@ async def test_nothing_inward_is_reported(url: str) -> None:
 
 
 async def test_a_other_caller_names_no_address() -> None:
-    """Only authenticated callers: otherwise anyone could make the server send requests anywhere."""
+    """Only authenticated callers: otherwise anyone could make the server send requests
+    anywhere.
+    """
     receiver = Receiver()
 
     response = await notified(receiver, key=None)
@@ -227,7 +241,9 @@ async def test_a_redirect_is_not_followed_to_another_origin() -> None:
 
 
 async def test_a_name_that_resolves_inside_later_is_not_connected_to() -> None:
-    """DNS rebinding: the address is checked again at each attempt, and that very address is connected to."""
+    """DNS rebinding: the address is checked again at each attempt, and that very
+    address is connected to.
+    """
     answers = ["93.184.216.34", "127.0.0.1", "127.0.0.1"]
     asked: list[str] = []
 
@@ -260,7 +276,9 @@ async def test_a_name_that_resolves_inside_later_is_not_connected_to() -> None:
     ],
 )
 async def test_an_address_inside_is_known_in_every_spelling(url: str) -> None:
-    """The system's resolver reads numbers of many forms as addresses: what it answers is what is checked."""
+    """The system's resolver reads numbers of many forms as addresses: what it answers
+    is what is checked.
+    """
     assert not await Webhooks(b"secret").allows(url)
 
 

@@ -1,4 +1,6 @@
-"""Running the bundled skills' scripts as a runtime would, and the real files that they work on."""
+"""Running the bundled skills' scripts as a runtime would, and the real files that they
+work on.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ class Scripts:
     def call(
         self, arguments: Any, tool: str | None = None, **environment: str
     ) -> Answer:
-        """Run the tool on *arguments* (text is sent as it is); what it prints must fit its contract."""
+        """Run the tool on *arguments* (text is sent as it is); what it prints must fit
+        its contract.
+        """
         contract = self.contract(tool)
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
         passed = {
@@ -188,7 +192,9 @@ def make_pdf() -> Callable[..., bytes]:
 
 @pytest.fixture(scope="session")
 def form_pdf() -> bytes:
-    """A form with a text, a checkbox, a choice, a radio group, and a read-only text that was never drawn."""
+    """A form with a text, a checkbox, a choice, a radio group, and a read-only text
+    that was never drawn.
+    """
     widget = "<< /Type /Annot /Subtype /Widget /P 3 0 R /F 4"
     text = "/DA (/Helv 12 Tf 0 g)"
     tick = "/AP << /N << /Yes 14 0 R /Off 15 0 R >> >>"
@@ -221,7 +227,9 @@ def form_pdf() -> bytes:
 def make_document(
     pages: Sequence[str] = (), *, tables: bool = False, objects: Sequence[str] = ()
 ) -> bytes:
-    """Return a PDF with one line of text a page, and with *tables* a ruled table of three rows on each."""
+    """Return a PDF with one line of text a page, and with *tables* a ruled table of
+    three rows on each.
+    """
     if not objects:
         kids = " ".join(f"{4 + 2 * index} 0 R" for index in range(len(pages)))
         listed = [

@@ -1,4 +1,6 @@
-"""What holds for every bundled skill: the format, the contracts, the scripts' declarations."""
+"""What holds for every bundled skill: the format, the contracts, the scripts'
+declarations.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def test_the_reference_validator_finds_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_instructions_are_short_and_their_links_lead_somewhere(name: str) -> None:
-    """The description costs at most 45 tokens and says when; the body stays under 500 lines; each link has its file."""
+    """The description costs at most 45 tokens and says when; the body stays under 500
+    lines; each link has its file.
+    """
     text = (SKILLS / name / "SKILL.md").read_text(encoding="utf-8")
     description = re.search(r"^description: (.+)$", text, re.MULTILINE)
     links = re.findall(r"\]\(([^)#:]+)\)", text)
@@ -68,7 +72,9 @@ def test_instructions_are_short_and_their_links_lead_somewhere(name: str) -> Non
 
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_in_the_instructions_fit_the_contract(name: str) -> None:
-    """Each JSON block in a SKILL.md is valid for the input or the output of one of the skill's contracts."""
+    """Each JSON block in a SKILL.md is valid for the input or the output of one of the
+    skill's contracts.
+    """
     contracts = [
         _contract(path) for path in CONTRACTS if path.is_relative_to(SKILLS / name)
     ]
@@ -87,7 +93,9 @@ def test_examples_in_the_instructions_fit_the_contract(name: str) -> None:
 
 @pytest.mark.parametrize("path", CONTRACTS, ids=_label)
 def test_contract_follows_the_contract_document(path: Path) -> None:
-    """A contract's schemas are valid, refuse unknown parameters, and describe each one for a model (document, 31.1)."""
+    """A contract's schemas are valid, refuse unknown parameters, and describe each one
+    for a model (document, 31.1).
+    """
     contract = _contract(path)
 
     assert contract["$schema"] == "https://json-schema.org/draft/2020-12"
@@ -134,7 +142,9 @@ def test_script_declares_what_its_contract_requires(path: Path) -> None:
     "path", [path for path in CONTRACTS if path.stem != "changed-lines"], ids=_label
 )
 def test_missing_package_is_named(path: Path, tmp_path: Path) -> None:
-    """Without its packages a script ends with ModuleNotFoundError, which a runtime turns into TOOL_NOT_AVAILABLE."""
+    """Without its packages a script ends with ModuleNotFoundError, which a runtime
+    turns into TOOL_NOT_AVAILABLE.
+    """
     contract = _contract(path)
     skill = path.parent if path.name == "contract.json" else path.parent.parent
     command = [
@@ -163,7 +173,9 @@ def test_missing_package_is_named(path: Path, tmp_path: Path) -> None:
 
 
 def test_what_scripts_share_is_the_same_in_every_skill() -> None:
-    """A skill is standalone, so each has its own script_call.py; all copies are equal."""
+    """A skill is standalone, so each has its own script_call.py; all copies are
+    equal.
+    """
     assert len(SHARED) == 4
     assert len({path.read_bytes() for path in SHARED}) == 1
 
@@ -217,7 +229,9 @@ def test_skills_are_found_by_the_words_that_people_use(skill: str, query: str) -
 def test_a_call_imports_what_it_uses_alone(
     script: str, library: str, heavy: list[str], tmp_path: Path
 ) -> None:
-    """A refused call has loaded its one library; what only some calls need (drawing, workbooks, layout) is not."""
+    """A refused call has loaded its one library; what only some calls need (drawing,
+    workbooks, layout) is not.
+    """
     path = SKILLS / script
     code = f"""if True:
         import atexit, runpy, sys

@@ -1,4 +1,6 @@
-"""The tool that lists changed lines: on diffs as tools print them, and in real repositories, hostile ones too."""
+"""The tool that lists changed lines: on diffs as tools print them, and in real
+repositories, hostile ones too.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def call(review: Scripts, **arguments: Any) -> Any:
 def test_what_is_not_committed_is_listed_with_line_numbers(
     review: Scripts, repository: Path
 ) -> None:
-    """Changed, deleted, renamed, new and binary files, of names that git quotes; each line has its number."""
+    """Changed, deleted, renamed, new and binary files, of names that git quotes; each
+    line has its number.
+    """
     (repository / "a b.txt").write_text("one\n2\nthree\nfour\n")
     (repository / 'café "q".py').write_text("x\n-- y\n++ z\n")
     (repository / "gone.py").unlink()
@@ -146,7 +150,9 @@ def test_each_line_that_is_named_exists(review: Scripts, repository: Path) -> No
 def test_revisions_directories_and_new_repositories(
     review: Scripts, repository: Path
 ) -> None:
-    """Two commits compare; a workspace in a repository sees its part; without a commit all is new."""
+    """Two commits compare; a workspace in a repository sees its part; without a commit
+    all is new.
+    """
     git(repository, "switch", "-qc", "topic")
     (repository / "sub").mkdir()
     (repository / "sub" / "m.py").write_text("m\n")
@@ -181,7 +187,9 @@ def test_revisions_directories_and_new_repositories(
 def test_nothing_that_a_repository_configures_is_run(
     review: Scripts, repository: Path
 ) -> None:
-    """Monitor, external diff, textconv, filters, hooks: a hostile repository runs none; plain git runs some."""
+    """Monitor, external diff, textconv, filters, hooks: a hostile repository runs none;
+    plain git runs some.
+    """
     marks = repository.parent / "marks"
     marks.mkdir()
     hooks = repository.parent / "hooks"
@@ -220,7 +228,9 @@ def test_nothing_that_a_repository_configures_is_run(
 
 
 def test_diffs_of_other_tools_are_read(review: Scripts) -> None:
-    """GNU diff with times, without prefixes; text around; blanks cut from empty lines; CRLF; a missing last newline."""
+    """GNU diff with times, without prefixes; text around; blanks cut from empty lines;
+    CRLF; a missing last newline.
+    """
     diff = (
         "Here it is:\n```diff\n--- old/x.c\t2024-01-01 10:00:00\n+++ new/x.c\t2024-01-02 10:00:00\n"
         "@@ -9,4 +9,4 @@ int main()\r\n {\r\n\n-  a;\r\n+  b;\r\n }\r\n\\ No newline at end of file\n```\n"
@@ -256,7 +266,9 @@ def test_diffs_of_other_tools_are_read(review: Scripts) -> None:
 
 
 def test_large_changes_keep_their_numbers(review: Scripts) -> None:
-    """Beyond max_characters the lines are left out; only reads a file or a directory."""
+    """Beyond max_characters the lines are left out; only reads a file or a
+    directory.
+    """
     diff = "".join(
         f"--- a/d{n}/f.py\n+++ b/d{n}/f.py\n@@ -1 +1,2 @@\n a\n+{'b' * 100}\n"
         for n in range(3)
@@ -275,7 +287,9 @@ def test_large_changes_keep_their_numbers(review: Scripts) -> None:
 
 
 def test_what_cannot_be_read_is_explained(review: Scripts) -> None:
-    """No repository, revision, file or diff, an option as revision, a hunk of too few or too many lines, a merge."""
+    """No repository, revision, file or diff, an option as revision, a hunk of too few
+    or too many lines, a merge.
+    """
     head = "--- a/x\n+++ b/x\n"
     calls: list[tuple[dict[str, Any], str]] = [
         ({}, "git: fatal: not a git repository"),

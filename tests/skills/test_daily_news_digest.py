@@ -60,7 +60,9 @@ def titles(document: dict[str, Any], topic: int = 0) -> list[str]:
 
 
 def test_rss_and_atom_become_one_digest(digest: Any, site: Any) -> None:
-    """Articles of both kinds of feed are matched, title matches first, with source, link, date and key points."""
+    """Articles of both kinds of feed are matched, title matches first, with source,
+    link, date and key points.
+    """
     text = "<p>The <b>AI</b> act passed with 80 votes. It takes effect in May.</p>"
     site.pages["/rss"] = (
         200,
@@ -116,7 +118,9 @@ def test_rss_and_atom_become_one_digest(digest: Any, site: Any) -> None:
 
 
 def test_time_range_and_cap_are_kept(digest: Any) -> None:
-    """Old articles are out, undated ones are out and said so, and the newest fill the cap."""
+    """Old articles are out, undated ones are out and said so, and the newest fill the
+    cap.
+    """
     rows = [
         (f"Bank news {hours}", f"https://a.example/{hours}", hours, "")
         for hours in (2, 30, 100, 300, 900)
@@ -181,7 +185,9 @@ def test_each_format_is_markdown_of_its_own(
 
 
 def test_feeds_that_fail_cost_only_themselves(digest: Any, site: Any) -> None:
-    """Each failed feed is one error of 31.2's form with the right code, and shows no secret of its address."""
+    """Each failed feed is one error of 31.2's form with the right code, and shows no
+    secret of its address.
+    """
     site.pages |= {
         "/good": (200, {}, rss((AI, "https://a.example/1", 1, ""))),
         "/zipped": (
@@ -234,7 +240,9 @@ def test_feeds_that_fail_cost_only_themselves(digest: Any, site: Any) -> None:
 
 
 def test_a_feed_that_hangs_is_left_after_its_time(digest: Any, site: Any) -> None:
-    """A feed that never answers is given up, may be tried again, and shows no secret of its address."""
+    """A feed that never answers is given up, may be tried again, and shows no secret of
+    its address.
+    """
     site.hanging.add("/hangs")
     use(
         digest.workspace,
@@ -250,7 +258,9 @@ def test_a_feed_that_hangs_is_left_after_its_time(digest: Any, site: Any) -> Non
 
 
 def test_no_feed_at_all_is_a_failure(digest: Any, site: Any) -> None:
-    """When every feed fails, the status is failed and the exit code 1; the document still fits the output schema."""
+    """When every feed fails, the status is failed and the exit code 1; the document
+    still fits the output schema.
+    """
     use(
         digest.workspace,
         {"name": "Away", "url": site.url("/nothing")},
@@ -297,7 +307,9 @@ def test_digest_is_saved_in_the_workspace(digest: Any) -> None:
 
 
 def test_other_files_are_never_replaced(digest: Any) -> None:
-    """A file that is not a digest, a directory, and a path outside are refused before any feed is read."""
+    """A file that is not a digest, a directory, and a path outside are refused before
+    any feed is read.
+    """
     (digest.workspace / "notes.md").write_text("mine")
     (digest.workspace / "folder.md").mkdir()
     use(digest.workspace, "missing.xml")
@@ -313,7 +325,9 @@ def test_other_files_are_never_replaced(digest: Any) -> None:
 
 
 def test_hostile_feed_is_only_text(digest: Any) -> None:
-    """Scripts, markup, javascript links and entity bombs in a feed reach neither the data nor the Markdown."""
+    """Scripts, markup, javascript links and entity bombs in a feed reach neither the
+    data nor the Markdown.
+    """
     levels = (f'<!ENTITY a{level} "{f"&a{level - 1};" * 10}">' for level in range(1, 9))
     entities = f'<!ENTITY a0 "{"ha" * 50}">' + "".join(levels)
     items = "<item><title>AI](javascript:x) &lt;img src=x&gt; *now* &a8;</title><link>https://a.example/%zz a(1)</link>"
@@ -336,7 +350,9 @@ def test_hostile_feed_is_only_text(digest: Any) -> None:
 
 
 def test_one_article_in_two_feeds_appears_once(digest: Any) -> None:
-    """Tracking parameters do not make another article; the first feed of the list is the source."""
+    """Tracking parameters do not make another article; the first feed of the list is
+    the source.
+    """
     (digest.workspace / "a.xml").write_bytes(
         rss((AI, "https://a.example/1?id=7&utm_medium=rss", 1, ""))
     )
@@ -355,7 +371,9 @@ def test_one_article_in_two_feeds_appears_once(digest: Any) -> None:
 def test_feed_list_of_the_environment_comes_first(
     digest: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """NEWS_DIGEST_FEEDS wins over the workspace's list, and may name files outside the workspace."""
+    """NEWS_DIGEST_FEEDS wins over the workspace's list, and may name files outside the
+    workspace.
+    """
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "f.xml").write_bytes(rss((AI, "https://a.example/1", 1, "")))
     (elsewhere / "list.json").write_text('["f.xml"]')
@@ -395,7 +413,9 @@ def test_wrong_feed_list_is_explained(digest: Any, text: str, said: str) -> None
 
 @pytest.mark.slow
 def test_malformed_arguments_on_the_command_line_are_refused(digest: Any) -> None:
-    """Run without a runtime, the script checks its arguments against the contract itself."""
+    """Run without a runtime, the script checks its arguments against the contract
+    itself.
+    """
     calls = [
         "not json",
         "[]",
@@ -426,7 +446,9 @@ def test_malformed_arguments_on_the_command_line_are_refused(digest: Any) -> Non
 
 
 def test_calls_for_version_1_are_migrated() -> None:
-    """In 1.x topics was one string (contract document, 31.5): it becomes a list of one."""
+    """In 1.x topics was one string (contract document, 31.5): it becomes a list of
+    one.
+    """
     contract = Contract.from_dict(
         json.loads((SKILL / "contract.json").read_text(encoding="utf-8"))
     )
@@ -472,7 +494,9 @@ def test_a_string_for_a_count_is_repaired_and_an_unknown_key_refused() -> None:
 def test_topics_match_whole_words(
     monkeypatch: pytest.MonkeyPatch, topic: str, text: str, expected: bool
 ) -> None:
-    """Matching is what references/matching.md says: whole words, all of them, acronyms in capitals."""
+    """Matching is what references/matching.md says: whole words, all of them, acronyms
+    in capitals.
+    """
     monkeypatch.syspath_prepend(str(SKILL / "scripts"))
     from matching import Topic  # type: ignore[import-not-found]
 

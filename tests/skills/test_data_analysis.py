@@ -28,7 +28,9 @@ def column(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_csv_summary_has_the_right_figures(data: Any) -> None:
-    """Counts, gaps, range, mean, spread, quantiles and frequent values of a small file, worked out by hand."""
+    """Counts, gaps, range, mean, spread, quantiles and frequent values of a small file,
+    worked out by hand.
+    """
     put(data, "sales.csv", SALES)
 
     document = data.call({"path": "sales.csv", "sample_rows": 1}, "summary").document
@@ -69,7 +71,9 @@ def test_csv_summary_has_the_right_figures(data: Any) -> None:
 
 
 def test_parquet_of_every_type_is_summarised(data: Any) -> None:
-    """Decimals, NaN, booleans, zoned times, lists, structs, bytes, huge numbers and nulls all become plain JSON."""
+    """Decimals, NaN, booleans, zoned times, lists, structs, bytes, huge numbers and
+    nulls all become plain JSON.
+    """
     select = """SELECT 1.50::DECIMAL(9, 2) AS price, 'nan'::DOUBLE AS odd, true AS flag, [1, 2] AS list,
         TIMESTAMPTZ '2024-05-01 12:00:00+02' AS at, {'a': 1} AS struct, 'x'::BLOB AS raw, NULL::INTEGER AS nothing,
         9223372036854775807 AS huge, repeat('y', 500) AS long
@@ -97,7 +101,9 @@ def test_parquet_of_every_type_is_summarised(data: Any) -> None:
 
 
 def test_json_lines_and_text_formats_are_read(data: Any) -> None:
-    """JSON lines with missing keys, a semicolon file, a tab file, cp1252, a preamble and a file without a header."""
+    """JSON lines with missing keys, a semicolon file, a tab file, cp1252, a preamble
+    and a file without a header.
+    """
     put(data, "a.jsonl", '{"id": 1, "tag": "x"}\n{"id": 2}\n')
     put(data, "b.csv", "id;price\n1;2,5\n2;3,5\n")
     put(data, "c.tsv", "id\tname\n1\tAda\n")
@@ -137,7 +143,9 @@ def test_json_lines_and_text_formats_are_read(data: Any) -> None:
 
 
 def test_dirty_columns_are_pointed_out(data: Any) -> None:
-    """A column that is numeric but for a few words says so, with the words; a sign for a gap is a gap; a constant."""
+    """A column that is numeric but for a few words says so, with the words; a sign for
+    a gap is a gap; a constant.
+    """
     rows = "".join(
         f"{'much' if index == 7 else index},{'-' if index == 8 else 5},EUR\n"
         for index in range(20)
@@ -157,7 +165,9 @@ def test_dirty_columns_are_pointed_out(data: Any) -> None:
 
 
 def test_columns_can_be_chosen(data: Any) -> None:
-    """Named columns only, in their order, in any case; of a wide file the first fifty, and a warning."""
+    """Named columns only, in their order, in any case; of a wide file the first fifty,
+    and a warning.
+    """
     put(data, "sales.csv", SALES)
     names = [f"c{index}" for index in range(60)]
     put(data, "wide.csv", ",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
@@ -243,7 +253,9 @@ def test_unusable_files_are_explained(data: Any) -> None:
 
 
 def test_summary_leaves_nothing_in_the_workspace(data: Any) -> None:
-    """DuckDB's temporary files stay elsewhere: what appears in a workspace is reported as the skill's output."""
+    """DuckDB's temporary files stay elsewhere: what appears in a workspace is reported
+    as the skill's output.
+    """
     put(data, "sales.csv", SALES)
 
     data.call({"path": "sales.csv"}, "summary")

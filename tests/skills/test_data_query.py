@@ -1,4 +1,6 @@
-"""The query tool on files as people have them: unclear dates, odd numbers, bad rows, wrong names; joins and charts."""
+"""The query tool on files as people have them: unclear dates, odd numbers, bad rows,
+wrong names; joins and charts.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def put(scripts: Any, name: str, text: str | bytes) -> None:
 
 
 def png(path: Path) -> tuple[int, int, int]:
-    """Return width, height and the number of different bytes in the rows' pixels: 1 would be a blank page."""
+    """Return width, height and the number of different bytes in the rows' pixels: 1
+    would be a blank page.
+    """
     data = path.read_bytes()
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", data[16:24])
@@ -48,7 +52,9 @@ def by_month(path: str, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_date_that_can_be_two_is_never_read_silently(data: Any) -> None:
-    """01/02/2025 is refused where it matters and noted where it is shown; other values or the caller decide it."""
+    """01/02/2025 is refused where it matters and noted where it is shown; other values
+    or the caller decide it.
+    """
     put(data, "unclear.csv", "date,amount\n01/02/2025,5\n03/04/2025,7\n")
     put(data, "days.csv", "date,amount\n01/02/2025,5\n13/02/2025,7\n")
     put(data, "months.csv", "date,amount\n01/02/2025,5\n02/13/2025,7\n")
@@ -122,7 +128,9 @@ def test_a_date_that_can_be_two_is_never_read_silently(data: Any) -> None:
 
 
 def test_a_first_row_that_is_data_is_noticed(data: Any) -> None:
-    """Values of one form with those below are data; names, years and months above numbers are a header."""
+    """Values of one form with those below are data; names, years and months above
+    numbers are a header.
+    """
     put(data, "data.csv", "2025-01-01,North,100\n2025-01-02,South,200\n")
     put(data, "years.csv", "region,2023,2024\nNorth,100,120\n")
     put(data, "months.csv", "region,2025-01,2025-02\nNorth,100,120\n")
@@ -161,7 +169,9 @@ def test_a_first_row_that_is_data_is_noticed(data: Any) -> None:
 
 
 def test_one_bad_row_is_counted_and_shown(data: Any) -> None:
-    """A row of another length, a line that is not JSON, a word or a sign for a gap among numbers: left out, noted."""
+    """A row of another length, a line that is not JSON, a word or a sign for a gap
+    among numbers: left out, noted.
+    """
     put(data, "row.csv", "a,b,c\n" + "1,2,3\n" * 20 + "4,5\n" + "7,8,9\n")
     put(data, "line.jsonl", '{"c": 3}\n' * 20 + '{"c": \n{"c": 9}\n')
     put(data, "word.csv", "c\n" + "3\n" * 20 + "much\n9\n")
@@ -197,7 +207,9 @@ def test_one_bad_row_is_counted_and_shown(data: Any) -> None:
 
 
 def test_numbers_are_read_as_they_are_written(data: Any) -> None:
-    """Currencies, units, thousands, decimal commas, identifiers; what could be either is noted, and can be sent."""
+    """Currencies, units, thousands, decimal commas, identifiers; what could be either
+    is noted, and can be sent.
+    """
     put(
         data,
         "euro.csv",
@@ -255,7 +267,9 @@ def test_numbers_are_read_as_they_are_written(data: Any) -> None:
 def test_numbers_with_and_without_a_unit_are_not_one_quantity(
     data: Any, values: list[str], said: str
 ) -> None:
-    """No figure, order or comparison is made of them, and the summary says so; the rows can be listed and counted."""
+    """No figure, order or comparison is made of them, and the summary says so; the rows
+    can be listed and counted.
+    """
     put(data, "mixed.csv", "k,v\n" + "".join(f"x,{value}\n" for value in values))
     calls = [{"values": [f"{figure}(v)"]} for figure in ("sum", "mean", "max")]
     calls += [
@@ -305,7 +319,9 @@ def test_one_unit_and_exponents_are_one_quantity(data: Any) -> None:
 def test_a_date_that_can_be_two_is_not_compared(
     data: Any, operator: str, value: Any
 ) -> None:
-    """Equal or not, one or several, a day or a period: date_format decides first; other texts compare."""
+    """Equal or not, one or several, a day or a period: date_format decides first; other
+    texts compare.
+    """
     put(data, "unclear.csv", "date,n\n01/02/2025,1\n03/04/2025,2\n01/02/2025,4\n")
     call = {
         "path": "unclear.csv",
@@ -343,7 +359,9 @@ def test_a_line_needs_an_axis_in_order(data: Any) -> None:
 
 
 def test_growth_is_from_what_is_above_zero(data: Any) -> None:
-    """Growth from -10 to 10, or from 0, has no meaning in per cent and is null; growth to 0 is -100 %."""
+    """Growth from -10 to 10, or from 0, has no meaning in per cent and is null; growth
+    to 0 is -100 %.
+    """
     put(
         data,
         "t.csv",
@@ -360,7 +378,9 @@ def test_growth_is_from_what_is_above_zero(data: Any) -> None:
 
 @pytest.mark.slow
 def test_names_and_conditions_that_do_not_fit_are_explained(data: Any) -> None:
-    """What is wrong, where, and the nearest that would be right; nothing that is sent is SQL."""
+    """What is wrong, where, and the nearest that would be right; nothing that is sent
+    is SQL.
+    """
     put(data, "sales.csv", SALES)
     put(data, "other.csv", "area,boss\nEast,Ada\n")
     wrong: list[tuple[dict[str, Any], str, str]] = [
@@ -475,7 +495,9 @@ def test_names_and_conditions_that_do_not_fit_are_explained(data: Any) -> None:
 
 
 def test_columns_of_any_name_can_be_used(data: Any) -> None:
-    """Names with blanks, signs, brackets, other scripts, and names of functions; in other case too."""
+    """Names with blanks, signs, brackets, other scripts, and names of functions; in
+    other case too.
+    """
     put(
         data,
         "odd.csv",
@@ -497,7 +519,9 @@ def test_columns_of_any_name_can_be_used(data: Any) -> None:
 
 @pytest.mark.slow
 def test_conditions_compare_as_a_person_means_it(data: Any) -> None:
-    """Without regard to case, periods as a whole, rows without a value kept by !=; an unknown value is noted."""
+    """Without regard to case, periods as a whole, rows without a value kept by !=; an
+    unknown value is noted.
+    """
     put(
         data,
         "t.csv",
@@ -548,7 +572,9 @@ def test_conditions_compare_as_a_person_means_it(data: Any) -> None:
 
 
 def test_a_join_counts_each_row_once_and_says_what_is_left_over(data: Any) -> None:
-    """Also where both files repeat a key; keys compare by their values, dates as the periods that are asked for."""
+    """Also where both files repeat a key; keys compare by their values, dates as the
+    periods that are asked for.
+    """
     put(
         data,
         "orders.csv",
@@ -609,7 +635,9 @@ def test_a_join_counts_each_row_once_and_says_what_is_left_over(data: Any) -> No
 
 
 def test_a_period_without_rows_is_not_skipped(data: Any) -> None:
-    """Growth is to the period before in the calendar, for each of the other groups, over years and weeks."""
+    """Growth is to the period before in the calendar, for each of the other groups,
+    over years and weeks.
+    """
     put(
         data,
         "gap.csv",
@@ -649,7 +677,9 @@ def test_a_period_without_rows_is_not_skipped(data: Any) -> None:
 
 @pytest.mark.slow
 def test_an_empty_table_and_a_large_one_are_answered(data: Any) -> None:
-    """A header without rows; a hundred thousand rows, with sums that are exact to the cent."""
+    """A header without rows; a hundred thousand rows, with sums that are exact to the
+    cent.
+    """
     put(data, "head.csv", "date,amount\n")
     put(
         data,
@@ -753,7 +783,9 @@ def test_a_chart_shows_the_figures_of_the_answer(
 
 @pytest.mark.slow
 def test_charts_keep_to_their_limits(data: Any) -> None:
-    """More than 5,000 points are thinned, more than six series dropped, and both are said."""
+    """More than 5,000 points are thinned, more than six series dropped, and both are
+    said.
+    """
     rows = "".join(
         f"{index},{index % 97},{'abcdefgh'[index % 8]}\n" for index in range(8000)
     )
@@ -783,7 +815,9 @@ def test_charts_keep_to_their_limits(data: Any) -> None:
 
 @pytest.mark.slow
 def test_charts_that_make_no_sense_are_explained(data: Any) -> None:
-    """A text as a number, a scatter of one column, several values of one x, nothing to draw; and no file is written."""
+    """A text as a number, a scatter of one column, several values of one x, nothing to
+    draw; and no file is written.
+    """
     put(data, "sales.csv", SALES)
     put(data, "none.csv", "a,b\nx,\ny,\n")
     calls = [
@@ -822,7 +856,9 @@ def test_charts_that_make_no_sense_are_explained(data: Any) -> None:
 
 @pytest.mark.slow
 def test_results_are_written_whole_and_other_files_stay(data: Any) -> None:
-    """The CSV has all rows, the answer the first; the same again changes nothing, other content needs overwrite."""
+    """The CSV has all rows, the answer the first; the same again changes nothing, other
+    content needs overwrite.
+    """
     put(data, "sales.csv", SALES)
     arguments = {
         "path": "sales.csv",
@@ -862,7 +898,9 @@ def test_results_are_written_whole_and_other_files_stay(data: Any) -> None:
 
 @pytest.mark.processes
 def test_a_query_that_draws_nothing_does_not_import_matplotlib(data: Any) -> None:
-    """Nor the reader of workbooks, where there is none: matplotlib costs more than all the rest."""
+    """Nor the reader of workbooks, where there is none: matplotlib costs more than all
+    the rest.
+    """
     put(data, "sales.csv", SALES)
     script = (
         Path(__file__).resolve().parents[2] / "skills/data-analysis/scripts/query.py"

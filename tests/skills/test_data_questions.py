@@ -1,6 +1,8 @@
-"""Everyday questions on a sales table, a table of customers and one of targets: each answered by one call, exactly.
+"""Everyday questions on a sales table, a table of customers and one of targets: each
+answered by one call, exactly.
 
-Every expected figure is computed here in plain Python, with decimals and fractions, from the same rows.
+Every expected figure is computed here in plain Python, with decimals and fractions,
+from the same rows.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ WEEKDAYS = [
 
 
 def _sales() -> list[Row]:
-    """Return 600 orders of eighteen months: two lack a value, one is there twice, one is a hundred times too large."""
+    """Return 600 orders of eighteen months: two lack a value, one is there twice, one
+    is a hundred times too large.
+    """
     chance = random.Random(31)
     rows = []
     for number in range(600):
@@ -166,7 +170,9 @@ def segment(row: Row) -> str | None:
 
 
 def targets_reached() -> list[list[Any]]:
-    """Every month's target counts once, however many orders it has; only months with orders in the first quarter."""
+    """Every month's target counts once, however many orders it has; only months with
+    orders in the first quarter.
+    """
     rows = []
     for region, group in grouped(
         lambda row: row["region"], [row for row in SALES if quarter(row) == "2024-Q1"]
@@ -459,7 +465,9 @@ def test_an_everyday_question_is_answered_exactly(sales: Any, question: str) -> 
 
 
 def shown(document: dict[str, Any], arguments: dict[str, Any]) -> list[list[Any]]:
-    """Return the rows; of findings the first columns, since the rest show the row that was found."""
+    """Return the rows; of findings the first columns, since the rest show the row that
+    was found.
+    """
     return (
         [row[:4] for row in document["rows"]]
         if "find" in arguments
@@ -474,7 +482,9 @@ def test_at_least_twenty_questions_are_asked() -> None:
 
 @pytest.mark.slow
 def test_the_same_figures_come_from_every_format(sales: Any) -> None:
-    """CSV with points or commas, tabs, a workbook, JSON, JSON lines and Parquet: one answer."""
+    """CSV with points or commas, tabs, a workbook, JSON, JSON lines and Parquet: one
+    answer.
+    """
     import duckdb
 
     folder: Path = sales.workspace
@@ -534,7 +544,9 @@ def typed(row: Row) -> dict[str, Any]:
 
 
 def sales_workbook() -> bytes:
-    """Write a workbook by hand: a title, an empty row, the table with real dates, and a second sheet."""
+    """Write a workbook by hand: a title, an empty row, the table with real dates, and a
+    second sheet.
+    """
     import io
     import zipfile
 

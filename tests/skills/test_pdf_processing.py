@@ -37,7 +37,9 @@ def texts(path: Path) -> list[str]:
 
 
 def test_text_comes_page_by_page(pdf: Any, make_pdf: MakePdf) -> None:
-    """Pages come in the order asked for, with their numbers; an open range goes to the end."""
+    """Pages come in the order asked for, with their numbers; an open range goes to the
+    end.
+    """
     put(pdf, "in/a.pdf", make_pdf(["One", "Two", "Three", "Four"]))
     calls = [
         {"path": "in/a.pdf", "pages": pages} for pages in ("all", "2", "4,1-2", "3-")
@@ -131,7 +133,9 @@ def test_form_fields_are_listed(pdf: Any, form_pdf: bytes) -> None:
 
 
 def test_unusable_files_are_explained(pdf: Any, make_pdf: MakePdf) -> None:
-    """Missing, empty, foreign, damaged, empty of pages, locked, outside: each says what is wrong."""
+    """Missing, empty, foreign, damaged, empty of pages, locked, outside: each says what
+    is wrong.
+    """
     whole = make_pdf(["One", "Two"])
     put(pdf, "report-2024.pdf", whole)
     put(pdf, "empty.pdf", b"")
@@ -195,7 +199,9 @@ def test_wrong_pages_are_explained(pdf: Any, make_pdf: MakePdf) -> None:
 
 
 def test_a_locked_file_opens_with_its_password(pdf: Any, make_pdf: MakePdf) -> None:
-    """Text and tables both come out of an encrypted file; a merged copy says that it is no longer encrypted."""
+    """Text and tables both come out of an encrypted file; a merged copy says that it is
+    no longer encrypted.
+    """
     put(pdf, "locked.pdf", encrypted(make_pdf(["One"], tables=True), "geheim"))
 
     read = pdf.call(
@@ -209,7 +215,9 @@ def test_a_locked_file_opens_with_its_password(pdf: Any, make_pdf: MakePdf) -> N
 
 
 def test_merge_keeps_the_order_asked_for(pdf: Any, make_pdf: MakePdf) -> None:
-    """Files and page ranges come in order, each with a bookmark; the same call again changes nothing."""
+    """Files and page ranges come in order, each with a bookmark; the same call again
+    changes nothing.
+    """
     put(pdf, "a.pdf", make_pdf(["A1", "A2", "A3"]))
     put(pdf, "b.pdf", make_pdf(["B1", "B2"]))
     arguments = {
@@ -236,7 +244,9 @@ def test_merge_keeps_the_order_asked_for(pdf: Any, make_pdf: MakePdf) -> None:
 
 
 def test_merge_harms_no_file(pdf: Any, make_pdf: MakePdf) -> None:
-    """An input, another file, a path outside are not written; one unreadable input means nothing is written."""
+    """An input, another file, a path outside are not written; one unreadable input
+    means nothing is written.
+    """
     original = put(pdf, "a.pdf", make_pdf(["A1"])).read_bytes()
     put(pdf, "b.pdf", b"no pdf")
     put(pdf, "other.pdf", b"precious")
@@ -271,7 +281,9 @@ def test_merge_harms_no_file(pdf: Any, make_pdf: MakePdf) -> None:
 
 
 def test_form_is_filled_into_a_new_file(pdf: Any, form_pdf: bytes) -> None:
-    """Text, checkbox, choice by its label and radio are stored as the standard has them; the form itself stays."""
+    """Text, checkbox, choice by its label and radio are stored as the standard has
+    them; the form itself stays.
+    """
     original = put(pdf, "in/form.pdf", form_pdf).read_bytes()
     fields = {"name": "Ada Löwe", "agree": True, "country": "Germany"}
 
@@ -294,7 +306,9 @@ def test_form_is_filled_into_a_new_file(pdf: Any, form_pdf: bytes) -> None:
 def test_flattened_form_shows_everything_and_has_no_fields(
     pdf: Any, form_pdf: bytes
 ) -> None:
-    """What was filled, now or before, and what was never drawn, is page content; the fields are gone."""
+    """What was filled, now or before, and what was never drawn, is page content; the
+    fields are gone.
+    """
     put(pdf, "form.pdf", form_pdf)
     pdf.call(
         {
@@ -441,7 +455,9 @@ def test_letters_that_the_forms_font_does_not_have_are_refused(
 def test_letters_beyond_ascii_show_as_they_are(
     pdf: Any, form_pdf: bytes, entries: dict[str, str]
 ) -> None:
-    """Whatever the form says of its font and its encoding; read from the page by another library."""
+    """Whatever the form says of its font and its encoding; read from the page by
+    another library.
+    """
     writer = PdfWriter(clone_from=io.BytesIO(form_pdf))
     font = writer.root_object["/AcroForm"]["/DR"]["/Font"]["/Helv"]
     del font["/Encoding"]
@@ -469,7 +485,9 @@ def test_letters_beyond_ascii_show_as_they_are(
 def test_a_value_that_the_form_holds_is_not_flattened_into_question_marks(
     pdf: Any, form_pdf: bytes
 ) -> None:
-    """One that was never drawn, in letters that the font lacks: refused with flatten, kept without."""
+    """One that was never drawn, in letters that the font lacks: refused with flatten,
+    kept without.
+    """
     held = form_pdf.replace(b"/V (internal)", b"/V <FEFF674E5C0F9F99>")
     (pdf.workspace / "form.pdf").write_bytes(held)
 

@@ -1,6 +1,7 @@
 """Makes the compact form of the encodings' rank files, which the package contains.
 
-``python -m tests.tokens.rank_tables`` prints the digests that `skillruntime.tokens.encodings` has to state.
+``python -m tests.tokens.rank_tables`` prints the digests that
+`skillruntime.tokens.encodings` has to state.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from skillruntime.tokens.encodings import ENCODINGS, read_rank_file
 
 
 def pack_ranks(content: bytes) -> bytes:
-    """Return the tokens of a rank file, a line of base64 and rank each, as `CompactRanks` takes them.
+    """Return the tokens of a rank file, a line of base64 and rank each, as
+    `CompactRanks` takes them.
 
-    The ranks are those of the lines: 0, 1, 2 and so on, as in the files of both encodings.
+    The ranks are those of the lines: 0, 1, 2 and so on, as in the files of both
+    encodings.
     """
     tokens = [binascii.a2b_base64(each) for each in content.split()[::2]]
     ranks = [rank for rank, token in enumerate(tokens) if len(token) <= LONGEST_TOKEN]

@@ -33,7 +33,9 @@ def test_a_lean_skill_gets_no_advice() -> None:
 
 
 def test_an_opening_that_says_nothing_is_found() -> None:
-    """The words before the description proper are quoted, with what they cost in every conversation."""
+    """The words before the description proper are quoted, with what they cost in every
+    conversation.
+    """
     advice = found(
         description="PDF tools: this skill is used for merging PDF files and for splitting them."
     )
@@ -52,7 +54,9 @@ def test_a_long_description_says_what_is_over() -> None:
 
 
 def test_a_reference_section_is_better_moved() -> None:
-    """A long section to look things up in goes to references/; its line, its size and the file's name are given."""
+    """A long section to look things up in goes to references/; its line, its size and
+    the file's name are given.
+    """
     body = (
         "# Use\n\nRun it.\n\n"
         + "Do this. " * 300
@@ -70,7 +74,9 @@ def test_a_reference_section_is_better_moved() -> None:
 
 
 def test_rules_that_every_use_needs_stay() -> None:
-    """A long section of rules or steps is never reference material, even with a large share."""
+    """A long section of rules or steps is never reference material, even with a large
+    share.
+    """
     body = "# Use\n\nRun it.\n\n# Critical rules\n\n" + "Never do that.\n" * 400
 
     assert found(body=body) == []
@@ -84,7 +90,9 @@ def test_a_body_over_the_formats_limit_says_by_how_much() -> None:
 
 
 def test_a_parameters_documentation_is_better_not_sent() -> None:
-    """A parameter's description that is documentation is advised into x-documentation, which costs nothing."""
+    """A parameter's description that is documentation is advised into x-documentation,
+    which costs nothing.
+    """
     long = {
         "properties": {
             "path": {
@@ -110,7 +118,9 @@ def test_a_parameters_documentation_is_better_not_sent() -> None:
 
 
 def test_a_tools_own_description_has_a_skills_limit() -> None:
-    """A tool's description may be as long as a skill's description, and is advised above that."""
+    """A tool's description may be as long as a skill's description, and is advised
+    above that.
+    """
     within = {
         "description": "Reads a file, page by page. " * 12,
         "properties": {"path": {"type": "string"}},

@@ -45,7 +45,9 @@ def test_without_limits_nothing_is_cut() -> None:
 
 
 def test_a_long_result_is_cut_at_a_paragraph_with_a_handle_to_read_on() -> None:
-    """Nothing is cut silently: the text says what is left and how to get it, and the parts make the whole."""
+    """Nothing is cut silently: the text says what is left and how to get it, and the
+    parts make the whole.
+    """
     ledger = TokenLedger(TokenLimits(page_tokens=300))
 
     admitted = ledger.admit("result", "digest", LONG)
@@ -102,7 +104,9 @@ def test_only_so_many_cut_texts_are_kept() -> None:
 
 
 def test_a_spent_tier_refuses_with_a_next_step() -> None:
-    """When a tier has fewer tokens left than a page needs, the text is refused and nothing is spent."""
+    """When a tier has fewer tokens left than a page needs, the text is refused and
+    nothing is spent.
+    """
     ledger = TokenLedger(TokenLimits(body_tokens=100))
     ledger.admit("body", "first", "word " * 90)
     before = ledger.total_tokens
@@ -145,7 +149,9 @@ def test_a_refusal_is_short() -> None:
 
 
 def test_a_catalog_above_its_limit_is_refused_with_the_tokens_left() -> None:
-    """A catalog is not paged: the refusal says what is left, and the caller renders a shorter one."""
+    """A catalog is not paged: the refusal says what is left, and the caller renders a
+    shorter one.
+    """
     ledger = TokenLedger(TokenLimits(catalog_tokens=500))
 
     admitted = ledger.admit("catalog", "catalog", LONG)
@@ -165,7 +171,9 @@ def test_errors_are_shown_past_every_limit() -> None:
 
 
 def test_a_warning_comes_once_before_the_limit() -> None:
-    """Crossing 80 % of a limit warns, with the figures; going on does not warn again."""
+    """Crossing 80 % of a limit warns, with the figures; going on does not warn
+    again.
+    """
     ledger = TokenLedger(TokenLimits(body_tokens=100))
 
     first = ledger.admit("body", "a", "word " * 60)
@@ -178,7 +186,9 @@ def test_a_warning_comes_once_before_the_limit() -> None:
 
 
 def test_a_retry_is_what_follows_a_failed_call() -> None:
-    """The arguments of a call that repeats a failed one are the price of the error, next to the error itself."""
+    """The arguments of a call that repeats a failed one are the price of the error,
+    next to the error itself.
+    """
     ledger = TokenLedger()
 
     ledger.record_call(
@@ -231,7 +241,9 @@ def test_an_estimating_ledger_says_so() -> None:
     st.integers(0, 600),
 )
 def test_no_limit_is_ever_passed(texts: list[tuple[str, int]], limit: int) -> None:
-    """Whatever is admitted, bodies, resources and everything together stay within their limits."""
+    """Whatever is admitted, bodies, resources and everything together stay within their
+    limits.
+    """
     ledger = TokenLedger(
         TokenLimits(
             body_tokens=limit,

@@ -69,7 +69,9 @@ def test_real_texts_are_counted_as_tiktoken_counts_them(
 def test_what_may_be_split_otherwise_is_left_to_tiktoken(
     pair: tuple[CompactRanks, str], text: str
 ) -> None:
-    """A piece whose merging would take long, and characters that a version of Unicode may not know."""
+    """A piece whose merging would take long, and characters that a version of Unicode
+    may not know.
+    """
     compact, _ = pair
 
     assert compact.count(text) is None

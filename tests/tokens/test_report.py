@@ -51,7 +51,9 @@ def report(catalog: SkillCatalog) -> TokenReport:
 
 
 def test_each_tier_of_a_skill_is_counted(report: TokenReport) -> None:
-    """Name and description, body, each file and each tool's definition have their own tokens."""
+    """Name and description, body, each file and each tool's definition have their own
+    tokens.
+    """
     small, large = sorted(report.skills, key=lambda skill: skill.body)
 
     assert (small.name, small.metadata, small.body, small.resource, small.schema) == (
@@ -107,7 +109,9 @@ def test_advice_points_into_the_file(report: TokenReport) -> None:
 
 
 def test_a_session_costs_the_catalog_and_its_bodies(report: TokenReport) -> None:
-    """K activations cost the catalog and K average bodies, never more skills than there are."""
+    """K activations cost the catalog and K average bodies, never more skills than there
+    are.
+    """
     assert report.session(0) == report.catalog
     assert report.session(1) == report.catalog + 1057
     assert report.session(99) == report.catalog + 2114
@@ -136,7 +140,9 @@ def test_the_json_has_its_unit_and_its_method(report: TokenReport) -> None:
 
 
 def test_a_skill_that_cannot_be_read_is_listed(catalog: SkillCatalog) -> None:
-    """A skill whose file is gone since costs nothing and is named with the reason; the others are measured."""
+    """A skill whose file is gone since costs nothing and is named with the reason; the
+    others are measured.
+    """
     Path(catalog["large"].path).unlink()
 
     report = measure(catalog)

@@ -29,7 +29,9 @@ SCHEMA = {
 
 
 def test_a_model_is_not_sent_what_is_for_people() -> None:
-    """Comments, documentation, titles and identifiers go; parameters of those names and constant values stay."""
+    """Comments, documentation, titles and identifiers go; parameters of those names and
+    constant values stay.
+    """
     assert for_model(SCHEMA) == {
         "type": "object",
         "properties": {

@@ -20,7 +20,9 @@ def run(*arguments: str, terminal: bool = False) -> Result:
 
 
 def test_a_table_by_skill_with_totals_and_sessions() -> None:
-    """A person sees each skill's tiers, what sessions cost against loading everything, and the method."""
+    """A person sees each skill's tiers, what sessions cost against loading everything,
+    and the method.
+    """
     result = run(SKILLS, terminal=True)
 
     assert result.exit_code == 0
@@ -50,7 +52,9 @@ def test_a_pipe_gets_a_line_for_each_skill_and_the_sums_go_to_stderr() -> None:
 
 
 def test_json_is_the_whole_report() -> None:
-    """A machine gets one document on stdout, with the unit, the method, and the cost of sessions."""
+    """A machine gets one document on stdout, with the unit, the method, and the cost of
+    sessions.
+    """
     document = json.loads(run(SKILLS, "--json").stdout)
 
     assert (document["unit"], document["exact"], document["exceeded"]) == (
@@ -66,7 +70,9 @@ def test_json_is_the_whole_report() -> None:
 
 
 def test_limits_fail_a_build() -> None:
-    """Each limit that is exceeded is an error on stderr with both figures, and the exit code is 1."""
+    """Each limit that is exceeded is an error on stderr with both figures, and the exit
+    code is 1.
+    """
     result = run(SKILLS, "--max-catalog-tokens", "10", "--max-body-tokens", "100")
 
     assert result.exit_code == 1
@@ -85,7 +91,9 @@ def test_limits_that_hold_pass() -> None:
 
 
 def test_an_estimate_is_called_one() -> None:
-    """For a model without a public tokenizer the figures say that they are an estimate, and from where."""
+    """For a model without a public tokenizer the figures say that they are an estimate,
+    and from where.
+    """
     result = run(SKILLS, "--model", "claude-sonnet-4-5")
 
     assert "(an estimate)" in result.stderr

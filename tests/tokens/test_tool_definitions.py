@@ -33,14 +33,18 @@ WEATHER = {
 
 
 def test_a_tool_costs_what_the_cookbook_says() -> None:
-    """The OpenAI Cookbook's example: 105 tokens for gpt-4-turbo and 101 for gpt-4o, less 34 and 33 of its messages."""
+    """The OpenAI Cookbook's example: 105 tokens for gpt-4-turbo and 101 for gpt-4o,
+    less 34 and 33 of its messages.
+    """
     assert count_tools([WEATHER], model="gpt-4-turbo").tokens == 71
     assert count_tools([WEATHER], model="gpt-4o").tokens == 68
 
 
 @pytest.mark.parametrize("shape", ["openai", "function", "anthropic", "mcp"])
 def test_the_shapes_of_a_tool_cost_alike(shape: str) -> None:
-    """The same tool, as OpenAI, Anthropic and MCP write it, is one cost at one provider."""
+    """The same tool, as OpenAI, Anthropic and MCP write it, is one cost at one
+    provider.
+    """
     function: dict[str, Any] = WEATHER["function"]  # type: ignore[assignment]
     beside = {"name": function["name"], "description": function["description"]}
     tool = {
@@ -121,7 +125,9 @@ def test_definitions_that_name_each_other_twice_are_counted_once() -> None:
 
 
 def test_claude_gets_its_tool_prompt_once() -> None:
-    """Anthropic's documented system prompt for tools is added once, however many tools there are."""
+    """Anthropic's documented system prompt for tools is added once, however many tools
+    there are.
+    """
     one = count_tools([WEATHER], model="claude-sonnet-4-5")
     two = count_tools([WEATHER, WEATHER], model="claude-sonnet-4-5")
     forced = count_tools([WEATHER], model="claude-sonnet-4-5", tool_choice="any")

@@ -67,7 +67,9 @@ def calls(runtime: SkillRuntime) -> None:
 
 
 def typed_calls(runtime: SkillRuntime) -> None:
-    """The type of a function's result is the type of its response's data, and the function itself is unchanged."""
+    """The type of a function's result is the type of its response's data, and the
+    function itself is unchanged.
+    """
     assert_type(runtime.call_sync(plan_trip, {"start": "Rome"}).data, Plan | None)
     assert_type(plan_trip("Rome"), Plan)
     assert_type(runtime.call_sync(fetch, {"url": "a"}).data, dict[str, int] | None)

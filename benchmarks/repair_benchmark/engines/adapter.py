@@ -1,4 +1,6 @@
-"""What an adapter in Python needs: `serve` hands it one case after the other, and writes what it answers."""
+"""What an adapter in Python needs: `serve` hands it one case after the other, and
+writes what it answers.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +12,27 @@ from typing import Any
 
 
 def text_of(payload: Any) -> str:
-    """Return the payload as the text that a model wrote: an object is written as JSON."""
+    """Return the payload as the text that a model wrote: an object is written as
+    JSON.
+    """
     return (
         payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
     )
 
 
 def object_of(payload: Any) -> Any:
-    """Return the payload as an agent hands it on: a text is read as JSON, and one that is not JSON is refused."""
+    """Return the payload as an agent hands it on: a text is read as JSON, and one that
+    is not JSON is refused.
+    """
     return json.loads(payload) if isinstance(payload, str) else payload
 
 
 def serve(answer: Callable[..., Any]) -> None:
-    """Read one case a line, and write one line each: the arguments that *answer* returns, or that it refused.
+    """Read one case a line, and write one line each: the arguments that *answer*
+    returns, or that it refused.
 
-    *answer* is called with ``schema``, ``payload``, ``tool`` and ``finish_reason``. Whatever it raises is a refusal.
+    *answer* is called with ``schema``, ``payload``, ``tool`` and ``finish_reason``.
+    Whatever it raises is a refusal.
     """
     # What an engine prints belongs to the log.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")

@@ -1,4 +1,6 @@
-"""agent-airlock: its decorator on a function with the schema's parameters; what the function gets is the answer."""
+"""agent-airlock: its decorator on a function with the schema's parameters; what the
+function gets is the answer.
+"""
 
 from __future__ import annotations
 

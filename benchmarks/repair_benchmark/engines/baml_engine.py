@@ -32,7 +32,9 @@ def answer(
 
 
 def _plain(value: Any, names: dict[str, dict[str, str]]) -> Any:
-    """Return BAML's instances as objects with the schema's own names; what is null was absent."""
+    """Return BAML's instances as objects with the schema's own names; what is null was
+    absent.
+    """
     if hasattr(value, "model_extra"):
         own = names[type(value).__name__]
         members = {

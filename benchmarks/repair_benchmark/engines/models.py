@@ -31,7 +31,9 @@ _LIMITS = {
 
 
 def plain(model: BaseModel) -> Any:
-    """Return a model's fields as JSON, by the schema's own names; what was not sent is left out."""
+    """Return a model's fields as JSON, by the schema's own names; what was not sent is
+    left out.
+    """
     return model.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
@@ -39,7 +41,8 @@ def plain(model: BaseModel) -> Any:
 def model_of(schema: str, *, named: bool = False) -> type[BaseModel]:
     """Return the model of the schema that the text *schema* writes.
 
-    With *named* the fields have the schema's own names, as a function's parameters must have them.
+    With *named* the fields have the schema's own names, as a function's parameters must
+    have them.
 
     Raises:
         ValueError: a name is not one for a field in Python.
@@ -77,7 +80,9 @@ def _is_name(key: str) -> bool:
 
 
 def annotation(schema: Any, name: str, root: Any, named: bool, depth: int = 0) -> Any:
-    """Return the type that *schema* describes; ``Any`` where it is of no kind that has one."""
+    """Return the type that *schema* describes; ``Any`` where it is of no kind that has
+    one.
+    """
     if not isinstance(schema, dict) or depth > 8:
         return Any
     if "$ref" in schema:

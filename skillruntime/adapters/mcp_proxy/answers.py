@@ -1,4 +1,5 @@
-"""The messages that the proxy writes itself, and the changes that it makes to a server's answers.
+"""The messages that the proxy writes itself, and the changes that it makes to a
+server's answers.
 
 Every other byte of an answer stays as the server wrote it.
 """
@@ -39,7 +40,8 @@ __all__ = [
 REPAIRS_KEY = "skillruntime/repairs"
 INVALID_PARAMS = -32602
 
-# Both SDKs answer an unknown tool, a bad cursor, a missing header or envelope with -32602 too: those stay errors.
+# Both SDKs answer an unknown tool, a bad cursor, a missing header or envelope with
+# -32602 too: those stay errors.
 _OTHER = re.compile(
     r"unknown tool|no such tool|_meta\b|protocol.?version|capabilit|cursor|\bheader\b|\btask\b"
     r"|invalid request parameters",
@@ -55,10 +57,13 @@ _ARGUMENTS = re.compile(
 
 
 def refusal(message: Message, faults: Iterable[SkillError], *, modern: bool) -> bytes:
-    """Return the answer to a call that is not forwarded: a tool execution error (SEP-1303), in its revision's form."""
+    """Return the answer to a call that is not forwarded: a tool execution error
+    (SEP-1303), in its revision's form.
+    """
     text = refusal_text(faults)
     if not modern and "task" in message.params:
-        # 2025-11-25: a call with `task` is answered by a CreateTaskResult or an error, never by a CallToolResult.
+        # 2025-11-25: a call with `task` is answered by a CreateTaskResult or an error,
+        # never by a CallToolResult.
         return to_error(message.part("id"), INVALID_PARAMS, text)
     return tool_error(message.part("id"), text, modern=modern)
 
@@ -74,7 +79,9 @@ def tool_error(request_id: bytes, text: str, *, modern: bool) -> bytes:
 
 
 def tool_result(text: str, *, modern: bool) -> dict[str, Any]:
-    """Return the result of a call that failed; since 2026-07-28 a result says that it is complete."""
+    """Return the result of a call that failed; since 2026-07-28 a result says that it
+    is complete.
+    """
     result: dict[str, Any] = {
         "content": [{"type": "text", "text": text}],
         "isError": True,
@@ -83,9 +90,11 @@ def tool_result(text: str, *, modern: bool) -> dict[str, Any]:
 
 
 def converted_error(message: Message, *, modern: bool) -> bytes | None:
-    """Return the tool execution error that an ``Invalid params`` error about arguments becomes; else ``None``.
+    """Return the tool execution error that an ``Invalid params`` error about arguments
+    becomes; else ``None``.
 
-    Models see tool execution errors and can send a better call; clients keep protocol errors to themselves (SEP-1303).
+    Models see tool execution errors and can send a better call; clients keep protocol
+    errors to themselves (SEP-1303).
     """
     error = object_in(message.part("error"))
     if (
@@ -106,7 +115,9 @@ def converted_error(message: Message, *, modern: bool) -> bytes | None:
 
 
 def with_repairs(message: Message, notes: Iterable[Note]) -> dict[Span, bytes]:
-    """Return the change that adds *notes* to the ``_meta`` of the result of *message*; none where it has no object."""
+    """Return the change that adds *notes* to the ``_meta`` of the result of *message*;
+    none where it has no object.
+    """
     start, _ = message.parts.get("result", (0, 0))
     if message.raw[start : start + 1] != b"{":
         return {}
@@ -124,11 +135,14 @@ def with_repairs(message: Message, notes: Iterable[Note]) -> dict[Span, bytes]:
 
 
 def with_state(message: Message, digest: str) -> dict[Span, bytes]:
-    """Return the change that marks the ``requestState`` of the result of *message* with the digest of its call."""
+    """Return the change that marks the ``requestState`` of the result of *message* with
+    the digest of its call.
+    """
     start, _ = message.parts.get("result", (0, 0))
     if message.raw[start : start + 1] != b"{":
         return {}
-    # Behind the opening quote, so that the state itself keeps its bytes and its escapes.
+    # Behind the opening quote, so that the state itself keeps its bytes and its
+    # escapes.
     inside = dict(members(message.raw, start))
     span = inside.get("requestState")
     if span is None or text_of(message.raw, span) is None:

@@ -1,6 +1,7 @@
 """One call against the schema of its tool: passed, repaired or refused.
 
-The law: a call that fits passes as it is, and what is forwarded in its place fits and says the same.
+The law: a call that fits passes as it is, and what is forwarded in its place fits and
+says the same.
 """
 
 from __future__ import annotations
@@ -38,14 +39,18 @@ __all__ = [
 
 MOST_TOKENS = 80
 LONGEST_TEXT = 10_000_000
-"""The contract reads no longer text; longer arguments are judged, and repaired, as the values they are."""
+"""The contract reads no longer text; longer arguments are judged, and repaired, as the
+values they are.
+"""
 LONGEST_VALUE = 200
 MARK = "skillruntime1."
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One repair, as ``_meta`` and the log report it; the values are JSON, shortened, empty where they are secret."""
+    """One repair, as ``_meta`` and the log report it; the values are JSON, shortened,
+    empty where they are secret.
+    """
 
     path: str
     rule: str
@@ -55,7 +60,9 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is to become of a call: ``arguments`` to forward instead of its own, or ``faults`` to answer with."""
+    """What is to become of a call: ``arguments`` to forward instead of its own, or
+    ``faults`` to answer with.
+    """
 
     arguments: bytes | None = None
     notes: tuple[Note, ...] = ()
@@ -81,7 +88,9 @@ class Verdict:
 def judge_call(
     tools: Tools, options: Options, name: str, arguments: bytes
 ) -> tuple[Tool | None, Verdict]:
-    """Return the tool that a call by *name* means, None where none is known, and the verdict on the call."""
+    """Return the tool that a call by *name* means, None where none is known, and the
+    verdict on the call.
+    """
     tool = tools.find(name)
     if tool is None and options.of(name).policy not in ("strict", "off"):
         meant = tools.meant_by(name)
@@ -108,7 +117,8 @@ def refused(message: str, action: str | None = None) -> Verdict:
 
 
 def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
-    """Return the verdict on a call of *tool* whose ``arguments`` are the JSON *text*; empty where it has none.
+    """Return the verdict on a call of *tool* whose ``arguments`` are the JSON *text*;
+    empty where it has none.
 
     >>> from skillruntime.adapters.mcp_proxy.tools import compile_tool
     >>> schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 10}}}
@@ -148,7 +158,8 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
     if unreadable is not None:
         return refused(f"The arguments are not readable JSON: {unreadable}")
     try:
-        # From the text and not from the values: only the text knows that the version was written 1.10.
+        # From the text and not from the values: only the text knows that the version
+        # was written 1.10.
         raw: Any = text.decode() if len(text) <= LONGEST_TEXT else value
         accepted = tool.contract.accept(raw, fill_defaults=False, policy=policy)
     except UnicodeDecodeError:
@@ -161,12 +172,14 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
 
 
 def refusal_text(faults: Iterable[SkillError]) -> str:
-    """Return what the model reads of a refused call: what is wrong, where, and the next step; at most 80 tokens.
+    """Return what the model reads of a refused call: what is wrong, where, and the next
+    step; at most 80 tokens.
 
     >>> refusal_text(refused("/n: 11 is more than the maximum 10", "Send 10").faults)
     'Not run: /n: 11 is more than the maximum 10. Send 10.'
     """
-    # The first fault always gets a sentence; eight tokens are kept to say how many more there are.
+    # The first fault always gets a sentence; eight tokens are kept to say how many more
+    # there are.
     text = "Not run:"
     left = MOST_TOKENS - 4
     faults = list(faults)
@@ -187,7 +200,9 @@ def refusal_text(faults: Iterable[SkillError]) -> str:
 
 
 class Refusals:
-    """What one conversation was refused: who sends the same call again is answered in other words."""
+    """What one conversation was refused: who sends the same call again is answered in
+    other words.
+    """
 
     def __init__(self) -> None:
         self._counted: Counted | None = None
@@ -195,7 +210,9 @@ class Refusals:
     def reported(
         self, name: str, arguments: bytes, faults: tuple[SkillError, ...]
     ) -> tuple[SkillError, ...]:
-        """Count the refusal of a call, and return *faults* as the model reads them this time."""
+        """Count the refusal of a call, and return *faults* as the model reads them this
+        time.
+        """
         from skillruntime.runtime.error_responses import Refusals as Counted
         from skillruntime.runtime.error_responses import repeated
 
@@ -213,7 +230,8 @@ def digest_of(name: str, arguments: bytes) -> str:
 
 
 def split_state(state: str) -> tuple[str | None, str]:
-    """Return the digest of the repaired call that *state* carries, and the server's own state.
+    """Return the digest of the repaired call that *state* carries, and the server's own
+    state.
 
     >>> split_state("skillruntime1.0123456789abcdef0123456789abcdef.opaque"), split_state("opaque")
     (('0123456789abcdef0123456789abcdef', 'opaque'), (None, 'opaque'))
@@ -230,7 +248,9 @@ class _RepeatedKeyError(ValueError):
 
 
 def _read(text: bytes, literals: dict[float, str]) -> Any:
-    """Return the value of *text*, and in *literals* how its numbers are written, where JSON would write another way."""
+    """Return the value of *text*, and in *literals* how its numbers are written, where
+    JSON would write another way.
+    """
     if not text:
         return {}
     ambiguous: set[float] = set()
@@ -241,7 +261,8 @@ def _read(text: bytes, literals: dict[float, str]) -> Any:
             ambiguous.add(value)
         return value
 
-    # `strict=False` takes control characters in strings, which models write and many servers read.
+    # `strict=False` takes control characters in strings, which models write and many
+    # servers read.
     value = json.loads(
         text,
         strict=False,
@@ -278,7 +299,8 @@ def _short(value: Any) -> str:
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
 
 
-# How tokenizers split English and JSON, counted on the high side: four letters, three digits or one mark a token.
+# How tokenizers split English and JSON, counted on the high side: four letters, three
+# digits or one mark a token.
 _PIECES = re.compile(r"[A-Za-z]{1,4}|\d{1,3}|[^\sA-Za-z\d]")
 
 

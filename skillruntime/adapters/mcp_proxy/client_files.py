@@ -1,7 +1,9 @@
-"""Configuration files of MCP clients, with each server behind the proxy, or as it was before.
+"""Configuration files of MCP clients, with each server behind the proxy, or as it was
+before.
 
-JSON with or without comments is edited in place: comments, order and layout stay. Nothing is written to disk. The law:
-what was wrapped and not changed since is unwrapped to the same bytes.
+JSON with or without comments is edited in place: comments, order and layout stay.
+Nothing is written to disk. The law: what was wrapped and not changed since is unwrapped
+to the same bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ EXECUTABLE = "skillruntime"
 COMMAND = "mcp-proxy"
 TABLES = ("mcpServers", "servers", "mcp_servers")
 """Where servers are listed: Claude Code and Cursor, VS Code, Codex."""
-# `uvx` runs a program from one of these folders of uv's cache, which `uv cache clean` removes.
+# `uvx` runs a program from one of these folders of uv's cache, which `uv cache clean`
+# removes.
 _UV_CACHES = {"archive-v0", "builds-v0", "environments-v2"}
 _LONGEST_LAUNCHER = 4
 # How clients' files write the one transport.
@@ -43,8 +46,8 @@ _HTTP = ("http", "streamable-http", "streamableHttp")
 # Editors on Windows write it; a reader may ignore it (RFC 8259, 8.1).
 _BOM = b"\xef\xbb\xbf"
 _VARIABLE = "SKILLRUNTIME_HEADER_"
-# A string is matched too, because `//` in one is not a comment: most URLs have it. What has no end goes to the end of
-# the file, so that no text is looked at twice.
+# A string is matched too, because `//` in one is not a comment: most URLs have it. What
+# has no end goes to the end of the file, so that no text is looked at twice.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?+(?:"|\Z)'
 _COMMENT_OR_STRING = re.compile(
     _STRING + rb"|//[^\r\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)", re.DOTALL
@@ -65,7 +68,9 @@ class Edited:
 
 
 def launcher() -> tuple[str, ...]:
-    """Return the words that start this program from any directory, whatever PATH the client has."""
+    """Return the words that start this program from any directory, whatever PATH the
+    client has.
+    """
     if _UV_CACHES.intersection(Path(sys.prefix).parts):
         return (
             shutil.which("uvx") or "uvx",
@@ -88,7 +93,8 @@ def wrapped(
     launcher: Sequence[str] = (EXECUTABLE,),
     toml: bool = False,
 ) -> Edited:
-    """Return a client's file with each server behind the proxy, which gets *options*; one that is behind it stays.
+    """Return a client's file with each server behind the proxy, which gets *options*;
+    one that is behind it stays.
 
     >>> wrapped('{"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"]}}}').text
     '{"mcpServers": {"git": {"command": "skillruntime", "args": ["mcp-proxy", "--", "uvx", "mcp-server-git"]}}}'
@@ -135,7 +141,9 @@ def _json(text: str, edit: Callable[[bytes, Span], dict[Span, bytes] | str]) -> 
 
 
 def _plain(text: bytes) -> bytes:
-    """Return *text* with spaces for comments and trailing commas, so that every byte keeps its place."""
+    """Return *text* with spaces for comments and trailing commas, so that every byte
+    keeps its place.
+    """
 
     def blank(match: re.Match[bytes]) -> bytes:
         # Line breaks stay, so that a parser's message names the line of the file.
@@ -147,7 +155,8 @@ def _plain(text: bytes) -> bytes:
 
 def _entries(raw: bytes) -> list[tuple[str, Span]]:
     try:
-        # `members` scans brackets and quotes only: before a part is edited, the whole must be JSON.
+        # `members` scans brackets and quotes only: before a part is edited, the whole
+        # must be JSON.
         decode(raw)
         tables = list(
             _tables(raw, len(_BOM) if raw.startswith(_BOM) else 0, nested=True)
@@ -167,7 +176,9 @@ def _entries(raw: bytes) -> list[tuple[str, Span]]:
 
 
 def _tables(raw: bytes, start: int, *, nested: bool) -> Iterator[int]:
-    """Yield where servers are listed: also by project (`~/.claude.json`), and in the settings of VS Code."""
+    """Yield where servers are listed: also by project (`~/.claude.json`), and in the
+    settings of VS Code.
+    """
     for key, (place, _) in members(raw, start):
         if raw[place] != ord("{"):
             continue
@@ -210,7 +221,8 @@ def _wrap(raw: bytes, span: Span, proxy: Sequence[str]) -> dict[Span, bytes] | s
     if "args" not in inside:
         return {inside["command"]: program + b', "args": [' + prefix + b"]"}
     start = inside["args"][0] + 1
-    # The space marks an array that was there and empty: to unwrap leaves it, and drops one that was not there.
+    # The space marks an array that was there and empty: to unwrap leaves it, and drops
+    # one that was not there.
     return {
         inside["command"]: program,
         (start, start): prefix + (b", " if entry["args"] else b" "),
@@ -247,7 +259,9 @@ def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes] | str:
 def _wrap_url(
     raw: bytes, span: Span, proxy: Sequence[str], entry: dict[str, Any]
 ) -> dict[Span, bytes] | str:
-    """Return the changes that make of a server at a URL one that is started; header values go into its environment."""
+    """Return the changes that make of a server at a URL one that is started; header
+    values go into its environment.
+    """
     reason = _unfit_url(entry)
     if reason is not None:
         return reason
@@ -275,7 +289,9 @@ def _wrap_url(
 
 
 def _unfit_url(entry: dict[str, Any]) -> str | None:
-    """Return why a server without a command cannot be put behind the proxy; ``None`` where it can."""
+    """Return why a server without a command cannot be put behind the proxy; ``None``
+    where it can.
+    """
     if not isinstance(entry.get("url"), str):
         return "not wrapped: it has neither a command nor a url"
     if entry.get("type", "http") not in _HTTP:
@@ -427,7 +443,9 @@ def _unwrap_table(entry: Any) -> str | None:
 
 
 def _put(table: Any, key: str, members: dict[str, str]) -> None:
-    """Write *members*, each the TOML text of its value, in the place of *key*; the comment behind it stays."""
+    """Write *members*, each the TOML text of its value, in the place of *key*; the
+    comment behind it stays.
+    """
     import tomlkit
     from tomlkit.items import SingleKey
 

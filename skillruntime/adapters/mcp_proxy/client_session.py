@@ -1,4 +1,6 @@
-"""The proxy inside a Python program: around the client session that a framework calls tools with."""
+"""The proxy inside a Python program: around the client session that a framework calls
+tools with.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +27,21 @@ __all__ = ["enforce"]
 SessionT = TypeVar("SessionT")
 MOST_PAGES = 10_000
 LISTING_TIMEOUT = 30.0
-"""Seconds after which a call passes unchecked because the session does not list its tools; the proxy's own deadline."""
+"""Seconds after which a call passes unchecked because the session does not list its
+tools; the proxy's own deadline.
+"""
 
 
 def enforce(
     session: SessionT, *, options: Options | None = None, log: Write = silent
 ) -> SessionT:
-    """Return *session*, an ``mcp.ClientSession`` or ``mcp.Client``, whose ``call_tool`` is enforced from now on.
+    """Return *session*, an ``mcp.ClientSession`` or ``mcp.Client``, whose ``call_tool``
+    is enforced from now on.
 
-    Arguments that can be repaired are, and the result's ``meta`` says how. A call that cannot be is answered with a
-    result that has ``isError``, and is not sent. The session itself is changed, and not wrapped: frameworks
-    (LangChain's MCP adapters, ADK) look at its type. To enforce one twice does nothing more.
+    Arguments that can be repaired are, and the result's ``meta`` says how. A call that
+    cannot be is answered with a result that has ``isError``, and is not sent. The
+    session itself is changed, and not wrapped: frameworks (LangChain's MCP adapters,
+    ADK) look at its type. To enforce one twice does nothing more.
 
     Raises:
         TypeError: *session* is not a client session.
@@ -75,11 +81,13 @@ class _Enforced:
             text = to_bytes(arguments) if arguments is not None else b""
         except (TypeError, ValueError, RecursionError):  # not JSON: the session says so
             return await self._call(name, arguments, *rest, **more)
-        # A retry gets the repair that its first round got, and is never refused: it may be right by another schema.
+        # A retry gets the repair that its first round got, and is never refused: it may
+        # be right by another schema.
         tool, verdict = judge_call(self._tools, self._options, name, text)
         is_retry = more.get("request_state") is not None
         if verdict.outcome != "passed" and not is_retry:
-            # The session shows no list_changed: a call that does not fit is judged by the list of this moment.
+            # The session shows no list_changed: a call that does not fit is judged by
+            # the list of this moment.
             await self._relist()
             tool, verdict = judge_call(self._tools, self._options, name, text)
         values = self._options.log_values
@@ -119,7 +127,9 @@ class _Enforced:
         )
 
     async def _relist(self) -> None:
-        """Read all pages of the list; where the server does not give it, calls pass by what is known."""
+        """Read all pages of the list; where the server does not give it, calls pass by
+        what is known.
+        """
         if self._tools.unlistable:
             return
         reason = "the server did not answer tools/list in time"
@@ -128,8 +138,8 @@ class _Enforced:
                 await self._read_pages()
                 return
             self._tools.unlistable = True  # no other call should wait as long
-        # Any error of any SDK: a server without `tools/list` may still run calls, and a lost connection is reported by
-        # the call itself.
+        # Any error of any SDK: a server without `tools/list` may still run calls, and a
+        # lost connection is reported by the call itself.
         except Exception as error:
             reason = str(error)[:200]
         self._log({"event": "unlistable", "reason": reason})
@@ -146,7 +156,8 @@ class _Enforced:
 
     async def _page(self, cursor: str | None) -> Any:
         known = inspect.signature(self._list).parameters
-        # `mcp.Client` keeps lists for their `ttlMs`; what did not fit is judged by the list of this moment.
+        # `mcp.Client` keeps lists for their `ttlMs`; what did not fit is judged by the
+        # list of this moment.
         more: dict[str, Any] = (
             {"cache_mode": "refresh"} if "cache_mode" in known else {}
         )

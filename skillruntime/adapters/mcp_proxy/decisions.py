@@ -1,4 +1,6 @@
-"""One message of the client, decided: forwarded, changed or as it is, refused, or kept until its schema is known."""
+"""One message of the client, decided: forwarded, changed or as it is, refused, or kept
+until its schema is known.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to become of one message: it is forwarded as *raw*, or not; or it waits for the schema.
+    """What is to become of one message: it is forwarded as *raw*, or not; or it waits
+    for the schema.
 
     A *verdict* with faults is for the client to read.
     """
@@ -52,10 +55,13 @@ class Decision:
 def decide_call(
     message: Message, tools: Tools, options: Options, *, may_list: bool
 ) -> Decision:
-    """Return what is to become of a ``tools/call``; *may_list* says whether the proxy may still ask for the tools."""
+    """Return what is to become of a ``tools/call``; *may_list* says whether the proxy
+    may still ask for the tools.
+    """
     span = message.params.get("name")
     name = text_of(message.raw, span) if span else None
-    # Two parsers may take one key of two: what was checked here could be another call there (RFC 8259, 4).
+    # Two parsers may take one key of two: what was checked here could be another call
+    # there (RFC 8259, 4).
     if message.repeated is not None and is_json(message.raw):
         return Decision(
             verdict=refused(f'The key "{message.repeated}" comes twice in the request'),
@@ -84,7 +90,8 @@ def _decide_first(
         )
     if may_list and not tools.fresh:
         return Decision(waits=True)
-    # The scan of the message sees brackets and quotes only: before anything is done, the whole of it must be JSON.
+    # The scan of the message sees brackets and quotes only: before anything is done,
+    # the whole of it must be JSON.
     if (verdict.faults or verdict.notes) and not is_json(message.raw):
         return Decision(message.raw)
     if verdict.faults:
@@ -102,7 +109,9 @@ def _decide_first(
 def _decide_retry(
     message: Message, name: str, tools: Tools, options: Options, *, may_list: bool
 ) -> Decision:
-    """Decide a call that answers an ``input_required`` result: it gets the repair of its first round, or none."""
+    """Decide a call that answers an ``input_required`` result: it gets the repair of
+    its first round, or none.
+    """
     span = message.params["requestState"]
     state = text_of(message.raw, span)
     digest, own = split_state(state) if state is not None else (None, "")
@@ -116,7 +125,8 @@ def _decide_retry(
         )
     unmarked = {span: to_bytes(own)}
     tool, verdict = judge_call(tools, options, name, message.param("arguments"))
-    # The digest shows that today's repair is the one of the first round; 2026-07-28 wants the same params then.
+    # The digest shows that today's repair is the one of the first round; 2026-07-28
+    # wants the same params then.
     if tool is not None and not verdict.faults:
         arguments = verdict.arguments or message.param("arguments")
         if digest_of(tool.name, arguments) == digest:

@@ -1,7 +1,8 @@
-"""Where the members of a JSON text lie, in bytes, so that one of them can be replaced and all others keep their bytes.
+"""Where the members of a JSON text lie, in bytes, so that one of them can be replaced
+and all others keep their bytes.
 
-Only the requested values are parsed: any other value is skipped by its brackets and quotes, without recursion, so that
-neither depth nor size costs more than one pass.
+Only the requested values are parsed: any other value is skipped by its brackets and
+quotes, without recursion, so that neither depth nor size costs more than one pass.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ __all__ = [
 Span = tuple[int, int]
 
 _SPACE = re.compile(rb"[ \t\r\n]*+")
-# Possessive: a text of 100 MB with an escape in every second byte must not leave a trace of 50 million states.
+# Possessive: a text of 100 MB with an escape in every second byte must not leave a
+# trace of 50 million states.
 _WHOLE_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-# A short string is skipped by the pattern, a long one by `find`, which is ten times as fast and slow to begin.
+# A short string is skipped by the pattern, a long one by `find`, which is ten times as
+# fast and slow to begin.
 _BRACKET = re.compile(rb'"[^"\\]{0,100}+"|["{}\[\]]')
 _SCALAR = re.compile(rb'[^\s,:"{}\[\]]++')
 _OPEN, _CLOSE = frozenset(b"{["), frozenset(b"}]")
@@ -48,7 +51,8 @@ def skip(text: bytes, start: int) -> int:
         if match is None:
             raise Malformed(f"no JSON value at byte {start}")
         return match.end()
-    # Only the depth is counted and not which bracket closes which: a reader of the value itself sees the difference.
+    # Only the depth is counted and not which bracket closes which: a reader of the
+    # value itself sees the difference.
     depth = 0
     position: int | None = start
     while position is not None:
@@ -68,7 +72,8 @@ def skip(text: bytes, start: int) -> int:
 
 
 def members(text: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
-    """Yield each key of the object that begins at *start*, and where its value is; a key may come twice.
+    """Yield each key of the object that begins at *start*, and where its value is; a
+    key may come twice.
 
     >>> [(key, text[a:b]) for text in [b' {"id" : 7, "method":"ping"}'] for key, (a, b) in members(text)]
     [('id', b'7'), ('method', b'"ping"')]
@@ -81,7 +86,8 @@ def members(text: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
         match = _WHOLE_STRING.match(text, position)
         if match is None:
             raise Malformed(f"no key at byte {position}")
-        # Servers read stdin with replacement characters: a key that is not UTF-8 must not hide the message.
+        # Servers read stdin with replacement characters: a key that is not UTF-8 must
+        # not hide the message.
         key = str(decode(match[0].decode("utf-8", "replace").encode()))
         position = _after_space(text, match.end())
         _expect(text, position, b":")
@@ -108,7 +114,8 @@ def elements(text: bytes, start: int = 0) -> Iterator[Span]:
 
 
 def replaced(text: bytes, changes: Mapping[Span, bytes]) -> bytes:
-    """Return *text* with each span of *changes* replaced; an empty span is a place to insert at.
+    """Return *text* with each span of *changes* replaced; an empty span is a place to
+    insert at.
 
     >>> replaced(b"abcdef", {(1, 2): b"X", (4, 4): b"--"})
     b'aXcd--ef'
@@ -122,7 +129,9 @@ def replaced(text: bytes, changes: Mapping[Span, bytes]) -> bytes:
 
 
 def text_of(text: bytes, span: Span) -> str | None:
-    """Return the string that lies at *span*; ``None`` where there is another value, or one that is not UTF-8."""
+    """Return the string that lies at *span*; ``None`` where there is another value, or
+    one that is not UTF-8.
+    """
     if text[span[0] : span[0] + 1] != b'"':
         return None
     try:
@@ -132,7 +141,8 @@ def text_of(text: bytes, span: Span) -> str | None:
 
 
 def decode(text: bytes) -> Any:
-    """Return the value of the JSON *text*; control characters in strings are read, as servers read them.
+    """Return the value of the JSON *text*; control characters in strings are read, as
+    servers read them.
 
     Raises:
         Malformed: it is not JSON, or not UTF-8, or too deep.
@@ -144,7 +154,8 @@ def decode(text: bytes) -> Any:
 
 
 def object_in(text: bytes) -> dict[str, Any] | None:
-    """Return the object that *text* is; ``None`` where it is another value, or not JSON.
+    """Return the object that *text* is; ``None`` where it is another value, or not
+    JSON.
 
     >>> object_in(b'{"a": 1}'), object_in(b"[1]"), object_in(b"")
     ({'a': 1}, None, None)
@@ -157,7 +168,8 @@ def object_in(text: bytes) -> dict[str, Any] | None:
 
 
 def encode(value: Any, literals: Mapping[float, str] | None = None) -> str:
-    """Return *value* as compact JSON; a number that *literals* knows is written as it was.
+    """Return *value* as compact JSON; a number that *literals* knows is written as it
+    was.
 
     >>> encode({"a": [1.5, "é", None], "b": 2}, {1.5: "1.50"})
     '{"a":[1.50,"é",null],"b":2}'
@@ -183,7 +195,8 @@ def encode(value: Any, literals: Mapping[float, str] | None = None) -> str:
 
 
 def is_json(text: bytes) -> bool:
-    """Whether *text* is JSON as a lenient server reads it: in any depth, and with bytes that are not UTF-8.
+    """Whether *text* is JSON as a lenient server reads it: in any depth, and with bytes
+    that are not UTF-8.
 
     >>> is_json(b'{"a": "\\xff"}'), is_json(b'{"a": 1,}')
     (True, False)
@@ -198,7 +211,9 @@ def is_json(text: bytes) -> bool:
 
 
 def to_bytes(value: Any, literals: Mapping[float, str] | None = None) -> bytes:
-    """Return *value* as compact JSON in UTF-8; half of a surrogate pair, which UTF-8 has not, as an escape."""
+    """Return *value* as compact JSON in UTF-8; half of a surrogate pair, which UTF-8
+    has not, as an escape.
+    """
     text = encode(value, literals)
     try:
         return text.encode()
@@ -221,7 +236,9 @@ def _string_end(text: bytes, start: int) -> int:
 
 
 def _first_in(text: bytes, start: int, opening: bytes, closing: bytes) -> int | None:
-    """Return where the first item of the object or array at *start* begins; ``None`` where it is empty."""
+    """Return where the first item of the object or array at *start* begins; ``None``
+    where it is empty.
+    """
     position = _after_space(text, start)
     _expect(text, position, opening)
     position = _after_space(text, position + 1)
@@ -229,7 +246,9 @@ def _first_in(text: bytes, start: int, opening: bytes, closing: bytes) -> int | 
 
 
 def _next_in(text: bytes, end: int, closing: bytes) -> int | None:
-    """Return where the item after the one that ends at *end* begins; ``None`` where that was the last."""
+    """Return where the item after the one that ends at *end* begins; ``None`` where
+    that was the last.
+    """
     position = _after_space(text, end)
     if text[position : position + 1] == closing:
         return None

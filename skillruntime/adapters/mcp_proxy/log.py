@@ -1,4 +1,6 @@
-"""The log: one JSON object a line for each call, with rules and paths; values only on request."""
+"""The log: one JSON object a line for each call, with rules and paths; values only on
+request.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,17 @@ def silent(entry: Mapping[str, Any]) -> None:
 
 
 def open_log(path: Path | None) -> Write:
-    """Return the function that adds an entry to the file at *path*; nothing is written where there is no path."""
+    """Return the function that adds an entry to the file at *path*; nothing is written
+    where there is no path.
+    """
     if path is None:
         return silent
     # 0600: with --log-values it holds what models sent
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def write(entry: Mapping[str, Any]) -> None:
-        # one write in append mode, so that the lines of several proxies do not mix (POSIX, write)
+        # one write in append mode, so that the lines of several proxies do not mix
+        # (POSIX, write)
         stamped = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **entry}
         line = (
             json.dumps(stamped, ensure_ascii=False, separators=(",", ":"), default=str)
@@ -57,7 +62,8 @@ def open_log(path: Path | None) -> Write:
 def call_entries(
     name: str, verdict: Verdict, sent: bytes, tools: Tools, *, client: str, values: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the entry of one judged call of *name*, and before the first one that is not right the tool's schema.
+    """Yield the entry of one judged call of *name*, and before the first one that is
+    not right the tool's schema.
 
     Of what was *sent* a refused call has the names, with the type of each.
     """
@@ -91,7 +97,9 @@ def call_entries(
 
 
 def _kinds(sent: bytes) -> dict[str, str]:
-    """Return the type of each member of the object *sent*; empty where it is not one."""
+    """Return the type of each member of the object *sent*; empty where it is not
+    one.
+    """
     try:
         value = decode(sent)
     except (ValueError, RecursionError):

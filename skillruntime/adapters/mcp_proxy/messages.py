@@ -1,6 +1,8 @@
-"""One JSON-RPC message: where its parts are, and the few kinds of message that the proxy looks at.
+"""One JSON-RPC message: where its parts are, and the few kinds of message that the
+proxy looks at.
 
-The law: a message that is not one of those kinds is never taken apart, and passes as the bytes that it came in.
+The law: a message that is not one of those kinds is never taken apart, and passes as
+the bytes that it came in.
 """
 
 from __future__ import annotations
@@ -34,25 +36,32 @@ __all__ = [
 ]
 
 Id = tuple[str, Any]
-"""A JSON-RPC id that can be a key: ``1`` and ``"1"`` are two ids, ``1`` and ``1.0`` are one."""
+"""A JSON-RPC id that can be a key: ``1`` and ``"1"`` are two ids, ``1`` and ``1.0`` are
+one.
+"""
 
 _ENVELOPE = tuple(
     f"io.modelcontextprotocol/{key}"
     for key in ("protocolVersion", "clientInfo", "clientCapabilities")
 )
-"""What a request states about its sender in ``_meta`` since 2026-07-28; before, ``initialize`` states it once."""
+"""What a request states about its sender in ``_meta`` since 2026-07-28; before,
+``initialize`` states it once.
+"""
 _WATCHED = (b"tools/", b"initialize", b"cancelled")
 _HEAD = re.compile(
     rb'\s*+\{\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+,\s*+"id"\s*+:\s*+("[^"\\]*+"|-?\d++)\s*+,\s*+"(result|error)"\s*+:'
 )
-# The TypeScript SDK writes the id last. The last brace closes the message, so what is before it is its last member.
+# The TypeScript SDK writes the id last. The last brace closes the message, so what is
+# before it is its last member.
 _TAIL = re.compile(rb',"jsonrpc":"2\.0","id":("[^"\\]*+"|-?\d++)\}\s*+\Z')
 _TAIL_LENGTH = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message: its bytes, and where its members are; of a key that comes twice, the last, as parsers take it."""
+    """One message: its bytes, and where its members are; of a key that comes twice, the
+    last, as parsers take it.
+    """
 
     raw: bytes
     parts: dict[str, Span]
@@ -102,7 +111,8 @@ def read_message(raw: bytes) -> Message:
         for key, span in members(raw, parts["params"][0]):
             repeated = key if key in params else repeated
             params[key] = span
-    # A parser may take the first of two methods: a message that can be read as a call is one.
+    # A parser may take the first of two methods: a message that can be read as a call
+    # is one.
     method = (
         "tools/call" if "tools/call" in methods else methods[-1] if methods else None
     )
@@ -129,7 +139,8 @@ def id_of(text: bytes) -> Id | None:
         return None
     if isinstance(value, str):
         return "string", value
-    # JSON-RPC 2.0, 4: an id is a string or a number, and null only in the answer to what could not be read
+    # JSON-RPC 2.0, 4: an id is a string or a number, and null only in the answer to
+    # what could not be read
     return (
         None
         if value is None or isinstance(value, bool | dict | list)
@@ -140,20 +151,23 @@ def id_of(text: bytes) -> Id | None:
 def concerns_the_proxy(raw: bytes) -> bool:
     """Whether *raw*, from a client, may be one of the kinds that the proxy looks at.
 
-    Without a backslash a method is written as it reads (some encoders write ``tools\\/call``), so this misses none.
+    Without a backslash a method is written as it reads (some encoders write
+    ``tools\\/call``), so this misses none.
     """
     return b"\\" in raw or any(word in raw for word in _WATCHED)
 
 
 def quick_response(raw: bytes) -> tuple[Id, str] | None:
-    """Return the id and the kind (``result`` or ``error``) of a response written as SDKs write it; else ``None``.
+    """Return the id and the kind (``result`` or ``error``) of a response written as
+    SDKs write it; else ``None``.
 
     >>> quick_response(b'{"jsonrpc":"2.0","id":7,"result":{}}')
     (('number', 7), 'result')
     >>> quick_response(b'{"result":{},"jsonrpc":"2.0","id":"a"}')
     (('string', 'a'), 'result')
     """
-    # As the Python SDK and most others write it; what is written otherwise is read in full.
+    # As the Python SDK and most others write it; what is written otherwise is read in
+    # full.
     match = _HEAD.match(raw)
     if match is not None:
         key = id_of(match[1])
@@ -167,7 +181,8 @@ def quick_response(raw: bytes) -> tuple[Id, str] | None:
 
 
 def to_error(request_id: bytes, code: int, text: str) -> bytes:
-    """Return the error that answers the request with *request_id*, the id as it is written in the request.
+    """Return the error that answers the request with *request_id*, the id as it is
+    written in the request.
 
     >>> to_error(b"7", -32601, "Unknown method")
     b'{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Unknown method"}}'
@@ -179,7 +194,9 @@ def to_error(request_id: bytes, code: int, text: str) -> bytes:
 
 
 def envelope_of(message: Message) -> dict[str, Any] | None:
-    """Return what a 2026-07-28 request states about its sender in ``_meta``; ``None`` for one of the handshake era."""
+    """Return what a 2026-07-28 request states about its sender in ``_meta``; ``None``
+    for one of the handshake era.
+    """
     # Most messages are of the older era: they are not decoded to find that out.
     text = message.param("_meta")
     if b"protocolVersion" not in text:
@@ -187,22 +204,28 @@ def envelope_of(message: Message) -> dict[str, Any] | None:
     meta = object_in(text)
     if meta is None or _ENVELOPE[0] not in meta:
         return None
-    # nothing else of `_meta`: a progress token of the client must not go into the proxy's own request
+    # nothing else of `_meta`: a progress token of the client must not go into the
+    # proxy's own request
     return {key: meta[key] for key in _ENVELOPE if key in meta}
 
 
 def envelope_client(message: Message) -> str:
-    """Return the name of the client that a 2026-07-28 request states; empty where it states none."""
+    """Return the name of the client that a 2026-07-28 request states; empty where it
+    states none.
+    """
     return _name((envelope_of(message) or {}).get(_ENVELOPE[1]))
 
 
 def client_name(message: Message) -> str:
-    """Return the name of the client that ``initialize`` states; empty where it states none."""
+    """Return the name of the client that ``initialize`` states; empty where it states
+    none.
+    """
     return _name((object_in(message.part("params")) or {}).get("clientInfo"))
 
 
 def _name(information: Any) -> str:
-    # A name goes to the log and its report: it is cut, because it is the client's to choose.
+    # A name goes to the log and its report: it is cut, because it is the client's to
+    # choose.
     return (
         str(information.get("name", ""))[:100] if isinstance(information, dict) else ""
     )

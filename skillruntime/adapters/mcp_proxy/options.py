@@ -1,4 +1,6 @@
-"""What the user chose: how far repairs go, whether results are checked, and what differs for single tools."""
+"""What the user chose: how far repairs go, whether results are checked, and what
+differs for single tools.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,12 @@ _ALLOWED = {
 class Options:
     """The choices for one server.
 
-    ``policy`` is how far repairs go; ``"off"`` for a single tool lets its calls pass unchecked. ``check_output``
-    compares results with the tool's ``outputSchema``. ``fold`` shows clients schemas that every provider takes.
-    ``log_values`` writes arguments to the log. ``aliases`` are other names that models write for a tool's parameters,
-    only for single tools: ``{"path": ["file_path", "file"]}``. ``tools`` holds the choices that differ for single
-    tools, by name.
+    ``policy`` is how far repairs go; ``"off"`` for a single tool lets its calls pass
+    unchecked. ``check_output`` compares results with the tool's ``outputSchema``.
+    ``fold`` shows clients schemas that every provider takes. ``log_values`` writes
+    arguments to the log. ``aliases`` are other names that models write for a tool's
+    parameters, only for single tools: ``{"path": ["file_path", "file"]}``. ``tools``
+    holds the choices that differ for single tools, by name.
     """
 
     policy: str = "safe"
@@ -50,7 +53,8 @@ class Options:
 
 
 def read_tool_options(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the choices by tool that the JSON file at *path* holds: ``{"tools": {"write": {"policy": "strict"}}}``.
+    """Return the choices by tool that the JSON file at *path* holds: ``{"tools":
+    {"write": {"policy": "strict"}}}``.
 
     Raises:
         ValueError: it is not such a file; the message says where.

@@ -1,4 +1,6 @@
-"""A server as a child process: started in a process group of its own, and ended with all that it started."""
+"""A server as a child process: started in a process group of its own, and ended with
+all that it started.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,21 @@ if TYPE_CHECKING:
 __all__ = ["Process"]
 
 EXIT_TIMEOUT = 1.5
-"""Seconds that the server has to exit after its stdin was closed, and again after SIGTERM; the SDKs give two."""
+"""Seconds that the server has to exit after its stdin was closed, and again after
+SIGTERM; the SDKs give two.
+"""
 
-# It reads a line when the server has ended, and the end of its input when the proxy has. In the background, so that the
-# proxy has no child but the server. Seconds without a fraction: POSIX has no other for `sleep`.
+# It reads a line when the server has ended, and the end of its input when the proxy
+# has. In the background, so that the proxy has no child but the server. Seconds without
+# a fraction: POSIX has no other for `sleep`.
 _WATCHER = """exec 3<&0  # the stdin of what runs in the background is /dev/null (POSIX, 2.9.3.1)
 { read -r line <&3 && exit
 for name in TERM KILL; do sleep 2; kill -s 0 -- "-$1" || exit; kill -s $name -- "-$1"; done; } &"""
 
 
 class Process:
-    """A running server: its id, and the descriptors of its stdin and stdout; its stderr is that of this process.
+    """A running server: its id, and the descriptors of its stdin and stdout; its stderr
+    is that of this process.
 
     Raises:
         OSError: *command* cannot be started.
@@ -55,10 +61,12 @@ class Process:
         threading.Thread(target=reap, daemon=True).start()
 
     def end(self, *, patient: bool = True) -> int:
-        """End the server, whose stdin is closed, and all that it started; return its exit status.
+        """End the server, whose stdin is closed, and all that it started; return its
+        exit status.
 
-        Who sent a signal to the proxy waits no longer: then the server gets SIGTERM at once, and SIGKILL before a
-        client that counts two seconds (as the SDKs do) kills the proxy.
+        Who sent a signal to the proxy waits no longer: then the server gets SIGTERM at
+        once, and SIGKILL before a client that counts two seconds (as the SDKs do) kills
+        the proxy.
         """
         try:
             for name in (
@@ -88,10 +96,11 @@ class Process:
 def _watch(pid: int) -> IO[bytes] | None:
     """Start a small shell that ends the process group *pid* if this process ends first.
 
-    The end of stdin is enough for a server that reads it. For one that does not, nothing that the proxy itself does
-    would help once it is killed with SIGKILL; Linux's ``PR_SET_PDEATHSIG`` would have to be set between fork and exec,
-    spares what the server started, and macOS has nothing like it. Returns what `_close_watch` takes; ``None`` where
-    there are no process groups.
+    The end of stdin is enough for a server that reads it. For one that does not,
+    nothing that the proxy itself does would help once it is killed with SIGKILL;
+    Linux's ``PR_SET_PDEATHSIG`` would have to be set between fork and exec, spares what
+    the server started, and macOS has nothing like it. Returns what `_close_watch`
+    takes; ``None`` where there are no process groups.
     """
     if not hasattr(os, "killpg"):
         return None
@@ -108,12 +117,15 @@ def _watch(pid: int) -> IO[bytes] | None:
         )
     except OSError:
         return None
-    shell.wait()  # it only starts the watcher, in the milliseconds that the server takes to start
+    # it only starts the watcher, in the milliseconds that the server takes to start
+    shell.wait()
     return shell.stdin
 
 
 def _close_watch(watcher: IO[bytes] | None, pid: int) -> None:
-    """End the shell that `_watch` started, or leave to it what the server *pid* has left in its group."""
+    """End the shell that `_watch` started, or leave to it what the server *pid* has
+    left in its group.
+    """
     if watcher is None:
         return
     with contextlib.suppress(OSError):  # the shell was killed

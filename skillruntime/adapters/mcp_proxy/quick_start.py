@@ -1,6 +1,8 @@
-"""`mcp-proxy [OPTIONS] -- COMMAND` without the command line's libraries, which take longer to import than all the rest.
+"""`mcp-proxy [OPTIONS] -- COMMAND` without the command line's libraries, which take
+longer to import than all the rest.
 
-Only what is written as it should be is run here: for anything else the command itself says what is wrong.
+Only what is written as it should be is run here: for anything else the command itself
+says what is wrong.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _CHOICES = {
 
 
 def run_quickly(words: list[str]) -> int | None:
-    """Run the proxy as *words* say, and return its exit status; ``None`` where they say more than is known here."""
+    """Run the proxy as *words* say, and return its exit status; ``None`` where they say
+    more than is known here.
+    """
     read = _read(words)
     if read is None:
         return None

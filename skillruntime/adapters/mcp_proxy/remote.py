@@ -1,4 +1,6 @@
-"""A server at a URL as lines: what a client writes on stdio is posted, and what the server streams is written back."""
+"""A server at a URL as lines: what a client writes on stdio is posted, and what the
+server streams is written back.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +56,11 @@ _PLAIN = re.compile(r"[\x20-\x7E]*")
 def start_remote(
     url: str, headers: Sequence[tuple[str, str]], tools: Tools
 ) -> tuple[int, int]:
-    """Start a thread that speaks with the server at *url*; return the descriptors of its stdin and stdout.
+    """Start a thread that speaks with the server at *url*; return the descriptors of
+    its stdin and stdout.
 
-    *tools* is what is known of the server's tools: some of their arguments are repeated in headers.
+    *tools* is what is known of the server's tools: some of their arguments are repeated
+    in headers.
     """
     client_reads, writes = os.pipe()
     reads, client_writes = os.pipe()
@@ -75,10 +79,14 @@ def start_remote(
 async def _serve(
     url: str, headers: dict[str, str], tools: Tools, reads: int, writes: int
 ) -> None:
-    """Post each line from *reads* until its end; answer what is in flight, and end the session."""
-    # A pipe can be said to be readable and have nothing left: the event loop must not wait in `read`.
+    """Post each line from *reads* until its end; answer what is in flight, and end the
+    session.
+    """
+    # A pipe can be said to be readable and have nothing left: the event loop must not
+    # wait in `read`.
     os.set_blocking(reads, False)
-    # An answer takes as long as the client waits for it; a redirect is for the person to follow.
+    # An answer takes as long as the client waits for it; a redirect is for the person
+    # to follow.
     timeout = httpx2.Timeout(None, connect=CONNECT_TIMEOUT)
     limits = httpx2.Limits(max_connections=None)
     async with httpx2.AsyncClient(
@@ -89,19 +97,24 @@ async def _serve(
                 remote = _Remote(url, headers, tools, writes, client, tasks, background)
                 await remote.take_lines(reads)
             background.cancel_scope.cancel()
-        # SDK clients kill what takes two seconds to exit; a server may also end the session itself.
+        # SDK clients kill what takes two seconds to exit; a server may also end the
+        # session itself.
         with anyio.move_on_after(DELETE_TIMEOUT):
             await remote.end_session()
 
 
 @dataclass(slots=True)
 class _Place:
-    """How far a stream of events was read: where and after how many seconds it is resumed."""
+    """How far a stream of events was read: where and after how many seconds it is
+    resumed.
+    """
 
     last_id: str = ""
     wait: float = RECONNECT_SECONDS
     failures: int = 0
-    """How often in a row the server gave nothing. It may close the stream as often as it likes (2025-11-25)."""
+    """How often in a row the server gave nothing. It may close the stream as often as
+    it likes (2025-11-25).
+    """
 
 
 @dataclass(slots=True)
@@ -137,7 +150,8 @@ class _Remote:
             message = Message(
                 line, {}
             )  # a batch, or no JSON: the server says what it thinks of it
-        # 2026-07-28 has no cancel message over HTTP: to close the response is to cancel.
+        # 2026-07-28 has no cancel message over HTTP: to close the response is to
+        # cancel.
         if message.method == "notifications/cancelled" and not self.version:
             scope = self.in_flight.get(id_of(message.param("requestId")) or ("", None))
             if scope is not None:
@@ -150,7 +164,8 @@ class _Remote:
             self.in_flight[message.id] = anyio.CancelScope()
             self.tasks.start_soon(self._request, message, headers)
         elif line[:1] == b"[":
-            # Not awaited: a call in it may ask the client something, whose answer comes on the same stdin.
+            # Not awaited: a call in it may ask the client something, whose answer comes
+            # on the same stdin.
             self.tasks.start_soon(self._request, message, headers)
         else:
             # One after the other: `initialized` must be there before what follows it.
@@ -231,7 +246,8 @@ class _Remote:
         if not is_answer:
             await self._fail(message, INVALID_REQUEST, self._explain(response))
             return
-        # An error may have no id, or one of the server's own (the Python SDK), where the id was not read.
+        # An error may have no id, or one of the server's own (the Python SDK), where
+        # the id was not read.
         if (
             "error" in answer.parts
             and answer.id != message.id
@@ -247,7 +263,9 @@ class _Remote:
         await self._write(message, body)
 
     async def _events(self, message: Message, response: httpx2.Response) -> None:
-        """Write the messages of a stream until the answer; a stream that ends before is resumed where it can be."""
+        """Write the messages of a stream until the answer; a stream that ends before is
+        resumed where it can be.
+        """
         place = _Place()
         try:
             while place.failures < MOST_RECONNECTS:
@@ -257,7 +275,9 @@ class _Remote:
                     async for data in messages:
                         if await self._write(message, data) and message.id is not None:
                             return
-                if not place.last_id:  # without an event id there is nothing to resume at (transports, "Resumability")
+                # without an event id there is nothing to resume at (transports,
+                # "Resumability")
+                if not place.last_id:
                     break
                 await response.aclose()
                 await anyio.sleep(place.wait)
@@ -277,8 +297,11 @@ class _Remote:
             )
 
     async def _listen(self) -> None:
-        """Write the messages that the server sends on its own, for as long as it offers a stream for that."""
-        # The handshake era only: transports, "Listening for Messages from the Server". 405 says that there is none.
+        """Write the messages that the server sends on its own, for as long as it offers
+        a stream for that.
+        """
+        # The handshake era only: transports, "Listening for Messages from the Server".
+        # 405 says that there is none.
         place = _Place()
         while place.failures < MOST_RECONNECTS:
             try:
@@ -297,7 +320,9 @@ class _Remote:
             await anyio.sleep(place.wait)
 
     def _resuming(self, place: _Place) -> list[tuple[bytes, bytes]]:
-        """Return the headers of a GET that continues at *place*; the id of an event need not be ASCII."""
+        """Return the headers of a GET that continues at *place*; the id of an event
+        need not be ASCII.
+        """
         headers = [
             (name.encode(), value.encode())
             for name, value in self._headers_for(NO_MESSAGE).items()
@@ -328,7 +353,8 @@ class _Remote:
             result = object_in(answer.part("result")) or {}  # it may be a list, or null
             self.version = str(result.get("protocolVersion", self.version))
         async with self.writing:
-            # A client that does not read holds back this thread, and not the event loop.
+            # A client that does not read holds back this thread, and not the event
+            # loop.
             await anyio.to_thread.run_sync(_write_all, self.writes, line)
         return answers
 
@@ -364,15 +390,19 @@ class _Remote:
 async def _messages_in(
     response: httpx2.Response, place: _Place
 ) -> AsyncGenerator[bytes]:
-    """Yield the data of each event until the stream ends or breaks off; note in *place* how far it was read."""
-    # The HTML standard, 9.2.4: always UTF-8, whatever the header says, and a byte order mark is skipped.
+    """Yield the data of each event until the stream ends or breaks off; note in *place*
+    how far it was read.
+    """
+    # The HTML standard, 9.2.4: always UTF-8, whatever the header says, and a byte order
+    # mark is skipped.
     response.encoding = "utf-8-sig"
     with contextlib.suppress(httpx2.HTTPError):
         async for event in httpx2.EventSource(response, max_event_size=None):
             place.last_id = event.id or place.last_id
             if event.retry is not None:
                 place.wait = min(max(event.retry, 0), LONGEST_RETRY) / 1000
-            # The event that begins a stream has an id and no message (2025-11-25, "Sending Messages").
+            # The event that begins a stream has an id and no message (2025-11-25,
+            # "Sending Messages").
             if event.data.strip():
                 yield event.data.encode()
     place.failures = 0 if response.num_bytes_downloaded else place.failures + 1
@@ -392,7 +422,8 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def encode_value(value: str) -> str:
-    """Return *value* as a header carries it: plain where it survives the way, else in base64.
+    """Return *value* as a header carries it: plain where it survives the way, else in
+    base64.
 
     >>> encode_value("read_file"), encode_value("é")
     ('read_file', '=?base64?w6k=?=')
@@ -408,7 +439,8 @@ def encode_value(value: str) -> str:
 
 
 def param_headers(schema: Any, arguments: Any) -> dict[str, str]:
-    """Return the ``Mcp-Param-*`` headers of a call: of each property that *schema* marks and *arguments* has.
+    """Return the ``Mcp-Param-*`` headers of a call: of each property that *schema*
+    marks and *arguments* has.
 
     >>> schema = {"properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
     >>> param_headers(schema, {"region": "eu", "other": 1})
@@ -427,8 +459,11 @@ def param_headers(schema: Any, arguments: Any) -> dict[str, str]:
 
 
 def _marked(schema: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the path of each property with ``x-mcp-header``, reached through ``properties`` alone, and its token."""
-    # "Schema Extension": an annotation that is reached in any other way makes the tool invalid for clients.
+    """Yield the path of each property with ``x-mcp-header``, reached through
+    ``properties`` alone, and its token.
+    """
+    # "Schema Extension": an annotation that is reached in any other way makes the tool
+    # invalid for clients.
     pending: list[tuple[tuple[str, ...], Any]] = [((), schema)]
     while pending:
         path, part = pending.pop()

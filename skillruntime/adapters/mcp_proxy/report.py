@@ -1,4 +1,6 @@
-"""What a log says: how many calls were repaired and refused, by tool, by rule and by client."""
+"""What a log says: how many calls were repaired and refused, by tool, by rule and by
+client.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ OUTCOMES = ("passed", "repaired", "refused", "converted", "unchecked")
 
 @dataclass(slots=True)
 class Report:
-    """Counts of one log. ``places`` counts ``(tool, path, rule or code)``: where schemas mislead models.
+    """Counts of one log. ``places`` counts ``(tool, path, rule or code)``: where
+    schemas mislead models.
 
-    ``schemas`` are those of the tools that were not called right; ``refused`` counts its refused calls by the required
-    parameters that they lack, and the names and types that they have.
+    ``schemas`` are those of the tools that were not called right; ``refused`` counts
+    its refused calls by the required parameters that they lack, and the names and types
+    that they have.
     """
 
     tools: dict[str, Counter[str]] = field(default_factory=dict)
@@ -54,7 +58,8 @@ class Report:
 
 
 def read_report(lines: Iterable[str]) -> Report:
-    """Return the report on the *lines* of a log; a line that is not an entry is counted, not raised.
+    """Return the report on the *lines* of a log; a line that is not an entry is
+    counted, not raised.
 
     >>> entry = '{"event":"call","tool":"add","outcome":"repaired","repairs":[{"path":"/a","rule":"number-text"}]}'
     >>> read_report([entry, entry, "torn"]).places

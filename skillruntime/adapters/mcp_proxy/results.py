@@ -1,4 +1,6 @@
-"""Results on their way to the client: folded schemas in ``tools/list``, and checks by ``outputSchema``."""
+"""Results on their way to the client: folded schemas in ``tools/list``, and checks by
+``outputSchema``.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,11 @@ MOST_PLACES = 5
 def checked_result(
     message: Message, tool: Tool | None, mode: str, log: Write, *, modern: bool
 ) -> bytes | None:
-    """Compare the result of a call with the tool's ``outputSchema``; return what replaces it, ``None`` for nothing.
+    """Compare the result of a call with the tool's ``outputSchema``; return what
+    replaces it, ``None`` for nothing.
 
-    A result that says ``isError``, a task and an ``input_required`` result promise nothing about their content.
+    A result that says ``isError``, a task and an ``input_required`` result promise
+    nothing about their content.
     """
     if tool is None or tool.output is None:
         return None
@@ -41,7 +45,8 @@ def checked_result(
         return None
     if not isinstance(result, dict) or result.get("isError") is True:
         return None
-    # A task promises nothing yet; its result comes as the answer to another request, and is not checked.
+    # A task promises nothing yet; its result comes as the answer to another request,
+    # and is not checked.
     if (
         "taskId" in result
         or "task" in result
@@ -72,9 +77,11 @@ def checked_result(
 
 
 def folded_page(message: Message) -> bytes:
-    """Return a ``tools/list`` answer whose input schemas have no alternatives at their root.
+    """Return a ``tools/list`` answer whose input schemas have no alternatives at their
+    root.
 
-    Some providers reject those; the proxy still enforces the original. All other bytes stay.
+    Some providers reject those; the proxy still enforces the original. All other bytes
+    stay.
     """
     from skillruntime.adapters.schema_folding import fold_root
     from skillruntime.contract.references import referenced

@@ -1,7 +1,9 @@
-"""The proxy between one client and one server, without I/O: messages in, and messages out to either side.
+"""The proxy between one client and one server, without I/O: messages in, and messages
+out to either side.
 
-A message that is neither a ``tools/call`` nor the answer to one passes with the same bytes and in order. A call is
-checked when it is read; only a call whose schema is unknown waits, until the proxy's own ``tools/list`` is answered.
+A message that is neither a ``tools/call`` nor the answer to one passes with the same
+bytes and in order. A call is checked when it is read; only a call whose schema is
+unknown waits, until the proxy's own ``tools/list`` is answered.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ CLIENT, SERVER = "client", "server"
 Send = tuple[str, bytes]
 
 MOST_REMEMBERED = 4096
-"""How many refused ids are remembered, so that a late cancel of one is not forwarded."""
+"""How many refused ids are remembered, so that a late cancel of one is not
+forwarded.
+"""
 MOST_LISTINGS = 3
 """How often the tools are listed again when they change while they are listed."""
 
@@ -64,7 +68,9 @@ class _Held:
 
 
 class Session:
-    """One conversation. *new_id* gives the ids of the proxy's own requests, which no client can have used."""
+    """One conversation. *new_id* gives the ids of the proxy's own requests, which no
+    client can have used.
+    """
 
     def __init__(
         self,
@@ -134,7 +140,9 @@ class Session:
         return sends
 
     def give_up_listing(self) -> list[Send]:
-        """Forward the calls that wait, unchecked: the server does not answer ``tools/list``."""
+        """Forward the calls that wait, unchecked: the server does not answer
+        ``tools/list``.
+        """
         # The answer may still come, and no client knows its id.
         self._late |= self._own.keys()
         self._own.clear()
@@ -178,14 +186,16 @@ class Session:
         elif kept:
             sends.append((SERVER, _joined(kept, raw) if is_batch else kept[0]))
         if answers:
-            # No SDK sends batches, which revision 2025-03-26 alone has: what was refused of one is answered at once.
+            # No SDK sends batches, which revision 2025-03-26 alone has: what was
+            # refused of one is answered at once.
             sends.append((CLIENT, _joined(answers) if is_batch else answers[0]))
         return sends
 
     def _decide(self, message: Message, *, final: bool) -> Decision:
         match message.method:
             case "tools/call":
-                # A server of the handshake era is not asked anything before the handshake is over.
+                # A server of the handshake era is not asked anything before the
+                # handshake is over.
                 can_ask = self._initialized or envelope_of(message) is not None
                 may_list = can_ask and not final and not self.tools.unlistable
                 return decide_call(message, self.tools, self.options, may_list=may_list)
@@ -199,7 +209,9 @@ class Session:
         return Decision(message.raw)
 
     def _decide_cancel(self, message: Message) -> Decision:
-        """Swallow the cancel of a call that was never forwarded; one that waits is dropped with it."""
+        """Swallow the cancel of a call that was never forwarded; one that waits is
+        dropped with it.
+        """
         key = id_of(message.param("requestId"))
         if key is None:
             return Decision(message.raw)
@@ -209,7 +221,8 @@ class Session:
             if key in held.ids and not held.is_batch:
                 self._held.remove(held)
                 return Decision()
-        # "Cancellation": no answer follows; one that crossed the cancel passes as it is.
+        # "Cancellation": no answer follows; one that crossed the cancel passes as it
+        # is.
         self._pending.pop(key, None)
         return Decision(message.raw)
 
@@ -224,7 +237,8 @@ class Session:
         if message.is_request and message.id is not None:
             if message.id in self._refused:  # the id is used again
                 self._refused.remove(message.id)
-            # A client that gives up on a call may cancel it after the refusal has been sent.
+            # A client that gives up on a call may cancel it after the refusal has been
+            # sent.
             if decision.raw is None and verdict is not None:
                 self._refused.append(message.id)
             elif decision.pending is not None:
@@ -237,8 +251,9 @@ class Session:
             decision.name, verdict, sent, self.tools, client=client, values=values
         ):
             self._log(entry)
-        # A call without an id is a notification: it gets no answer, and is not forwarded either. An id that JSON-RPC
-        # does not have (`true`, say) is given back as it is, since who wrote it waits.
+        # A call without an id is a notification: it gets no answer, and is not
+        # forwarded either. An id that JSON-RPC does not have (`true`, say) is given
+        # back as it is, since who wrote it waits.
         if not verdict.faults or "id" not in message.parts:
             return None
         faults = self._refusals.reported(decision.name, sent, verdict.faults)
@@ -250,7 +265,8 @@ class Session:
         # One listing serves all calls that wait.
         if self._own:
             return []
-        # 2026-07-28: every request says who sends it, and a server may list other tools for another client.
+        # 2026-07-28: every request says who sends it, and a server may list other tools
+        # for another client.
         envelopes = (envelope_of(each) for each in messages)
         self._own_meta = next((each for each in envelopes if each is not None), None)
         self._listings = 0
@@ -296,14 +312,17 @@ class Session:
         """Judge the calls that waited, finally and in order."""
         held, self._held = self._held, []
         sends: list[Send] = []
-        # No call of these waits again: what the tools are not known for by now is called unchecked.
+        # No call of these waits again: what the tools are not known for by now is
+        # called unchecked.
         for each in held:
             messages, is_batch = read_messages(each.raw)
             sends += self._admit(each.raw, messages, is_batch=is_batch, final=True)
         return sends
 
     def _compare_options(self) -> None:
-        """Log the names in the options that the list does not have: a choice for a misspelt tool would hold nowhere."""
+        """Log the names in the options that the list does not have: a choice for a
+        misspelt tool would hold nowhere.
+        """
         if not self.tools.complete or self.tools.options_compared:
             return
         self.tools.options_compared = True
@@ -328,10 +347,13 @@ class Session:
     # from the server
 
     def _passes(self, raw: bytes) -> bool:
-        """Whether *raw* is seen at once to be something that passes: most is, and costs no scan of its body."""
+        """Whether *raw* is seen at once to be something that passes: most is, and costs
+        no scan of its body.
+        """
         response = quick_response(raw)
         if response is None:
-            # A backslash may hide a name: `list\u005fchanged` is the same text (RFC 8259, 7).
+            # A backslash may hide a name: `list\u005fchanged` is the same text (RFC
+            # 8259, 7).
             watches = self._pending or self._own or self._late
             return not watches and b"list_changed" not in raw and b"\\" not in raw
         key, kind = response
@@ -352,7 +374,9 @@ class Session:
         return True
 
     def _own_answer(self, message: Message) -> list[Send] | None:
-        """Return what follows where *message* answers a request of the proxy's own; else ``None``."""
+        """Return what follows where *message* answers a request of the proxy's own;
+        else ``None``.
+        """
         if message.id is None or message.method is not None:
             return None
         listing = self._own.pop(message.id, None)
@@ -415,7 +439,8 @@ class Session:
         try:
             marked = with_state(message, pending.digest) if pending.digest else {}
             return changed(message, with_repairs(message, pending.notes), marked)
-        # A part that is not JSON cannot be changed: the result passes, without the report of the repair.
+        # A part that is not JSON cannot be changed: the result passes, without the
+        # report of the repair.
         except Malformed:
             return message.raw
 
@@ -426,7 +451,9 @@ def _joined(messages: list[bytes], raw: bytes = b"") -> bytes:
 
 
 def _random_ids() -> Callable[[], str]:
-    """Return a source of ids that neither another client nor another proxy in a row uses."""
+    """Return a source of ids that neither another client nor another proxy in a row
+    uses.
+    """
     import os
 
     prefix, count = f"skillruntime-{os.urandom(6).hex()}", iter(range(1, 1 << 62))

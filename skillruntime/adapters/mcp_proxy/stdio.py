@@ -1,8 +1,10 @@
-"""stdio on both sides: the client on this process's stdin and stdout, the server as a child process.
+"""stdio on both sides: the client on this process's stdin and stdout, the server as a
+child process.
 
-A few threads and no event loop: blocking reads and writes of whole chunks are the cheapest way there is to pass bytes
-on, they start in no time, and a side that does not read holds back the other by itself. Until the first message that
-a session has to see, its modules are not imported either.
+A few threads and no event loop: blocking reads and writes of whole chunks are the
+cheapest way there is to pass bytes on, they start in no time, and a side that does not
+read holds back the other by itself. Until the first message that a session has to see,
+its modules are not imported either.
 """
 
 from __future__ import annotations
@@ -24,20 +26,26 @@ __all__ = ["CHUNK", "Lines", "note_signals", "relay", "run_stdio"]
 
 CHUNK = 1 << 18
 LISTING_TIMEOUT = 30.0
-"""Seconds after which a call whose schema the server does not give is forwarded unchecked."""
+"""Seconds after which a call whose schema the server does not give is forwarded
+unchecked.
+"""
 DRAIN_TIMEOUT = 1.0
-"""Seconds without a byte after which nothing more is expected of a server that has exited."""
+"""Seconds without a byte after which nothing more is expected of a server that has
+exited.
+"""
 TICK = 0.2
 # More than a pipe holds (64 KiB on Linux), and little beside one large message.
 MOST_QUEUED = 1 << 20
 MOST_EARLY = 8
 CLIENT, SERVER = "client", "server"
-# What only a session can decide. The handshake passes in any case, and is shown to the session when there is one.
+# What only a session can decide. The handshake passes in any case, and is shown to the
+# session when there is one.
 _NEEDS_SESSION = (b"tools/", b"cancelled", b"\\")
 
 
 class Lines:
-    """Splits what is fed to it into lines, each with its own ending; what is left at the end is a line too.
+    """Splits what is fed to it into lines, each with its own ending; what is left at
+    the end is a line too.
 
     >>> lines = Lines()
     >>> list(lines.feed(b"one\\ntw")), list(lines.feed(b"o\\n\\nthr")), lines.rest()
@@ -48,7 +56,9 @@ class Lines:
         self._parts: list[bytes] = []
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the lines that *chunk* completes. A long line is joined once, however many chunks it comes in."""
+        """Yield the lines that *chunk* completes. A long line is joined once, however
+        many chunks it comes in.
+        """
         start = 0
         while (end := chunk.find(b"\n", start) + 1) > 0:
             self._parts.append(chunk[start:end])
@@ -67,7 +77,9 @@ class Lines:
 
 
 def _lines_of(descriptor: int) -> Iterator[bytes]:
-    """Yield every line that comes from *descriptor* until its end; the last one may have no ending."""
+    """Yield every line that comes from *descriptor* until its end; the last one may
+    have no ending.
+    """
     lines = Lines()
     try:
         while chunk := os.read(descriptor, CHUNK):
@@ -79,10 +91,11 @@ def _lines_of(descriptor: int) -> Iterator[bytes]:
 
 
 class _Writer:
-    """A thread that writes to one file descriptor; the sender waits while more than a megabyte is queued.
+    """A thread that writes to one file descriptor; the sender waits while more than a
+    megabyte is queued.
 
-    What the other direction adds (a refusal, a call that waited) never waits: two readers that wait for one another's
-    writers would not end.
+    What the other direction adds (a refusal, a call that waited) never waits: two
+    readers that wait for one another's writers would not end.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -98,7 +111,9 @@ class _Writer:
         self.thread.start()
 
     def put(self, data: bytes) -> None:
-        """Queue *data*; never waits, so that it can be called with the order of messages locked."""
+        """Queue *data*; never waits, so that it can be called with the order of
+        messages locked.
+        """
         with self._changed:
             if not self.broken:
                 self._queue.append(data)
@@ -158,10 +173,12 @@ def run_stdio(
     stdin: int = 0,
     stdout: int = 1,
 ) -> int:
-    """Run *command* as the server of the client at *stdin* and *stdout* until either ends; return its exit status.
+    """Run *command* as the server of the client at *stdin* and *stdout* until either
+    ends; return its exit status.
 
-    The server has the environment, the working directory and the stderr of this process. It is ended as the protocol
-    says: its stdin is closed, then SIGTERM, then SIGKILL, for its whole process group.
+    The server has the environment, the working directory and the stderr of this
+    process. It is ended as the protocol says: its stdin is closed, then SIGTERM, then
+    SIGKILL, for its whole process group.
 
     Raises:
         OSError: the command cannot be started.
@@ -184,9 +201,11 @@ def relay(
     ended: threading.Event,
     process: Process | None = None,
 ) -> None:
-    """Pass messages on until either side has ended or *ended* is set; closes the server's stdin.
+    """Pass messages on until either side has ended or *ended* is set; closes the
+    server's stdin.
 
-    Each side is two descriptors: the client's are read and written, the server's written and read.
+    Each side is two descriptors: the client's are read and written, the server's
+    written and read.
     """
     stdin, stdout = client
     server_in, server_out = server
@@ -212,7 +231,8 @@ def relay(
         threading.Thread(target=run, daemon=True).start()
     while not ended.wait(TICK):
         if process is not None and process.exited.is_set():
-            # Its last messages are still on their way, and a process that it left behind may hold its stdout open.
+            # Its last messages are still on their way, and a process that it left
+            # behind may hold its stdout open.
             seen = -1
             while seen != writers[CLIENT].progress and not ended.is_set():
                 seen = writers[CLIENT].progress
@@ -224,7 +244,9 @@ def relay(
 
 
 def note_signals(ended: threading.Event) -> list[int]:
-    """Return the list to which a signal that ends the proxy is added; it sets *ended* too."""
+    """Return the list to which a signal that ends the proxy is added; it sets *ended*
+    too.
+    """
     signals: list[int] = []
 
     def note(number: int, frame: object) -> None:
@@ -257,21 +279,27 @@ class _Relay:
         self._answered, self._listed = threading.Event(), threading.Event()
 
     def pump(self, descriptor: int, side: str) -> None:
-        """Pass on every line that comes from *descriptor* until its end; wait while the other side does not read."""
+        """Pass on every line that comes from *descriptor* until its end; wait while the
+        other side does not read.
+        """
         other = self._writers[CLIENT if side == SERVER else SERVER]
         for line in _lines_of(descriptor):
             self._pass(side, line)
             other.wait_for_space()
 
     def wait_for_calls(self) -> None:
-        """Wait until no call waits for its schema: `printf ... | skillruntime mcp-proxy` ends its input at once."""
+        """Wait until no call waits for its schema: `printf ... | skillruntime
+        mcp-proxy` ends its input at once.
+        """
         with self._lock:
             self._lock.wait_for(
                 lambda: self._session is None or not self._session.waiting
             )
 
     def import_ahead(self) -> None:
-        """Import what the next messages need while the server or the model is busy, so that none of them waits."""
+        """Import what the next messages need while the server or the model is busy, so
+        that none of them waits.
+        """
         self._answered.wait()
         import skillruntime.adapters.mcp_proxy.session
 
@@ -329,7 +357,8 @@ class _Relay:
     def _put(self, sends: list[Send], ending: bytes = b"\n") -> None:
         for to, data in sends:
             line = data if data.endswith(b"\n") else data + ending
-            # A side may end its last message without a line break, and something else may still follow it.
+            # A side may end its last message without a line break, and something else
+            # may still follow it.
             self._writers[to].put(b"\n" + line if to in self._unended else line)
             if line.endswith(b"\n"):
                 self._unended.discard(to)
@@ -344,12 +373,15 @@ class _Relay:
 
 
 def _has_no_reader(descriptor: int) -> bool:
-    """Whether *descriptor* is a pipe that has no reader any more: the client was killed."""
+    """Whether *descriptor* is a pipe that has no reader any more: the client was
+    killed.
+    """
     import select
 
     if not hasattr(select, "poll"):
         return False
-    # A pipe without a reader is in error before anything is written to it (Linux, poll(2), POLLERR).
+    # A pipe without a reader is in error before anything is written to it (Linux,
+    # poll(2), POLLERR).
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(

@@ -1,6 +1,8 @@
-"""What a log says about a tool's schema: the changes after which models get it right more often.
+"""What a log says about a tool's schema: the changes after which models get it right
+more often.
 
-The law: after a change every call that was valid is valid, which `compare` proves of each before it is proposed.
+The law: after a change every call that was valid is valid, which `compare` proves of
+each before it is proposed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ __all__ = ["Suggestion", "suggestions"]
 FEWEST = 3
 """Calls, below which a mistake may be one model's on one day."""
 NEARLY_ALL = 0.9
-"""The share of the calls without a parameter that have another name, above which that is not by chance."""
+"""The share of the calls without a parameter that have another name, above which that
+is not by chance.
+"""
 Names = tuple[str, ...]
 _HINTS = {
     "container-text": "not inside a string",
@@ -39,11 +43,13 @@ _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One change: ``alias``, ``enum``, ``default``, ``nullable`` or ``description``, for which *calls* speak.
+    """One change: ``alias``, ``enum``, ``default``, ``nullable`` or ``description``,
+    for which *calls* speak.
 
-    ``other-names`` changes nothing: it says what calls have in place of required parameters, where that may mean two.
-    *before* and *after* are contract documents: the tool's schema as ``input``, and ``aliases``, which
-    ``--tool-options`` and `enforce` take too.
+    ``other-names`` changes nothing: it says what calls have in place of required
+    parameters, where that may mean two. *before* and *after* are contract documents:
+    the tool's schema as ``input``, and ``aliases``, which ``--tool-options`` and
+    `enforce` take too.
     """
 
     kind: str
@@ -73,7 +79,8 @@ class Suggestion:
 
 
 def suggestions(report: Report) -> list[Suggestion]:
-    """Return the changes that the log of *report* speaks for, those of most calls first.
+    """Return the changes that the log of *report* speaks for, those of most calls
+    first.
 
     Only tools whose schema is in the log have any.
     """
@@ -104,7 +111,8 @@ def _in_place(
 ) -> Counter[tuple[Names, Names]]:
     """Count the calls that lack required parameters and have other names, by both.
 
-    At least as many of the names as are lacking have a type that one of the parameters takes.
+    At least as many of the names as are lacking have a type that one of the parameters
+    takes.
     """
     found: Counter[tuple[Names, Names]] = Counter()
     for (called, missing, sent), calls in report.refused.items():
@@ -122,7 +130,9 @@ def _renamed(
     schema: dict[str, Any],
     in_place: Counter[tuple[Names, Names]],
 ) -> Iterator[Suggestion]:
-    """Yield an alias for each one name that stands in place of one parameter, and what other names calls have."""
+    """Yield an alias for each one name that stands in place of one parameter, and what
+    other names calls have.
+    """
     for (missing, names), calls in in_place.items():
         reason = f"{calls} calls have {_quoted(names)} and lack {_quoted(missing)}"
         path = f"/{missing[0]}" if len(missing) == 1 else ""
@@ -145,7 +155,8 @@ def _is_meant(
     parameter: str,
     name: str,
 ) -> bool:
-    """Whether *name* means *parameter* in the calls that lack it: it is like it, or no other required one is there.
+    """Whether *name* means *parameter* in the calls that lack it: it is like it, or no
+    other required one is there.
 
     ``encoding`` beside a ``path`` is not the ``content`` that is lacking as well.
     """
@@ -173,7 +184,9 @@ def _quoted(names: Names) -> str:
 
 
 def _is_like(name: str, other: str) -> bool:
-    """Whether two names share a word (``file_path``, ``path``), or one shortens the other (``cmd``, ``command``)."""
+    """Whether two names share a word (``file_path``, ``path``), or one shortens the
+    other (``cmd``, ``command``).
+    """
     words, others = (
         {word.lower() for word in _WORDS.findall(each)} for each in (name, other)
     )
@@ -198,7 +211,8 @@ def _changes(
 ) -> Iterator[Suggestion]:
     """Yield what the repairs and errors at each place speak for.
 
-    What is left out, what has another name (*in_place*) and what has a wrong shape are different things.
+    What is left out, what has another name (*in_place*) and what has a wrong shape are
+    different things.
     """
     places: dict[str, Counter[str]] = {}
     for (called, path, rule), calls in report.places.items():
@@ -238,7 +252,9 @@ def _changes(
 def _proposals(
     part: dict[str, Any], rules: Counter[str]
 ) -> Iterator[tuple[str, int, str, dict[str, Any]]]:
-    """Yield the kind of each change, the calls that speak for it, what these do, and what takes the place of *part*."""
+    """Yield the kind of each change, the calls that speak for it, what these do, and
+    what takes the place of *part*.
+    """
     omitted, nulls = (
         rules["MISSING_REQUIRED_PARAM"],
         rules["null-optional"] + rules["null-text"],
@@ -290,7 +306,9 @@ def _proposals(
 
 
 def _node(schema: Any, keys: Any) -> dict[str, Any] | None:
-    """Return the schema of the parameter at *keys*, where properties and items alone lead to it."""
+    """Return the schema of the parameter at *keys*, where properties and items alone
+    lead to it.
+    """
     for key in keys:
         if not isinstance(schema, dict):
             return None
@@ -314,7 +332,9 @@ def _nullable(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _options(part: dict[str, Any]) -> list[str]:
-    """Return the strings that are all that *part* takes, where it does not say so as an ``enum``."""
+    """Return the strings that are all that *part* takes, where it does not say so as an
+    ``enum``.
+    """
     branches = part.get("anyOf", part.get("oneOf", []))
     constants = [
         each.get("const") if isinstance(each, dict) else None for each in branches

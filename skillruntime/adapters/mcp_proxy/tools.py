@@ -1,7 +1,9 @@
-"""The tools that a server has, as its own ``tools/list`` results show them, and the contract of each.
+"""The tools that a server has, as its own ``tools/list`` results show them, and the
+contract of each.
 
-Schemas are open, arguments are closed: a tool whose schema cannot be used is called unchecked, with a reason; one whose
-schema can be used is never called with arguments that break it.
+Schemas are open, arguments are closed: a tool whose schema cannot be used is called
+unchecked, with a reason; one whose schema can be used is never called with arguments
+that break it.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class Listing:
 
 
 class Tools:
-    """What is known of one server's tools within one session, and of what the user chose for them."""
+    """What is known of one server's tools within one session, and of what the user
+    chose for them.
+    """
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or Options()
@@ -58,13 +62,17 @@ class Tools:
         self._open: dict[str, Listing] = {}
         self.complete = False
         self.unlistable = False
-        """The server could not list its tools; it is not asked again before it says that its list changed."""
+        """The server could not list its tools; it is not asked again before it says
+        that its list changed.
+        """
         self.options_compared = False
         """Whether the names in the user's options were compared with the list."""
 
     @property
     def fresh(self) -> bool:
-        """Whether what is known is what the server has now, as far as the protocol shows it."""
+        """Whether what is known is what the server has now, as far as the protocol
+        shows it.
+        """
         if self._known_generation != self._generation:
             return False
         return self._expires is None or time.monotonic() < self._expires
@@ -79,7 +87,9 @@ class Tools:
         return Listing(generation=self._generation)
 
     def listing_at(self, cursor: str) -> Listing | None:
-        """Return the pagination that continues at *cursor*; ``None`` if its beginning was not seen."""
+        """Return the pagination that continues at *cursor*; ``None`` if its beginning
+        was not seen.
+        """
         return self._open.pop(cursor, None)
 
     def is_current(self, listing: Listing) -> bool:
@@ -94,7 +104,8 @@ class Tools:
             for each in (tools if isinstance(tools, list) else ())
             if isinstance(each, dict) and isinstance(each.get("name"), str)
         }
-        # A page of a client's own listing counts as much as one of the proxy's: both are what the server has.
+        # A page of a client's own listing counts as much as one of the proxy's: both
+        # are what the server has.
         listing.definitions.update(page)
         cursor = result.get("nextCursor")
         # A server that gives a cursor again would be asked forever.
@@ -129,7 +140,9 @@ class Tools:
         return tool
 
     def schema_to_log(self, name: str) -> Mapping[str, Any] | None:
-        """Return the schema of the tool *name*; ``None`` if it was returned before, or there is none."""
+        """Return the schema of the tool *name*; ``None`` if it was returned before, or
+        there is none.
+        """
         schema = self._definitions.get(name, {}).get("inputSchema")
         if not isinstance(schema, dict) or self._logged.get(name) == schema:
             return None
@@ -146,7 +159,8 @@ class Tools:
         """
         if not self.complete:
             return MeantName(None)
-        # Which server is meant the client has decided, and the server's name is the client's: any prefix is one.
+        # Which server is meant the client has decided, and the server's name is the
+        # client's: any prefix is one.
         return meant_name(name, self._definitions, prefixes=None)
 
     @property
@@ -157,7 +171,8 @@ class Tools:
     def _replace(
         self, definitions: dict[str, Mapping[str, Any]], *, complete: bool
     ) -> None:
-        # To compile a schema takes longer than to call the tool: it stays as long as its definition does.
+        # To compile a schema takes longer than to call the tool: it stays as long as
+        # its definition does.
         self._compiled = {
             name: tool
             for name, tool in self._compiled.items()
@@ -167,7 +182,9 @@ class Tools:
 
 
 def _expiry(milliseconds: Any) -> float | None:
-    """Return when a list is no longer fresh, on the clock of this process; ``None`` where the server does not say."""
+    """Return when a list is no longer fresh, on the clock of this process; ``None``
+    where the server does not say.
+    """
     if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool):
         return None
     # At most a day: 1e308 would keep an old list for ever.
@@ -177,7 +194,9 @@ def _expiry(milliseconds: Any) -> float | None:
 def compile_tool(
     definition: Mapping[str, Any], aliases: Mapping[str, Any] | None = None
 ) -> Tool:
-    """Return the tool that *definition*, one entry of a ``tools/list`` result, defines; *aliases* are the user's."""
+    """Return the tool that *definition*, one entry of a ``tools/list`` result, defines;
+    *aliases* are the user's.
+    """
     from skillruntime.contract import (
         Contract,
         Schema,
@@ -194,7 +213,8 @@ def compile_tool(
     contract, output, reason = None, None, None
     for document in _readings(schema):
         try:
-            # Servers take `example.com` for a "format": "uri", and those in Python a `date-time` without an offset.
+            # Servers take `example.com` for a "format": "uri", and those in Python a
+            # `date-time` without an offset.
             contract = Contract.from_dict(
                 {"input": document, "aliases": dict(aliases or {})},
                 name=name,
@@ -218,7 +238,8 @@ def compile_tool(
 def _readings(schema: dict[str, Any]) -> list[dict[str, Any]]:
     """Return *schema* as it is, and by draft-07 where it does not name a draft.
 
-    The protocol's default is 2020-12, yet ``items`` as an array and a boolean ``exclusiveMinimum`` are still written.
+    The protocol's default is 2020-12, yet ``items`` as an array and a boolean
+    ``exclusiveMinimum`` are still written.
     """
     if "$schema" in schema:
         return [schema]

@@ -1,1 +1,3 @@
-"""Coercion: what a value can be converted to, which of the results fits its schema, and the record of repairs."""
+"""Coercion: what a value can be converted to, which of the results fits its schema, and
+the record of repairs.
+"""

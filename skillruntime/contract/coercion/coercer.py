@@ -1,8 +1,10 @@
 """Coerce one value to one schema: as a whole, and its keys and members where they fail.
 
-Every function here returns a list of results: none where the value cannot be repaired, one where it is decided, and
-several that differ where it is ambiguous. Ambiguity is kept until the whole is known: another part of the schema may
-decide it, and if nothing does, the value is refused. In one branch of a union, impossible counts before ambiguous.
+Every function here returns a list of results: none where the value cannot be repaired,
+one where it is decided, and several that differ where it is ambiguous. Ambiguity is
+kept until the whole is known: another part of the schema may decide it, and if nothing
+does, the value is refused. In one branch of a union, impossible counts before
+ambiguous.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ _NEEDED = ("required", "dependentRequired", "dependencies")
 # What is refused below these may fit once the member that decides is repaired.
 _CONDITIONAL = frozenset({"then", "else", "dependentSchemas"})
 _LEFT_OUT = object()
-# The keywords of a number or boolean that leave a text in its place one meaning: no enum, format or reference.
+# The keywords of a number or boolean that leave a text in its place one meaning: no
+# enum, format or reference.
 _OF_NUMBERS = frozenset(
     {
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
@@ -63,10 +66,12 @@ _OF_NUMBERS = frozenset(
 
 
 def with_texts_read(value: Any, schema: Schema) -> Repaired | None:
-    """Return the arguments *value* with texts read as numbers and booleans; ``None`` where that is not all they need.
+    """Return the arguments *value* with texts read as numbers and booleans; ``None``
+    where that is not all they need.
 
-    The commonest repair, where each property is judged alone and no key that was sent is one that may wrap all
-    arguments: then such a text has no second meaning. A coercion comes to the same, in three times the time.
+    The commonest repair, where each property is judged alone and no key that was sent
+    is one that may wrap all arguments: then such a text has no second meaning. A
+    coercion comes to the same, in three times the time.
     """
     kinds = schema.references.once(_kinds_alone, lambda: _kinds_alone(schema.document))
     if not isinstance(value, dict) or not value.keys() <= kinds.keys():
@@ -81,7 +86,9 @@ def with_texts_read(value: Any, schema: Schema) -> Repaired | None:
 
 
 def _kinds_alone(document: Any) -> dict[str, Any]:
-    """Return the type of each property, where properties are judged one by one; ``None`` if one asks for more."""
+    """Return the type of each property, where properties are judged one by one;
+    ``None`` if one asks for more.
+    """
     if not isinstance(document, dict) or not document.keys() <= EACH_ALONE:
         return {}
     return {
@@ -103,11 +110,14 @@ def begin(
 def _coerce(
     state: Coercion, value: Any, location: Path, path: Path, depth: int
 ) -> list[Repaired]:
-    """Return *value*, which is at *path*, coerced to the subschema at *location*, in each way that is possible."""
+    """Return *value*, which is at *path*, coerced to the subschema at *location*, in
+    each way that is possible.
+    """
     if state.fits(value, location):
         return [Repaired(value)]
-    # Each step inside a step needs a repair of its own; a chain of a dozen is a coincidence, not a reading. A scalar
-    # that was converted there and back is where it was.
+    # Each step inside a step needs a repair of its own; a chain of a dozen is a
+    # coincidence, not a reading. A scalar that was converted there and back is where it
+    # was.
     key = (
         None if isinstance(value, dict | list) else (location, path, type(value), value)
     )
@@ -144,9 +154,11 @@ def _coerce_misfit(
 def _inside(
     state: Coercion, value: dict[str, Any], location: Path, path: Path, depth: int
 ) -> list[Repaired]:
-    """Return what the object under the one key of *value* becomes, if models may wrap all arguments in that key.
+    """Return what the object under the one key of *value* becomes, if models may wrap
+    all arguments in that key.
 
-    ``{"kwargs": {"value": 5}}`` for an object that takes any integers is a wrapper too, or the entry ``kwargs``.
+    ``{"kwargs": {"value": 5}}`` for an object that takes any integers is a wrapper too,
+    or the entry ``kwargs``.
     """
     [(name, content)] = value.items()
     inside = wrapped(content)
@@ -167,9 +179,11 @@ def _members(
     path: Path,
     depth: int,
 ) -> list[Repaired]:
-    """Return *value* with what can be repaired inside it; nothing if a member cannot be, or in several ways.
+    """Return *value* with what can be repaired inside it; nothing if a member cannot
+    be, or in several ways.
 
-    Defaults come at the very end: a key that is renamed or left out may make one needless.
+    Defaults come at the very end: a key that is renamed or left out may make one
+    needless.
     """
     # A copy, made where something changes: the caller's value is never touched.
     edit = Edit(value)
@@ -206,7 +220,9 @@ def _members(
 
 
 def _is_typed_value(value: dict[str, Any], declared: Mapping[str, Any]) -> bool:
-    """Whether *value* may be one value in the form of its schema, ``{"type": "integer", "value": 0}``: not repaired."""
+    """Whether *value* may be one value in the form of its schema, ``{"type": "integer",
+    "value": 0}``: not repaired.
+    """
     return (
         value.keys() == {"type", "value"}
         and "type" not in declared
@@ -217,9 +233,11 @@ def _is_typed_value(value: dict[str, Any], declared: Mapping[str, Any]) -> bool:
 def _refusals(
     state: Coercion, value: Any, violations: list[Violation], location: Path
 ) -> dict[tuple[Path, Path], list[Violation]]:
-    """Return the parts inside *value* that are refused, each with the subschema that refuses it, and by what.
+    """Return the parts inside *value* that are refused, each with the subschema that
+    refuses it, and by what.
 
-    An object on the way to a part that may be a wrapper is coerced itself: what is in it, or what it is, may be wrong.
+    An object on the way to a part that may be a wrapper is coerced itself: what is in
+    it, or what it is, may be wrong.
     """
     inside = [violation for violation in violations if violation.path]
     found: dict[tuple[Path, Path], list[Violation]] = {}
@@ -247,7 +265,9 @@ def _member(
     path: Path,
     depth: int,
 ) -> list[Repaired]:
-    """Coerce what is at *where*, which the subschema at *location* refuses by the violations *same*."""
+    """Coerce what is at *where*, which the subschema at *location* refuses by the
+    violations *same*.
+    """
     try:
         part = value_at(edit.value, where)
     except LookupError:
@@ -279,9 +299,11 @@ def _member(
 
 
 def _is_opposite(state: Coercion, value: Any, path: Path) -> bool:
-    """Whether *value*, at *path*, is the word ``none``, and its declared default is something.
+    """Whether *value*, at *path*, is the word ``none``, and its declared default is
+    something.
 
-    ``"None"`` is how Python writes null, so that it says nothing; ``"none"`` may mean none of them.
+    ``"None"`` is how Python writes null, so that it says nothing; ``"none"`` may mean
+    none of them.
     """
     if not isinstance(value, str) or value.strip() != "none":
         return False
@@ -307,10 +329,11 @@ def _put(edit: Edit, where: Path, result: Repaired) -> None:
 
 
 def _is_misspelt(state: Coercion, value: Any, where: Path, path: Path) -> bool:
-    """Whether a key on the way to *where* is not declared, and may be a declared one in other letters.
+    """Whether a key on the way to *where* is not declared, and may be a declared one in
+    other letters.
 
-    ``maxItems`` in a map of strings, where ``max_items`` is declared. Beside patterns every key that matches none may
-    be meant as one that matches.
+    ``maxItems`` in a map of strings, where ``max_items`` is declared. Beside patterns
+    every key that matches none may be meant as one that matches.
     """
     for length, token in enumerate(where):
         parent = value_at(value, where[:length])
@@ -335,7 +358,9 @@ def _is_misspelt(state: Coercion, value: Any, where: Path, path: Path) -> bool:
 
 
 def _may_be_unwrapped(state: Coercion, value: Any, where: Path, location: Path) -> bool:
-    """Whether the part at *where* is an array that fits where the array of one around it is: either may be wrong."""
+    """Whether the part at *where* is an array that fits where the array of one around
+    it is: either may be wrong.
+    """
     part = value_at(value, where)
     if (
         not isinstance(part, list)
@@ -367,7 +392,8 @@ def _repaired_keys(
     declared = declared_properties(
         state.references, [location, *(violation.location for violation in here)]
     )
-    # In the order of the value, so that the record of repairs has the same order in every process.
+    # In the order of the value, so that the record of repairs has the same order in
+    # every process.
     candidates = [
         name
         for name in edit.value
@@ -381,7 +407,8 @@ def _repaired_keys(
     rest = sorted(unknown - meant.keys())
     known = set(map(fold_name, declared)) if rest else set()
     state.doubts += sum(fold_name(name) in known for name in rest)
-    # Below the top level an unknown key may belong to a level that is missing, so nothing is left out there.
+    # Below the top level an unknown key may belong to a level that is missing, so
+    # nothing is left out there.
     for name in rest if not path and _was_sent_any(state, edit.value, declared) else ():
         before = edit.value[name]
         if _is_dropped(state, name, edit.value, declared, location):
@@ -406,7 +433,9 @@ def _is_dropped(
     declared: Mapping[str, Any],
     location: Path,
 ) -> bool:
-    """Whether the unknown key *name* of the arguments *value* is left out: a null, or whatever the policy drops."""
+    """Whether the unknown key *name* of the arguments *value* is left out: a null, or
+    whatever the policy drops.
+    """
     is_null = value[name] is None and name not in state.reserved
     if not is_null and state.policy.on_unknown != "drop":
         return False
@@ -424,7 +453,9 @@ def _is_dropped(
 def _may_mean(
     state: Coercion, name: str, declared: Collection[str], present: Mapping[str, Any]
 ) -> bool:
-    """Whether the undeclared *name* is a declared one in other letters, or close to one that is absent."""
+    """Whether the undeclared *name* is a declared one in other letters, or close to one
+    that is absent.
+    """
     if name in declared:
         return False
     absent = [each for each in declared if each not in present]
@@ -437,7 +468,9 @@ def _may_mean(
 def _fill_defaults(
     state: Coercion, edit: Edit, here: list[Violation], location: Path, path: Path
 ) -> Iterator[Repair]:
-    """Fill in the default of each required property that is absent, unless another key may be meant for it."""
+    """Fill in the default of each required property that is absent, unless another key
+    may be meant for it.
+    """
     value = edit.value
     absent = sorted(_missing(here) - value.keys())
     locations = [location, *(violation.location for violation in here)]
@@ -466,9 +499,11 @@ def _fill_defaults(
 
 
 def _names_held(value: dict[str, Any], others: Collection[str]) -> set[str]:
-    """Return the keys of the objects under *others*, undeclared keys of *value*, and under those that may wrap.
+    """Return the keys of the objects under *others*, undeclared keys of *value*, and
+    under those that may wrap.
 
-    ``{"options": {"limit": 5}}``: the 5 that the model sent must not be replaced by the default.
+    ``{"options": {"limit": 5}}``: the 5 that the model sent must not be replaced by the
+    default.
     """
     named = set(others)
     inside = [wrapped(value[key]) for key in value if key in named or may_wrap(key)]
@@ -476,7 +511,9 @@ def _names_held(value: dict[str, Any], others: Collection[str]) -> set[str]:
 
 
 def _holds_any(value: Any, declared: set[str], depth: int) -> bool:
-    """Whether *value*, under an undeclared key, holds a member that is declared, which dropping it would lose."""
+    """Whether *value*, under an undeclared key, holds a member that is declared, which
+    dropping it would lose.
+    """
     inside = wrapped(value)
     if isinstance(inside, dict):
         if any(fold_name(name) in declared for name in inside):

@@ -1,8 +1,9 @@
 """Coerce arguments so that a schema accepts them, with a record of every repair.
 
-The law: a value that fits is never touched; what fails is repaired only where it fails, only without loss or invention,
-and only if there is one way to do it. Two different repairs that would both fit are a refusal. Every rule here is a row
-of the table in the docs page "What is repaired and what is refused".
+The law: a value that fits is never touched; what fails is repaired only where it fails,
+only without loss or invention, and only if there is one way to do it. Two different
+repairs that would both fit are a refusal. Every rule here is a row of the table in the
+docs page "What is repaired and what is refused".
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ MAX_PARTS = 20_000
 REPORTING_WORK = 1_000_000
 # Twice what is explained: several violations may be about one parameter.
 MAX_REPORTED = 24
-# Beyond it a float does not hold every integer, so that the one that was meant is not known.
+# Beyond it a float does not hold every integer, so that the one that was meant is not
+# known.
 MAX_EXACT = 2**53
 _UNIONS = (("anyOf",), ("oneOf",))
 _REFERRING = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
@@ -63,7 +65,9 @@ _TOO_MUCH = Violation(OVER_BUDGET, (), (), {}, None)
 
 
 class Coerced(NamedTuple):
-    """The result of coercion: the value, the repairs that led to it, and what is still wrong with it."""
+    """The result of coercion: the value, the repairs that led to it, and what is still
+    wrong with it.
+    """
 
     value: Any
     repairs: tuple[Repair, ...] = ()
@@ -84,9 +88,10 @@ def coerce(
 ) -> Coerced:
     """Return *value* repaired so that *schema* accepts it.
 
-    *value* is a JSON value and is never changed. Where it cannot be repaired whole, the result is *value* as it came,
-    with all that is wrong with it. One of more than 100 levels is not repaired.
-    *reserved* are names of parameters that an unknown key is never left out for.
+    *value* is a JSON value and is never changed. Where it cannot be repaired whole, the
+    result is *value* as it came, with all that is wrong with it. One of more than 100
+    levels is not repaired. *reserved* are names of parameters that an unknown key is
+    never left out for.
 
     >>> coerce({"n": "5"}, Schema({"properties": {"n": {"type": "integer"}}})).value
     {'n': 5}
@@ -100,7 +105,8 @@ def coerce(
         return Coerced(value, (), (Violation("nested", (), (), {}, value),))
     if not policy.repair:
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
-    # A process may never receive a malformed call, so the steps are imported when there is one.
+    # A process may never receive a malformed call, so the steps are imported when there
+    # is one.
     from skillruntime.contract.coercion.coercer import begin, with_texts_read
 
     if (read := with_texts_read(value, schema)) is not None:
@@ -134,7 +140,9 @@ def _measure(value: Any) -> tuple[int, int]:
 def _marked(
     repairs: tuple[Repair, ...], sent: Any, schema: Schema
 ) -> tuple[Repair, ...]:
-    """Return the *repairs* with those of a secret marked, and the secrets in the values of others masked."""
+    """Return the *repairs* with those of a secret marked, and the secrets in the values
+    of others masked.
+    """
     if not schema.may_hold_secrets:
         return repairs
     secrets = secret_texts(schema.references, sent)
@@ -156,7 +164,9 @@ def _marked(
 
 
 def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
-    """Return what could not be repaired, of the value as far as it was; what was left out counts as it was sent."""
+    """Return what could not be repaired, of the value as far as it was; what was left
+    out counts as it was sent.
+    """
     schema, best = state.schema, state.best
     state.work = (
         REPORTING_WORK  # the branches of a union are listed when they are explained
@@ -178,14 +188,18 @@ def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
 
 
 def _as_sent(violation: Violation, sent: dict[Path, Violation]) -> Violation:
-    """Return *violation* of the repaired value as one of what was sent: what was left out is not missing."""
+    """Return *violation* of the repaired value as one of what was sent: what was left
+    out is not missing.
+    """
     if violation.keyword == "required":
         return sent.get((*violation.path, violation.names[0]), violation)
     return violation
 
 
 def _nearly(violation: Violation, state: Coercion) -> list[Violation]:
-    """Return *violation*, or what is wrong with the number that its string writes: ``"11"`` where 10 is the most."""
+    """Return *violation*, or what is wrong with the number that its string writes:
+    ``"11"`` where 10 is the most.
+    """
     if violation.keyword != "type" or not isinstance(violation.value, str):
         return [violation]
     for wanted in types_of(violation):
@@ -203,11 +217,12 @@ def _nearly(violation: Violation, state: Coercion) -> list[Violation]:
 def with_whole_numbers(
     arguments: dict[str, Any], schema: Schema
 ) -> tuple[dict[str, Any], tuple[Repair, ...]]:
-    """Return *arguments*, which fit *schema*, with whole-number floats as integers, and a record of each.
+    """Return *arguments*, which fit *schema*, with whole-number floats as integers, and
+    a record of each.
 
-    Providers and JSON libraries send ``96230.0`` for an integer (openai/codex#33452). JSON Schema takes it, and strict
-    servers and functions do not. The same object, if there is none. Only where each branch that takes a number asks
-    for an integer.
+    Providers and JSON libraries send ``96230.0`` for an integer (openai/codex#33452).
+    JSON Schema takes it, and strict servers and functions do not. The same object, if
+    there is none. Only where each branch that takes a number asks for an integer.
 
     >>> schema = Schema({"properties": {"n": {"type": "integer"}, "x": {"type": "number"}}})
     >>> with_whole_numbers({"n": 5.0, "x": 5.0}, schema)[0]
@@ -242,7 +257,9 @@ def with_whole_numbers(
 
 
 def _asks_for_integer(references: References, path: Path) -> bool:
-    """Whether the schema asks for an integer at *path*, and nothing there takes another number."""
+    """Whether the schema asks for an integer at *path*, and nothing there takes another
+    number.
+    """
     kinds: set[str] = set()
     for place, schema in judging(references, path):
         types = schema.get("type")

@@ -1,4 +1,6 @@
-"""The keys of an object against the names that its schema declares: which name a key means, and which keys wrap."""
+"""The keys of an object against the names that its schema declares: which name a key
+means, and which keys wrap.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from skillruntime.contract.arguments import parse_container
 from skillruntime.contract.coercion.scalars import unmarked, unquoted
 
 MAX_LETTERS = 40
-# The part of the letters that two names share: `limt` and `limit` 0.89, `note` and `limit` 0.22.
+# The part of the letters that two names share: `limt` and `limit` 0.89, `note` and
+# `limit` 0.22.
 MISSPELT = 0.75
 _CALL = frozenset(
     {
@@ -38,7 +41,8 @@ _WRAPPERS = (
     | _SCHEMA
     | {"data", "body", "payload", "request", "json", "object", "function", "toolcall"}
 )
-# The values of `type` beside a call: OpenAI's `function`, Anthropic's `tool_use`, a schema's `object`.
+# The values of `type` beside a call: OpenAI's `function`, Anthropic's `tool_use`, a
+# schema's `object`.
 _KINDS = frozenset({"object", "function", "function_call", "tool_use", "tool_call"})
 TYPES = (
     *("string", "integer", "number", "boolean", "array", "object", "null"),
@@ -53,9 +57,11 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 @lru_cache(maxsize=16_384)
 def fold_name(text: str) -> str:
-    """Return *text* without what models get wrong in names: case, separators, marks around a key.
+    """Return *text* without what models get wrong in names: case, separators, marks
+    around a key.
 
-    The marks are one pair of quotes, one colon at the end, and characters without width; a sign is part of a name.
+    The marks are one pair of quotes, one colon at the end, and characters without
+    width; a sign is part of a name.
 
     >>> fold_name("maxArticles") == fold_name("max_articles") == fold_name('"Max-Articles_":')
     True
@@ -70,7 +76,8 @@ def fold_name(text: str) -> str:
 def renames(
     unknown: Iterable[str], declared: Iterable[str], present: Container[str]
 ) -> dict[str, str]:
-    """Return which unknown key means which absent property: the same but for case and separators, and unique.
+    """Return which unknown key means which absent property: the same but for case and
+    separators, and unique.
 
     >>> renames(["foodType", "type_"], ["food_type", "type", "size"], {"foodType", "type_"})
     {'foodType': 'food_type', 'type_': 'type'}
@@ -92,7 +99,8 @@ def renames(
 
 
 def is_close(name: str, other: str) -> bool:
-    """Whether *name* may be a misspelling of *other*, or has all its words, as ``args.limit`` has those of ``limit``.
+    """Whether *name* may be a misspelling of *other*, or has all its words, as
+    ``args.limit`` has those of ``limit``.
 
     >>> is_close("limt", "limit"), is_close("Limit", "limit"), is_close("note", "limit")
     (True, True, False)
@@ -106,7 +114,8 @@ def is_close(name: str, other: str) -> bool:
         or f" {_words(other)} " in f" {_words(name)} "
     ):
         return True
-    # Of the letters alone, in any order: at 2 µs a pair, a tenth of what comparing their order takes.
+    # Of the letters alone, in any order: at 2 µs a pair, a tenth of what comparing
+    # their order takes.
     short, long = name[:MAX_LETTERS].casefold(), other[:MAX_LETTERS].casefold()
     return 2 * (_letters(short) & _letters(long)).total() >= MISSPELT * (
         len(short) + len(long)
@@ -139,7 +148,9 @@ def _singular(name: str) -> str:
 
 
 def may_wrap(name: str) -> bool:
-    """Whether *name* is one under which models put all arguments: a wrapper's, ``type``, or a blank one."""
+    """Whether *name* is one under which models put all arguments: a wrapper's,
+    ``type``, or a blank one.
+    """
     return _plain(name) in _WRAPPERS or name == "type" or is_blank(name)
 
 
@@ -149,9 +160,11 @@ def is_blank(name: str) -> bool:
 
 
 def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> bool:
-    """Whether all that *value* says is under *name*, beside nothing but the form of a schema.
+    """Whether all that *value* says is under *name*, beside nothing but the form of a
+    schema.
 
-    A key that is declared says something, unless what is wrapped has one of that name itself.
+    A key that is declared says something, unless what is wrapped has one of that name
+    itself.
 
     >>> is_wrapper({"type": "object", "properties": {"city": "Paris"}}, "properties", {"city"})
     True
@@ -159,7 +172,8 @@ def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> b
     False
     """
     folded = _plain(name)
-    # Only names that wrap arguments somewhere: a word such as `options` may be the model's own parameter.
+    # Only names that wrap arguments somewhere: a word such as `options` may be the
+    # model's own parameter.
     if folded not in _WRAPPERS:
         return False
     if not all(
@@ -182,7 +196,8 @@ def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> b
 
 
 def wrapped(inside: Any) -> Any:
-    """Return the object that *inside*, found under a wrapper's name, is or writes; what else it is comes back as it is.
+    """Return the object that *inside*, found under a wrapper's name, is or writes; what
+    else it is comes back as it is.
 
     >>> wrapped('{"city": "Paris"}'), wrapped({"city": "Paris"}), wrapped("Paris")
     ({'city': 'Paris'}, {'city': 'Paris'}, 'Paris')
@@ -198,12 +213,16 @@ def is_call_wrapper(name: str) -> bool:
 
 @lru_cache(maxsize=16_384)
 def _plain(name: str) -> str:
-    """Return *name* without case and separators: less than `fold_name` does, and quicker."""
+    """Return *name* without case and separators: less than `fold_name` does, and
+    quicker.
+    """
     return name.replace("_", "").replace("-", "").replace(" ", "").casefold()
 
 
 def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
-    """Whether the member *key* of a wrapper object says nothing but the form of a call or schema."""
+    """Whether the member *key* of a wrapper object says nothing but the form of a call
+    or schema.
+    """
     match key:
         case "type":
             return isinstance(beside, str) and beside in _KINDS
@@ -215,20 +234,25 @@ def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
 
 
 def _is_schema(value: Any) -> bool:
-    """Whether *value* describes a value and does not hold one: ``{"type": "string"}``."""
+    """Whether *value* describes a value and does not hold one: ``{"type":
+    "string"}``.
+    """
     return (
         isinstance(value, dict) and "value" not in value and value.get("type") in TYPES
     )
 
 
 def is_entry(value: Any) -> bool:
-    """Whether *value* is one entry of a map, written as an object: ``{"key": "a", "value": 1}``."""
+    """Whether *value* is one entry of a map, written as an object: ``{"key": "a",
+    "value": 1}``.
+    """
     if not isinstance(value, dict) or len(value) != 2:
         return False
     keys = {str(key).casefold() for key in value}
     return bool(keys & _ENTRY_KEYS) and bool(keys & _ENTRY_VALUES)
 
 
-# How a map looks as a list of entries, in Java, XML and OpenAPI: a list of one may be a map of one, or its entry.
+# How a map looks as a list of entries, in Java, XML and OpenAPI: a list of one may be a
+# map of one, or its entry.
 _ENTRY_KEYS = frozenset({"key", "k", "name", "field", "id", "property"})
 _ENTRY_VALUES = frozenset({"value", "v", "val"})

@@ -1,4 +1,6 @@
-"""The state of one coercion: how far it may go, what it costs, the repairs so far, and what a refusal can report."""
+"""The state of one coercion: how far it may go, what it costs, the repairs so far, and
+what a refusal can report.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ from skillruntime.contract.pointer import Path
 from skillruntime.contract.schema import Schema, Violation
 
 BASE_WORK = 3_000
-# The validator calls that one repair may take, and those for each part of the value: 3 to 8 µs each as measured, so
-# that 8 KB, which is 2,000 parts at most, take less than 50 ms.
+# The validator calls that one repair may take, and those for each part of the value: 3
+# to 8 µs each as measured, so that 8 KB, which is 2,000 parts at most, take less than
+# 50 ms.
 WORK_PER_PART = 4
 MAX_OPTIONS = 3
 
@@ -24,17 +27,21 @@ Step: TypeAlias = "Callable[[Coercion, Any, Path, Path, int], list[Repaired]]"
 
 
 class OverBudgetError(Exception):
-    """The value would take more validator calls than a repair is worth: it is refused."""
+    """The value would take more validator calls than a repair is worth: it is
+    refused.
+    """
 
 
 class Coercion:
-    """One coercion: its schema, its budget of validator calls, and what a refusal can report.
+    """One coercion: its schema, its budget of validator calls, and what a refusal can
+    report.
 
-    The steps call each other for the parts of a value; *coerce* is handed in, so that their modules need not import one
-    another in a circle.
+    The steps call each other for the parts of a value; *coerce* is handed in, so that
+    their modules need not import one another in a circle.
 
-    ``best`` is the value as far as it was repaired; ``doubts`` counts the parts that were refused though they may mean
-    something here. *reserved* are the parameters of older versions.
+    ``best`` is the value as far as it was repaired; ``doubts`` counts the parts that
+    were refused though they may mean something here. *reserved* are the parameters of
+    older versions.
     """
 
     def __init__(
@@ -58,11 +65,15 @@ class Coercion:
     def coerce(
         self, value: Any, location: Path, path: Path, depth: int = 0
     ) -> list[Repaired]:
-        """Return *value*, which is at *path*, coerced to the subschema at *location*, in each way that is possible."""
+        """Return *value*, which is at *path*, coerced to the subschema at *location*,
+        in each way that is possible.
+        """
         return self._coerce(self, value, location, path, depth)
 
     def fits(self, value: Any, location: Path) -> bool:
-        """Whether *value* fits the subschema at *location*; each question that it does not counts."""
+        """Whether *value* fits the subschema at *location*; each question that it does
+        not counts.
+        """
         fits = self.schema.fits(value, location)
         if not fits:  # what fits needs no repair, however much there is
             self.spend(1)
@@ -70,7 +81,8 @@ class Coercion:
 
     def violations(self, value: Any, location: Path) -> list[Violation]:
         """Return what is wrong with *value*; each question that takes counts."""
-        # By identity: equal values at two places may have different repairs, and hashing a dict is not possible.
+        # By identity: equal values at two places may have different repairs, and
+        # hashing a dict is not possible.
         key = (id(value), location)
         if key in self._listings and self._listings[key][0] is value:
             return self._listings[key][1]
@@ -80,7 +92,9 @@ class Coercion:
         return found
 
     def listing(self, value: Any) -> list[Violation] | None:
-        """Return what was found wrong with the whole *value*; nothing where the budget ran out before."""
+        """Return what was found wrong with the whole *value*; nothing where the budget
+        ran out before.
+        """
         known = self._listings.get((id(value), ()))
         return known[1] if known is not None and known[0] is value else None
 
@@ -95,7 +109,9 @@ class Coercion:
             raise OverBudgetError
 
     def decided(self, results: list[Repaired]) -> list[Repaired]:
-        """Return the one of *results* that is meant; nothing where there are several: which is unknown."""
+        """Return the one of *results* that is meant; nothing where there are several:
+        which is unknown.
+        """
         distinct = least(results)
         self.doubts += len(distinct) > 1
         return distinct if len(distinct) == 1 else []
@@ -123,8 +139,8 @@ def types_of(violation: Violation) -> list[str]:
 class Policy:
     """How far malformed arguments are repaired.
 
-    ``repair`` turns repairs on. ``on_unknown`` says what happens to a key of the arguments that is not in the schema:
-    ``"refuse"``, or ``"drop"`` and record it.
+    ``repair`` turns repairs on. ``on_unknown`` says what happens to a key of the
+    arguments that is not in the schema: ``"refuse"``, or ``"drop"`` and record it.
     """
 
     repair: bool = True
@@ -144,7 +160,8 @@ _POLICIES = {"strict": STRICT, "safe": SAFE, "lenient": LENIENT}
 
 
 def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
-    """Return the policy of that name, or that the record of switches describes; a ``Policy`` is returned as it is.
+    """Return the policy of that name, or that the record of switches describes; a
+    ``Policy`` is returned as it is.
 
     >>> policy_named({"on_unknown": "drop"})
     Policy(repair=True, on_unknown='drop')
@@ -174,10 +191,11 @@ def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Repair:
-    """One repair: where (a JSON Pointer into what was sent), by which rule, from what, to what.
+    """One repair: where (a JSON Pointer into what was sent), by which rule, from what,
+    to what.
 
-    A *secret* one keeps its values to itself: they are not in `to_dict`, nor in its text. Where only a part of them is
-    a secret, *shown* has both without it.
+    A *secret* one keeps its values to itself: they are not in `to_dict`, nor in its
+    text. Where only a part of them is a secret, *shown* has both without it.
     """
 
     path: str
@@ -188,7 +206,8 @@ class Repair:
     shown: tuple[Any, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the repair as a JSON object; ``after`` is null where something was left out.
+        """Return the repair as a JSON object; ``after`` is null where something was
+        left out.
 
         >>> Repair("/key", "number-for-text", 123, "123", secret=True).to_dict()
         {'path': '/key', 'rule': 'number-for-text', 'before': '(secret)', 'after': '(secret)'}
@@ -217,19 +236,21 @@ class Repaired(NamedTuple):
 def least(results: list[Repaired]) -> list[Repaired]:
     """Return those of *results* that differ and do not merely do more of the same.
 
-    More than one means that the value is ambiguous. Of ``5`` by converting ``"5"``, and ``[5]`` by converting and
-    wrapping it, only the first is left.
+    More than one means that the value is ambiguous. Of ``5`` by converting ``"5"``, and
+    ``[5]`` by converting and wrapping it, only the first is left.
     """
     if len(results) < 2:
         return results
-    # What was done is compared as a multiset: the order in which two members were repaired does not matter.
+    # What was done is compared as a multiset: the order in which two members were
+    # repaired does not matter.
     done = [
         Counter(
             (each.rule, repr(each.before), repr(each.after)) for each in result.repairs
         )
         for result in results
     ]
-    # `5` from `"5"` is one repair, `[5]` two of which one is the same: the second did more of the same.
+    # `5` from `"5"` is one repair, `[5]` two of which one is the same: the second did
+    # more of the same.
     least = [
         each
         for each, mine in zip(results, done, strict=True)
@@ -251,7 +272,8 @@ def plain(value: Any) -> Any:
 
 
 def without_decimals(value: Any) -> Any:
-    """Return *value* with the numbers that remembered how they were written as plain floats; itself if it has none.
+    """Return *value* with the numbers that remembered how they were written as plain
+    floats; itself if it has none.
 
     >>> without_decimals({"a": [Decimal("1.50"), 2]})
     {'a': [1.5, 2]}
@@ -268,7 +290,9 @@ def without_decimals(value: Any) -> Any:
 
 
 class Edit:
-    """Changes members of *value* at any depth, and leaves the *value* it was given as it is."""
+    """Changes members of *value* at any depth, and leaves the *value* it was given as
+    it is.
+    """
 
     def __init__(self, value: dict[str, Any] | list[Any]) -> None:
         self.value: Any = value

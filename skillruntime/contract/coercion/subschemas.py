@@ -1,6 +1,8 @@
-"""What a schema declares for a place in a value: its properties and defaults, and whether it is a secret.
+"""What a schema declares for a place in a value: its properties and defaults, and
+whether it is a secret.
 
-Nothing here judges a value; the engine does that. This reads the schema as its author wrote it.
+Nothing here judges a value; the engine does that. This reads the schema as its author
+wrote it.
 """
 
 from __future__ import annotations
@@ -68,10 +70,12 @@ def _once(make: Callable[[References, tuple[Path, ...], bool], Found]) -> _Asked
 def in_place(
     references: References, locations: tuple[Path, ...], choices: bool
 ) -> list[tuple[Path, dict[str, Any]]]:
-    """Return the subschemas at *locations* and all that judge the same value, each with its location.
+    """Return the subschemas at *locations* and all that judge the same value, each with
+    its location.
 
-    That is what they refer to, and ``allOf``; what a schema says itself comes before what it refers to. With *choices*,
-    also what may or may not be in force: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
+    That is what they refer to, and ``allOf``; what a schema says itself comes before
+    what it refers to. With *choices*, also what may or may not be in force: ``anyOf``,
+    ``oneOf``, ``if``, ``dependentSchemas``.
     """
     pending, found = list(locations)[::-1], dict[Path, dict[str, Any]]()
     while pending:
@@ -92,7 +96,9 @@ def in_place(
 
 
 def _beside(location: Path, schema: dict[str, Any], choices: bool) -> Iterator[Path]:
-    """Yield the locations of the subschemas of *schema* that apply to the same value."""
+    """Yield the locations of the subschemas of *schema* that apply to the same
+    value.
+    """
     for keyword in ("allOf", *_CHOICES) if choices else ("allOf",):
         below = schema.get(keyword)
         if isinstance(below, list):
@@ -109,7 +115,9 @@ def _beside(location: Path, schema: dict[str, Any], choices: bool) -> Iterator[P
 def property_locations(
     references: References, locations: tuple[Path, ...], choices: bool
 ) -> Mapping[str, list[Path]]:
-    """Return where each property is declared by the subschemas at *locations*, or by what they refer to."""
+    """Return where each property is declared by the subschemas at *locations*, or by
+    what they refer to.
+    """
     found: dict[str, list[Path]] = {}
     for location, schema in in_place(references, locations, choices=choices):
         for name in properties_of(schema):
@@ -121,7 +129,9 @@ def property_locations(
 def declared_properties(
     references: References, locations: tuple[Path, ...], choices: bool
 ) -> Mapping[str, Any]:
-    """Return the properties that the subschemas at *locations* declare, by themselves or by what they refer to."""
+    """Return the properties that the subschemas at *locations* declare, by themselves
+    or by what they refer to.
+    """
     found: dict[str, Any] = {}
     for _, schema in in_place(references, locations, choices=choices):
         for name, declared in properties_of(schema).items():
@@ -133,7 +143,9 @@ def declared_properties(
 def item_locations(
     references: References, locations: tuple[Path, ...], choices: bool
 ) -> list[Path]:
-    """Return where the items of an array at *locations* are described, by its own schema or by what that refers to."""
+    """Return where the items of an array at *locations* are described, by its own
+    schema or by what that refers to.
+    """
     return [
         place
         for where, schema in in_place(references, locations, choices=choices)
@@ -143,13 +155,17 @@ def item_locations(
 
 
 def places_in(schema: Mapping[str, Any]) -> list[Any]:
-    """Return the subschemas that an array's first items have each for itself: a list of ``items`` up to 2019-09."""
+    """Return the subschemas that an array's first items have each for itself: a list of
+    ``items`` up to 2019-09.
+    """
     items = schema.get("prefixItems", schema.get("items"))
     return items if isinstance(items, list) else []
 
 
 def places_of(references: References, location: Path, where: Path) -> list[Path]:
-    """Return the subschemas that surely describe what is at *where* in a value of *location*."""
+    """Return the subschemas that surely describe what is at *where* in a value of
+    *location*.
+    """
     places = [location]
     for token in where:
         found = in_place(references, places, choices=False)
@@ -162,7 +178,8 @@ def places_of(references: References, location: Path, where: Path) -> list[Path]
 
 
 def discriminators(references: References, branch: Path) -> dict[str, list[str]]:
-    """Return the members whose text is fixed in the objects of the union's *branch*, each with the texts it may have.
+    """Return the members whose text is fixed in the objects of the union's *branch*,
+    each with the texts it may have.
 
     >>> union = {"anyOf": [{"properties": {"kind": {"const": "circle"}}}, {"type": "string"}]}
     >>> [discriminators(References(union), ("anyOf", index)) for index in (0, 1)]
@@ -175,7 +192,8 @@ def discriminators(references: References, branch: Path) -> dict[str, list[str]]
                 allowed = (
                     [declared["const"]] if "const" in declared else declared.get("enum")
                 )
-                # Texts only: a number as a tag may have been sent as a text, so it decides nothing yet.
+                # Texts only: a number as a tag may have been sent as a text, so it
+                # decides nothing yet.
                 if (
                     isinstance(allowed, list)
                     and allowed
@@ -186,7 +204,9 @@ def discriminators(references: References, branch: Path) -> dict[str, list[str]]
 
 
 def default_at(references: References, locations: Iterable[Path]) -> Any:
-    """Return the default that the subschemas at *locations* declare, or what they refer to, or ``ABSENT``."""
+    """Return the default that the subschemas at *locations* declare, or what they refer
+    to, or ``ABSENT``.
+    """
     for _, schema in in_place(references, locations, choices=False):
         if "default" in schema:
             return schema["default"]
@@ -194,12 +214,16 @@ def default_at(references: References, locations: Iterable[Path]) -> Any:
 
 
 def subschemas(references: References, path: Path) -> list[dict[str, Any]]:
-    """Return the subschemas that may apply to the part at *path* of a value; none where nothing is declared."""
+    """Return the subschemas that may apply to the part at *path* of a value; none where
+    nothing is declared.
+    """
     return [schema for _, schema in judging(references, path)]
 
 
 def judging(references: References, path: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """Return the subschemas that may apply to the part at *path* of a value, each with its location."""
+    """Return the subschemas that may apply to the part at *path* of a value, each with
+    its location.
+    """
     found = in_place(references, [()])
     for token in path:
         found = in_place(
@@ -216,7 +240,9 @@ def judging(references: References, path: Path) -> list[tuple[Path, dict[str, An
 def inside_of(
     location: Path, schema: dict[str, Any], token: str | int
 ) -> Iterator[Path]:
-    """Yield the subschemas of *schema*, which is at *location*, that judge the member or item *token* of a value."""
+    """Yield the subschemas of *schema*, which is at *location*, that judge the member
+    or item *token* of a value.
+    """
     if token in properties_of(schema):
         yield (*location, "properties", token)
         return
@@ -245,7 +271,9 @@ def inside_of(
 def _each(
     location: Path, schema: dict[str, Any], keyword: str, kind: type[Any] | None
 ) -> Iterator[Path]:
-    """Yield the locations of the subschemas under *keyword*: several if its value is of *kind*, else itself."""
+    """Yield the locations of the subschemas under *keyword*: several if its value is of
+    *kind*, else itself.
+    """
     value = schema.get(keyword)
     if kind is not None and isinstance(value, kind):
         yield from (
@@ -257,11 +285,13 @@ def _each(
 
 
 def is_hidden(references: References, path: Path, value: Any = None) -> bool:
-    """Whether what is at *path* is a secret (``writeOnly``, ``format: password``) of this schema, or may be one.
+    """Whether what is at *path* is a secret (``writeOnly``, ``format: password``) of
+    this schema, or may be one.
 
-    So is what has the name of a secret (``api_key``), marked or not. Where nothing is declared at *path* the answer is
-    yes: a misspelt ``pasword`` holds a password all the same. A text is also hidden where a container of secrets is
-    declared, which it may write; of a container see `without_secrets`.
+    So is what has the name of a secret (``api_key``), marked or not. Where nothing is
+    declared at *path* the answer is yes: a misspelt ``pasword`` holds a password all
+    the same. A text is also hidden where a container of secrets is declared, which it
+    may write; of a container see `without_secrets`.
 
     >>> schema = {"properties": {"user": {"type": "string"}, "key": {"type": "string", "writeOnly": True}}}
     >>> [is_hidden(References(schema), (name,), "abc") for name in ("user", "key", "kye")]
@@ -280,9 +310,11 @@ def is_hidden(references: References, path: Path, value: Any = None) -> bool:
 def without_secrets(
     references: References, path: Path, value: Any, found: set[str] | None = None
 ) -> Any:
-    """Return *value*, which is at *path*, with each secret in it replaced by ``(secret)``.
+    """Return *value*, which is at *path*, with each secret in it replaced by
+    ``(secret)``.
 
-    *found* receives the texts and numbers of the secrets; a flag or a few letters say nothing, and are in most texts.
+    *found* receives the texts and numbers of the secrets; a flag or a few letters say
+    nothing, and are in most texts.
     """
     if isinstance(value, dict | list) and not (path and is_hidden(references, path)):
         keys = value if isinstance(value, dict) else range(len(value))
@@ -307,7 +339,9 @@ def without_secrets(
 
 
 def secret_texts(references: References, sent: Any) -> set[str]:
-    """Return the texts and numbers in *sent*, a value of the whole schema, that are secrets."""
+    """Return the texts and numbers in *sent*, a value of the whole schema, that are
+    secrets.
+    """
     found: set[str] = set()
     without_secrets(references, (), sent, found)
     return {text for text in found if len(text) > 3}
@@ -327,7 +361,9 @@ def without_texts(value: Any, secrets: set[str]) -> Any:
 
 
 def _holds(references: References, locations: Iterable[Path]) -> bool:
-    """Whether the subschemas at *locations* declare a secret for any part of the value."""
+    """Whether the subschemas at *locations* declare a secret for any part of the
+    value.
+    """
     texts = [json.dumps(schema) for _, schema in in_place(references, locations)]
     # What a reference leads to is not looked at.
     return any(

@@ -1,4 +1,6 @@
-"""A value for a union: which branches it may be of, and what the one that takes it makes of it."""
+"""A value for a union: which branches it may be of, and what the one that takes it
+makes of it.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,11 @@ _MOVING = frozenset(
 def of_branches(
     state: Coercion, value: Any, union: Violation, path: Path, depth: int
 ) -> list[Repaired]:
-    """Return *value* as each branch of *union* can have it; nothing where it would be moved out of the one it is for.
+    """Return *value* as each branch of *union* can have it; nothing where it would be
+    moved out of the one it is for.
 
-    A value is moved into a container, or out of one, only where no other branch takes values of its type.
+    A value is moved into a container, or out of one, only where no other branch takes
+    values of its type.
     """
     every = branches_of(union)
     possible = _not_ruled_out(
@@ -59,8 +63,11 @@ def of_branches(
             if each.repairs
         ]
         if not found and state.doubts > before:
-            return []  # a branch whose part could mean several is not ruled out, so another is not taken for it
-        # A container in a text is read once, for the union, so that a tag in it decides.
+            # a branch whose part could mean several is not ruled out, so another is not
+            # taken for it
+            return []
+        # A container in a text is read once, for the union, so that a tag in it
+        # decides.
         found = [
             each
             for each in found
@@ -89,7 +96,9 @@ def of_branches(
 def _not_ruled_out(
     state: Coercion, value: Any, branches: list[Path], path: Path, depth: int
 ) -> list[Path]:
-    """Return *branches* without those of which one item of a long array cannot be: what they refuse is not listed."""
+    """Return *branches* without those of which one item of a long array cannot be: what
+    they refuse is not listed.
+    """
     if not isinstance(value, list) or len(value) < _MANY:
         return branches
     takers = [
@@ -105,7 +114,9 @@ def _not_ruled_out(
 def _is_ruled_out(
     state: Coercion, items: list[Any], branch: Path, path: Path, depth: int
 ) -> bool:
-    """Whether the first of *items* that does not fit *branch* cannot be repaired for it."""
+    """Whether the first of *items* that does not fit *branch* cannot be repaired for
+    it.
+    """
     places = item_locations(state.references, [branch])
     if len(places) != 1 or places[0][-1] != "items":
         return False
@@ -125,7 +136,9 @@ def _is_ruled_out(
 def _may_be_of_another(
     state: Coercion, value: Any, result: Repaired, others: list[Path], path: Path
 ) -> bool:
-    """Whether *value*, of which one branch makes *result*, may be meant as a value of one of the *others*."""
+    """Whether *value*, of which one branch makes *result*, may be meant as a value of
+    one of the *others*.
+    """
     first = result.repairs[0]
     # `'"1,234"'` for an integer or a short text may be the text in quotes too many.
     is_unquoted = first.rule == "quoted-text" and result.value != first.after
@@ -137,9 +150,11 @@ def _may_be_of_another(
 
 
 def is_moved(value: Any, result: Repaired, kinds: Iterable[str], path: Path) -> bool:
-    """Whether *result* moves *value* into or out of a container, where values of its type may be of other *kinds*.
+    """Whether *result* moves *value* into or out of a container, where values of its
+    type may be of other *kinds*.
 
-    A text or number may be meant for any scalar: `"5 days"` for an integer or an array of texts.
+    A text or number may be meant for any scalar: `"5 days"` for an integer or an array
+    of texts.
     """
     first = result.repairs[0]
     if first.path != format_pointer(path) or first.rule not in _MOVING:
@@ -158,7 +173,9 @@ def branches_of(union: Violation) -> list[Path]:
 
 
 def kinds_taken_by(references: References, locations: Iterable[Path]) -> set[str]:
-    """Return the types of the values that one of the subschemas at *locations* may take."""
+    """Return the types of the values that one of the subschemas at *locations* may
+    take.
+    """
     kinds: set[str] = set()
     for location in locations:
         kinds |= _kinds_taken(references, location)
@@ -188,7 +205,8 @@ def _read_kinds(references: References, location: Path) -> frozenset[str]:
 
 
 def _possible(references: References, every: list[Path], value: Any) -> list[Path]:
-    """Return those of *every* branch that *value* may be of: not those where a member of it has another constant.
+    """Return those of *every* branch that *value* may be of: not those where a member
+    of it has another constant.
 
     A union of fifty tagged objects is decided by the tag, not by fifty attempts.
     """
@@ -204,7 +222,8 @@ def _possible(references: References, every: list[Path], value: Any) -> list[Pat
                     *by_text[""],
                 }
         return [every[index] for index in sorted(meant)]
-    # `anyOf` of a type and null is how an optional parameter is written; most values are not null in any reading.
+    # `anyOf` of a type and null is how an optional parameter is written; most values
+    # are not null in any reading.
     if isinstance(value, list) or is_nothing(
         value.strip(QUOTES) if isinstance(value, str) else value
     ):
@@ -218,7 +237,8 @@ def _possible(references: References, every: list[Path], value: Any) -> list[Pat
 
 
 def _tags(references: References, every: list[Path]) -> dict[str, dict[str, list[int]]]:
-    """Return the members that have constants in some of *every* branch, and which branches each text is one of.
+    """Return the members that have constants in some of *every* branch, and which
+    branches each text is one of.
 
     The empty text has the branches that declare the member without a constant.
     """
@@ -237,7 +257,8 @@ def _tags(references: References, every: list[Path]) -> dict[str, dict[str, list
 
 
 def may_be_said(references: References, value: Any, locations: Sequence[Path]) -> bool:
-    """Whether *value*, null or a word for it, may be a member of a choice at *locations*, or for the items of an array.
+    """Whether *value*, null or a word for it, may be a member of a choice at
+    *locations*, or for the items of an array.
 
     >>> encodings = {"type": "array", "items": {"enum": ["none", "gzip"]}}
     >>> [may_be_said(References(encodings), value, [()]) for value in ("None", "null", None)]
@@ -255,7 +276,9 @@ def may_be_said(references: References, value: Any, locations: Sequence[Path]) -
 def _words_at(
     references: References, locations: Iterable[Path], levels: int
 ) -> set[str]:
-    """Return the words for nothing among the choices at *locations*, and of the items so many *levels* down."""
+    """Return the words for nothing among the choices at *locations*, and of the items
+    so many *levels* down.
+    """
     words: set[str] = set()
     for place, schema in in_place(references, locations):
         words |= _words_in(schema)

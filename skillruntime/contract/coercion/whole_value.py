@@ -1,4 +1,6 @@
-"""A value as a whole: converted, wrapped, taken out of what is around it, or coerced by one branch of a union."""
+"""A value as a whole: converted, wrapped, taken out of what is around it, or coerced by
+one branch of a union.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,8 @@ from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Violation
 
-# What a value may be: the rule, the value after it, and what the record shows as the value before.
+# What a value may be: the rule, the value after it, and what the record shows as the
+# value before.
 Attempts: TypeAlias = Iterator[tuple[str, Any, Any]]
 
 
@@ -69,7 +72,9 @@ def whole(
     path: Path,
     depth: int,
 ) -> list[Repaired]:
-    """Return what *value* as a whole can become, refused by the violations *here* of the subschema at *location*."""
+    """Return what *value* as a whole can become, refused by the violations *here* of
+    the subschema at *location*.
+    """
     results: list[Repaired] = []
     for violation in here:
         if violation.keyword in UNIONS and isinstance(violation.expected, list):
@@ -82,7 +87,8 @@ def whole(
     ):
         repair = Repair(format_pointer(path), rule, plain(before), plain(after))
         found = state.coerce(after, location, path, depth + 1)
-        # A list of numbers in a string may be a text about them, where strings are wanted.
+        # A list of numbers in a string may be a text about them, where strings are
+        # wanted.
         if rule == "container-text":
             found = [each for each in found if not _makes_texts(after, each)]
         results += [Repaired(after, (repair,)).then(each) for each in found]
@@ -98,7 +104,9 @@ def whole(
 
 
 def _converted(state: Coercion, value: Any, here: list[Violation]) -> Attempts:
-    """Yield *value* read as another type or as a member of an enum, with the rule and what was before."""
+    """Yield *value* read as another type or as a member of an enum, with the rule and
+    what was before.
+    """
     for violation in here:
         if (
             violation.keyword in ("enum", "const") and value != "None"
@@ -108,7 +116,8 @@ def _converted(state: Coercion, value: Any, here: list[Violation]) -> Attempts:
         elif violation.keyword == "type":
             for wanted in types_of(violation):
                 for rule, after in converted(wanted, value):
-                    # `none` where the items of the array may be that word says something.
+                    # `none` where the items of the array may be that word says
+                    # something.
                     if after is not None or not may_be_said(
                         state.references, value, [violation.location]
                     ):
@@ -132,7 +141,9 @@ def _converted(state: Coercion, value: Any, here: list[Violation]) -> Attempts:
 
 
 def _containers_wanted(state: Coercion, here: list[Violation]) -> set[str]:
-    """Return which of array and object the violations *here* ask for; of a union only where it takes no text."""
+    """Return which of array and object the violations *here* ask for; of a union only
+    where it takes no text.
+    """
     containers = _kinds_in(state, here)
     for violation in here:
         # One object for an array of them, in a string (earendil-works/pi#7835).
@@ -152,7 +163,9 @@ def _containers_wanted(state: Coercion, here: list[Violation]) -> set[str]:
 
 
 def _kinds_in(state: Coercion, here: list[Violation]) -> set[str]:
-    """Return the types that the violations *here* ask for; of a choice those of its members."""
+    """Return the types that the violations *here* ask for; of a choice those of its
+    members.
+    """
     kinds: set[str] = set()
     for violation in here:
         if violation.keyword == "type":
@@ -163,7 +176,9 @@ def _kinds_in(state: Coercion, here: list[Violation]) -> set[str]:
 
 
 def _options(state: Coercion, violation: Violation) -> Options:
-    """Return the members of the enum that *violation* is of, or its one constant, ready to be asked."""
+    """Return the members of the enum that *violation* is of, or its one constant, ready
+    to be asked.
+    """
     allowed = (
         violation.expected if violation.keyword == "enum" else [violation.expected]
     )
@@ -182,7 +197,9 @@ def _reshaped(
     path: Path,
     depth: int,
 ) -> Attempts:
-    """Yield *value* in a container or out of one, with the rule and *value* as the record shows it."""
+    """Yield *value* in a container or out of one, with the rule and *value* as the
+    record shows it.
+    """
     kinds = _kinds_in(state, here)
     # PHP and some chat templates encode an empty map as `[]` (agno-agi/agno#6303).
     if value == [] and not path and "object" in kinds:
@@ -208,7 +225,9 @@ def _reshaped(
 
 
 def _is_echo(value: dict[str, Any]) -> bool:
-    """Whether *value* is one value in the form of its schema: ``{"type": "string", "value": "Paris"}``."""
+    """Whether *value* is one value in the form of its schema: ``{"type": "string",
+    "value": "Paris"}``.
+    """
     return value.keys() == {"type", "value"} and value["type"] == type_name(
         value["value"]
     )
@@ -222,7 +241,9 @@ def _taken_out(
     path: Path,
     kinds: set[str],
 ) -> Attempts:
-    """Yield the one item of *value*: not nothing, not the entry of a map, not below arrays of arrays."""
+    """Yield the one item of *value*: not nothing, not the entry of a map, not below
+    arrays of arrays.
+    """
     [item] = value
     if isinstance(path[-1] if path else "", int) and (
         isinstance(path[-2], int) or not state.fits(item, location)
@@ -241,9 +262,12 @@ def _taken_out(
 def _as_array(
     state: Coercion, value: Any, violation: Violation, path: Path, depth: int
 ) -> Attempts:
-    """Yield the array that *value* may mean: its one item, the items it lists, or an object in place of an array."""
+    """Yield the array that *value* may mean: its one item, the items it lists, or an
+    object in place of an array.
+    """
     if isinstance(path[-1] if path else "", int):
-        state.doubts += 1  # which level of brackets is missing is unknown, and no recorded call lacked two
+        # which level of brackets is missing is unknown, and no recorded call lacked two
+        state.doubts += 1
         return
     places = item_locations(state.references, [violation.location])
     items = [schema for _, schema in in_place(state.references, places)]
@@ -260,7 +284,8 @@ def _as_array(
 
 
 def _items_in(value: dict[str, Any]) -> list[Any] | None:
-    """Return the items that the object *value* has in place of an array, as XML is turned into JSON.
+    """Return the items that the object *value* has in place of an array, as XML is
+    turned into JSON.
 
     >>> _items_in({"item": "a"}), _items_in({"items": ["a", "b"]}), _items_in({"0": "a", "1": "b"})
     (['a'], ['a', 'b'], ['a', 'b'])
@@ -284,7 +309,9 @@ def _is_item(
     path: Path,
     depth: int,
 ) -> bool:
-    """Whether *value* is one item and nothing else: not nothing, not several, not the whole array in a string."""
+    """Whether *value* is one item and nothing else: not nothing, not several, not the
+    whole array in a string.
+    """
     if may_be_nothing(value):
         return False
     if places_in(violation.schema):
@@ -333,7 +360,9 @@ def _is_one_text(
 
 
 def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> bool:
-    """Whether *value* is one of the objects that *items* describe, and not a map of them."""
+    """Whether *value* is one of the objects that *items* describe, and not a map of
+    them.
+    """
     if all(map(str.isdecimal, value)):
         return False  # {"0": ..., "1": ...} is an array in another form
     declared = {name for schema in items for name in properties_of(schema)}
@@ -390,10 +419,13 @@ def _content(
     location: Path,
     path: Path,
 ) -> Any:
-    """Return what is under the key *name* of *value*, if that is all that *value* says."""
+    """Return what is under the key *name* of *value*, if that is all that *value*
+    says.
+    """
     content = wrapped(value[name])
     if is_wrapper(value, name, declared):
-        # `{"arguments": ""}`: what models send for a tool without parameters (qwersyk/Newelle#429).
+        # `{"arguments": ""}`: what models send for a tool without parameters
+        # (qwersyk/Newelle#429).
         return (
             {}
             if not path and content in ("", None) and is_call_wrapper(name)
@@ -407,8 +439,8 @@ def _content(
     if path or not isinstance(content, dict) or not content:
         return None
     beside = {key: said for key, said in value.items() if key != name}
-    # Under a blank key, `type` or the schema's title models put all arguments by mistake. A function whose only
-    # parameter is the model `trip` has its title.
+    # Under a blank key, `type` or the schema's title models put all arguments by
+    # mistake. A function whose only parameter is the model `trip` has its title.
     titles = ("type", *(each.get("title") for each in schemas))
     if beside or not (is_blank(name) or name in titles):
         return None
@@ -427,7 +459,9 @@ def _holds_all(
     schemas: list[dict[str, Any]],
     location: Path,
 ) -> bool:
-    """Whether each key of *content*, found under *name*, is declared, and none that is needed is absent."""
+    """Whether each key of *content*, found under *name*, is declared, and none that is
+    needed is absent.
+    """
     if not content.keys() <= declared.keys():
         return False
     if name.strip() and fold_name(name) in map(fold_name, declared):
@@ -450,7 +484,8 @@ def _holds_all(
 
 
 def _makes_texts(before: Any, result: Repaired) -> bool:
-    """Whether items of the list in a string became strings: ``"[1, 2]"`` may be a string of that list's own.
+    """Whether items of the list in a string became strings: ``"[1, 2]"`` may be a
+    string of that list's own.
 
     A member of an enum that was sent in another type is that member all the same.
     """

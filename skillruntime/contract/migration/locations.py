@@ -37,7 +37,9 @@ def common_prefix(tokens: Tokens) -> Tokens:
 
 
 def each(tokens: Tokens, new: Callable[[Any, str], Any]) -> Change:
-    """Return the change that replaces every value at *tokens* by ``new(value, pointer)``."""
+    """Return the change that replaces every value at *tokens* by ``new(value,
+    pointer)``.
+    """
 
     def change(arguments: dict[str, Any]) -> None:
         for holder, path in _holders(arguments, tokens):
@@ -48,7 +50,9 @@ def each(tokens: Tokens, new: Callable[[Any, str], Any]) -> Change:
 
 
 def objects_at(arguments: Any, tokens: Tokens) -> Iterator[tuple[dict[str, Any], Path]]:
-    """Yield every object of *arguments* in which the last of *tokens* is or could be a member, and its path."""
+    """Yield every object of *arguments* in which the last of *tokens* is or could be a
+    member, and its path.
+    """
     for holder, path in _holders(arguments, tokens):
         if isinstance(holder, dict):
             yield holder, path
@@ -84,7 +88,9 @@ def put(holder: dict[str, Any], key: str, value: Any, path: Path) -> None:
 
 
 def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> None:
-    """Set a value some levels down; objects on the way are made where there are none."""
+    """Set a value some levels down; objects on the way are made where there are
+    none.
+    """
     for token in tokens[:-1]:
         path = (*path, token)
         holder = holder.setdefault(token, {})
@@ -97,7 +103,9 @@ def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> 
 
 
 def _holders(value: Any, tokens: Tokens, path: Path = ()) -> Iterator[tuple[Any, Path]]:
-    """Yield every container that may hold the last of *tokens*, and its path; nothing where there is none."""
+    """Yield every container that may hold the last of *tokens*, and its path; nothing
+    where there is none.
+    """
     if not isinstance(value, dict | list):
         return
     if len(tokens) == 1:
@@ -117,7 +125,8 @@ def _keys(holder: Any, token: str) -> Any:
 def _indexes(items: list[Any], token: str) -> range:
     if token == "*":
         return range(len(items))
-    # RFC 6901, section 4: ASCII digits only; nine of them are more than any array holds.
+    # RFC 6901, section 4: ASCII digits only; nine of them are more than any array
+    # holds.
     if (
         token.isdecimal()
         and token.isascii()

@@ -1,8 +1,10 @@
-"""How arguments written for an older version of a contract become arguments for a newer one.
+"""How arguments written for an older version of a contract become arguments for a newer
+one.
 
-A migration is data (its steps: `skillruntime.contract.migration.steps`), because a skill may come from an untrusted
-source and reading one must run nothing; only the host program may register a Python function as one.
-Laws: the input is never changed; arguments of the new shape come back as they are; a chain is the composition of its
+A migration is data (its steps: `skillruntime.contract.migration.steps`), because a
+skill may come from an untrusted source and reading one must run nothing; only the host
+program may register a Python function as one. Laws: the input is never changed;
+arguments of the new shape come back as they are; a chain is the composition of its
 migrations.
 """
 
@@ -26,7 +28,8 @@ __all__ = ["Migration", "MigrationError", "chain", "link"]
 class MigrationError(SkillInputError):
     """Arguments of an older version cannot become arguments of the newer one.
 
-    ``step`` is the index of the step that could not be taken (from 0), ``path`` the JSON Pointer of the value.
+    ``step`` is the index of the step that could not be taken (from 0), ``path`` the
+    JSON Pointer of the value.
     """
 
     def __init__(self, message: str, *, step: int, path: str, to: Version) -> None:
@@ -43,8 +46,8 @@ class MigrationError(SkillInputError):
 class Migration:
     """The steps that convert arguments of the versions in *source* to version *to*.
 
-    ``source`` is ``None`` until `link` has set it from the migration before; ``accepts`` is the input schema of the
-    last old version, if the document gives one.
+    ``source`` is ``None`` until `link` has set it from the migration before;
+    ``accepts`` is the input schema of the last old version, if the document gives one.
 
     >>> migration = Migration.from_dict({"from": "1.x", "to": "2.0.0", "steps": [
     ...     {"wrap": "/topics"}, {"rename": {"from": "/count", "to": "/max_articles"}}]})
@@ -60,10 +63,12 @@ class Migration:
 
     @classmethod
     def from_dict(cls, document: Any, *, where: str = "migration") -> Migration:
-        """Return the migration that *document* describes: ``from``, ``to``, ``accepts``, ``steps``.
+        """Return the migration that *document* describes: ``from``, ``to``,
+        ``accepts``, ``steps``.
 
         Raises:
-            InvalidSkillError: ``details["faults"]`` lists all that is wrong, each with its path and a sentence.
+            InvalidSkillError: ``details["faults"]`` lists all that is wrong, each with
+                its path and a sentence.
         """
         migration, faults = _read(document)
         if migration is None or faults:
@@ -79,7 +84,8 @@ class Migration:
         source: str | VersionRange | None = None,
         accepts: Mapping[str, Any] | bool | None = None,
     ) -> Migration:
-        """Return a migration that calls *function*, as the host's program registers one.
+        """Return a migration that calls *function*, as the host's program registers
+        one.
 
         The function gets a copy of the arguments.
 
@@ -93,19 +99,24 @@ class Migration:
         return cls(version, versions, accepts, _function=function)
 
     def covers(self, version: Version | str) -> bool:
-        """Return whether arguments written for *version* start here; without a range, any release below ``to``."""
+        """Return whether arguments written for *version* start here; without a range,
+        any release below ``to``.
+        """
         return version in (self.source or VersionRange.between(None, self.to))
 
     def apply(
         self, arguments: Mapping[str, Any], *, meant: Container[str] | None = None
     ) -> dict[str, Any]:
-        """Return *arguments* in the shape of version ``to``: a new dictionary that shares nothing with the old.
+        """Return *arguments* in the shape of version ``to``: a new dictionary that
+        shares nothing with the old.
 
-        A container written in a text is not made an item, ``"['a', 'b']"`` is not one topic, where *meant* is given:
-        the texts that the old shape describes, so that they are what they say.
+        A container written in a text is not made an item, ``"['a', 'b']"`` is not one
+        topic, where *meant* is given: the texts that the old shape describes, so that
+        they are what they say.
 
         Raises:
-            MigrationError: a step would overwrite or lose something, or the value has no new form.
+            MigrationError: a step would overwrite or lose something, or the value has
+                no new form.
         """
         # The steps work on a copy: the law is that arguments are never changed.
         value: dict[str, Any] = copy_json(dict(arguments))
@@ -135,7 +146,9 @@ class Migration:
         )
 
     def dropped(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the places of the values of *arguments* that the migration leaves out."""
+        """Return the places of the values of *arguments* that the migration leaves
+        out.
+        """
         places = [step.place for step in self.steps if step.kind == "drop"]
         return tuple(place for place in places if _holds(arguments, place))
 
@@ -147,12 +160,14 @@ MOST_MIGRATIONS = 100
 def link(
     migrations: Iterable[Migration], current: Version | None = None
 ) -> tuple[Migration, ...]:
-    """Return *migrations* in the order of their targets, those without a ``from`` starting where the one before ends.
+    """Return *migrations* in the order of their targets, those without a ``from``
+    starting where the one before ends.
 
     *current* is the contract's own version: no migration leads above it.
 
     Raises:
-        InvalidSkillError: they do not lead on to one another; ``details["faults"]`` lists where.
+        InvalidSkillError: they do not lead on to one another; ``details["faults"]``
+            lists where.
     """
     listed = list(migrations)
     if len(listed) > MOST_MIGRATIONS:  # each is compared with each
@@ -212,9 +227,11 @@ def link(
 
 
 def chain(migrations: Iterable[Migration], version: Version | str) -> list[Migration]:
-    """Return the migrations to apply, one after the other, to arguments written for *version*; empty if none covers it.
+    """Return the migrations to apply, one after the other, to arguments written for
+    *version*; empty if none covers it.
 
-    Of several that cover a version, the one that leads furthest is taken: an author writes a shortcut to be used.
+    Of several that cover a version, the one that leads furthest is taken: an author
+    writes a shortcut to be used.
 
     >>> steps = link([Migration(Version(2, 0, 0)), Migration(Version(3, 0, 0))])
     >>> [str(migration.to) for migration in chain(steps, "1.4.0")], [str(one.to) for one in chain(steps, "2.1.0")]
@@ -297,7 +314,9 @@ def _read(document: Any) -> tuple[Migration | None, list[tuple[str, str]]]:
 def _read_versions(
     document: dict[str, Any], faults: list[tuple[str, str]]
 ) -> tuple[Version, VersionRange | None]:
-    """Return what the migration leads to and from; what is wrong with them is added to *faults*."""
+    """Return what the migration leads to and from; what is wrong with them is added to
+    *faults*.
+    """
     to, source = Version(0, 0, 0), None
     if "to" not in document:
         faults.append(("", "needs 'to', the version that it leads to"))

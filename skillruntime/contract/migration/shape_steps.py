@@ -1,4 +1,6 @@
-"""The steps that change where values are: rename, move, wrap, unwrap, set_default and drop."""
+"""The steps that change where values are: rename, move, wrap, unwrap, set_default and
+drop.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The document of one step of a migration, read field by field: all that is wrong with it is collected."""
+"""The document of one step of a migration, read field by field: all that is wrong with
+it is collected.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ REQUIRED: Any = object()
 
 
 class StepFields:
-    """The fields of one step's document, read one by one; all that is wrong with them is collected."""
+    """The fields of one step's document, read one by one; all that is wrong with them
+    is collected.
+    """
 
     def __init__(self, kind: str, document: Any) -> None:
         self._kind, self._faults, self._read = kind, list[Fault](), set[str]()
@@ -71,7 +75,9 @@ class StepFields:
         return str(word)
 
     def place(self, name: str, *, member: bool) -> Tokens:
-        """Return the tokens of a pointer; *member*: it must name a member of an object, to add or remove."""
+        """Return the tokens of a pointer; *member*: it must name a member of an object,
+        to add or remove.
+        """
         return self._tokens(
             name,
             self.take(name, str, "a JSON Pointer, such as '/topics'"),

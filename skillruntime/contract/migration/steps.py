@@ -1,22 +1,26 @@
-"""The steps of a migration, as data: each changes arguments of an old shape a little towards the new one.
+"""The steps of a migration, as data: each changes arguments of an old shape a little
+towards the new one.
 
 A step is a JSON object with one key, its kind::
 
-    {"rename": {"from": "/count", "to": "/limit"}}          another name in the same object
-    {"move": {"from": "/options/lang", "to": "/lang"}}      another place; missing objects on the way are made
-    {"wrap": "/topics"}                                     a value becomes an array of one; an array is left alone
-    {"unwrap": "/topics"}                                   an array of one becomes its item
-    {"set_default": {"at": "/format", "value": "brief"}}    where none was given
-    {"drop": "/legacy"}                                     the new shape has no such thing
-    {"map": {"at": "/level", "values": {"low": "minimal"}}} other values ("values": [[1, "one"]] if not strings)
-    {"convert": {"at": "/count", "from": "string", "to": "integer"}}    another type
-    {"convert": {"at": "/hours", "factor": 24}}             another unit ("divisor" to divide); exact arithmetic
-    {"convert": {"at": "/t", "factor": 1.8, "offset": 32}}  "offset" is added afterwards
-    {"split": {"at": "/topics", "separator": ","}}          a text becomes an array of trimmed parts
+    {"rename": {"from": "/count", "to": "/limit"}}          another name in the same
+    object {"move": {"from": "/options/lang", "to": "/lang"}}      another place;
+    missing objects on the way are made {"wrap": "/topics"}
+    a value becomes an array of one; an array is left alone {"unwrap": "/topics"}
+    an array of one becomes its item {"set_default": {"at": "/format", "value":
+    "brief"}}    where none was given {"drop": "/legacy"}
+    the new shape has no such thing {"map": {"at": "/level", "values": {"low":
+    "minimal"}}} other values ("values": [[1, "one"]] if not strings) {"convert": {"at":
+    "/count", "from": "string", "to": "integer"}}    another type {"convert": {"at":
+    "/hours", "factor": 24}}             another unit ("divisor" to divide); exact
+    arithmetic {"convert": {"at": "/t", "factor": 1.8, "offset": 32}}  "offset" is added
+    afterwards {"split": {"at": "/topics", "separator": ","}}          a text becomes an
+    array of trimmed parts
 
-Places are JSON Pointers (RFC 6901). A token ``*`` means each item of an array, and is an ordinary key
-elsewhere; the places of one step share everything up to their last ``*``. Nothing at the source is nothing to do: so a
-step leaves alone what is in the new shape already. Something at the target is an error: no step overwrites.
+Places are JSON Pointers (RFC 6901). A token ``*`` means each item of an array, and is
+an ordinary key elsewhere; the places of one step share everything up to their last
+``*``. Nothing at the source is nothing to do: so a step leaves alone what is in the new
+shape already. Something at the target is an error: no step overwrites.
 """
 
 from __future__ import annotations
@@ -61,7 +65,8 @@ class Step:
 
 
 def parse_steps(documents: Any, where: str) -> tuple[tuple[Step, ...], list[Fault]]:
-    """Return the steps that *documents* describe, and all that is wrong with them as (JSON Pointer, sentence).
+    """Return the steps that *documents* describe, and all that is wrong with them as
+    (JSON Pointer, sentence).
 
     >>> (step,), faults = parse_steps([{"rename": {"from": "/count", "to": "/limit"}}], "/steps")
     >>> arguments = {"count": 3}

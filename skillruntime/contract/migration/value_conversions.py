@@ -1,4 +1,6 @@
-"""One value as another type, exactly or not at all: what a step of a migration may do to text and numbers."""
+"""One value as another type, exactly or not at all: what a step of a migration may do
+to text and numbers.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ TYPES = ("string", "integer", "number", "boolean")
 
 
 def same_as(value: Any) -> Any:
-    """Return what is equal for equal JSON values and for no others: 1 is 1.0 and not true."""
+    """Return what is equal for equal JSON values and for no others: 1 is 1.0 and not
+    true.
+    """
     if isinstance(value, dict):
         return (
             "object",
@@ -32,7 +36,9 @@ def exact_number(value: float | Decimal) -> Fraction:
 
 
 def type_of(value: Any) -> str:
-    """Return the JSON type of *value*; a number without a fraction is an integer, however it is written."""
+    """Return the JSON type of *value*; a number without a fraction is an integer,
+    however it is written.
+    """
     match value:
         case bool():
             return "boolean"
@@ -50,7 +56,9 @@ def type_of(value: Any) -> str:
 
 
 def is_type(kind: str, wanted: str) -> bool:
-    """Whether a value of the JSON type *kind* is of the type *wanted*: an integer is a number too."""
+    """Whether a value of the JSON type *kind* is of the type *wanted*: an integer is a
+    number too.
+    """
     return kind == wanted or (kind == "integer" and wanted == "number")
 
 

@@ -98,7 +98,8 @@ def _convert_unit(fields: StepFields, place: Tokens) -> Change:
             return value
         try:
             result = exact_number(value) * factor / divisor + offset
-            # Beyond 2**53 a float cannot hold every integer, so a whole result of a float stays a float.
+            # Beyond 2**53 a float cannot hold every integer, so a whole result of a
+            # float stays a float.
             whole = result.denominator == 1 and (
                 isinstance(value, int) or abs(result) < _EXACT_BELOW
             )
@@ -112,7 +113,9 @@ def _convert_unit(fields: StepFields, place: Tokens) -> Change:
 
 
 def _number(fields: StepFields, name: str, default: int) -> Fraction:
-    """Return the number of that *name*; a factor or divisor, which is 1 by *default*, is not 0."""
+    """Return the number of that *name*; a factor or divisor, which is 1 by *default*,
+    is not 0.
+    """
     number = fields.take(name, (int, float), "a number", default)
     try:
         if number is not None and isfinite(number) and (number or not default):

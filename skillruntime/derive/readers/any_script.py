@@ -1,7 +1,9 @@
-"""Scripts in any language that no other reader knows: usage text, literal commands, and positions by their names.
+"""Scripts in any language that no other reader knows: usage text, literal commands, and
+positions by their names.
 
-Never whole: what a script does with its words is not followed. The first words have names where the usage, or what the
-script calls them, says so; the rest are one list ``args``.
+Never whole: what a script does with its words is not followed. The first words have
+names where the usage, or what the script calls them, says so; the rest are one list
+``args``.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ _WORDS = {
     "shell": r"\$(?:\{?[1-9@*#])",
     "other": r"(?:\bARGV\b|@ARGV\b|\$ARGV\b|\$argv\b|\bargv\b|\barg\[)",
 }
-# How the word of a number is written, and what is added to the number to count from one.
+# How the word of a number is written, and what is added to the number to count from
+# one.
 _PLACE = {
     "sys.argv": (r"\bargv\[(\d)\]", 0),
     "process.argv": (r"\bprocess\.argv\[(\d)\]", -1),
@@ -60,7 +63,9 @@ _WORD = re.compile(r"[A-Za-z][\w:.-]*+")
 
 
 def words_are_used(text: str, kind: str) -> bool:
-    """Whether *text*, a script of this *kind*, mentions the words of its command line."""
+    """Whether *text*, a script of this *kind*, mentions the words of its command
+    line.
+    """
     return re.search(_WORDS[kind], text) is not None
 
 
@@ -69,7 +74,9 @@ def read_any(
     kind: str,
     reason: str = "what the script does with its words is not followed",
 ) -> Reading:
-    """Return what *text* says of its words; *kind* is one of ``sys.argv``, ``process.argv``, ``shell``, ``other``."""
+    """Return what *text* says of its words; *kind* is one of ``sys.argv``,
+    ``process.argv``, ``shell``, ``other``.
+    """
     command = Command("places", unread=[Unread("arguments", reason)])
     usages = find_usages(text)
     sliced = {match[1] for match in _SLICED.finditer(text)}
@@ -114,7 +121,9 @@ def read_any(
 
 
 def _places(text: str, kind: str, sliced: set[str]) -> dict[int, tuple[str, str]]:
-    """Return the expression of each word that is used by its number, and the variable that holds it."""
+    """Return the expression of each word that is used by its number, and the variable
+    that holds it.
+    """
     pattern, shift = _PLACE[kind]
     forms = [
         (pattern, shift),
@@ -135,7 +144,8 @@ def _places(text: str, kind: str, sliced: set[str]) -> dict[int, tuple[str, str]
             )
             if number not in found or (named and not found[number][1]):
                 found[number] = (match[0], named[1] if named else "")
-    # ``const [command, ...rest] = process.argv.slice(2)``, ``[, , file] = process.argv``.
+    # ``const [command, ...rest] = process.argv.slice(2)``, ``[, , file] =
+    # process.argv``.
     for match in re.finditer(
         r"\[([\w\s,.=]{1,120})\][ ]*=[ ]*(process\.argv(?:\.slice\(2\))?|Deno\.args|\w++)(?=[\s;])",
         text,
@@ -153,7 +163,9 @@ def _places(text: str, kind: str, sliced: set[str]) -> dict[int, tuple[str, str]
 
 
 def _commands(text: str, first: tuple[str, str]) -> tuple[list[str], bool]:
-    """Return the literals that the first word is compared with, and whether nothing else is done with it."""
+    """Return the literals that the first word is compared with, and whether nothing
+    else is done with it.
+    """
     forms = [re.escape(each) for each in first if each]
     if not forms:
         return [], False
@@ -176,8 +188,9 @@ def _commands(text: str, first: tuple[str, str]) -> tuple[list[str], bool]:
             is_shell=match[0].rstrip().endswith("in"),
         )
     rest = switched.sub("", rest)
-    # What a message shows of it is in a text, and its assignment is in a line of its own. Any other use may be a
-    # command that is looked up by its name, and is not among the literals.
+    # What a message shows of it is in a text, and its assignment is in a line of its
+    # own. Any other use may be a command that is looked up by its name, and is not
+    # among the literals.
     kept: list[str] = []
     for line in rest.splitlines():
         left, is_assigned, right = line.partition("=")
@@ -188,7 +201,9 @@ def _commands(text: str, first: tuple[str, str]) -> tuple[list[str], bool]:
 
 
 def _arms(text: str, *, is_shell: bool) -> list[str]:
-    """Return the literals of the arms of a ``switch``, ``match`` or ``case``; flags and patterns are left out."""
+    """Return the literals of the arms of a ``switch``, ``match`` or ``case``; flags and
+    patterns are left out.
+    """
     end = re.search(r"^[ \t]*+esac\b|^(?:end|\}})", text, re.MULTILINE)
     part = text[: end.start()] if end else text
     if not is_shell:
@@ -204,7 +219,9 @@ def _arms(text: str, *, is_shell: bool) -> list[str]:
 
 
 def _first_words(usages: list[str]) -> list[str]:
-    """Return the commands that usage lines start with: ``add|list``, or one of them in each of several lines."""
+    """Return the commands that usage lines start with: ``add|list``, or one of them in
+    each of several lines.
+    """
     words: list[str] = []
     for usage in usages:
         first = usage.split(" ")[0] if usage else ""
@@ -221,7 +238,9 @@ def _first_words(usages: list[str]) -> list[str]:
 
 
 def _named(usages: list[str]) -> list[Argument]:
-    """Return the places of a single plain usage line; a required flag makes it no plain one."""
+    """Return the places of a single plain usage line; a required flag makes it no plain
+    one.
+    """
     read = read_usage(usages[0]) if len(usages) == 1 else None
     if not read or any(each.flags and each.required for each in read):
         return []
@@ -237,7 +256,9 @@ def _named(usages: list[str]) -> list[Argument]:
 
 
 def _by_number(text: str, places: dict[int, tuple[str, str]]) -> list[Argument]:
-    """Return a place for each word used by its number; they are required where their number is not tested."""
+    """Return a place for each word used by its number; they are required where their
+    number is not tested.
+    """
     last = max(places)
     least = 0 if _ANY_COUNT.search(text) or ":-" in text else last
     found: list[Argument] = []
@@ -251,7 +272,9 @@ def _by_number(text: str, places: dict[int, tuple[str, str]]) -> list[Argument]:
 
 
 def _mention_flags(command: Command, text: str) -> None:
-    """Name the flags that the script looks for in the description of ``args``, where it has no usage text."""
+    """Name the flags that the script looks for in the description of ``args``, where it
+    has no usage text.
+    """
     flags = list(dict.fromkeys(match[1] or match[2] for match in _FLAG.finditer(text)))[
         :20
     ]

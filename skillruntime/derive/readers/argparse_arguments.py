@@ -1,4 +1,6 @@
-"""What a parser was asked, read as arguments: the rules of argparse's ``add_argument``, one by one."""
+"""What a parser was asked, read as arguments: the rules of argparse's ``add_argument``,
+one by one.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ _NARGS = {
     "REMAINDER": "...",
     "PARSER": "A...",
 }
-# The actions whose constructor sets ``nargs=0`` (argparse.py 3.11, lines 924-1103): they never take a word.
+# The actions whose constructor sets ``nargs=0`` (argparse.py 3.11, lines 924-1103):
+# they never take a word.
 _SWITCHES = (
     "store_true",
     "store_false",
@@ -47,7 +50,9 @@ _ACTIONS = (*_SWITCHES, "store", "append", "extend")
 
 @dataclass(slots=True)
 class Read:
-    """One argument as argparse knows it: its ``dest`` and its kind in addition to what others see."""
+    """One argument as argparse knows it: its ``dest`` and its kind in addition to what
+    others see.
+    """
 
     argument: Argument
     dest: str
@@ -56,23 +61,29 @@ class Read:
 
 
 def read_argument(parser: Parser, asked: Asked) -> Read | Unread | None:
-    """Return the argument that was declared, what could not be read of it, or None for ``--help`` and its like."""
+    """Return the argument that was declared, what could not be read of it, or None for
+    ``--help`` and its like.
+    """
     named = asked.named
     texts = [each for each in asked.arguments if isinstance(each, str)]
     shown = texts[0] if texts else "an argument"
-    # The first name decides (`add_argument`, line 1419): without a dash it is positional.
+    # The first name decides (`add_argument`, line 1419): without a dash it is
+    # positional.
     is_option = bool(texts) and texts[0].startswith("-")
     nargs = named.get("nargs")
     if isinstance(nargs, Symbol):
-        # ``nargs=argparse.REMAINDER``: the constants of argparse are texts (lines 96-102).
+        # ``nargs=argparse.REMAINDER``: the constants of argparse are texts (lines
+        # 96-102).
         nargs = _NARGS.get(nargs.name.rpartition(".")[2], UNKNOWN)
     action = _action(named.get("action", "store"))
-    # Both print and exit (`_HelpAction`, `_VersionAction`): no call of the script with them does its work.
+    # Both print and exit (`_HelpAction`, `_VersionAction`): no call of the script with
+    # them does its work.
     if action in ("help", "version"):
         return None
     reason = _why_unread(asked, texts, action, nargs)
     if reason:
-        # A positional that may not be left out, or ``required=True``: the parser refuses every call without it.
+        # A positional that may not be left out, or ``required=True``: the parser
+        # refuses every call without it.
         needed = (
             named.get("required") is True
             if is_option
@@ -86,7 +97,8 @@ def read_argument(parser: Parser, asked: Asked) -> Read | Unread | None:
         )
     dest = named.get("dest")
     if not isinstance(dest, str):
-        # `_get_optional_kwargs` (line 1560): the first long flag names the destination, dashes become underscores.
+        # `_get_optional_kwargs` (line 1560): the first long flag names the destination,
+        # dashes become underscores.
         long = next((flag for flag in texts if flag.startswith("--")), texts[0])
         dest = long.lstrip("-").replace("-", "_") if is_option else texts[0]
     argument = Argument(dest, tuple(texts) if is_option else (), group=asked.group)
@@ -97,12 +109,14 @@ def read_argument(parser: Parser, asked: Asked) -> Read | Unread | None:
 
 def _why_unread(asked: Asked, texts: list[str], action: str, nargs: Any) -> str:
     named = asked.named
-    # ``add_argument(*names)``: which flags there are decides everything else, so nothing is guessed.
+    # ``add_argument(*names)``: which flags there are decides everything else, so
+    # nothing is guessed.
     if len(texts) != len(asked.arguments) or not (
         texts or isinstance(named.get("dest"), str)
     ):
         return "its name is computed"
-    # ``add_argument("--x", **options)`` with unknown options: any of them may change what the flag takes.
+    # ``add_argument("--x", **options)`` with unknown options: any of them may change
+    # what the flag takes.
     if "**" in named:
         return "its options are computed"
     if action not in _ACTIONS:
@@ -111,8 +125,9 @@ def _why_unread(asked: Asked, texts: list[str], action: str, nargs: Any) -> str:
         return "whether it is there depends on a condition"
     if not isinstance(nargs, str | int | None):
         return "the number of its values is computed"
-    # argparse refuses 0 for an action that stores, and ``nargs=-1`` takes no word (`_get_nargs_pattern`, line 2337);
-    # `_ExtendAction` (line 1249) calls ``list.extend``: with one word it adds its letters.
+    # argparse refuses 0 for an action that stores, and ``nargs=-1`` takes no word
+    # (`_get_nargs_pattern`, line 2337); `_ExtendAction` (line 1249) calls
+    # ``list.extend``: with one word it adds its letters.
     is_none = isinstance(nargs, int) and nargs < 1 and action not in _SWITCHES
     if (
         nargs == "A..."
@@ -133,7 +148,8 @@ def _action(value: Any) -> str:
 
 def _default(parser: Parser, dest: str, named: dict[str, Any], otherwise: Any) -> Any:
     value = named.get("default", parser.named.get("argument_default", otherwise))
-    # `set_defaults` (line 1400) wins over the argument's own default, whichever came first.
+    # `set_defaults` (line 1400) wins over the argument's own default, whichever came
+    # first.
     value = parser.defaults.get(dest, value)
     return UNKNOWN if isinstance(value, Symbol) else value
 
@@ -148,7 +164,8 @@ def _read_switch(
         {"store_true": False, "store_false": True}.get(action),
     )
     description = expanded(named.get("help"), default, argument.name)
-    # The value that the flag stores; `_StoreTrueAction` (line 982) and its opposite fix it.
+    # The value that the flag stores; `_StoreTrueAction` (line 982) and its opposite fix
+    # it.
     const = {"store_true": True, "store_false": False}.get(
         action, to_json(named.get("const"))
     )
@@ -156,7 +173,8 @@ def _read_switch(
     off, known, required = None, ABSENT, named.get("required") is True
     match action:
         case "count":
-            # `_CountAction` adds one to the default for each flag: no call can reach a number below it.
+            # `_CountAction` adds one to the default for each flag: no call can reach a
+            # number below it.
             takes, required = "count", False
             known = default if type(default) is int else 0
         case "optional_boolean":
@@ -193,7 +211,8 @@ def _read_valued(
     named, shown = asked.named, argument.shown
     value = read_type(named.get("type"))
     if named.get("choices") is not None:
-        # `_check_value` (line 2547) compares the converted value, so choices are read after the type.
+        # `_check_value` (line 2547) compares the converted value, so choices are read
+        # after the type.
         choices = _choices(named["choices"], named.get("type"), value)
         if choices is None:
             parser.unread.append(Unread(shown, "its choices are computed", asked.line))
@@ -214,15 +233,17 @@ def _read_valued(
         case int():
             takes, length, least = "values", nargs, nargs
     default = _default(parser, argument.name, named, None)
-    # The destination holds a list, so its default must be one. What is given is added to that of a list that grows
-    # (`_AppendAction`, line 1016), so it cannot be said by saying it again.
+    # The destination holds a list, so its default must be one. What is given is added
+    # to that of a list that grows (`_AppendAction`, line 1016), so it cannot be said by
+    # saying it again.
     is_list = takes in ("values", "rest")
     known = (
         ABSENT if action in ("append", "extend") else _as_given(default, value, is_list)
     )
     required = named.get("required") is True
     if not argument.flags:
-        # `_get_positional_kwargs` (line 1544): a positional is required unless it may match no word.
+        # `_get_positional_kwargs` (line 1544): a positional is required unless it may
+        # match no word.
         required = nargs not in ("?", "*", "...")
     # Neither answer is safe: one refuses good calls, the other sends bad ones.
     if named.get("required") is UNKNOWN:
@@ -238,7 +259,8 @@ def _read_valued(
         parser.unread.append(
             Unread(shown, "its converter may refuse the value", asked.line)
         )
-    # ``nargs="?"``: the bare flag stores ``const``, which has a meaning of its own where no text can express it.
+    # ``nargs="?"``: the bare flag stores ``const``, which has a meaning of its own
+    # where no text can express it.
     const = named.get("const")
     bare = takes == "optional" and (
         isinstance(const, bool) or not isinstance(const, str | int | float | None)
@@ -261,9 +283,12 @@ def _read_valued(
 
 
 def _choices(value: Any, kind: Any, base: ValueType) -> dict[str, Any] | None:
-    """The schema of one of *value*; None where the choices cannot be read, empty where none can be given."""
+    """The schema of one of *value*; None where the choices cannot be read, empty where
+    none can be given.
+    """
     known = base.schema.get("type")
-    # ``choices=range(1, 11)`` is a range of integers; as an enumeration it would fill the schema.
+    # ``choices=range(1, 11)`` is a range of integers; as an enumeration it would fill
+    # the schema.
     if isinstance(value, range) and value.step == 1 and known == "integer":
         return (
             {"type": "integer", "minimum": value.start, "maximum": value.stop - 1}
@@ -273,11 +298,13 @@ def _choices(value: Any, kind: Any, base: ValueType) -> dict[str, Any] | None:
     items = items_of(value)
     if items is UNKNOWN or not is_constant(items):
         return None
-    # A plain enumeration's member equals no text, so without ``type=Colour`` it can never be chosen.
+    # A plain enumeration's member equals no text, so without ``type=Colour`` it can
+    # never be chosen.
     if not isinstance(kind, Enumeration):
         items = [each for each in items if not isinstance(each, Member) or each.is_text]
     plain = [each.value if isinstance(each, Member) else each for each in items]
-    # An unknown converter may return anything; where all choices are texts it is assumed to return text.
+    # An unknown converter may return anything; where all choices are texts it is
+    # assumed to return text.
     if base.unsure and not all(isinstance(item, str) for item in plain):
         return None
     if known not in ("string", "integer", "number"):
@@ -290,7 +317,8 @@ def _as_given(default: Any, value: ValueType, is_list: bool) -> Any:
     """The default as it would be given; ABSENT where it cannot be said."""
     if default is None or default is UNKNOWN:
         return ABSENT
-    # `_get_values` (line 2465) converts a default only where it is a text; the items of a list stay as they are.
+    # `_get_values` (line 2465) converts a default only where it is a text; the items of
+    # a list stay as they are.
     if is_list:
         items = (
             [_as_given(item, value, False) for item in default]

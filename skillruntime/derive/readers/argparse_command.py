@@ -1,4 +1,6 @@
-"""A parser, as a whole, read as a command: what shares a destination is one argument, what excludes itself a group."""
+"""A parser, as a whole, read as a command: what shares a destination is one argument,
+what excludes itself a group.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ def read_parser(parser: Parser, *, description: str = "") -> Command:
         parser.named.get("help")
     )
     command = Command("argparse", own or description)
-    # ``prefix_chars="+/"``, and words that name files with more words: what a value may be depends on them.
+    # ``prefix_chars="+/"``, and words that name files with more words: what a value may
+    # be depends on them.
     if {"prefix_chars", "fromfile_prefix_chars"} & parser.named.keys():
         command.unread.append(
             Unread("arguments", "its flags start in its own way", is_needed=True)
@@ -44,7 +47,8 @@ def read_parser(parser: Parser, *, description: str = "") -> Command:
                     f"{found.argument.shown}: {found.argument.value.unsure}; it is passed on as text"
                 )
             reads.append(found)
-    # The usual handler raises at the second use of a flag, so such a script does not run at all.
+    # The usual handler raises at the second use of a flag, so such a script does not
+    # run at all.
     if parser.named.get("conflict_handler", "error") != "error":
         command.unread.append(
             Unread("arguments", "a later argument may replace an earlier one")
@@ -53,7 +57,8 @@ def read_parser(parser: Parser, *, description: str = "") -> Command:
     _read_groups(parser, command)
     command.unread += parser.unread
     if parser.ignores_unknown:
-        # Words that the parser does not know go to another program or parser (`parse_known_args`, line 1875).
+        # Words that the parser does not know go to another program or parser
+        # (`parse_known_args`, line 1875).
         command.notes.append("the script ignores unknown arguments (parse_known_args)")
     _read_commands(parser, command)
     _report_out_of_reach(command)
@@ -71,7 +76,8 @@ def read_parser(parser: Parser, *, description: str = "") -> Command:
 def _read_groups(parser: Parser, command: Command) -> None:
     sizes = Counter(each.group for each in command.arguments if each.group is not None)
     for number, size in sizes.items():
-        # JSON Schema excludes each pair by a rule of its own: a thousand members would be half a million rules.
+        # JSON Schema excludes each pair by a rule of its own: a thousand members would
+        # be half a million rules.
         if size > EXCLUSIVE_LIMIT:
             command.unread.append(
                 Unread(
@@ -85,7 +91,9 @@ def _read_groups(parser: Parser, command: Command) -> None:
 
 
 def _merged(reads: list[Read]) -> list[Argument]:
-    """Bring together what shares a destination, and give everything a name of its own."""
+    """Bring together what shares a destination, and give everything a name of its
+    own.
+    """
     by_dest: dict[str, list[Read]] = {}
     for read in reads:
         by_dest.setdefault(read.dest, []).append(read)
@@ -101,7 +109,9 @@ def _merged(reads: list[Read]) -> list[Argument]:
 
 
 def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argument]:
-    """Return what shares the destination *dest*: one argument, or some that exclude each other."""
+    """Return what shares the destination *dest*: one argument, or some that exclude
+    each other.
+    """
     if len(group) == 1:
         return [replace(group[0].argument, name=_name(group[0], dest))]
     actions = [read.action for read in group]
@@ -113,14 +123,17 @@ def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argum
         action in ("append", "append_const", "extend", "count") for action in actions
     ):
         return named
-    # The last one given would win: so at most one is. A number below zero is not one of the parser's own groups.
+    # The last one given would win: so at most one is. A number below zero is not one of
+    # the parser's own groups.
     if all(each.group is None and not each.required and each.flags for each in named):
         return [replace(each, group=-1 - number) for each in named]
     return named
 
 
 def _name(read: Read, dest: str, *, always: bool = False) -> str:
-    """A switch that says no is named by its flag: what a person reads is "give this flag", not what it stores."""
+    """A switch that says no is named by its flag: what a person reads is "give this
+    flag", not what it stores.
+    """
     if read.argument.flags and (
         always or read.action in ("store_false", "store_const", "append_const")
     ):
@@ -129,11 +142,14 @@ def _name(read: Read, dest: str, *, always: bool = False) -> str:
 
 
 def _report_out_of_reach(command: Command) -> None:
-    """Report the positionals behind an open list that may be left out: it takes their words."""
+    """Report the positionals behind an open list that may be left out: it takes their
+    words.
+    """
     open_list = ""
     for each in command.arguments:
         if not each.flags:
-            # `_match_arguments_partial` (line 2213) matches positionals as one greedy regular expression.
+            # `_match_arguments_partial` (line 2213) matches positionals as one greedy
+            # regular expression.
             is_open = each.takes in ("values", "rest") and each.length is None
             if open_list and (is_open or not each.required):
                 command.unread.append(
@@ -155,7 +171,8 @@ def _read_commands(parser: Parser, command: Command) -> None:
             Unread("commands", "none of them can be read", is_needed=True)
         )
         return
-    # Without ``dest`` the name of the command is not stored, so any name will do for ours.
+    # Without ``dest`` the name of the command is not stored, so any name will do for
+    # ours.
     dest = parser.chooser.get("dest")
     command.chooser = plain_name(dest) if isinstance(dest, str) and dest else "command"
     command.commands = {

@@ -1,7 +1,9 @@
-"""The parsers of an argparse script: which calls declare arguments, on which parser, and under which conditions.
+"""The parsers of an argparse script: which calls declare arguments, on which parser,
+and under which conditions.
 
-The statements are read from the top. A function of the file that is called with a parser, or that makes one, is read
-where it is called. The law: a call of ``add_argument`` whose parser is not known is reported, never passed over.
+The statements are read from the top. A function of the file that is called with a
+parser, or that makes one, is read where it is called. The law: a call of
+``add_argument`` whose parser is not known is reported, never passed over.
 """
 
 from __future__ import annotations
@@ -26,10 +28,14 @@ from skillruntime.derive.readers.python_values import (
 __all__ = ["Asked", "Parser", "find_parsers"]
 
 STEPS_LIMIT = 60_000
-"""Statements and calls of a script that are read, functions as often as they are called."""
+"""Statements and calls of a script that are read, functions as often as they are
+called.
+"""
 
 DECLARED_LIMIT = 1_000
-"""Commands and arguments of a script, those of a parent again for each parser that has it."""
+"""Commands and arguments of a script, those of a parent again for each parser that has
+it.
+"""
 
 _ADDERS = ("add_argument", "add_parser", "add_subparsers")
 _INSIDE = ("_actions", "_option_string_actions", "_defaults")
@@ -75,7 +81,9 @@ class Asked:
 
 @dataclass(slots=True, eq=False)
 class Parser:
-    """An ``ArgumentParser``; ``level`` is the number of conditions around the place that makes it."""
+    """An ``ArgumentParser``; ``level`` is the number of conditions around the place
+    that makes it.
+    """
 
     named: dict[str, Any]
     level: int
@@ -105,7 +113,9 @@ class Parser:
 
 @dataclass(frozen=True, slots=True)
 class _Handle:
-    """What a name holds: a parser, a group of it (``number`` is that of an exclusive one), or its commands."""
+    """What a name holds: a parser, a group of it (``number`` is that of an exclusive
+    one), or its commands.
+    """
 
     parser: Parser
     number: int | None = None
@@ -123,7 +133,9 @@ class _Function:
 
 @dataclass(slots=True)
 class _Names:
-    """The parsers and functions that names stand for; ``self.parser`` is a name of its class."""
+    """The parsers and functions that names stand for; ``self.parser`` is a name of its
+    class.
+    """
 
     scope: Scope
     objects: dict[str, Any] = field(default_factory=dict)
@@ -154,7 +166,9 @@ class _TooLongError(Exception):
 
 
 def find_parsers(source: Source) -> list[Parser]:
-    """Return the parsers that *source* makes, without those that are parts of others, in their order."""
+    """Return the parsers that *source* makes, without those that are parts of others,
+    in their order.
+    """
     reader = _Reader(source.functions_about(_ABOUT_PARSERS))
     try:
         reader.statements(source.tree.body, _Names(source.scope))
@@ -167,7 +181,8 @@ def find_parsers(source: Source) -> list[Parser]:
             each.report("the script is too long to be read to its end", 0)
         return reader.parsers[:1]
     for function in reader.functions:
-        del function.names  # a function leads to names and they to it: a circle, which only gc would remove
+        # a function leads to names and they to it: a circle, which only gc would remove
+        del function.names
     found = [each for each in reader.parsers if not each.is_part]
     for node in source.nodes:
         is_adder = (
@@ -212,7 +227,8 @@ class _Reader:
             self.step()
             returns = self.returns
             self.statement(statement, names)
-            # ``if os.path.exists("f"): return``: whether what follows is reached depends on it.
+            # ``if os.path.exists("f"): return``: whether what follows is reached
+            # depends on it.
             self.conditions += isinstance(statement, ast.If) and self.returns > returns
         self.conditions = conditions
 
@@ -314,14 +330,17 @@ class _Reader:
             self.value(child, names)
 
     def value(self, node: ast.AST, names: _Names) -> Any:
-        """Return the parser, group or function that *node* is; None where it is something else."""
+        """Return the parser, group or function that *node* is; None where it is
+        something else.
+        """
         match node:
             case ast.Name(id=name):
                 return names.find(name)
             case ast.Attribute(value=owner, attr=name):
                 found = names.find(dotted(node))
                 receiver = None if found else self.value(owner, names)
-                # ``add = parser.add_argument``, ``parser._actions``: they may be used to change its arguments.
+                # ``add = parser.add_argument``, ``parser._actions``: they may be used
+                # to change its arguments.
                 if isinstance(receiver, _Handle) and name in (*_INSIDE, *_ADDERS):
                     receiver.parser.report(
                         f"{name} may add some", node.lineno, is_needed=True
@@ -362,7 +381,9 @@ class _Reader:
         return None
 
     def function(self, function: _Function, objects: dict[str, Any]) -> Any:
-        """Read *function*, whose parameters are these; it is read again only for other parsers."""
+        """Read *function*, whose parameters are these; it is read again only for other
+        parsers.
+        """
         has_parser = any(isinstance(each, _Handle) for each in objects.values())
         if function in self.reading or (function.was_read and not has_parser):
             return function.returned
@@ -382,7 +403,8 @@ class _Reader:
         return function.returned
 
     def make(self, node: ast.Call, names: _Names) -> Parser:
-        # The positional parameters of ``ArgumentParser.__init__`` (argparse.py 3.11, line 1737).
+        # The positional parameters of ``ArgumentParser.__init__`` (argparse.py 3.11,
+        # line 1737).
         order = ("prog", "usage", "description", "epilog")
         arguments, named = _evaluated(node, names.scope)
         parser = Parser(
@@ -458,7 +480,8 @@ class _Reader:
         self.declare()
         parser = self.make(node, names)
         parser.is_part = True
-        # The first parameter of ``add_parser`` is the command's name, where ``ArgumentParser`` has ``prog``.
+        # The first parameter of ``add_parser`` is the command's name, where
+        # ``ArgumentParser`` has ``prog``.
         word = parser.named.pop("prog", None) if arguments else parser.named.get("name")
         if not isinstance(word, str) or above.commands is None:
             above.report("its name is computed", node.lineno, "a command")
@@ -474,7 +497,9 @@ class _Reader:
 def _parameters(
     function: _Function, given: list[Any], named: dict[str | None, Any]
 ) -> dict[str, Any]:
-    """Return the parsers that the parameters of *function* have where it is called; its constants are not followed."""
+    """Return the parsers that the parameters of *function* have where it is called; its
+    constants are not followed.
+    """
     arguments = function.node.args
     names = [
         each.arg

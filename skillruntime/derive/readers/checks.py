@@ -1,8 +1,10 @@
-"""What a script refuses after it has read its words, whichever its language: its tests, for the least call.
+"""What a script refuses after it has read its words, whichever its language: its tests,
+for the least call.
 
-A test has three values for the least call: it holds, it does not, or that is not known. Where only missing arguments
-make it true, one of them is required; where it cannot be decided, the contract is not whole. What a value must be like
-that the call has is not a demand on the command line, but the script's work: a note names such a test.
+A test has three values for the least call: it holds, it does not, or that is not known.
+Where only missing arguments make it true, one of them is required; where it cannot be
+decided, the contract is not whole. What a value must be like that the call has is not a
+demand on the command line, but the script's work: a note names such a test.
 """
 
 from __future__ import annotations
@@ -19,19 +21,27 @@ from skillruntime.derive.command_line import ABSENT
 __all__ = ["ANYTHING", "MACHINE", "Check", "Test", "least_call", "names_in", "refuse"]
 
 Test = tuple[Any, ...]
-"""``("given", name)``, ``("compare", operator, operand, operand)``, ``("not", test)``, ``("and", tests)``,
-``("or", tests)``, ``("unknown", names)`` or ``("checked", test)``, of a test that ends the script where it fails; an
-operand is ``("name", name)``, ``("len", name)`` or ``("value", value)``."""
+"""``("given", name)``, ``("compare", operator, operand, operand)``, ``("not", test)``,
+``("and", tests)``, ``("or", tests)``, ``("unknown", names)`` or ``("checked", test)``,
+of a test that ends the script where it fails; an operand is ``("name", name)``,
+``("len", name)`` or ``("value", value)``.
+"""
 
 ANYTHING: Test = ("unknown", frozenset())
 MACHINE: Test = ("unknown", frozenset({"/"}))
-"""Whether a file is there or a program succeeds, which is not a demand on the command line."""
+"""Whether a file is there or a program succeeds, which is not a demand on the command
+line.
+"""
 
 LONG = 20
-"""Characters, or items: a check that there are no more of them refuses no minimal call."""
+"""Characters, or items: a check that there are no more of them refuses no minimal
+call.
+"""
 
 GIVEN: Any = type("Given", (), {})()
-"""A value that the least call gives: it is not empty, and equals no literal of the script."""
+"""A value that the least call gives: it is not empty, and equals no literal of the
+script.
+"""
 
 CHOSEN: Any = type("Chosen", (), {})()
 """One of several values that the least call gives: which of them is open."""
@@ -50,7 +60,9 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def least_call(command: Command, filled: set[str]) -> dict[str, Any]:
-    """Return the values that the least call of *command* has; *filled* are arguments that the script may set."""
+    """Return the values that the least call of *command* has; *filled* are arguments
+    that the script may set.
+    """
     values: dict[str, Any] = {}
     one_of = {name for names in command.one_of for name in names}
     for each in command.arguments:
@@ -78,7 +90,9 @@ def _given(argument: Argument) -> Any:
 
 
 def _alternatives(command: Command) -> list[dict[str, Any]]:
-    """Return the ways to give one argument of each group of which one must be given, and no other of the group."""
+    """Return the ways to give one argument of each group of which one must be given,
+    and no other of the group.
+    """
     found: list[dict[str, Any]] = [{}]
     required = {number for number, needs_one in command.exclusive.items() if needs_one}
     groups = [
@@ -97,7 +111,9 @@ def _alternatives(command: Command) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Check:
-    """Tests that together end the script, and what is shown of the last; ``is_usage`` where it says how to call it."""
+    """Tests that together end the script, and what is shown of the last; ``is_usage``
+    where it says how to call it.
+    """
 
     tests: list[Test]
     shown: str
@@ -115,7 +131,9 @@ class Check:
 def refuse(
     command: Command, check: Check, *, filled: set[str], outer: Mapping[str, Any]
 ) -> None:
-    """Take *check* into *command*; *filled* may be set by the script, *outer* are values of the commands above."""
+    """Take *check* into *command*; *filled* may be set by the script, *outer* are
+    values of the commands above.
+    """
     for last in _sides(check.tests[-1]):
         _refuse(command, replace(check, tests=[*check.tests[:-1], last]), filled, outer)
 
@@ -124,7 +142,8 @@ def _refuse(
     command: Command, check: Check, filled: set[str], outer: Mapping[str, Any]
 ) -> None:
     tests = check.tests
-    # A test of something else, where an argument only decides whether it is reached, is about the script's work.
+    # A test of something else, where an argument only decides whether it is reached, is
+    # about the script's work.
     values = {**outer, **least_call(command, filled)}
     if not names_in(tests[-1]) - {"/"}:
         return
@@ -146,7 +165,9 @@ def _refuse(
 
 
 def _note_undecided(command: Command, check: Check, ways: list[dict[str, Any]]) -> None:
-    """Say that *check*, which calls pass in the given *ways*, may refuse others: as a note, or as what is unread."""
+    """Say that *check*, which calls pass in the given *ways*, may refuse others: as a
+    note, or as what is unread.
+    """
     tests = check.tests
     tested = set().union(*(names_in(test) for test in tests if test[0] != "checked"))
     is_open = all(None in [_holds(test, way) for test in tests] for way in ways)
@@ -172,7 +193,9 @@ def _is_there(value: Any) -> bool:
 def _demanded(
     command: Command, tests: list[Test], values: Mapping[str, Any]
 ) -> set[str]:
-    """Return the arguments of which one makes the tests fail; none where something else decides that too."""
+    """Return the arguments of which one makes the tests fail; none where something else
+    decides that too.
+    """
     found: set[str] = set()
     for test in tests:
         if _is_certain(command, test, values):
@@ -185,7 +208,9 @@ def _demanded(
 
 
 def _is_certain(command: Command, test: Test, values: Mapping[str, Any]) -> bool:
-    """Whether *test* holds in every call that comes to it: an earlier check made sure of it, or what every call has."""
+    """Whether *test* holds in every call that comes to it: an earlier check made sure
+    of it, or what every call has.
+    """
     optional = {each.name for each in command.arguments if not each.required}
     return test[0] == "checked" or (
         _holds(test, values) is True and not names_in(test) & optional
@@ -206,7 +231,9 @@ def _require(command: Command, names: list[str]) -> None:
 
 
 def _sides(test: Test) -> list[Test]:
-    """Return the tests of which one is enough for *test*: two requirements in one condition are two."""
+    """Return the tests of which one is enough for *test*: two requirements in one
+    condition are two.
+    """
     if test[0] == "or":
         return [side for each in test[1] for side in _sides(each)]
     if test[0] == "not" and test[1][0] == "and":
@@ -233,7 +260,9 @@ def names_in(test: Test) -> set[str]:
 
 
 def _missing(test: Test, holds: bool) -> set[str] | None:
-    """Return the arguments that are all missing exactly where *test* comes out as *holds*; None where it says more."""
+    """Return the arguments that are all missing exactly where *test* comes out as
+    *holds*; None where it says more.
+    """
     match test:
         case ("given", name):
             return None if holds else {name}

@@ -1,4 +1,6 @@
-"""The commands of click and typer, declared by decorators: the rules of ``option`` and ``argument``, one by one."""
+"""The commands of click and typer, declared by decorators: the rules of ``option`` and
+``argument``, one by one.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ from skillruntime.derive.text_fields import (
 __all__ = ["read_click"]
 
 DECLARED_LIMIT = 1_000
-"""Commands and parameters of a script; a group that is below two others counts twice."""
+"""Commands and parameters of a script; a group that is below two others counts
+twice.
+"""
 
 _TYPES = {
     "click.INT": INTEGER,
@@ -63,14 +67,17 @@ _TYPES = {
     "click.UUID": ValueType({"type": "string", "format": "uuid"}),
     "click.Path": PATH,
     "click.File": PATH,
-    # click's BOOL takes words, not a switch: ``--cache true`` (click.types.BoolParamType).
+    # click's BOOL takes words, not a switch: ``--cache true``
+    # (click.types.BoolParamType).
     "builtins.bool": WORDS,
 }
 
 
 @dataclass(slots=True, eq=False)
 class _Made:
-    """A command or group: its function, what declared it, and its parameters in the order of the source."""
+    """A command or group: its function, what declared it, and its parameters in the
+    order of the source.
+    """
 
     word: str
     named: dict[str, Any]
@@ -84,7 +91,9 @@ class _Made:
 
 
 def read_click(tree: ast.Module, scope: Scope) -> Reading | None:
-    """Return the command that is called, or else the one with most below it; None where none is declared."""
+    """Return the command that is called, or else the one with most below it; None where
+    none is declared.
+    """
     made = _find_commands(tree, scope)
     calls = [each for each in own_nodes(tree) if isinstance(each, ast.Call)]
     called = [
@@ -201,7 +210,8 @@ def _decorated(node: Function, scope: Scope, found: dict[str, _Made]) -> _Made |
             made = _Made(word, known.named, name == "click.group", node)
         elif isinstance(known, Called) and name in ("click.option", "click.argument"):
             parameters.append(known)
-        # ``password_option``, ``confirmation_option``; the two others print and exit before anything else happens.
+        # ``password_option``, ``confirmation_option``; the two others print and exit
+        # before anything else happens.
         elif name.endswith("_option") and not name.endswith(
             ("version_option", "help_option")
         ):
@@ -261,7 +271,9 @@ def _of_signature(function: Function, named: dict[str, Any], scope: Scope) -> _M
 
 
 def _may_add(call: ast.Call, name: str, scope: Scope) -> bool:
-    """Whether a decorator may add parameters: one of the script that names none does not, nor does Python's own."""
+    """Whether a decorator may add parameters: one of the script that names none does
+    not, nor does Python's own.
+    """
     function = evaluate(call.func, scope)
     if isinstance(function, ast.FunctionDef):
         return _names_parameters(function)
@@ -282,7 +294,9 @@ def _names_parameters(function: Function) -> bool:
 
 
 def _command_word(function: str, arguments: list[Any], named: dict[str, Any]) -> str:
-    """Return the word that chooses a command: the one that is given, or the function's name."""
+    """Return the word that chooses a command: the one that is given, or the function's
+    name.
+    """
     given = arguments[0] if arguments else named.get("name")
     if isinstance(given, str):
         return given
@@ -294,7 +308,8 @@ def _command_word(function: str, arguments: list[Any], named: dict[str, Any]) ->
 
 
 def _to_command(made: _Made, description: str, *, is_top: bool) -> Command:
-    # A typer application with one command and no callback is that command (typer.main.get_command).
+    # A typer application with one command and no callback is that command
+    # (typer.main.get_command).
     if (
         made.is_typer
         and made.is_group
@@ -334,7 +349,8 @@ def _to_command(made: _Made, description: str, *, is_top: bool) -> Command:
 
 def _help_text(made: _Made) -> str:
     documented = ast.get_docstring(made.function) if made.function is not None else None
-    # The help option's text is ``help``, else the docstring (click.decorators.command), up to a form feed.
+    # The help option's text is ``help``, else the docstring (click.decorators.command),
+    # up to a form feed.
     stated = [
         each
         for each in (made.named.get("help"), made.named.get("short_help"))
@@ -344,7 +360,9 @@ def _help_text(made: _Made) -> str:
 
 
 def _read_parameters(made: _Made, command: Command) -> set[str]:
-    """Add the parameters of *made* to *command*; return those that may have a value from elsewhere."""
+    """Add the parameters of *made* to *command*; return those that may have a value
+    from elsewhere.
+    """
     filled: set[str] = set()
     taken: dict[str, int] = {}
     for each in made.parameters:
@@ -371,7 +389,9 @@ def _read_parameters(made: _Made, command: Command) -> set[str]:
 
 
 def _split_flags(declarations: list[str]) -> tuple[str, tuple[str, ...], str | None]:
-    """Return the name, the flags, and the flag that says no: ``["--shout/--no-shout", "-s"]``."""
+    """Return the name, the flags, and the flag that says no: ``["--shout/--no-shout",
+    "-s"]``.
+    """
     flags: list[str] = []
     off: str | None = None
     name = ""
@@ -383,7 +403,8 @@ def _split_flags(declarations: list[str]) -> tuple[str, tuple[str, ...], str | N
         flags += [yes] if yes else []
         off = no or off
     if not name and flags:
-        # click.core.Option._parse_decls: the flag with the longest prefix names the parameter.
+        # click.core.Option._parse_decls: the flag with the longest prefix names the
+        # parameter.
         longest = max(flags, key=lambda flag: len(flag) - len(flag.lstrip("-")))
         name = longest.lstrip("-").replace("-", "_").lower()
     return name, tuple(flags), off
@@ -425,7 +446,8 @@ def _read_argument(made: Called, declared: str, command: Command) -> Argument | 
             is_needed=True,
         )
     default = _fitting_default(named.get("default"), value, nargs != 1)
-    # click.core.Argument: required unless it has a default or takes any number of words.
+    # click.core.Argument: required unless it has a default or takes any number of
+    # words.
     required = named.get("required", "default" not in named and nargs >= 0) is True
     description = flattened(named.get("help"))
     argument = Argument(
@@ -476,18 +498,21 @@ def _read_option(
     is_flag = named.get("is_flag")
     if UNKNOWN in (is_flag, named.get("required")):
         return Unread(flags[0], "whether it takes a value is computed", line)
-    # ``--upper`` with ``flag_value="upper"``: several flags set one parameter, and each is a switch here.
+    # ``--upper`` with ``flag_value="upper"``: several flags set one parameter, and each
+    # is a switch here.
     if named.get("flag_value", True) is not True:
         return replace(argument, name=flags[0], takes="nothing")
     if is_flag is None and kind is None:
-        # click.core.Option.__init__: a slash in the declaration or a boolean default makes a flag.
+        # click.core.Option.__init__: a slash in the declaration or a boolean default
+        # makes a flag.
         is_flag = (type(default), "multiple" in named) == (bool, False)
     if is_flag or off is not None:
         known = default if isinstance(default, bool) and off else ABSENT
         return replace(argument, takes="nothing", off_flag=off, default=known)
     value = _noted(command, flags[0], _read_click_type(kind, default))
     nargs, multiple = named.get("nargs", 1), named.get("multiple", False)
-    # ``type=(str, int)``: JSON Schema could say it, the command line of a contract cannot.
+    # ``type=(str, int)``: JSON Schema could say it, the command line of a contract
+    # cannot.
     if (
         isinstance(kind, tuple)
         or not isinstance(nargs, int)
@@ -556,7 +581,9 @@ def _read_choice(made: Called) -> ValueType:
 
 
 def _fitting_default(default: Any, value: ValueType, is_many: bool) -> Any:
-    """The default as an argument; ABSENT where there is none, or where it cannot be said."""
+    """The default as an argument; ABSENT where there is none, or where it cannot be
+    said.
+    """
     plain = ABSENT if default is None or default is UNKNOWN else to_json(default)
     if plain is ABSENT or is_many != isinstance(plain, list):
         return ABSENT

@@ -25,7 +25,9 @@ _REFUSES = re.compile(
 
 
 def read_node(text: str) -> Reading | None:
-    """Return what the Node script *text* declares; None where it declares nothing that is known."""
+    """Return what the Node script *text* declares; None where it declares nothing that
+    is known.
+    """
     if "parseArgs" not in text:
         return None
     code = _COMMENT.sub(lambda match: match[1] or "", text)
@@ -41,7 +43,9 @@ def read_node(text: str) -> Reading | None:
 
 
 def _inside(code: str, start: int) -> str:
-    """Return what is in the brackets that open at *start*; all that follows where they are not closed."""
+    """Return what is in the brackets that open at *start*; all that follows where they
+    are not closed.
+    """
     depth = 0
     for match in _BRACKET.finditer(code, start):
         depth += (match[0] in "([{") - (match[0] in ")]}")
@@ -51,7 +55,9 @@ def _inside(code: str, start: int) -> str:
 
 
 def _read_parse_args(code: str, match: re.Match[str]) -> Reading:
-    """``util.parseArgs({options, allowPositionals})``: every option is declared, positionals are only allowed."""
+    """``util.parseArgs({options, allowPositionals})``: every option is declared,
+    positionals are only allowed.
+    """
     command = Command("parseArgs")
     config = _inside(code, match.end() - 1)
     options = _options(code, config)
@@ -82,7 +88,9 @@ def _read_parse_args(code: str, match: re.Match[str]) -> Reading:
 
 
 def _options(code: str, config: str) -> str | None:
-    """Return the inside of the options' object, wherever it is written; None where it is not a literal."""
+    """Return the inside of the options' object, wherever it is written; None where it
+    is not a literal.
+    """
     named = re.search(r"\boptions\b\s*(?::\s*(\w+|\{))?", config)
     if named is None:
         return "" if config.strip().startswith("{") else None

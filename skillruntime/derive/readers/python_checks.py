@@ -1,4 +1,6 @@
-"""The conditions under which a Python script ends with an error: ``if not args.input: parser.error(...)``."""
+"""The conditions under which a Python script ends with an error: ``if not args.input:
+parser.error(...)``.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ CONDITIONS_LIMIT = 30
 """Conditions around a check; behind more of them nothing is decided."""
 
 HANDLERS = ("func", "handler", "fn", "run", "callback")
-"""Names under which ``set_defaults`` keeps the function of a command: where it is there, a command was chosen."""
+"""Names under which ``set_defaults`` keeps the function of a command: where it is
+there, a command was chosen.
+"""
 
 _USAGE_ERRORS = (
     *(
@@ -92,16 +96,22 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
 
 @dataclass(slots=True)
 class _Names:
-    """What the names of a function, or of the module, hold: all that was parsed, or the value of one argument."""
+    """What the names of a function, or of the module, hold: all that was parsed, or the
+    value of one argument.
+    """
 
     holders: set[str] = field(default_factory=set)
     values: dict[str, str] = field(default_factory=dict)
     tests: dict[str, Test] = field(default_factory=dict)
-    """When other names hold something that is not empty: ``source = args.file or args.url``."""
+    """When other names hold something that is not empty: ``source = args.file or
+    args.url``.
+    """
     derived: dict[str, frozenset[str]] = field(default_factory=dict)
     """The arguments that other names are made of: ``files = read_list(args.list)``."""
     problems: set[str] = field(default_factory=set)
-    """Names of what a function of the script gave for all that was parsed: ``problems = validate(args)``."""
+    """Names of what a function of the script gave for all that was parsed: ``problems =
+    validate(args)``.
+    """
 
     def given(self, node: ast.AST) -> str | None:
         """Return the argument whose value *node* is."""
@@ -121,12 +131,15 @@ class _Names:
                     func=ast.Attribute(value=owner, attr="get"), args=[name_, *_]
                 )
             ) if dotted(owner) in self.holders:
-                # ``for name in REQUIRED: if not getattr(args, name)`` may be any of them.
+                # ``for name in REQUIRED: if not getattr(args, name)`` may be any of
+                # them.
                 return str(getattr(name_, "value", "an argument"))
         return None
 
     def made_of(self, node: ast.expr) -> frozenset[str]:
-        """Return the arguments that *node* mentions, or that what it mentions was made of."""
+        """Return the arguments that *node* mentions, or that what it mentions was made
+        of.
+        """
         nodes = all_nodes(node)
         own = frozenset(name for each in nodes if (name := self.given(each)))
         return own.union(
@@ -140,7 +153,9 @@ class _Names:
 
 @dataclass(slots=True)
 class _Walk:
-    """Walks statements in their order, with the conditions under which each is reached."""
+    """Walks statements in their order, with the conditions under which each is
+    reached.
+    """
 
     functions: Mapping[str, Function]
     names: _Names
@@ -190,7 +205,9 @@ class _Walk:
                 return
 
     def chain(self, statement: ast.If, before: list[Test]) -> Iterator[Check]:
-        """Yield the checks of an ``if`` and its ``else``; *before* is extended by what holds behind it."""
+        """Yield the checks of an ``if`` and its ``else``; *before* is extended by what
+        holds behind it.
+        """
         yield from self.calls(statement.test, before)
         is_problem = (
             isinstance(statement.test, ast.Name)
@@ -212,7 +229,8 @@ class _Walk:
                     "usage" in ast.unparse(each).lower() for each in body
                 )
                 made_of = self.names.made_of(statement.test)
-                # ``if not files: parser.error(...)``: the values that they are made of decide it.
+                # ``if not files: parser.error(...)``: the values that they are made of
+                # decide it.
                 if is_usage and made_of and not names_in(condition):
                     condition, is_usage = ("unknown", made_of), False
                 yield Check(
@@ -267,7 +285,9 @@ class _Walk:
         self.names.derived[name] = self.names.derived.get(name, frozenset()) | made_of
 
     def calls(self, node: ast.AST, before: list[Test]) -> Iterator[Check]:
-        """Yield the checks of the script's functions that are called in *node*, each where it is called first."""
+        """Yield the checks of the script's functions that are called in *node*, each
+        where it is called first.
+        """
         for each in [node, *own_nodes(node)]:
             name = dotted(each.func) if isinstance(each, ast.Call) else ""
             if (
@@ -309,7 +329,9 @@ class _Walk:
 
 
 def checks_of_arguments(source: Source) -> tuple[list[Check], set[str]]:
-    """Return the checks of what ``parse_args`` gave, and the names of arguments that the script itself assigns."""
+    """Return the checks of what ``parse_args`` gave, and the names of arguments that
+    the script itself assigns.
+    """
     methods = {
         id(each)
         for node in source.nodes
@@ -343,7 +365,9 @@ def checks_of_arguments(source: Source) -> tuple[list[Check], set[str]]:
 
 
 def checks_of_function(function: Function, names: set[str]) -> list[Check]:
-    """Return the checks of a function of click or typer, whose parameters *names* are the arguments."""
+    """Return the checks of a function of click or typer, whose parameters *names* are
+    the arguments.
+    """
     stored = {
         each.id
         for each in own_nodes(function)
@@ -359,9 +383,11 @@ def apply_checks(
     filled: set[str],
     outer: Mapping[str, object] | None = None,
 ) -> None:
-    """Require in *command* and those below it what *checks* demand; what cannot be decided is unread.
+    """Require in *command* and those below it what *checks* demand; what cannot be
+    decided is unread.
 
-    *filled* are arguments that the script itself may set, *outer* the values of those of the commands above.
+    *filled* are arguments that the script itself may set, *outer* the values of those
+    of the commands above.
     """
     outer = outer or {}
     handlers = {each.handler for each in command.all_commands()} - {command.handler, ""}
@@ -397,10 +423,13 @@ def _apply_own(
     filled: set[str],
     outer: Mapping[str, object],
 ) -> None:
-    """Require in *command* itself what those of *checks* demand that test nothing of the commands *inside* it."""
+    """Require in *command* itself what those of *checks* demand that test nothing of
+    the commands *inside* it.
+    """
     own = {each.name for each in command.arguments}
     for check in checks:
-        # What the outer command has was tested there, but for the word that chose this one.
+        # What the outer command has was tested there, but for the word that chose this
+        # one.
         is_outer = bool(outer) and all(
             not isinstance(outer.get(each, ""), str) for each in check.used
         )
@@ -434,9 +463,11 @@ def _is_parse(node: ast.AST) -> bool:
 def refusal(
     body: list[ast.stmt], functions: Mapping[str, Function] = MappingProxyType({})
 ) -> str:
-    """Return how *body* ends the script with an error, ``"usage"`` or ``"work"``; nothing where it goes on.
+    """Return how *body* ends the script with an error, ``"usage"`` or ``"work"``;
+    nothing where it goes on.
 
-    ``parser.error`` and ``ctx.fail`` do so by themselves; after ``print_help`` scripts exit or return.
+    ``parser.error`` and ``ctx.fail`` do so by themselves; after ``print_help`` scripts
+    exit or return.
     """
     calls = [
         each.value
@@ -470,7 +501,9 @@ def refusal(
 
 
 def _exited(call: ast.Call) -> str:
-    """``raise SystemExit``, ``raise typer.Exit`` and ``sys.exit`` say by their status whether it is an error."""
+    """``raise SystemExit``, ``raise typer.Exit`` and ``sys.exit`` say by their status
+    whether it is an error.
+    """
     status = [*call.args, *(each.value for each in call.keywords), None][0]
     # ``sys.exit(run(args))``, ``sys.exit(0 if ok else 1)``: what the work came to.
     if (
@@ -491,7 +524,8 @@ def _returned(last: ast.Return, before: int, calls: list[ast.Call]) -> str:
         if isinstance(last.value, ast.Constant | None)
         else 0
     )
-    # ``print("--input is required"); return``; ``print(json.dumps(index)); return`` has done its work.
+    # ``print("--input is required"); return``; ``print(json.dumps(index)); return`` has
+    # done its work.
     if status is None:
         messages = [
             each
@@ -581,7 +615,9 @@ def _unknown(node: ast.expr, names: _Names) -> Test:
 
 
 def _is_of_arguments(test: Test) -> bool:
-    """Whether only arguments that are given, or not, decide *test*; few, since names of names could double them."""
+    """Whether only arguments that are given, or not, decide *test*; few, since names of
+    names could double them.
+    """
     parts = test[1] if test[0] == "or" else [test]
     return 0 < len(parts) < 6 and all(each[0] == "given" for each in parts)
 

@@ -1,4 +1,6 @@
-"""Which library a Python script reads its command line with, and what it declares to it."""
+"""Which library a Python script reads its command line with, and what it declares to
+it.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ _PROGRAM = re.compile(
 
 
 def read_python(text: str) -> Reading | None:
-    """Return what the Python script *text* takes, or None where it is not a script, or cannot be parsed."""
+    """Return what the Python script *text* takes, or None where it is not a script, or
+    cannot be parsed.
+    """
     if not any(word in text for word in ("__main__", "argv", *_LIBRARIES)):
         return None
     tree = _parse(text)
@@ -94,7 +98,8 @@ def _read_undeclared(
 
 
 def _parse(text: str) -> ast.Module | None:
-    # CPython warns of invalid escapes and of ``x is 1`` while it parses: on the host's stderr, of another's script.
+    # CPython warns of invalid escapes and of ``x is 1`` while it parses: on the host's
+    # stderr, of another's script.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -121,7 +126,9 @@ def _imports(source: Source) -> dict[str, str]:
 
 
 def _only_raises(tree: ast.Module) -> bool:
-    """Whether running the module only says that it is not to be run: then it is not a tool."""
+    """Whether running the module only says that it is not to be run: then it is not a
+    tool.
+    """
     guards = [
         each
         for each in tree.body
@@ -158,11 +165,14 @@ def _only_raises(tree: ast.Module) -> bool:
 
 
 def _other_program(source: Source, modules: dict[str, str]) -> str:
-    """Return the call of another module's program, which may read ``sys.argv``: ``main()``, ``unittest.main()``."""
+    """Return the call of another module's program, which may read ``sys.argv``:
+    ``main()``, ``unittest.main()``.
+    """
     for node in source.nodes:
         name = dotted(node.func) if isinstance(node, ast.Call) else ""
         module = modules.get(name.partition(".")[0], "").partition(".")[0]
-        # Of the standard library only these run a program with the words of this one; ``main(["-q"])`` has its own.
+        # Of the standard library only these run a program with the words of this one;
+        # ``main(["-q"])`` has its own.
         is_plain = module in sys.stdlib_module_names - {"unittest", "runpy"}
         has_words = (
             isinstance(node, ast.Call)
@@ -207,7 +217,9 @@ def _read_argparse(source: Source) -> Reading | None:
 
 
 def _name_handlers(source: Source, command: Command) -> None:
-    """Note which function does the work of each command: ``{"pack": cmd_pack, "list": cmd_list}[args.command]``."""
+    """Note which function does the work of each command: ``{"pack": cmd_pack, "list":
+    cmd_list}[args.command]``.
+    """
     for table in source.nodes:
         pairs = (
             zip(table.keys, table.values, strict=True)
@@ -221,7 +233,9 @@ def _name_handlers(source: Source, command: Command) -> None:
 
 
 def _words_beside(source: Source, flags: set[str]) -> list[Unread]:
-    """Return the use of ``sys.argv`` beside the parser of *flags*: words that choose other work before it runs."""
+    """Return the use of ``sys.argv`` beside the parser of *flags*: words that choose
+    other work before it runs.
+    """
     used = [
         each
         for each in source.nodes
@@ -232,13 +246,15 @@ def _words_beside(source: Source, flags: set[str]) -> list[Unread]:
     harmless: set[int] = set()
     for node in source.nodes:
         match node:
-            # ``if len(sys.argv) == 1: parser.print_help()``, ``" ".join(sys.argv)`` for a log.
+            # ``if len(sys.argv) == 1: parser.print_help()``, ``" ".join(sys.argv)`` for
+            # a log.
             case ast.Call(
                 func=ast.Name(id="len") | ast.Attribute(attr="join" | "info" | "debug"),
                 args=given,
             ):
                 harmless |= set(map(id, given))
-            # ``main(sys.argv[1:])``, ``Path(sys.argv[0])``; ``parse_args(sys.argv[2:])`` needs a word before its own.
+            # ``main(sys.argv[1:])``, ``Path(sys.argv[0])``;
+            # ``parse_args(sys.argv[2:])`` needs a word before its own.
             case ast.Subscript(
                 value=words,
                 slice=ast.Constant(value=0)

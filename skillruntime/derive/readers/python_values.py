@@ -1,4 +1,6 @@
-"""The constants of a Python script: literals, names that are assigned once, enumerations. No call is followed."""
+"""The constants of a Python script: literals, names that are assigned once,
+enumerations. No call is followed.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ DEPTH_LIMIT = 40
 """How deep expressions and names that refer to names are read."""
 
 SIZE_LIMIT = 2_000
-"""Values in a list, those of its lists included, and lines of a text, that are computed."""
+"""Values in a list, those of its lists included, and lines of a text, that are
+computed.
+"""
 
 _BUILTINS = frozenset(
     {"int", "float", "str", "bool", "list", "tuple", "set", "dict", "frozenset", "open"}
@@ -81,7 +85,9 @@ _READING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A name of another module, in full: ``argparse.ArgumentParser``, ``builtins.int``."""
+    """A name of another module, in full: ``argparse.ArgumentParser``,
+    ``builtins.int``.
+    """
 
     name: str
 
@@ -120,7 +126,9 @@ class Source:
     nodes: list[ast.AST]
     scope: Scope
     mentioned: Mapping[Function, frozenset[str]]
-    """The names and attributes in each function, those in functions that are defined in it left out."""
+    """The names and attributes in each function, those in functions that are defined in
+    it left out.
+    """
 
     @classmethod
     def of(cls, tree: ast.Module) -> Source:
@@ -164,7 +172,9 @@ def _mentioned(function: Function) -> frozenset[str]:
 
 @dataclass(slots=True)
 class Scope:
-    """The names of a module, a function, a class or a loop: what is assigned to each, or a value that is known."""
+    """The names of a module, a function, a class or a loop: what is assigned to each,
+    or a value that is known.
+    """
 
     parent: Scope | None = None
     known: dict[str, Any] = field(default_factory=dict)
@@ -175,7 +185,9 @@ class Scope:
     """How often each name is assigned, in any way."""
     imported: dict[str, str] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
-    """Names of what the module may change where it is: a list that grows is not the list that was written down."""
+    """Names of what the module may change where it is: a list that grows is not the
+    list that was written down.
+    """
 
     @classmethod
     def of_module(cls, tree: ast.Module, nodes: list[ast.AST]) -> Scope:
@@ -199,7 +211,9 @@ class Scope:
         return cls(parent, node=node, changed=parent.changed)
 
     def again(self, known: dict[str, Any]) -> Scope:
-        """Return the same scope with other values: what was found out for one call may not hold for another."""
+        """Return the same scope with other values: what was found out for one call may
+        not hold for another.
+        """
         self._look()
         return replace(self, known=known)
 
@@ -291,7 +305,9 @@ def _root(node: ast.expr) -> str:
 
 
 def once_for_each(read: Callable[[Function], _Read]) -> Callable[[Function], _Read]:
-    """Return *read*, which looks through a whole function, with its answers kept: many arguments may name one."""
+    """Return *read*, which looks through a whole function, with its answers kept: many
+    arguments may name one.
+    """
     known: WeakKeyDictionary[Function, _Read] = WeakKeyDictionary()
 
     @wraps(read)
@@ -304,12 +320,16 @@ def once_for_each(read: Callable[[Function], _Read]) -> Callable[[Function], _Re
 
 
 def own_nodes(root: ast.AST) -> list[ast.AST]:
-    """Return the nodes below *root*, functions and classes in it without what is inside them, in the source's order."""
+    """Return the nodes below *root*, functions and classes in it without what is inside
+    them, in the source's order.
+    """
     return _nodes(root, _OF_THEIR_OWN)
 
 
 def all_nodes(root: ast.AST) -> list[ast.AST]:
-    """Return *root* and the nodes below it, in the source's order, operators left out."""
+    """Return *root* and the nodes below it, in the source's order, operators left
+    out.
+    """
     return [root, *_nodes(root)]
 
 
@@ -372,7 +392,9 @@ _PARTS |= {ast.Constant: (), ast.Global: (), ast.Nonlocal: ()}
 
 
 def dotted(node: ast.AST | None) -> str:
-    """Return the name that *node* is, with its dots; nothing where it is something else."""
+    """Return the name that *node* is, with its dots; nothing where it is something
+    else.
+    """
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -388,7 +410,9 @@ def is_constant(value: Any) -> bool:
 
 
 def items_of(value: Any) -> Any:
-    """Return the items that a loop over *value* gives; UNKNOWN where they are too many or cannot be read."""
+    """Return the items that a loop over *value* gives; UNKNOWN where they are too many
+    or cannot be read.
+    """
     if isinstance(value, Enumeration):
         return list(value.members)
     if isinstance(value, list | tuple | dict | range) and len(value) <= SIZE_LIMIT:
@@ -397,7 +421,9 @@ def items_of(value: Any) -> Any:
 
 
 def evaluate(node: ast.AST | None, scope: Scope, depth: int = 0) -> Any:
-    """Return the value of *node*: a constant, a `Symbol`, a `Called`, an enumeration, a function, or UNKNOWN."""
+    """Return the value of *node*: a constant, a `Symbol`, a `Called`, an enumeration, a
+    function, or UNKNOWN.
+    """
     reader = _READERS.get(type(node))
     if reader is None or depth > DEPTH_LIMIT:
         return UNKNOWN
@@ -507,7 +533,8 @@ def _negative(node: ast.UnaryOp, scope: Scope, depth: int) -> Any:
 def _call(node: ast.Call, scope: Scope, depth: int) -> Any:
     arguments = [evaluate(each, scope, depth) for each in node.args]
     if isinstance(node.func, ast.Attribute):
-        # The owner is evaluated once: in ``p.x().x().x()`` each call would double the work.
+        # The owner is evaluated once: in ``p.x().x().x()`` each call would double the
+        # work.
         owner = evaluate(node.func.value, scope, depth)
         if isinstance(owner, dict):
             listed = {

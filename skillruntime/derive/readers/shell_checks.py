@@ -1,4 +1,6 @@
-"""The conditions under which a shell script ends: ``[ -z "$1" ] && usage``, ``if [ $# -lt 2 ]; then exit 1; fi``."""
+"""The conditions under which a shell script ends: ``[ -z "$1" ] && usage``, ``if [ $#
+-lt 2 ]; then exit 1; fi``.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,8 @@ class ShellChecks:
                 case "if":
                     self._if(each, before)
                 case "and" | "or":
-                    # ``a && exit`` refuses where a holds, ``a || exit`` where it does not.
+                    # ``a && exit`` refuses where a holds, ``a || exit`` where it does
+                    # not.
                     test = self._test(each.parts[0][0])
                     self._walk(each.parts[0], before)
                     self._body(
@@ -124,7 +127,8 @@ class ShellChecks:
 
     def _simple(self, statement: Statement, before: list[Test]) -> None:
         for word in statement.words:
-            # ``: "${NAME:?}"`` ends the script where the value is empty (POSIX, 2.6.2 parameter expansion).
+            # ``: "${NAME:?}"`` ends the script where the value is empty (POSIX, 2.6.2
+            # parameter expansion).
             for name in _DEMANDED.findall(word):
                 self.found.append(
                     Check([*before, ("not", ("given", self._absolute(name)))], word)
@@ -151,7 +155,9 @@ class ShellChecks:
             self.inside.pop()
 
     def _refusal(self, body: list[Statement]) -> str:
-        """Return how *body* ends the script with an error: ``"usage"``, ``"work"``, or nothing where it goes on."""
+        """Return how *body* ends the script with an error: ``"usage"``, ``"work"``, or
+        nothing where it goes on.
+        """
         how = "work"
         for each in body:
             name = each.name
@@ -170,7 +176,9 @@ class ShellChecks:
         return ""
 
     def _status(self, function: str) -> tuple[str, ...] | None:
-        """Return the words of the last ``exit`` of *function*; None where it has none."""
+        """Return the words of the last ``exit`` of *function*; None where it has
+        none.
+        """
         if function in self.functions and function not in self.exits:
             found = [
                 each.words[1:]
@@ -312,8 +320,8 @@ class ShellChecks:
     def apply(self, command: Command, held: Mapping[str, str], places: int) -> None:
         """Require in *command* what the checks demand.
 
-        *held* names the argument that each variable holds, ``@`` the list of all further words; of the arguments the
-        last *places* are not options.
+        *held* names the argument that each variable holds, ``@`` the list of all
+        further words; of the arguments the last *places* are not options.
         """
         filled = {held.get(each, each) for each in self.filled}
         names = [each.name for each in command.arguments]

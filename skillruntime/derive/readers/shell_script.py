@@ -1,7 +1,8 @@
-"""Shell scripts, by their forms: ``getopts``, a loop with a ``case`` over the words, and positions.
+"""Shell scripts, by their forms: ``getopts``, a loop with a ``case`` over the words,
+and positions.
 
-The law: a script that does anything else with its words has no whole contract. `NotPlainError` says so, and the
-script is read as any other text.
+The law: a script that does anything else with its words has no whole contract.
+`NotPlainError` says so, and the script is read as any other text.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class NotPlainError(ValueError):
 
 @dataclass(slots=True)
 class _Place:
-    """What the script says of one word by its number; ``is_list`` takes the words that are left."""
+    """What the script says of one word by its number; ``is_list`` takes the words that
+    are left.
+    """
 
     name: str = ""
     default: str | None = None
@@ -87,7 +90,9 @@ class _Words:
     """The literal that a variable has before it is set from a word."""
 
     def hold(self, variable: str, number: int, *, is_list: bool) -> None:
-        """Let *variable* take the word of this number, or all words that are left from it on."""
+        """Let *variable* take the word of this number, or all words that are left from
+        it on.
+        """
         if any(each.is_list for each in self.places.values()):
             raise NotPlainError
         self.places[number] = _Place(
@@ -139,7 +144,8 @@ def _checked(words: _Words, checks: ShellChecks, places: list[Argument]) -> Comm
         if not each.is_optional | each.is_list
     ]
     needed = max((number for number in used if f"#{number}" not in tested), default=0)
-    # A script that checks its words says by that which of them it needs; one that does not needs all that it uses.
+    # A script that checks its words says by that which of them it needs; one that does
+    # not needs all that it uses.
     for least in (0, needed):
         command = Command(
             words.command.parser, arguments=[*options, *_first_required(places, least)]
@@ -156,10 +162,13 @@ def _checked(words: _Words, checks: ShellChecks, places: list[Argument]) -> Comm
 def _main_body(
     statements: list[Statement], functions: dict[str, list[Statement]]
 ) -> list[Statement]:
-    """Return what the script does: ``main "$@"`` is what is in ``main``, which is taken out of *functions*."""
+    """Return what the script does: ``main "$@"`` is what is in ``main``, which is taken
+    out of *functions*.
+    """
     body: list[Statement] = []
     for each in statements:
-        # Each once: functions that call the next one twice would double with every one of them.
+        # Each once: functions that call the next one twice would double with every one
+        # of them.
         if each.name in functions and each.words[1:] == ('"$@"',):
             body += _main_body(functions.pop(each.name), functions)
         # ``if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then main "$@"; fi``.
@@ -206,7 +215,9 @@ def _read_statement(statement: Statement, words: _Words, checks: ShellChecks) ->
 
 
 def _case_over_words(loop: Statement) -> Statement | None:
-    """Return the ``case`` by which *loop* distinguishes the words, where it takes them one by one."""
+    """Return the ``case`` by which *loop* distinguishes the words, where it takes them
+    one by one.
+    """
     is_while = loop.kind == "while" and re.search(
         r"\$#|\$\{?#|\$1|\$\{1|'true'|':'", repr(loop.parts[0])
     )
@@ -225,7 +236,9 @@ def _case_over_words(loop: Statement) -> Statement | None:
 
 
 def _variable(word: str) -> str:
-    """Return the variable that *word* is: ``"${1:-}"`` is 1; nothing where it is more."""
+    """Return the variable that *word* is: ``"${1:-}"`` is 1; nothing where it is
+    more.
+    """
     match = _VARIABLE.fullmatch(word)
     return (match[1] or match[2]) if match else ""
 
@@ -271,7 +284,9 @@ def _add_option(
 
 
 def _read_arms(case: Statement, words: _Words) -> None:
-    """Read the arms of a loop over the words: its flags, and what takes the other words."""
+    """Read the arms of a loop over the words: its flags, and what takes the other
+    words.
+    """
     every = {name for names in case.patterns for name in _bare(names)}
     for names, body, source in zip(
         case.patterns, case.parts, case.sources, strict=True
@@ -279,7 +294,8 @@ def _read_arms(case: Statement, words: _Words) -> None:
         patterns = _bare(names)
         if all(map(_FLAG.fullmatch, patterns)):
             _read_flag(patterns, body, source, words)
-        # ``--env=*) ENVIRONMENT="${1#*=}"`` beside ``--env) ENVIRONMENT="$2"``: another way to write the same option.
+        # ``--env=*) ENVIRONMENT="${1#*=}"`` beside ``--env) ENVIRONMENT="$2"``: another
+        # way to write the same option.
         elif {each.removesuffix("=*") for each in patterns} <= every and re.search(
             r"\$\{\w+#", source
         ):
@@ -377,7 +393,9 @@ def _see(words: _Words, match: re.Match[str], variable: str) -> None:
 
 
 def _read_choice(case: Statement, words: _Words) -> None:
-    """Take the literals that a word must be one of, where the script refuses all others."""
+    """Take the literals that a word must be one of, where the script refuses all
+    others.
+    """
     name = _variable(case.words[0])
     held = (
         f"#{int(name) + words.shifted}"
@@ -393,7 +411,8 @@ def _read_choice(case: Statement, words: _Words) -> None:
         used = {match[0] for match in _PLACE.finditer(source)} - {
             case.words[0].strip('"')
         }
-        # An arm that reads words of its own is a command, and one for a flag is an option.
+        # An arm that reads words of its own is a command, and one for a flag is an
+        # option.
         if (
             used
             or _ALL.search(source)
@@ -409,7 +428,9 @@ def _read_choice(case: Statement, words: _Words) -> None:
 
 
 def _places(words: _Words, text: str) -> list[Argument]:
-    """Return the places, named as the script's usage line names them, and distinguished from its flags."""
+    """Return the places, named as the script's usage line names them, and distinguished
+    from its flags.
+    """
     places, command = words.places, words.command
     is_last = [each.is_list for _, each in sorted(places.items())]
     in_loop = command.parser == "words" and bool(command.arguments)
@@ -462,7 +483,9 @@ def _names_of_places(places: dict[int, _Place], text: str) -> list[str]:
 
 
 def _first_required(places: list[Argument], least: int = 0) -> list[Argument]:
-    """Return *places* with the first *least* required, and what is before one that is."""
+    """Return *places* with the first *least* required, and what is before one that
+    is.
+    """
     last = max(
         [least, *(number for number, each in enumerate(places, 1) if each.required)]
     )

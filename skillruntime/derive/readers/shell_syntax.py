@@ -1,4 +1,6 @@
-"""A shell script as statements: commands, conditions, loops, cases and functions. Nothing is expanded."""
+"""A shell script as statements: commands, conditions, loops, cases and functions.
+Nothing is expanded.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,14 @@ class NotShellError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement; ``parts`` are the statements in it, ``words`` are as they are written, quotes included.
+    """One statement; ``parts`` are the statements in it, ``words`` are as they are
+    written, quotes included.
 
-    ``kind``: ``"simple"``; ``"if"`` (parts: condition, body, ..., and the ``else``); ``"case"`` (its word, and a part
-    with ``patterns`` and ``source`` for each arm); ``"for"`` (the variable and what follows it); ``"while"`` (condition
-    and body); ``"and"``, ``"or"`` (both sides); ``"not"``, ``"group"``, ``"pipe"``; ``"function"`` (its name).
+    ``kind``: ``"simple"``; ``"if"`` (parts: condition, body, ..., and the ``else``);
+    ``"case"`` (its word, and a part with ``patterns`` and ``source`` for each arm);
+    ``"for"`` (the variable and what follows it); ``"while"`` (condition and body);
+    ``"and"``, ``"or"`` (both sides); ``"not"``, ``"group"``, ``"pipe"``; ``"function"``
+    (its name).
     """
 
     kind: str
@@ -114,7 +119,8 @@ def _tokens(text: str) -> list[_Token]:
         if operator[0] == "\n":
             for delimiter in ends:
                 body, index = _here_document(text, index, delimiter.strip("'\"\\"))
-                # Its lines are text; unless quoted, they may use the script's words (POSIX, 2.7.4).
+                # Its lines are text; unless quoted, they may use the script's words
+                # (POSIX, 2.7.4).
                 if delimiter[:1] not in "'\"\\":
                     found.append(_Token(body, False, start, start))
             ends = []
@@ -123,7 +129,9 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _word_end(text: str, index: int) -> int:
-    """Return where the word at *index* ends: quotes, substitutions and expansions may hold anything."""
+    """Return where the word at *index* ends: quotes, substitutions and expansions may
+    hold anything.
+    """
     closers: list[str] = []
     while index < len(text):
         top = closers[-1] if closers else ""
@@ -141,7 +149,8 @@ def _word_end(text: str, index: int) -> int:
         index += 2 if pair in _CLOSER or character == "\\" else 1
         if character == top:
             closers.pop()
-        # In double quotes an apostrophe is one; a bracket belongs to a substitution only.
+        # In double quotes an apostrophe is one; a bracket belongs to a substitution
+        # only.
         elif (
             opener
             and not (top == '"' and character == "'")

@@ -1,4 +1,6 @@
-"""The parameters of a typer command, by its function's signature: each as click's ``option`` or ``argument``."""
+"""The parameters of a typer command, by its function's signature: each as click's
+``option`` or ``argument``.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ _COMPUTED = ValueType(TEXT.schema, unsure="its type is computed")
 
 @dataclass(frozen=True, slots=True)
 class _Annotation:
-    """``value`` is the type of one value; ``length`` that of a tuple of one type; ``made`` what ``Annotated`` adds."""
+    """``value`` is the type of one value; ``length`` that of a tuple of one type;
+    ``made`` what ``Annotated`` adds.
+    """
 
     value: ValueType = TEXT
     name: str = ""
@@ -47,7 +51,9 @@ class _Annotation:
 def typer_parameters(
     function: Function, scope: Scope, unread: list[Unread]
 ) -> list[Called]:
-    """Return the parameters of *function* as click declares them; what cannot be read is added to *unread*."""
+    """Return the parameters of *function* as click declares them; what cannot be read
+    is added to *unread*.
+    """
     signature = function.args
     positional = [*signature.posonlyargs, *signature.args]
     # Defaults belong to the last positional parameters (``ast.arguments``).
@@ -115,7 +121,8 @@ def _called(
         named["nargs"] = (annotation.length or -1) if annotation.many else 1
         named["type"] = WORDS if is_bool else named["type"]
         return Called("click.argument", [parameter.arg], named, node)
-    # typer.main.get_click_param: the parameter's name with dashes, and the opposite flag of a boolean option.
+    # typer.main.get_click_param: the parameter's name with dashes, and the opposite
+    # flag of a boolean option.
     long = parameter.arg.replace("_", "-")
     declared = declared or [f"--{long}/--no-{long}" if is_bool else f"--{long}"]
     named |= {"is_flag": is_bool, "nargs": annotation.length or 1}
@@ -124,7 +131,9 @@ def _called(
 
 
 def _read_annotation(node: ast.expr | None, scope: Scope) -> _Annotation:
-    """Return what the annotation *node* says; text, and ``unsure``, where it is unknown."""
+    """Return what the annotation *node* says; text, and ``unsure``, where it is
+    unknown.
+    """
     match node:
         case None:
             return _Annotation()

@@ -1,4 +1,5 @@
-"""The usage text of a script in any language, and its usage lines read as arguments: ``tool.py <input> [--limit N]``.
+"""The usage text of a script in any language, and its usage lines read as arguments:
+``tool.py <input> [--limit N]``.
 
 The law: what is shown is a text of the script, never its code.
 """
@@ -49,7 +50,8 @@ _NAME = re.compile(r"[A-Za-z][\w -]*+")
 
 
 def usage_text(source: str, name: str = "", limit: int = 600) -> str:
-    """Return the usage text of *source*, the script called *name*, on one line; nothing where it has none.
+    """Return the usage text of *source*, the script called *name*, on one line; nothing
+    where it has none.
 
     >>> usage_text('echo "Usage: $0 <name> [days]" >&2\\necho "  name  who it is for"\\nexit 1\\n', "greet.sh")
     'Usage: greet.sh <name> [days]; name who it is for'
@@ -73,7 +75,9 @@ def usage_text(source: str, name: str = "", limit: int = 600) -> str:
 
 
 def opening_text(source: str) -> str:
-    """Return the comment or docstring at the top, without the line that names the interpreter."""
+    """Return the comment or docstring at the top, without the line that names the
+    interpreter.
+    """
     found: list[str] = []
     for line in source[:20_000].splitlines()[:40]:
         if line.startswith("#!"):
@@ -85,7 +89,8 @@ def opening_text(source: str) -> str:
                 .removesuffix("*/")
             )
             found += [] if re.match(r"[-=~*]{3,}|\s*-\*-", plain) else [plain]
-        # The first line of code ends the opening, as do the lines that explain the words.
+        # The first line of code ends the opening, as do the lines that explain the
+        # words.
         elif line.strip():
             break
     return first_paragraph(re.split(r"\n\$\{?\d|\n@\w", "\n".join(found))[0])
@@ -112,13 +117,17 @@ def find_usages(text: str) -> list[str]:
 
 
 def _with_name(line: str, name: str) -> str:
-    """Return *line* with the script's name where code puts it in: ``Usage: $0``, ``Usage: ${PROGRAM##*/}``."""
+    """Return *line* with the script's name where code puts it in: ``Usage: $0``,
+    ``Usage: ${PROGRAM##*/}``.
+    """
     line = _SCRIPT.sub(name, line)
     return _FIRST.sub(lambda match: match[1] + name, line, count=1)
 
 
 def _blocks(source: str) -> Iterator[list[str]]:
-    """Yield the lines of each usage text, out of the comment, text or command that they are written in."""
+    """Yield the lines of each usage text, out of the comment, text or command that they
+    are written in.
+    """
     if "usage" not in source.lower():
         return
     lines = source.splitlines()
@@ -197,7 +206,9 @@ def _until_quote(lines: list[str], quote: str) -> list[str]:
 
 
 def _until_blank(lines: list[str]) -> list[str]:
-    """Return the lines up to an empty one, or the end of the text; an empty one may follow the heading."""
+    """Return the lines up to an empty one, or the end of the text; an empty one may
+    follow the heading.
+    """
     found: list[str] = []
     for line in lines:
         stripped = line[:LINE_LIMIT].strip()
@@ -215,7 +226,8 @@ def _until_blank(lines: list[str]) -> list[str]:
 
 
 def least_in_usage(source: str) -> int:
-    """Return how many words every usage line of *source* demands before its first bracket.
+    """Return how many words every usage line of *source* demands before its first
+    bracket.
 
     >>> least_in_usage('echo "Usage: $0 add <name> [days]"'), least_in_usage("# Usage: x.sh [name]"), least_in_usage("")
     (2, 0, 0)
@@ -228,7 +240,8 @@ def least_in_usage(source: str) -> int:
                 r"<[^<>]++>(?:\.\.\.)?|[A-Za-z-][\w=.|-]*+|\{[^{}]*+\}", word
             )
             count += plain is not None
-            # A bracket ends what every call needs; what follows ``up|logs`` may be for one of them.
+            # A bracket ends what every call needs; what follows ``up|logs`` may be for
+            # one of them.
             if plain is None or "|" in word:
                 break
         # ``Usage: x.sh name | --all``: fewer may do.
@@ -256,7 +269,8 @@ def read_usage(usage: str) -> list[Argument] | None:
             continue
         if inner == "..." and arguments:
             continue
-        # Alternatives and code are a grammar of their own; a misread bracket would be a wrong contract.
+        # Alternatives and code are a grammar of their own; a misread bracket would be a
+        # wrong contract.
         if inner.lower() in ("options", "option", "flags", "...") or re.search(
             r"[|{}()'\"$`;]", inner
         ):

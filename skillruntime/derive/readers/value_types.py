@@ -1,4 +1,6 @@
-"""What a ``type=`` of a script's argument takes: known converters, and functions of a known shape."""
+"""What a ``type=`` of a script's argument takes: known converters, and functions of a
+known shape.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ _KINDS: dict[str, Any] = {
 
 
 def read_type(value: Any) -> ValueType:
-    """Return what the converter *value* takes; text, and ``unsure``, where it is unknown."""
+    """Return what the converter *value* takes; text, and ``unsure``, where it is
+    unknown.
+    """
     match value:
         case None:
             return TEXT
@@ -84,7 +88,9 @@ def read_type(value: Any) -> ValueType:
 
 
 def ranged(value: ValueType, edges: Mapping[str, Any]) -> ValueType:
-    """Return *value*, a number, from ``min`` to ``max`` of *edges*; an open or clamping range is not declared."""
+    """Return *value*, a number, from ``min`` to ``max`` of *edges*; an open or clamping
+    range is not declared.
+    """
     if (
         value.schema.get("type") not in ("integer", "number")
         or {"clamp", "min_open", "max_open"} & edges.keys()
@@ -101,7 +107,9 @@ def ranged(value: ValueType, edges: Mapping[str, Any]) -> ValueType:
 
 
 def refuses_values(value: Any) -> bool:
-    """Whether *value*, a converter or callback of the script, may refuse what it is given."""
+    """Whether *value*, a converter or callback of the script, may refuse what it is
+    given.
+    """
     return isinstance(value, Function) and _may_refuse(value)
 
 
@@ -120,9 +128,12 @@ def _may_refuse(function: Function) -> bool:
 
 @once_for_each
 def _read_function(node: Function) -> ValueType | None:
-    """Read a function of one parameter by its shape; None where the shape is not known."""
+    """Read a function of one parameter by its shape; None where the shape is not
+    known.
+    """
     nodes = all_nodes(node)
-    # ``def positive(text): value = int(text); ...``: beside messages its text is only converted, once.
+    # ``def positive(text): value = int(text); ...``: beside messages its text is only
+    # converted, once.
     name = node.args.args[0].arg if node.args.args else ""
     quoted = [each for each in nodes if isinstance(each, ast.Raise | ast.JoinedStr)]
     aside = {id(inner) for each in quoted for inner in all_nodes(each)}
@@ -160,7 +171,9 @@ def to_json(value: Any) -> Any:
 
 
 def fits(value: Any, schema: Any) -> bool:
-    """Whether *value*, one value and not a list, is what *schema* of a `ValueType` takes."""
+    """Whether *value*, one value and not a list, is what *schema* of a `ValueType`
+    takes.
+    """
     kind = str(schema.get("type"))
     if not isinstance(value, _KINDS.get(kind, object)) or (
         isinstance(value, bool) and kind != "boolean"
@@ -168,7 +181,8 @@ def fits(value: Any, schema: Any) -> bool:
         return False
     if "enum" in schema and value not in schema["enum"]:
         return False
-    # A default outside the workspace is the script's business: declared, it would make a call fail that leaves it out.
+    # A default outside the workspace is the script's business: declared, it would make
+    # a call fail that leaves it out.
     is_outside = isinstance(value, str) and (
         value[:1] in ("/", "~") or ".." in value or value == "-" or value[1:2] == ":"
     )

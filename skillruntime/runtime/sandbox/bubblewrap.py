@@ -1,4 +1,6 @@
-"""The options of bubblewrap (bwrap(1)): which files and namespaces a confined command sees."""
+"""The options of bubblewrap (bwrap(1)): which files and namespaces a confined command
+sees.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ __all__ = ["bubblewrap_arguments", "prepare_options"]
 
 
 def prepare_options(*, network: bool) -> None:
-    """Look up what is the same for every command; each supervisor is then a copy of a process that knows it."""
+    """Look up what is the same for every command; each supervisor is then a copy of a
+    process that knows it.
+    """
     _system_directories()
     system_paths(namespaces=True, network=network)
 
@@ -21,7 +25,8 @@ def prepare_options(*, network: bool) -> None:
 def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[str]:
     """Return the options that describe the sandbox's files and namespaces.
 
-    *opened* has the descriptors of the paths that a script may write, and of the readable ones among them.
+    *opened* has the descriptors of the paths that a script may write, and of the
+    readable ones among them.
     """
     arguments = [
         "--unshare-user",
@@ -31,8 +36,8 @@ def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[
         "--unshare-cgroup-try",
     ]
     arguments += [] if asked["network"] else ["--unshare-net"]
-    # A namespace made inside would give back the capabilities behind most faults of the kernel; a new session has no
-    # terminal to type into (CVE-2017-5226).
+    # A namespace made inside would give back the capabilities behind most faults of the
+    # kernel; a new session has no terminal to type into (CVE-2017-5226).
     arguments += [
         "--disable-userns",
         "--die-with-parent",
@@ -43,17 +48,20 @@ def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[
         "1000",
     ]
     arguments += ["--dev", "/dev", "--hostname", "sandbox", "--proc", "/proc"]
-    # Files in memory count for no process: without a size each of these could hold half of the machine's memory.
+    # Files in memory count for no process: without a size each of these could hold half
+    # of the machine's memory.
     size = str(asked["limits"]["temporary"])
     arguments += ["--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     arguments += ["--size", size, "--tmpfs", "/tmp", "--dir", "/tmp/home"]
     arguments += _system_directories()
     # The workspace first: a skill or an interpreter inside it stays read-only.
-    # bubblewrap compares what it has bound with the descriptor, so a path that is exchanged at that moment is an error
-    # (since 0.10, and in what distributions repaired for CVE-2024-42472).
+    # bubblewrap compares what it has bound with the descriptor, so a path that is
+    # exchanged at that moment is an error (since 0.10, and in what distributions
+    # repaired for CVE-2024-42472).
     for path in asked["bound"]:
         arguments += ["--bind-fd", str(opened[path]), path]
-    # What is inside a writable directory and could not be opened is a link that a script made.
+    # What is inside a writable directory and could not be opened is a link that a
+    # script made.
     named = {*asked["readable"], *asked["skills"]}
     read_only = [
         path for path in named if path in opened or not is_inside(path, asked["bound"])
@@ -69,7 +77,9 @@ def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[
 
 @cache
 def _system_directories() -> list[str]:
-    """Return the options for the directories of the system: where /usr is merged, links instead of mounts."""
+    """Return the options for the directories of the system: where /usr is merged, links
+    instead of mounts.
+    """
     options = []
     closed = (
         "/proc/keys",

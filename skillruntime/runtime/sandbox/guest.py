@@ -1,12 +1,15 @@
-"""The user that a root host becomes before it runs a command, and how that user reaches the command's paths.
+"""The user that a root host becomes before it runs a command, and how that user reaches
+the command's paths.
 
-RLIMIT_NPROC does not bind root, and root may signal, trace and read whatever the other layers allow. So each command
-runs as an id that no one else has, which also makes its processes countable and killable at once.
+RLIMIT_NPROC does not bind root, and root may signal, trace and read whatever the other
+layers allow. So each command runs as an id that no one else has, which also makes its
+processes countable and killable at once.
 
-That user cannot enter /root, where the interpreter may be, and does not own the workspace. So, in a mount namespace of
-the command, a directory on the way that is closed to it is covered, and the path is mounted there again; what the
-command may write is mounted with its owner shown as the fresh user (an idmapped mount, mount_setattr(2), Linux 5.12):
-the script writes as itself, and the files belong to the host.
+That user cannot enter /root, where the interpreter may be, and does not own the
+workspace. So, in a mount namespace of the command, a directory on the way that is
+closed to it is covered, and the path is mounted there again; what the command may write
+is mounted with its owner shown as the fresh user (an idmapped mount, mount_setattr(2),
+Linux 5.12): the script writes as itself, and the files belong to the host.
 """
 
 from __future__ import annotations
@@ -59,7 +62,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 # Not a dataclass: that module brings `inspect` with it, a third of what is loaded.
 class Guest(NamedTuple):
-    """The user that a root host becomes for one command, and a user namespace in which root is that user."""
+    """The user that a root host becomes for one command, and a user namespace in which
+    root is that user.
+    """
 
     user: int
     namespace: int
@@ -77,29 +82,34 @@ class Guest(NamedTuple):
 
 
 def mount_for(guest: Guest, readable: Iterable[str], writable: Collection[str]) -> None:
-    """Make *guest* reach the *readable* paths and own the *writable* ones, in a mount namespace of this process alone.
+    """Make *guest* reach the *readable* paths and own the *writable* ones, in a mount
+    namespace of this process alone.
 
     No part of a *writable* path may be a link, nor of a readable path inside one.
 
     Raises:
-        OSError: the kernel refuses, or the file system of a path cannot be mounted with another owner.
+        OSError: the kernel refuses, or the file system of a path cannot be mounted with
+            another owner.
     """
     _checked(
         _libc.unshare(_CLONE_NEWNS),
         "make a mount namespace: run the host as an unprivileged user",
     )
-    # Private first: a mount must not spread to the host, which systemd would otherwise make it do.
+    # Private first: a mount must not spread to the host, which systemd would otherwise
+    # make it do.
     _checked(
         _libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None),
         "make its mounts private",
     )
-    # bubblewrap reads the whole table of mounts for each path that it binds, and a host with control groups has most of
-    # its mounts there. Refused in a container that may not undo a mount: then it is only slower.
+    # bubblewrap reads the whole table of mounts for each path that it binds, and a host
+    # with control groups has most of its mounts there. Refused in a container that may
+    # not undo a mount: then it is only slower.
     _libc.umount2(b"/sys/fs/cgroup", _MNT_DETACH)
     namespaces = {(0, 0): guest.namespace}
     trees = []
     covered = set()
-    # Every path is opened before anything is mounted: a cover would hide what lies below it.
+    # Every path is opened before anything is mounted: a cover would hide what lies
+    # below it.
     for path in sorted({*readable, *writable}, key=lambda path: path.count("/")):
         cover = _closed_above(path)
         if cover is None and path not in writable:
@@ -145,7 +155,9 @@ def mount_for(guest: Guest, readable: Iterable[str], writable: Collection[str]) 
 
 
 def _opened(path: str, writable: Collection[str]) -> int | None:
-    """Return a descriptor of *path*; None where it is not there, or is a link that a script may have made."""
+    """Return a descriptor of *path*; None where it is not there, or is a link that a
+    script may have made.
+    """
     try:
         return (
             open_without_links(path)
@@ -202,7 +214,8 @@ def _user_namespace(owner: tuple[int, int], user: int) -> int:
     ready_reading, ready_writing = os.pipe()
     child = os.fork()
     if child == 0:
-        # A process that unshares its user namespace keeps its other rights only there: so a child does it.
+        # A process that unshares its user namespace keeps its other rights only there:
+        # so a child does it.
         made = _libc.unshare(_CLONE_NEWUSER)
         os.write(ready_writing, b"1" if made == 0 else b"0")
         signal.pause()
@@ -234,9 +247,11 @@ def _checked(result: int, what: str) -> int:
 
 
 def _unused_user() -> int | None:
-    """Return the id for one command: a random unused one, or a high one where a container maps only some.
+    """Return the id for one command: a random unused one, or a high one where a
+    container maps only some.
 
-    None where there is no other: the root of a user namespace that maps a single user is an unprivileged user outside.
+    None where there is no other: the root of a user namespace that maps a single user
+    is an unprivileged user outside.
     """
     # Random, not counted up: two hosts on one machine do not ask each other.
     wanted = _FIRST + int.from_bytes(os.urandom(4), "little") % _COUNT
@@ -266,7 +281,9 @@ def drop_privileges(user: int) -> None:
 
 
 def become_for_now(user: int) -> None:
-    """Become *user* and its group, as what this process starts then is for good: execve(2) forgets the saved user."""
+    """Become *user* and its group, as what this process starts then is for good:
+    execve(2) forgets the saved user.
+    """
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, 0)
@@ -278,7 +295,9 @@ def become_root_again() -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability of this process, and those that execve would give to root of a user namespace."""
+    """Give up every capability of this process, and those that execve would give to
+    root of a user namespace.
+    """
     _libc.prctl(
         _PR_SET_SECUREBITS, _SECBIT_NOROOT_LOCKED, 0, 0, 0
     )  # refused where there is nothing to give up

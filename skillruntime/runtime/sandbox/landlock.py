@@ -1,8 +1,10 @@
-"""Landlock (landlock(7)): restrict what files this process and its descendants may open, forever.
+"""Landlock (landlock(7)): restrict what files this process and its descendants may
+open, forever.
 
-The three system calls through ctypes. The packages that wrap them were measured first: nono-py 0.16 lets UDP and unix
-sockets through and leaves a `setsid` child behind, sandlock 0.9 needs ABI 6; both let a script change the mode of any
-file, and importing them costs 2 to 5 times the start of Python.
+The three system calls through ctypes. The packages that wrap them were measured first:
+nono-py 0.16 lets UDP and unix sockets through and leaves a `setsid` child behind,
+sandlock 0.9 needs ABI 6; both let a script change the mode of any file, and importing
+them costs 2 to 5 times the start of Python.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ _READ = _EXECUTE | _READ_FILE | _READ_DIR
 
 
 def abi() -> int:
-    """Return the version of Landlock that the running kernel speaks; 0 where it has none."""
+    """Return the version of Landlock that the running kernel speaks; 0 where it has
+    none.
+    """
     return max(0, _syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1))
 
 
@@ -45,7 +49,8 @@ def restrict(
 ) -> None:
     """Restrict this process to *readable* paths and *writable* descriptors.
 
-    A path that is not there is skipped. *abi* is how much of Landlock to use, at most what the kernel speaks.
+    A path that is not there is skipped. *abi* is how much of Landlock to use, at most
+    what the kernel speaks.
 
     Raises:
         OSError: the kernel refuses.
@@ -57,7 +62,8 @@ def restrict(
         | (_IOCTL_DEV if abi >= 5 else 0)
     )
     attributes = struct.pack("=Q", handled)
-    # The attributes grew with the versions; the size passed says which of them the kernel should read.
+    # The attributes grew with the versions; the size passed says which of them the
+    # kernel should read.
     if abi >= 4:
         attributes += struct.pack("=Q", 0 if network else _TCP)
     if abi >= 6:
@@ -72,7 +78,8 @@ def restrict(
         _allow_path(ruleset, path, _READ & handled)
     for descriptor in writable:
         _allow(ruleset, descriptor, changing)
-    # Without it an unprivileged process may not restrict itself; it also takes the effect from set-user-id programs.
+    # Without it an unprivileged process may not restrict itself; it also takes the
+    # effect from set-user-id programs.
     libc = ctypes.CDLL(None, use_errno=True)
     _checked(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
     _checked(_syscall(_RESTRICT_SELF, ruleset, 0), "restrict itself")
@@ -91,7 +98,8 @@ def _allow_path(ruleset: int, path: str, rights: int) -> None:
 
 
 def _allow(ruleset: int, descriptor: int, rights: int) -> None:
-    # A rule holds for the file itself, not for its name: a later exchange for a link changes nothing.
+    # A rule holds for the file itself, not for its name: a later exchange for a link
+    # changes nothing.
     if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
         rights &= (
             _OF_A_FILE  # the kernel refuses rights of a directory for a file (EINVAL)

@@ -1,4 +1,6 @@
-"""The host's side of a local sandbox: one conversation with the launcher process per command."""
+"""The host's side of a local sandbox: one conversation with the launcher process per
+command.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,15 @@ STDERR_LIMIT = 64 * 1024
 
 _CHUNK = 64 * 1024
 _RETRY = 0.01  # seconds
-_ENDING = 10.0  # seconds, at most, for the supervisor to end a command: twice what it allows itself
+# seconds, at most, for the supervisor to end a command: twice what it allows itself
+_ENDING = 10.0
 
 
 class LocalSandbox:
     """A sandbox of this machine, at one level.
 
-    *bubblewrap* is the path of ``bwrap``; *abi* is how much of Landlock to use, at most what the kernel speaks.
+    *bubblewrap* is the path of ``bwrap``; *abi* is how much of Landlock to use, at most
+    what the kernel speaks.
     """
 
     def __init__(
@@ -65,7 +69,8 @@ class LocalSandbox:
         """Run *command* once and return how it ended; see `Sandbox`."""
         with ExitStack() as ours:
             if self._level == "landlock":
-                # There is no private /tmp: the command gets a directory of its own instead.
+                # There is no private /tmp: the command gets a directory of its own
+                # instead.
                 temporary = make_temporary()
                 ours.callback(remove_soon, temporary)
             else:
@@ -80,9 +85,11 @@ class LocalSandbox:
                     tasks.start_soon(conversation.read_stderr)
                     tasks.start_soon(conversation.read_report)
             except BaseException:
-                # A deadline or a cancellation must not pass before the command is gone: `stopped` is what was seen.
+                # A deadline or a cancellation must not pass before the command is gone:
+                # `stopped` is what was seen.
                 with anyio.move_on_after(_ENDING, shield=True):
-                    # Its report still comes: the supervisor says what it saw before it exits.
+                    # Its report still comes: the supervisor says what it saw before it
+                    # exits.
                     conversation.end()
                     await conversation.read_report()
                 if on_stopped is not None:
@@ -112,13 +119,16 @@ class LocalSandbox:
     async def _started(
         self, command: SandboxCommand, ours: ExitStack
     ) -> tuple[socket.socket, int, int]:
-        """Return what `_start` does; of many commands at once, some wait until the launcher has taken others."""
+        """Return what `_start` does; of many commands at once, some wait until the
+        launcher has taken others.
+        """
         while True:
             with ExitStack() as kept:
                 try:
                     found = self._start(command, kept)
                 except OSError as error:
-                    # The kernel limits how many descriptors of a user, root excepted, are on their way (unix(7)).
+                    # The kernel limits how many descriptors of a user, root excepted,
+                    # are on their way (unix(7)).
                     if error.errno != errno.ETOOMANYREFS:
                         raise
                 else:
@@ -129,9 +139,12 @@ class LocalSandbox:
     def _start(
         self, command: SandboxCommand, ours: ExitStack
     ) -> tuple[socket.socket, int, int]:
-        """Hand *command* to the launcher; return the ends of its control socket and pipes, which *ours* closes."""
+        """Hand *command* to the launcher; return the ends of its control socket and
+        pipes, which *ours* closes.
+        """
         with ExitStack() as theirs:
-            # Plain pipes instead of a subprocess: the supervisor, not this process, is the parent of the command.
+            # Plain pipes instead of a subprocess: the supervisor, not this process, is
+            # the parent of the command.
             pipes = []
             for _ in range(2):
                 reading, writing = os.pipe()
@@ -147,7 +160,8 @@ class LocalSandbox:
                 json.dumps(self._described(command), ensure_ascii=True).encode()
             )
             theirs.callback(os.close, request)
-            # A file in memory: unlike a pipe it needs no task that feeds it, and a script may leave it unread.
+            # A file in memory: unlike a pipe it needs no task that feeds it, and a
+            # script may leave it unread.
             stdin = _file_of(command.stdin)
             theirs.callback(os.close, stdin)
             (stdout, stdout_writing), (stderr, stderr_writing) = pipes
@@ -174,7 +188,9 @@ class LocalSandbox:
         }
 
     def _measured(self, command: SandboxCommand) -> list[str]:
-        """Return the directories whose growth is limited; bubblewrap's temporary files are limited by their mount."""
+        """Return the directories whose growth is limited; bubblewrap's temporary files
+        are limited by their mount.
+        """
         if self._level == "none":
             return []
         own = [command.environment["TMPDIR"]] if self._level == "landlock" else []
@@ -203,7 +219,8 @@ def with_private_directories(
         "USER": "skill",
         "XDG_CACHE_HOME": str(home / ".cache"),
         "MPLCONFIGDIR": str(home / ".matplotlib"),
-        "GIT_CONFIG_NOSYSTEM": "1",  # git ends where the host has an /etc/gitconfig that it may not read
+        # git ends where the host has an /etc/gitconfig that it may not read
+        "GIT_CONFIG_NOSYSTEM": "1",
     }
     writable = command.writable
     if temporary != Path("/tmp"):
@@ -229,7 +246,9 @@ class _Conversation:
         self.flooded = False
 
     def end(self) -> None:
-        """Make the supervisor end the command: it sees that the host's end says nothing more."""
+        """Make the supervisor end the command: it sees that the host's end says nothing
+        more.
+        """
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
 
@@ -251,7 +270,9 @@ class _Conversation:
         limit = self._command.limits.stdout
         while chunk := await _read(self._descriptors[0]):
             if self.flooded:
-                continue  # until the supervisor has ended it, so that it does not block in a write
+                # until the supervisor has ended it, so that it does not block in a
+                # write
+                continue
             self.stdout += chunk
             if len(self.stdout) > limit:
                 del self.stdout[limit:]
@@ -275,7 +296,8 @@ class _Conversation:
             except ConnectionError:
                 return
             if not chunk:
-                return  # the supervisor has exited; without a report where it was killed
+                # the supervisor has exited; without a report where it was killed
+                return
             self._report += chunk
 
 

@@ -1,4 +1,6 @@
-"""The launcher process of a host process, which starts and confines commands: see `supervisor`."""
+"""The launcher process of a host process, which starts and confines commands: see
+`supervisor`.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,13 @@ __all__ = ["launcher_process"]
 
 
 class _LauncherProcess:
-    """The launcher of this process; a forked child, or a process that changed its user, starts its own."""
+    """The launcher of this process; a forked child, or a process that changed its user,
+    starts its own.
+    """
 
     def __init__(self) -> None:
-        # Calls of several threads share the socket; a message and its descriptors are sent in one piece.
+        # Calls of several threads share the socket; a message and its descriptors are
+        # sent in one piece.
         self._lock = threading.Lock()
         self._owner: tuple[int, int, int] | None = None
         self._socket: socket.socket | None = None
@@ -29,7 +34,9 @@ class _LauncherProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it unless it runs: a host that is still loading need not wait for it later."""
+        """Start it unless it runs: a host that is still loading need not wait for it
+        later.
+        """
         with self._lock:
             self._open()
 
@@ -63,7 +70,9 @@ class _LauncherProcess:
         return self._socket
 
     def _is_open(self) -> bool:
-        """Return whether the socket is still this one: a host may close every descriptor, and open others."""
+        """Return whether the socket is still this one: a host may close every
+        descriptor, and open others.
+        """
         assert self._socket is not None
         try:
             return os.fstat(self._socket.fileno()).st_ino == self._inode
@@ -73,12 +82,14 @@ class _LauncherProcess:
     def _start(self, owner: tuple[int, int, int]) -> socket.socket:
         self.close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # -I and -S: nothing of the environment, of the working directory or of site-packages is imported.
+        # -I and -S: nothing of the environment, of the working directory or of
+        # site-packages is imported.
         root = str(Path(__file__).parents[3])
         module = "skillruntime.runtime.sandbox.supervisor"
         program = f"import sys; sys.path.append({root!r}); from {module} import serve; serve()"
         with theirs:
-            # Apart from the host: Ctrl-C in its terminal, its directory and its environment are not the launcher's.
+            # Apart from the host: Ctrl-C in its terminal, its directory and its
+            # environment are not the launcher's.
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", program],
                 stdin=theirs.fileno(),
@@ -107,7 +118,9 @@ class _LauncherProcess:
             self._process = None
 
     def leave_to_parent(self) -> None:
-        """In a forked process: the launcher ends with its host, and not only when this process ends too."""
+        """In a forked process: the launcher ends with its host, and not only when this
+        process ends too.
+        """
         self.close()
         self._lock = threading.Lock()  # another thread of the parent may have had it
 

@@ -1,4 +1,6 @@
-"""Which sandbox an untrusted script runs in: the best level of this machine that passed its self-test, or none."""
+"""Which sandbox an untrusted script runs in: the best level of this machine that passed
+its self-test, or none.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,12 @@ _known: dict[str, LocalSandbox | str] = {}
 
 
 async def open_sandbox(choice: str | Sandbox) -> Sandbox:
-    """Return the sandbox that *choice* names (``"auto"``, a level, or a sandbox itself), once it passed its self-test.
+    """Return the sandbox that *choice* names (``"auto"``, a level, or a sandbox
+    itself), once it passed its self-test.
 
     Raises:
-        AccessDeniedError: there is none; the error names what is missing and what would help.
+        AccessDeniedError: there is none; the error names what is missing and what would
+            help.
     """
     if not isinstance(choice, str):
         if choice.level == "none":
@@ -39,7 +43,8 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
             )
         return choice
     require_level(choice)
-    # A level requested by name is used or refused: a weaker one would not be what the host decided.
+    # A level requested by name is used or refused: a weaker one would not be what the
+    # host decided.
     names = LEVELS if choice == "auto" else (choice,)
     missing: dict[str, str] = {}
     for name in names:
@@ -57,7 +62,9 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
 
 
 async def sandbox_report() -> dict[str, str | None]:
-    """Return why each level cannot be used on this machine; None if it passed its self-test."""
+    """Return why each level cannot be used on this machine; None if it passed its
+    self-test.
+    """
     found = {name: await _tested(name) for name in LEVELS}
     return {
         name: result if isinstance(result, str) else None
@@ -72,8 +79,9 @@ async def _tested(name: str) -> LocalSandbox | str:
     sandbox = _present(name)
     if isinstance(sandbox, str):
         return sandbox
-    # Two calls at once may both test: that costs time, and a lock would tie two event loops together.
-    # Shielded: a call whose deadline passes meanwhile must not leave a half-done test, which would count as a failure.
+    # Two calls at once may both test: that costs time, and a lock would tie two event
+    # loops together. Shielded: a call whose deadline passes meanwhile must not leave a
+    # half-done test, which would count as a failure.
     with anyio.CancelScope(shield=True):
         _known[name] = await self_test.failure_of(sandbox) or sandbox
     return _known[name]

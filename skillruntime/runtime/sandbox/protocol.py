@@ -1,4 +1,6 @@
-"""What a sandbox is given and what it returns: the one small protocol that every level and every plug-in speaks."""
+"""What a sandbox is given and what it returns: the one small protocol that every level
+and every plug-in speaks.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ __all__ = [
 ]
 
 SandboxLevel = Literal["bubblewrap", "landlock", "remote", "none"]
-"""How a script was confined; `docs/security.md` has the table of what each level guarantees."""
+"""How a script was confined; `docs/security.md` has the table of what each level
+guarantees.
+"""
 
 LEVELS: Final = ("bubblewrap", "landlock")
 """The levels of this library, the strongest first."""
@@ -29,8 +33,8 @@ LEVELS: Final = ("bubblewrap", "landlock")
 class Limits:
     """What one command may use. Sizes are bytes.
 
-    ``memory`` holds for each process. The stacks of threads count, 8 MiB each on most systems: 1 GiB ends a process at
-    about 126 threads, before ``processes`` does.
+    ``memory`` holds for each process. The stacks of threads count, 8 MiB each on most
+    systems: 1 GiB ends a process at about 126 threads, before ``processes`` does.
     """
 
     memory: int = 1024**3
@@ -52,12 +56,13 @@ DEFAULT_LIMITS: Final = Limits()
 class SandboxCommand:
     """One command to run once.
 
-    ``argv[0]`` is an absolute path. ``environment`` is the whole environment, secrets included; it never becomes part
-    of another process's argv. ``directory`` is where the command starts. ``writable``, ``readable`` and ``skills`` are
-    absolute paths; ``skills`` are readable too.
+    ``argv[0]`` is an absolute path. ``environment`` is the whole environment, secrets
+    included; it never becomes part of another process's argv. ``directory`` is where
+    the command starts. ``writable``, ``readable`` and ``skills`` are absolute paths;
+    ``skills`` are readable too.
 
-    No part of a path in ``writable`` may be a link: a script of an earlier command could have made it, so a sandbox
-    follows none and does not start the command then.
+    No part of a path in ``writable`` may be a link: a script of an earlier command
+    could have made it, so a sandbox follows none and does not start the command then.
     """
 
     argv: tuple[str, ...]
@@ -73,11 +78,13 @@ class SandboxCommand:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a command ended: its exit code (negative: the signal that ended it) and what it wrote.
+    """How a command ended: its exit code (negative: the signal that ended it) and what
+    it wrote.
 
-    ``flooded`` says that stdout went over the limit and the command was killed for it; ``stdout`` is then cut. ``full``
-    says the same of the limit of its files, or of memory that the kernel's own limit does not count.
-    ``stopped`` says that every process of the command was seen to be gone. ``cpu_seconds`` is what it and its
+    ``flooded`` says that stdout went over the limit and the command was killed for it;
+    ``stdout`` is then cut. ``full`` says the same of the limit of its files, or of
+    memory that the kernel's own limit does not count. ``stopped`` says that every
+    process of the command was seen to be gone. ``cpu_seconds`` is what it and its
     supervisor used, where that is known.
     """
 
@@ -93,8 +100,9 @@ class Finished:
 class Sandbox(Protocol):
     """Runs commands isolated from the host.
 
-    When the call is cancelled, ``run`` ends every process of the command before it lets the cancellation pass, and
-    calls *on_stopped* with whether all of them were seen to be gone.
+    When the call is cancelled, ``run`` ends every process of the command before it lets
+    the cancellation pass, and calls *on_stopped* with whether all of them were seen to
+    be gone.
     """
 
     @property
@@ -117,7 +125,8 @@ class Sandbox(Protocol):
 
 
 def require_level(choice: Any) -> None:
-    """Refuse a name that no sandbox has where the host writes it, and not when the first untrusted script is called.
+    """Refuse a name that no sandbox has where the host writes it, and not when the
+    first untrusted script is called.
 
     Raises:
         ValueError: *choice* is a string other than ``"auto"`` and the levels.

@@ -1,7 +1,9 @@
-"""What a script needs to read besides its skill and its workspace: the system's libraries and its interpreter.
+"""What a script needs to read besides its skill and its workspace: the system's
+libraries and its interpreter.
 
-An interpreter may lie in a home directory (pyenv, uv, nvm) that is otherwise hidden, or its environment in the `/tmp`
-that is private; so both are named, and nothing around them.
+An interpreter may lie in a home directory (pyenv, uv, nvm) that is otherwise hidden, or
+its environment in the `/tmp` that is private; so both are named, and nothing around
+them.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ _SYSTEM = (
     "/nix/store",
     "/run/current-system/sw",
 )
-# Never all of /etc: it holds keys and tokens of services too. And no more than libraries read:
-# bubblewrap reads the whole table of mounts again for each one.
+# Never all of /etc: it holds keys and tokens of services too. And no more than
+# libraries read: bubblewrap reads the whole table of mounts again for each one.
 _ETC = (
     *(
         "ld.so.cache",
@@ -43,7 +45,8 @@ _ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "gai.conf", "services")
 # What libraries ask for the number of processors and the size of memory.
 _MACHINE = ("/sys/devices/system/cpu",)
 _WITHOUT_NAMESPACES = (
-    # duckdb ends the process where it sees this tree and may not read its limit of memory in it.
+    # duckdb ends the process where it sees this tree and may not read its limit of
+    # memory in it.
     "/sys/fs/cgroup",
     *("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/random"),
     *(
@@ -66,7 +69,8 @@ _WITHOUT_NAMESPACES = (
 def system_paths(*, namespaces: bool, network: bool) -> tuple[Path, ...]:
     """Return the paths of the system that any script may read.
 
-    Where there are namespaces, bubblewrap makes ``/dev`` and ``/proc`` itself, and links such as ``/lib`` too.
+    Where there are namespaces, bubblewrap makes ``/dev`` and ``/proc`` itself, and
+    links such as ``/lib`` too.
     """
     etc = (*_ETC, *(_ETC_NETWORK if network else ()))
     named = [*_SYSTEM, *(f"/etc/{name}" for name in etc), *_MACHINE]
@@ -83,11 +87,14 @@ def system_paths(*, namespaces: bool, network: bool) -> tuple[Path, ...]:
 
 @cache
 def interpreter_paths(executable: str) -> tuple[Path, ...]:
-    """Return what *executable* needs to run: its own tree, every link on the way to it, and for Python its packages."""
+    """Return what *executable* needs to run: its own tree, every link on the way to it,
+    and for Python its packages.
+    """
     found: list[Path] = []
     environment = Path(executable).parent.parent
     if (environment / "pyvenv.cfg").is_file() and environment != Path(sys.prefix):
-        # The environment of a script: itself and the Python that it was made from, without the host's packages.
+        # The environment of a script: itself and the Python that it was made from,
+        # without the host's packages.
         found += [
             environment,
             *(
@@ -97,7 +104,8 @@ def interpreter_paths(executable: str) -> tuple[Path, ...]:
             ),
         ]
     elif os.path.realpath(executable) == os.path.realpath(sys.executable):
-        # A host in a virtual environment has two trees: the environment, and the Python that it was made from.
+        # A host in a virtual environment has two trees: the environment, and the Python
+        # that it was made from.
         prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}
         for prefix in sorted(prefixes):
             found += _tree(Path(prefix))
@@ -106,7 +114,8 @@ def interpreter_paths(executable: str) -> tuple[Path, ...]:
             for path in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
             if path
         ]
-        # Packages that a .pth file or the user's site adds; a checkout of the host's own project is not among them.
+        # Packages that a .pth file or the user's site adds; a checkout of the host's
+        # own project is not among them.
         found += [
             Path(path)
             for path in sys.path
@@ -130,8 +139,11 @@ def interpreter_paths(executable: str) -> tuple[Path, ...]:
 
 
 def _tree(prefix: Path) -> list[Path]:
-    """An installation: its directory where it holds nothing else, else the parts that every installation has."""
-    # A virtual environment, or one of the versions of pyenv, nvm and uv. Anything else may be a home directory.
+    """An installation: its directory where it holds nothing else, else the parts that
+    every installation has.
+    """
+    # A virtual environment, or one of the versions of pyenv, nvm and uv. Anything else
+    # may be a home directory.
     if (prefix / "pyvenv.cfg").is_file() or prefix.parent.name in (
         "versions",
         "node",
@@ -142,7 +154,9 @@ def _tree(prefix: Path) -> list[Path]:
 
 
 def _links(path: Path) -> list[Path]:
-    """Return *path*, and each further path that it leads to, link by link; the last is the file itself."""
+    """Return *path*, and each further path that it leads to, link by link; the last is
+    the file itself.
+    """
     found = [path]
     while path.is_symlink() and len(found) < 40:
         path = Path(os.path.normpath(path.parent / path.readlink()))

@@ -1,8 +1,11 @@
-"""The system calls that a confined script may make, as a classic BPF program (seccomp(2), SECCOMP_SET_MODE_FILTER).
+"""The system calls that a confined script may make, as a classic BPF program
+(seccomp(2), SECCOMP_SET_MODE_FILTER).
 
-An allow-list. It began as the set ``@system-service`` of systemd 252 (``systemd-analyze syscall-filter``), without
-keyrings, sockets, System V IPC, message queues, devices, io_uring, asynchronous I/O, namespaces, and what looks into
-other processes. What is not on it answers ENOSYS, as an older kernel would: libraries fall back (`clone3`, `openat2`).
+An allow-list. It began as the set ``@system-service`` of systemd 252 (``systemd-analyze
+syscall-filter``), without keyrings, sockets, System V IPC, message queues, devices,
+io_uring, asynchronous I/O, namespaces, and what looks into other processes. What is not
+on it answers ENOSYS, as an older kernel would: libraries fall back (`clone3`,
+`openat2`).
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from functools import cache
 
 __all__ = ["is_supported", "seccomp_program"]
 
-# name:x86_64:aarch64, from asm/unistd_64.h and asm-generic/unistd.h; no number where the architecture has no such call.
+# name:x86_64:aarch64, from asm/unistd_64.h and asm-generic/unistd.h; no number where
+# the architecture has no such call.
 _ALLOWED = """
 access:21: alarm:37: arch_prctl:158: brk:12:214 capget:125:90 capset:126:91 chdir:80:49 clock_getres:229:114
 clock_gettime:228:113 clock_nanosleep:230:115 close:3:57 close_range:436:436 copy_file_range:326:285 dup:32:23
@@ -55,9 +59,10 @@ sched_setparam:142:118 sched_setscheduler:144:119 setpriority:141:140 socket:41:
 _NETWORK = """
 accept:43:202 accept4:288:242 bind:49:200 connect:42:203 listen:50:201 recvmmsg:299:243 sendmmsg:307:269 sendmsg:46:211
 """
-# Landlock restricts none of the next three (landlock(7), "Current limitations"). Without a mount namespace a script
-# could change the owner, times or attributes of any file of its user: these succeed without effect, so that
-# `shutil.copy2` and `tarfile` still work.
+# Landlock restricts none of the next three (landlock(7), "Current limitations").
+# Without a mount namespace a script could change the owner, times or attributes of any
+# file of its user: these succeed without effect, so that `shutil.copy2` and `tarfile`
+# still work.
 _CHANGING = """
 chown:92: fchown:93:55 fchownat:260:54 fremovexattr:199:16 fsetxattr:190:7 futimesat:261: lchown:94: lremovexattr:198:15
 lsetxattr:189:6 removexattr:197:14 setxattr:188:5 utime:132: utimensat:280:88 utimes:235:
@@ -79,23 +84,26 @@ _ARCHITECTURES = {
     "aarch64": (1, 0xC00000B7),
 }  # AUDIT_ARCH_* of linux/audit.h
 
-# One test: which argument, which of its bits, and the values that these may have. A clause holds if one of its tests
-# does, and a call is allowed if all of its clauses hold; else it answers the number of an error. The kernel reads no
-# more than the low 32 bits of any argument that is looked at.
+# One test: which argument, which of its bits, and the values that these may have. A
+# clause holds if one of its tests does, and a call is allowed if all of its clauses
+# hold; else it answers the number of an error. The kernel reads no more than the low 32
+# bits of any argument that is looked at.
 _Test = tuple[int, int, tuple[int, ...]]
 _Rule = tuple[int, tuple[tuple[_Test, ...], ...]]
 
 _ALL = 0xFFFFFFFF
 _NEVER: tuple[tuple[_Test, ...], ...] = ((),)
-_CLONE_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET of linux/sched.h
+# CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET of linux/sched.h
+_CLONE_NAMESPACES = 0x7E020000
 _SET_ID_BITS = 0o6000
 _O_ACCMODE, _O_TRUNC, _MAKES_A_FILE = 0o3, 0o1000, 0o20000100  # O_CREAT and __O_TMPFILE
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _SOCK_FLAGS = 0o2004000  # SOCK_CLOEXEC, SOCK_NONBLOCK
 _STREAM, _DATAGRAM, _TCP, _UDP = 1, 2, 6, 17
 
-# Terminals, non-blocking files, copies of files. Not TIOCSTI and TIOCLINUX, which type into the terminal of the host
-# (CVE-2017-5226), nor FIOSETOWN and SIOCSPGRP, which have the kernel signal the owner of a file.
+# Terminals, non-blocking files, copies of files. Not TIOCSTI and TIOCLINUX, which type
+# into the terminal of the host (CVE-2017-5226), nor FIOSETOWN and SIOCSPGRP, which have
+# the kernel signal the owner of a file.
 _IOCTLS = (
     *(
         0x5401,
@@ -127,10 +135,12 @@ _IOCTLS = (
     ),
     *(0x40049409, 0x4020940D, 0xC020660B, 0x80086601),
 )
-# Duplicates, flags, locks, pipe sizes, seals. Not F_SETOWN, F_SETSIG, F_SETLEASE and F_NOTIFY, which signal the
-# owner of a file, delay whoever opens it, and watch a directory (fcntl(2)).
+# Duplicates, flags, locks, pipe sizes, seals. Not F_SETOWN, F_SETSIG, F_SETLEASE and
+# F_NOTIFY, which signal the owner of a file, delay whoever opens it, and watch a
+# directory (fcntl(2)).
 _FCNTLS = (*range(8), 36, 37, 38, *range(1030, 1035))
-# Names, signals at the end of a parent, the dumpable bit, no_new_privs, subreapers, timer slack, capabilities to drop.
+# Names, signals at the end of a parent, the dumpable bit, no_new_privs, subreapers,
+# timer slack, capabilities to drop.
 _PRCTLS = (
     1,
     2,
@@ -177,8 +187,9 @@ def seccomp_program(
 ) -> bytes:
     """Return the filter as an array of ``struct sock_filter``.
 
-    *namespaces* says that the script has its own process, network and mount namespaces; without them less is allowed.
-    *landlock_abi* is what the kernel's Landlock already covers: signals from 6 on, truncation from 3 on.
+    *namespaces* says that the script has its own process, network and mount namespaces;
+    without them less is allowed. *landlock_abi* is what the kernel's Landlock already
+    covers: signals from 6 on, truncation from 3 on.
     """
     column, architecture = _ARCHITECTURES[machine or platform.machine()]
     code = [
@@ -187,7 +198,8 @@ def seccomp_program(
         _instruction(_RET, _KILL),
     ]
     code.append(_instruction(_LOAD, _NR))
-    # The x32 ABI of x86_64 numbers its calls from 0x40000000 on: none of these numbers is here.
+    # The x32 ABI of x86_64 numbers its calls from 0x40000000 on: none of these numbers
+    # is here.
     for number, (refusal, clauses) in _rules(
         column, namespaces, network, landlock_abi
     ).items():
@@ -236,7 +248,8 @@ def _checked_rules(
 ) -> dict[str, _Rule]:
     """Return the rules of the calls whose arguments are looked at, by name."""
     own_process: tuple[_Test, ...] = ((0, _ALL, (0,)),)
-    # PRIO_PROCESS and PRIO_PGRP are 0 and 1, IOPRIO_WHO_PROCESS is 1: this process or its group, never a user's.
+    # PRIO_PROCESS and PRIO_PGRP are 0 and 1, IOPRIO_WHO_PROCESS is 1: this process or
+    # its group, never a user's.
     own_priority = (((0, _ALL, (0, 1)),), ((1, _ALL, (0,)),))
     rules: dict[str, _Rule] = {
         "clone": (errno.EPERM, (((0, _CLONE_NAMESPACES, (0,)),),)),
@@ -248,7 +261,8 @@ def _checked_rules(
         "setpriority": (errno.EPERM, own_priority),
         "truncate": (errno.EACCES, () if namespaces or landlock_abi >= 3 else _NEVER),
         "socket": (errno.EACCES, _NEVER),
-        # asyncio and Node's pipes to children need a pair of streams; a datagram socket reaches those of the host.
+        # asyncio and Node's pipes to children need a pair of streams; a datagram socket
+        # reaches those of the host.
         "socketpair": (
             errno.EAFNOSUPPORT,
             (
@@ -267,7 +281,8 @@ def _checked_rules(
     ):
         rules[name] = errno.EPERM, (own_process,)
     if network:
-        # Not unix sockets: with the host's network come its abstract ones, such as those of X11 and D-Bus.
+        # Not unix sockets: with the host's network come its abstract ones, such as
+        # those of X11 and D-Bus.
         families: tuple[_Test, ...] = ((0, _ALL, (_AF_INET, _AF_INET6)),)
         kinds: tuple[_Test, ...] = ((1, _ALL ^ _SOCK_FLAGS, (_STREAM, _DATAGRAM)),)
         rules["socket"] = errno.EACCES, (families, kinds, ((2, _ALL, (0, _TCP, _UDP)),))
@@ -293,7 +308,9 @@ def _numbers(text: str, column: int) -> dict[str, int]:
 
 
 def _compiled(clause: tuple[_Test, ...], refusal: int) -> list[bytes]:
-    """Return the instructions that answer *refusal* unless one test of *clause* holds."""
+    """Return the instructions that answer *refusal* unless one test of *clause*
+    holds.
+    """
     code: list[bytes] = []
     length = sum(2 + len(values) for _, _, values in clause) + 1
     for argument, mask, values in clause:

@@ -1,4 +1,5 @@
-"""Prove on this machine that a level holds: a probe runs in it, tries what it must not be able to do, and reports.
+"""Prove on this machine that a level holds: a probe runs in it, tries what it must not
+be able to do, and reports.
 
 `levels` asks once in each process.
 """
@@ -27,8 +28,9 @@ __all__ = ["failure_of"]
 _SECONDS = 30.0
 _CANARY = "canary-6f1c2b"
 
-# Each probe must fail in the sandbox, except those whose name begins with "may_". (Where the host is root of a user
-# namespace with a single user, the script is called root too, without any capability: that is not a leak.)
+# Each probe must fail in the sandbox, except those whose name begins with "may_".
+# (Where the host is root of a user namespace with a single user, the script is called
+# root too, without any capability: that is not a leak.)
 _PROBE = r"""
 import ctypes, fcntl, json, os, socket, sys, time
 asked = json.load(sys.stdin)
@@ -79,15 +81,19 @@ while not os.path.exists("ready"):
 print(json.dumps(done))
 """
 _EXPECTED = ("may_write_workspace", "may_write_temporary", "may_read_skill")
-# Changing a mode succeeds without effect under Landlock: the host looks at the file instead of at the answer.
+# Changing a mode succeeds without effect under Landlock: the host looks at the file
+# instead of at the answer.
 _SEEN_BY_HOST = ("changes_outside", "reaches_udp")
 
 
 async def failure_of(sandbox: LocalSandbox) -> str | None:
-    """Return why *sandbox* cannot be relied on, in a sentence; None where every probe was contained."""
+    """Return why *sandbox* cannot be relied on, in a sentence; None where every probe
+    was contained.
+    """
     try:
         with anyio.fail_after(_SECONDS), _surroundings() as (asked, command):
-            # In this process's own environment: that is what /proc/PID/environ and an inherited environment would show.
+            # In this process's own environment: that is what /proc/PID/environ and an
+            # inherited environment would show.
             os.environ["HOST_CANARY"] = _CANARY
             finished = await sandbox.run(command)
             leaks = _seen_by_host(asked, command.directory)
@@ -165,7 +171,8 @@ def _surroundings() -> Iterator[tuple[dict[str, object], SandboxCommand]]:
             (sys.executable, "-I", "-S", "-c", _PROBE),
             workspace,
             json.dumps(asked).encode(),
-            # Where a level gives no temporary directory of its own, the probe must not write into the host's.
+            # Where a level gives no temporary directory of its own, the probe must not
+            # write into the host's.
             {"PATH": "/usr/bin:/bin", "TMPDIR": str(workspace)},
             skills=(skill,),
             readable=interpreter_paths(sys.executable),
@@ -185,7 +192,8 @@ def _seen_by_host(asked: dict[str, object], workspace: Path) -> list[str]:
     with suppress(BlockingIOError):
         received.recv(1)
         leaks.append("reaches_udp")
-    # The lock lives as long as the process that holds it: seen from outside, without its number.
+    # The lock lives as long as the process that holds it: seen from outside, without
+    # its number.
     with (workspace / "held").open("a") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

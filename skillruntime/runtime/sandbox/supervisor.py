@@ -1,8 +1,11 @@
-"""The process that starts, confines and ends commands; run as ``python -I -S``, with the standard library alone.
+"""The process that starts, confines and ends commands; run as ``python -I -S``, with
+the standard library alone.
 
-One launcher serves a host process: it waits on a socket for requests and forks a supervisor for each. The supervisor
-forks the command, watches it and the host, and ends every process of it; then it reports and exits. Forking a small
-process that has everything loaded costs a millisecond; starting one per call would cost a second start of Python.
+One launcher serves a host process: it waits on a socket for requests and forks a
+supervisor for each. The supervisor forks the command, watches it and the host, and ends
+every process of it; then it reports and exits. Forking a small process that has
+everything loaded costs a millisecond; starting one per call would cost a second start
+of Python.
 
 A host that dies closes its sockets, and that ends the commands and the launcher.
 """
@@ -87,7 +90,8 @@ def serve() -> NoReturn:
         seccomp_program(namespaces=True, network=network)
         prepare_options(network=network)
     gc.disable()
-    gc.freeze()  # a collection in a child would copy every page that it shares with its parent
+    # a collection in a child would copy every page that it shares with its parent
+    gc.freeze()
     signal.signal(
         signal.SIGCHLD, signal.SIG_IGN
     )  # the kernel reaps the supervisors (wait(2))
@@ -102,7 +106,8 @@ def serve() -> NoReturn:
 
 def _serve_next(requests: socket.socket) -> bool:
     """Fork a supervisor for the next request; return whether there was one."""
-    # Before the request comes: it takes a process to make one. No two commands have the same user.
+    # Before the request comes: it takes a process to make one. No two commands have the
+    # same user.
     guest = Guest.create() if os.geteuid() == 0 else None
     message, ancillary, _, _ = requests.recvmsg(1, _ANCILLARY, socket.MSG_CMSG_CLOEXEC)
     if not message:
@@ -123,8 +128,8 @@ def _serve_next(requests: socket.socket) -> bool:
 
 def _supervise(descriptors: Sequence[int], guest: Guest | None) -> NoReturn:
     """Run the one command of this process, and report how it ended."""
-    # Whatever a descendant does to leave, it is handed to this process when its parent ends (prctl(2)): the command
-    # is over when there are no children left.
+    # Whatever a descendant does to leave, it is handed to this process when its parent
+    # ends (prctl(2)): the command is over when there are no children left.
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(
         _PR_SET_DUMPABLE, 0
@@ -213,7 +218,8 @@ class _Run:
     # Landlock, and no confinement at all.
 
     def _directly(self) -> tuple[int, bool]:
-        # Closed by a successful execve(2): what comes out of it says why there was none.
+        # Closed by a successful execve(2): what comes out of it says why there was
+        # none.
         failed_reading, failed_writing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -229,14 +235,16 @@ class _Run:
         os.setsid()  # away from the terminal of the host, and from its signals
         abi = min(self.asked["abi"], landlock.abi()) if self.level == "landlock" else 0
         if self.level == "landlock":
-            # Without its own user, the limit counts every process of the host's user: allow that many more.
+            # Without its own user, the limit counts every process of the host's user:
+            # allow that many more.
             already = 0 if self.guest is not None else _threads_of(os.getuid())
             _limit(0, self.limits, self.limits["processes"] + already)
             if self.guest is not None:
                 drop_privileges(self.guest.user)
             else:
                 drop_capabilities()
-            # What lies in a writable directory is readable with it, and could be a link out of it by now.
+            # What lies in a writable directory is readable with it, and could be a link
+            # out of it by now.
             readable = [
                 path
                 for path in self._readable()
@@ -285,11 +293,13 @@ class _Run:
                 f"bubblewrap could not make its namespaces (exit code {code})",
             )
         inner: int = json.loads(words)["child-pid"]
-        # The first process of the namespace: when it has ended, the kernel has ended every other one in it
-        # (pid_namespaces(7)), and its descriptor becomes readable only then.
+        # The first process of the namespace: when it has ended, the kernel has ended
+        # every other one in it (pid_namespaces(7)), and its descriptor becomes readable
+        # only then.
         watched = os.pidfd_open(inner)
-        # Inside its user namespace the limit of processes counts those of the sandbox alone (since Linux 5.14); set
-        # outside, it would count every process of the host's user.
+        # Inside its user namespace the limit of processes counts those of the sandbox
+        # alone (since Linux 5.14); set outside, it would count every process of the
+        # host's user.
         _limit(inner, self.limits, self.limits["processes"])
         if self.guest is not None:
             become_root_again()
@@ -306,14 +316,17 @@ class _Run:
         return (128 - code if code > 128 else code), stopped and _end_descendants()
 
     def _start_bubblewrap(self, info: int, block: int) -> int:
-        """Start bubblewrap, which waits for *block* before it starts the command; return its process."""
+        """Start bubblewrap, which waits for *block* before it starts the command;
+        return its process.
+        """
         opened = dict(self.opened)
         for path in self._readable():
             if is_inside(path, self.asked["bound"]):
                 with suppress(OSError):
                     opened[path] = open_without_links(path)
-        # This process itself changes its user, because it serves one command: another copy of Python that does so
-        # before it becomes bubblewrap takes 1.5 ms, a sixth of a start of Python.
+        # This process itself changes its user, because it serves one command: another
+        # copy of Python that does so before it becomes bubblewrap takes 1.5 ms, a sixth
+        # of a start of Python.
         if self.guest is not None:
             become_for_now(self.guest.user)
         arguments = bubblewrap_arguments(self.asked, opened)
@@ -333,7 +346,8 @@ class _Run:
             *("--perms", "0444", "--file", str(users), "/etc/passwd"),
             *arguments,
         ]
-        # Through a file, so that /proc/1/cmdline in the sandbox and `ps` on the host show no paths.
+        # Through a file, so that /proc/1/cmdline in the sandbox and `ps` on the host
+        # show no paths.
         listed = _memory_file(
             b"\0".join(os.fsencode(option) for option in options) + b"\0"
         )
@@ -349,7 +363,8 @@ class _Run:
                 *self.asked["argv"],
             ],
             self.asked["environment"],
-            # Descriptors above 2 are closed on exec, except those that bubblewrap is given.
+            # Descriptors above 2 are closed on exec, except those that bubblewrap is
+            # given.
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, stream, target)
                 for target, stream in enumerate(self.streams)
@@ -358,8 +373,11 @@ class _Run:
         )
 
     def _watch(self, child: int) -> int:
-        """Return how *child* ended, having killed it if the host closed its end first."""
-        # A descriptor instead of the number, which the kernel may give to another process once this one is reaped.
+        """Return how *child* ended, having killed it if the host closed its end
+        first.
+        """
+        # A descriptor instead of the number, which the kernel may give to another
+        # process once this one is reaped.
         ended = os.pidfd_open(child)
         pause = _BETWEEN_LOOKS if self.most else None
         while not (ready := select.select([ended, self.control], [], [], pause)[0]):
@@ -376,7 +394,8 @@ class _Run:
         return os.waitstatus_to_exitcode(status)
 
     def _used(self) -> float:
-        """Return how many bytes the command's directories take, with the files that it removed and still has open.
+        """Return how many bytes the command's directories take, with the files that it
+        removed and still has open.
 
         Infinity where a process holds more memory than it may.
         """
@@ -401,7 +420,9 @@ _PASSWD = b"root:x:0:0::/nonexistent:/bin/false\nskill:x:1000:1000::/tmp/home:/b
 
 
 def _end_descendants() -> bool:
-    """Kill what the command left behind until no child is left; return whether that was seen."""
+    """Kill what the command left behind until no child is left; return whether that was
+    seen.
+    """
     deadline = time.monotonic() + ENDING
     while True:
         try:
@@ -421,7 +442,9 @@ def _end_descendants() -> bool:
 
 
 def _threads() -> list[Path]:
-    """Return every thread of the command: a process whose first one has ended shows nothing itself."""
+    """Return every thread of the command: a process whose first one has ended shows
+    nothing itself.
+    """
     found: list[Path] = []
     for process in descendants():
         with suppress(OSError):  # it has ended
@@ -430,10 +453,11 @@ def _threads() -> list[Path]:
 
 
 def _memory_of(thread: Path) -> int:
-    """Return how many bytes the process of *thread* holds: its memory, private and shared, and the tables of it.
+    """Return how many bytes the process of *thread* holds: its memory, private and
+    shared, and the tables of it.
 
-    RLIMIT_DATA counts private memory that may be written to: not shared mappings, not those with MAP_GROWSDOWN, not
-    what became read-only once it was written.
+    RLIMIT_DATA counts private memory that may be written to: not shared mappings, not
+    those with MAP_GROWSDOWN, not what became read-only once it was written.
     """
     with suppress(OSError):
         lines = (thread / "status").read_bytes().splitlines()
@@ -444,7 +468,9 @@ def _memory_of(thread: Path) -> int:
 
 
 def _listable(path: int) -> int:
-    """Return a descriptor that lists the directory of *path*, which was opened with O_PATH; close *path*."""
+    """Return a descriptor that lists the directory of *path*, which was opened with
+    O_PATH; close *path*.
+    """
     try:
         return os.open(f"/proc/self/fd/{path}", os.O_RDONLY | os.O_CLOEXEC)
     finally:
@@ -452,7 +478,9 @@ def _listable(path: int) -> int:
 
 
 def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
-    """Run *become*, which replaces this process; report on *failed* why it could not."""
+    """Run *become*, which replaces this process; report on *failed* why it could
+    not.
+    """
     try:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         _end_first("self")
@@ -468,13 +496,17 @@ def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
 
 
 def _end_first(process: int | str) -> None:
-    """Have the kernel end *process* before the host where the machine is out of memory."""
+    """Have the kernel end *process* before the host where the machine is out of
+    memory.
+    """
     with suppress(OSError):
         Path(f"/proc/{process}/oom_score_adj").write_bytes(b"1000")
 
 
 def _raise_reported(failed: int) -> None:
-    """Raise what stopped the child from becoming the command; the pipe closes without a word when it has."""
+    """Raise what stopped the child from becoming the command; the pipe closes without a
+    word when it has.
+    """
     with os.fdopen(failed, "rb") as file:
         words = file.read()
     if words:
@@ -484,7 +516,8 @@ def _raise_reported(failed: int) -> None:
 
 def _limit(process: int, limits: dict[str, int], processes: int) -> None:
     """Limit *process*, 0 for this one, and whatever it starts."""
-    # RLIMIT_DATA counts what a process may write to (since Linux 4.7); RLIMIT_AS would count what node only reserves.
+    # RLIMIT_DATA counts what a process may write to (since Linux 4.7); RLIMIT_AS would
+    # count what node only reserves.
     pairs = [
         (resource.RLIMIT_DATA, limits["memory"]),
         (resource.RLIMIT_FSIZE, limits["file_size"]),
@@ -527,7 +560,8 @@ def descendants(process: int | None = None) -> list[int]:
     parents: dict[int, list[int]] = {}
     for name in _process_numbers():
         with suppress(OSError):
-            # The name of a program may hold spaces and brackets; the fields begin after the last one (proc(5)).
+            # The name of a program may hold spaces and brackets; the fields begin after
+            # the last one (proc(5)).
             words = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
             parents.setdefault(int(words[1]), []).append(int(name))
     found: list[int] = []
@@ -545,7 +579,8 @@ def _threads_of(user: int) -> int:
     for name in _process_numbers():
         with suppress(OSError):
             if Path(f"/proc/{name}").stat().st_uid == user:
-                # Threads, not processes: the kernel counts tasks against RLIMIT_NPROC (setrlimit(2)).
+                # Threads, not processes: the kernel counts tasks against RLIMIT_NPROC
+                # (setrlimit(2)).
                 count += sum(1 for _ in Path(f"/proc/{name}/task").iterdir())
     return count
 

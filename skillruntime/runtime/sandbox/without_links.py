@@ -1,6 +1,8 @@
-"""Open what scripts may write without following a link: an earlier script may have left one in its place.
+"""Open what scripts may write without following a link: an earlier script may have left
+one in its place.
 
-The descriptor is what is bound, granted or listed afterwards; no path is looked up a second time.
+The descriptor is what is bound, granted or listed afterwards; no path is looked up a
+second time.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ HAS_DIRECTORY_DESCRIPTORS = (
 )
 """Whether this system has what `open_without_links` needs; Windows does not."""
 
-# Without O_PATH (macOS) a FIFO is opened for reading, which must not wait for its other end.
+# Without O_PATH (macOS) a FIFO is opened for reading, which must not wait for its other
+# end.
 _PATH = getattr(os, "O_PATH", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)) | getattr(
     os, "O_CLOEXEC", 0
 )
@@ -44,7 +47,8 @@ class WritablePathError(OSError):
 
 
 def open_without_links(path: str, *, at: int | None = None, flags: int = _PATH) -> int:
-    """Return a descriptor of *path*, absolute or below the directory *at*; no part of it may be a link.
+    """Return a descriptor of *path*, absolute or below the directory *at*; no part of
+    it may be a link.
 
     *flags* are those of open(2) for the last part.
 
@@ -53,8 +57,8 @@ def open_without_links(path: str, *, at: int | None = None, flags: int = _PATH) 
     """
     here = os.open("/" if at is None else ".", _PATH, dir_fd=at)
     parts = [part for part in path.split("/") if part not in ("", ".")] or ["."]
-    # One part at a time, which every kernel can: openat2(2) with RESOLVE_NO_SYMLINKS needs Linux 5.6, and the filters
-    # of many containers refuse it.
+    # One part at a time, which every kernel can: openat2(2) with RESOLVE_NO_SYMLINKS
+    # needs Linux 5.6, and the filters of many containers refuse it.
     for number, part in enumerate(parts, 1):
         try:
             opened = os.open(
@@ -81,7 +85,8 @@ def open_writable(path: str) -> int:
     """Return a descriptor (O_PATH) of what a command may write at the absolute *path*.
 
     Raises:
-        WritablePathError: it is not there, or is reached through a link; the message names it.
+        WritablePathError: it is not there, or is reached through a link; the message
+            names it.
     """
     try:
         return open_without_links(path)
@@ -92,10 +97,11 @@ def open_writable(path: str) -> int:
 
 
 def used_bytes(at: int, depth: int = 0) -> float:
-    """Return how many bytes the directory *at* takes on its disk, at least 12 KiB for each entry; *at* is closed.
+    """Return how many bytes the directory *at* takes on its disk, at least 12 KiB for
+    each entry; *at* is closed.
 
-    Infinity where it is more than 64 levels deep, or holds what may not be listed: a script could hide a gigabyte where
-    no look comes in time.
+    Infinity where it is more than 64 levels deep, or holds what may not be listed: a
+    script could hide a gigabyte where no look comes in time.
     """
     total = 0.0
     try:
@@ -119,9 +125,9 @@ def used_bytes(at: int, depth: int = 0) -> float:
     return total
 
 
-_LEAST = (
-    12 * 1024
-)  # bytes: of the smallest files a limit of 256 MiB then allows 21,845, and looks stay short
+# bytes: of the smallest files a limit of 256 MiB then allows 21,845, and looks stay
+# short
+_LEAST = 12 * 1024
 
 
 def is_inside(path: str, directories: Iterable[str]) -> bool:
@@ -132,7 +138,9 @@ def is_inside(path: str, directories: Iterable[str]) -> bool:
 
 
 def outermost(paths: list[str]) -> list[str]:
-    """Return *paths* without those that lie inside another: these come with it, as whatever they are by then."""
+    """Return *paths* without those that lie inside another: these come with it, as
+    whatever they are by then.
+    """
     return [path for path in paths if not is_inside(path, paths)]
 
 

@@ -2,9 +2,11 @@
 # requires-python = ">=3.11"
 # dependencies = []
 # ///
-"""List the files, hunks and line numbers of a change, so that findings name lines that exist.
+"""List the files, hunks and line numbers of a change, so that findings name lines that
+exist.
 
-Reads one JSON object on standard input (the contract's ``input``), prints one JSON object (its ``output``)::
+Reads one JSON object on standard input (the contract's ``input``), prints one JSON
+object (its ``output``)::
 
     echo '{"revision": "main...HEAD"}' | python scripts/changed_lines.py
 """
@@ -31,7 +33,8 @@ SETTINGS = [
 ]
 ENVIRONMENT = {
     "LC_ALL": "C",
-    "GIT_OPTIONAL_LOCKS": "0",  # the index is not written, so that no hook sees it change
+    # the index is not written, so that no hook sees it change
+    "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
 }
@@ -47,7 +50,9 @@ FORM += ["--src-prefix=a/", "--dst-prefix=b/"]
 
 
 def run(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the files of the diff that was sent, of a patch file, or of ``git diff`` in the workspace."""
+    """Return the files of the diff that was sent, of a patch file, or of ``git diff``
+    in the workspace.
+    """
     notes: list[str] = []
     if arguments.get("diff") is not None:
         source, files = "diff", _parsed(arguments["diff"], "/diff")
@@ -120,7 +125,9 @@ def _limited(data: bytes) -> bytes:
 
 
 def _of_git(revision: str, notes: list[str]) -> tuple[str, list[dict[str, Any]]]:
-    """Return what ``git diff`` says below the working directory; new files too, if it compares with HEAD."""
+    """Return what ``git diff`` says below the working directory; new files too, if it
+    compares with HEAD.
+    """
     top = Path(os.fsdecode(_git([], "rev-parse", "--show-toplevel")).rstrip("\n"))
     if (
         not Path.cwd().resolve().is_relative_to(top.resolve())
@@ -155,7 +162,9 @@ def _of_git(revision: str, notes: list[str]) -> tuple[str, list[dict[str, Any]]]
 
 
 def _filters() -> list[tuple[str, str]]:
-    """Return settings that switch off the programs with which git would convert each file that it compares."""
+    """Return settings that switch off the programs with which git would convert each
+    file that it compares.
+    """
     names = os.fsdecode(_git([], "config", "--list", "--name-only", "-z")).split("\0")
     if (
         MARK[0] not in names
@@ -180,7 +189,9 @@ def _filters() -> list[tuple[str, str]]:
 
 
 def _git(off: list[tuple[str, str]], *command: str, may_fail: bool = False) -> bytes:
-    """Run git and return what it prints. It runs no program that the repository configures, and uses no network."""
+    """Run git and return what it prints. It runs no program that the repository
+    configures, and uses no network.
+    """
     import subprocess
 
     environment = {

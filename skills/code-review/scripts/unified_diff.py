@@ -1,7 +1,8 @@
 """Reading a unified diff: its files, its hunks, and the number of each line.
 
-Not a tool: changed_lines.py imports it. The form is that of GNU diff and of git; a hunk has the lines that its header
-counts, so that a removed line ``-- a`` is not taken for the header of a file.
+Not a tool: changed_lines.py imports it. The form is that of GNU diff and of git; a hunk
+has the lines that its header counts, so that a removed line ``-- a`` is not taken for
+the header of a file.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 
 def parse_diff(text: str) -> list[dict[str, Any]]:
-    """Return the files of a diff, as the contract describes them. Text around the diffs is skipped.
+    """Return the files of a diff, as the contract describes them. Text around the diffs
+    is skipped.
 
-    Raises: Failure, where a hunk has too few or too many lines, or no file, and for a combined diff.
+    Raises: Failure, where a hunk has too few or too many lines, or no file, and for a
+    combined diff.
 
     >>> diff = "--- a/f.py\\n+++ b/f.py\\n@@ -1,2 +1,2 @@\\n-x = 1\\n+x = 2\\n print(x)\\n"
     >>> parse_diff(diff)[0]["hunks"][0]["lines"]
@@ -71,7 +74,9 @@ def parse_diff(text: str) -> list[dict[str, Any]]:
 
 
 def add_ranges(file: dict[str, Any]) -> None:
-    """Set the numbers of the added and removed lines of *file*, as pairs of first and last."""
+    """Set the numbers of the added and removed lines of *file*, as pairs of first and
+    last.
+    """
     numbers: dict[str, list[int]] = {"+": [], "-": []}
     for hunk in file["hunks"]:
         for line in hunk["lines"]:
@@ -166,13 +171,17 @@ def _miscounted(hunk: str) -> Failure:
 
 
 def _git_name(line: str) -> str:
-    """Return the new name of ``diff --git a/x b/x``: both are equal, unless a later line names a rename."""
+    """Return the new name of ``diff --git a/x b/x``: both are equal, unless a later
+    line names a rename.
+    """
     rest = line.rstrip("\r").split(" ", 2)[2]
     return _stripped(_unquoted(rest[len(rest) // 2 + 1 :]))
 
 
 def _name(text: str) -> str:
-    """Return the name in a ``---`` or ``+++`` line: without the time that GNU diff adds, without ``a/``."""
+    """Return the name in a ``---`` or ``+++`` line: without the time that GNU diff
+    adds, without ``a/``.
+    """
     return _stripped(_unquoted(text.rstrip("\r").split("\t")[0].strip()))
 
 

@@ -4,9 +4,11 @@
 # ///
 """Collect recent news on given topics from RSS and Atom feeds.
 
-Reads one JSON object on standard input (the contract's ``input``), prints one JSON object (its ``output``)::
+Reads one JSON object on standard input (the contract's ``input``), prints one JSON
+object (its ``output``)::
 
-    echo '{"topics": ["climate summit"], "time_range": "this_week"}' | python scripts/digest.py
+    echo '{"topics": ["climate summit"], "time_range": "this_week"}' | python
+    scripts/digest.py
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ SENTENCE = re.compile(r"(?<=[.!?…])\s+(?=[^\sa-z])|(?<=[。!?])")
 
 
 def run(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the digest as the contract's output. A file that must not be replaced is refused before any fetch."""
+    """Return the digest as the contract's output. A file that must not be replaced is
+    refused before any fetch.
+    """
     now = datetime.now(UTC)
     target = _target(arguments, now)
     chosen = feed_list(SKILL / "assets")
@@ -93,7 +97,9 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _target(arguments: dict[str, Any], now: datetime) -> Path | None:
-    """Return the file to write, or None. Refuses to replace what this skill did not write."""
+    """Return the file to write, or None. Refuses to replace what this skill did not
+    write.
+    """
     if not arguments["save_to_file"]:
         return None
     target = inside_workspace(

@@ -1,6 +1,8 @@
-"""Which feeds to read, and reading them: bounded in bytes and seconds, and never more than feeds.
+"""Which feeds to read, and reading them: bounded in bytes and seconds, and never more
+than feeds.
 
-Not a tool: digest.py imports it. Fetching is urllib with http and https only; feedparser gets bytes, never an address.
+Not a tool: digest.py imports it. Fetching is urllib with http and https only;
+feedparser gets bytes, never an address.
 """
 
 from __future__ import annotations
@@ -46,14 +48,18 @@ TRACKING = re.compile(r"^(utm_|at_|fbclid$|gclid$|ref$|cmp$|rss$)", re.IGNORECAS
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One feed: an http(s) address or a file. Without a name of its own it goes by its title."""
+    """One feed: an http(s) address or a file. Without a name of its own it goes by its
+    title.
+    """
 
     name: str
     address: str | Path
     has_name: bool = True
 
     def shown(self) -> str:
-        """Return the address without what may be secret in it: user, password and query."""
+        """Return the address without what may be secret in it: user, password and
+        query.
+        """
         if isinstance(self.address, Path):
             return shown_path(self.address)
         parts = urlsplit(self.address)
@@ -72,7 +78,9 @@ class FeedList:
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """One entry of a feed, as plain text. ``published`` is UTC, or None where the feed does not say."""
+    """One entry of a feed, as plain text. ``published`` is UTC, or None where the feed
+    does not say.
+    """
 
     title: str
     source: str
@@ -82,9 +90,11 @@ class Article:
 
 
 def feed_list(assets: Path) -> FeedList:
-    """Return the configured feeds: ``NEWS_DIGEST_FEEDS`` (a file), else the workspace's list, else the bundled one.
+    """Return the configured feeds: ``NEWS_DIGEST_FEEDS`` (a file), else the workspace's
+    list, else the bundled one.
 
-    Files named in the workspace's own list must lie in the workspace, because a model may have written that list.
+    Files named in the workspace's own list must lie in the workspace, because a model
+    may have written that list.
     """
     chosen = os.environ.get("NEWS_DIGEST_FEEDS")
     workspace_list = Path.cwd() / WORKSPACE_LIST
@@ -96,7 +106,9 @@ def feed_list(assets: Path) -> FeedList:
 
 
 def _parse_list(path: Path, *, confined: bool) -> FeedList:
-    """Return the list in the JSON file *path*: ``{"timeout_seconds": 10, "feeds": [URL | {"name", "url"}]}``."""
+    """Return the list in the JSON file *path*: ``{"timeout_seconds": 10, "feeds": [URL
+    | {"name", "url"}]}``.
+    """
     action = 'Write {"feeds": [{"name": "BBC", "url": "https://..."}]} to the feed list; see references/feeds.md.'
 
     def refuse(what: str) -> Failure:
@@ -150,9 +162,11 @@ def _parse_feed(row: Any, folder: Path, refuse: Any, *, confined: bool) -> Feed:
 
 
 def read_feeds(chosen: FeedList) -> tuple[list[Article], int, list[dict[str, Any]]]:
-    """Return the distinct articles, the number of feeds that could be read, and one error per feed that could not.
+    """Return the distinct articles, the number of feeds that could be read, and one
+    error per feed that could not.
 
-    Feeds are read eight at a time. The threads are daemons: one that hangs is left behind when the time is up.
+    Feeds are read eight at a time. The threads are daemons: one that hangs is left
+    behind when the time is up.
     """
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     done: queue.SimpleQueue[tuple[int, list[Article] | dict[str, Any]]] = (
@@ -222,7 +236,8 @@ def _read_feed(feed: Feed, timeout: float) -> list[Article] | dict[str, Any]:
         )
     except FileNotFoundError:
         return _error(feed, "does not exist", recoverable=False)
-    except Exception as error:  # a broken header, a reset, a bad gzip stream: the other feeds still count
+    except Exception as error:
+        # a broken header, a reset, a bad gzip stream: the other feeds still count
         return _error(
             feed, f"could not be read: {type(error).__name__}", recoverable=True
         )
@@ -274,7 +289,9 @@ class _HttpOnly(urllib.request.HTTPRedirectHandler):
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """Return an opener for http and https and nothing else: the default one also reads ``file:`` and ``ftp:``."""
+    """Return an opener for http and https and nothing else: the default one also reads
+    ``file:`` and ``ftp:``.
+    """
     opener = urllib.request.OpenerDirector()
     for handler in (
         ProxyHandler,
@@ -289,7 +306,9 @@ def _opener() -> urllib.request.OpenerDirector:
 
 
 def _fetch(address: str | Path, timeout: float) -> tuple[bytes, dict[str, str]]:
-    """Return at most MAX_BYTES and the headers feedparser wants. Raises: OverflowError, TimeoutError, OSError."""
+    """Return at most MAX_BYTES and the headers feedparser wants. Raises: OverflowError,
+    TimeoutError, OSError.
+    """
     if isinstance(address, Path):
         with address.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -355,7 +374,9 @@ def _published(entry: Any) -> datetime | None:
 
 
 def _clean_url(url: str) -> str:
-    """Return *url* with everything percent-encoded that RFC 3986 does not allow as it stands."""
+    """Return *url* with everything percent-encoded that RFC 3986 does not allow as it
+    stands.
+    """
     scheme, netloc, path, query, fragment = urlsplit(url.strip())
     lone = re.compile(r"%(?![0-9A-Fa-f]{2})")
     path, query, fragment = (
@@ -374,7 +395,9 @@ def _clean_url(url: str) -> str:
 
 
 def _identity(url: str) -> str:
-    """Return what two addresses of the same article have in common: no fragment, no tracking, no last slash."""
+    """Return what two addresses of the same article have in common: no fragment, no
+    tracking, no last slash.
+    """
     parts = urlsplit(url)
     kept = [
         pair

@@ -62,8 +62,8 @@ class Topic:
     def parse(cls, name: str) -> Topic:
         """Return the topic that *name* asks for.
 
-        Filler words do not count, a quoted phrase must occur as it stands, and a short word in capitals ("US", "WHO")
-        matches capitals only.
+        Filler words do not count, a quoted phrase must occur as it stands, and a short
+        word in capitals ("US", "WHO") matches capitals only.
 
         >>> topic = Topic.parse("AI regulation in Europe")
         >>> topic.terms

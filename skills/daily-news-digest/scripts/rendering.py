@@ -1,6 +1,7 @@
 """The digest as Markdown: four formats, six languages for the digest's own words.
 
-Not a tool: digest.py imports it. Articles stay in the language of their feed; nothing is translated or rephrased.
+Not a tool: digest.py imports it. Articles stay in the language of their feed; nothing
+is translated or rephrased.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ LABELS: dict[str, dict[str, str]] = json.loads(
 def summary(
     articles: list[dict[str, Any]], found: int, sources: int, days: int, language: str
 ) -> str:
-    """Return two or three sentences: how many articles from how many *sources*, and the leading titles.
+    """Return two or three sentences: how many articles from how many *sources*, and the
+    leading titles.
 
     >>> summary([{"title": "Rates rise", "source": "BBC"}], 1, 1, 7, "en")
     '1 article from 1 source in the past 7 days. Leading: “Rates rise” (BBC).'

@@ -1,9 +1,12 @@
-"""What every script of this skill shares: its arguments, its failures, and the files of the workspace.
+"""What every script of this skill shares: its arguments, its failures, and the files of
+the workspace.
 
-Not a tool. A script reads one JSON object from standard input, prints one JSON value on standard output, and touches
-files only inside the directory it was started in. A failure is printed as ``{"status": "failed", "errors": [...]}``
-with exit code 1. The contract beside the skill is the one source of defaults and bounds: a runtime has applied it
-already; by hand, :func:`read_arguments` applies the parts that catch malformed arguments.
+Not a tool. A script reads one JSON object from standard input, prints one JSON value on
+standard output, and touches files only inside the directory it was started in. A
+failure is printed as ``{"status": "failed", "errors": [...]}`` with exit code 1. The
+contract beside the skill is the one source of defaults and bounds: a runtime has
+applied it already; by hand, :func:`read_arguments` applies the parts that catch
+malformed arguments.
 """
 
 from __future__ import annotations
@@ -57,7 +60,8 @@ class Failure(Exception):  # noqa: N818 - the word of the protocol
 def answer(run: Callable[[dict[str, Any]], dict[str, Any]], contract: Path) -> int:
     """Run one call from standard input to standard output and return the exit code.
 
-    A dictionary that *run* returns with ``status`` "failed" is printed like any other, with exit code 1.
+    A dictionary that *run* returns with ``status`` "failed" is printed like any other,
+    with exit code 1.
     """
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     try:
@@ -71,7 +75,8 @@ def answer(run: Callable[[dict[str, Any]], dict[str, Any]], contract: Path) -> i
 def read_arguments(contract: Path) -> dict[str, Any]:
     """Return the arguments on standard input with the contract's defaults filled in.
 
-    Raises: Failure, when they are not one JSON object, or do not fit the contract's types, bounds and names.
+    Raises: Failure, when they are not one JSON object, or do not fit the contract's
+    types, bounds and names.
     """
     try:
         arguments = json.loads(sys.stdin.buffer.read().decode("utf-8-sig") or "{}")
@@ -97,11 +102,14 @@ def read_arguments(contract: Path) -> dict[str, Any]:
 
 
 def _check_object(arguments: dict[str, Any], schema: dict[str, Any], path: str) -> None:
-    """Refuse *arguments* unless their names and values fit the properties of *schema*."""
+    """Refuse *arguments* unless their names and values fit the properties of
+    *schema*.
+    """
     properties: dict[str, Any] = schema["properties"]
     for name in arguments:
         if name not in properties:
-            import difflib  # here and below: what few calls need, the others need not wait for
+            # here and below: what few calls need, the others need not wait for
+            import difflib
 
             close = difflib.get_close_matches(name, properties, 1)
             hint = (
@@ -129,7 +137,9 @@ def _check_object(arguments: dict[str, Any], schema: dict[str, Any], path: str) 
 
 
 def _check(value: Any, schema: dict[str, Any], path: str) -> None:
-    """Refuse *value* unless it fits the keywords of *schema* that these contracts use."""
+    """Refuse *value* unless it fits the keywords of *schema* that these contracts
+    use.
+    """
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     fits = any(
@@ -186,7 +196,9 @@ def _check(value: Any, schema: dict[str, Any], path: str) -> None:
 
 
 def inside_workspace(name: str, path: str) -> Path:
-    """Return the absolute path of *name* in the workspace; *path* is the JSON Pointer of the parameter."""
+    """Return the absolute path of *name* in the workspace; *path* is the JSON Pointer
+    of the parameter.
+    """
     root = Path.cwd().resolve()
     try:
         target = (root / name).resolve()
@@ -209,7 +221,9 @@ def inside_workspace(name: str, path: str) -> Path:
 
 
 def input_file(name: str, path: str, suffixes: tuple[str, ...]) -> Path:
-    """Return the path of an existing file of the workspace; a miss names the files that could be meant."""
+    """Return the path of an existing file of the workspace; a miss names the files that
+    could be meant.
+    """
     target = inside_workspace(name, path)
     if target.is_file():
         return target
@@ -232,7 +246,9 @@ def input_file(name: str, path: str, suffixes: tuple[str, ...]) -> Path:
 
 
 def shown_path(path: Path) -> str:
-    """Return *path* as the caller knows it: relative to the workspace, with forward slashes."""
+    """Return *path* as the caller knows it: relative to the workspace, with forward
+    slashes.
+    """
     root = Path.cwd().resolve()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
@@ -240,7 +256,9 @@ def shown_path(path: Path) -> str:
 def check_output(
     target: Path, path: str, *, overwrite: bool, sources: tuple[Path, ...] = ()
 ) -> None:
-    """Refuse early what :func:`write_output` would refuse: a directory, or a file that is one of the *sources*."""
+    """Refuse early what :func:`write_output` would refuse: a directory, or a file that
+    is one of the *sources*.
+    """
     if target.is_dir() or any(parent.is_file() for parent in target.parents):
         raise Failure(
             "INVALID_INPUT",
@@ -259,7 +277,9 @@ def check_output(
 
 
 def write_output(target: Path, data: bytes, path: str, *, overwrite: bool) -> None:
-    """Write *data* whole or not at all. A file with other content is replaced only if *overwrite*."""
+    """Write *data* whole or not at all. A file with other content is replaced only if
+    *overwrite*.
+    """
     if target.is_file() and not overwrite and target.read_bytes() != data:
         action = "Choose another name, or send overwrite=true."
         raise Failure(

@@ -1,4 +1,5 @@
-"""A query's result as a chart: which columns are x, y and series, and what has no meaning as a chart.
+"""A query's result as a chart: which columns are x, y and series, and what has no
+meaning as a chart.
 
 Not a tool: query.py imports it where a chart is asked for.
 """
@@ -98,7 +99,9 @@ def _of_rows(kind: str, result: Result, notes: list[str]) -> Plot:
 def _of_groups(
     kind: str, result: Result, rows: list[list[Any]], notes: list[str]
 ) -> Plot:
-    """Draw the first figure over the group in time, or the first one; a second group, or figure, makes series."""
+    """Draw the first figure over the group in time, or the first one; a second group,
+    or figure, makes series.
+    """
     figures = max(result.groups, 1)
     if len(result.names) <= figures or result.groups > 2:
         action = (
@@ -174,7 +177,9 @@ def _of_groups(
 
 
 def _fill(plot: Plot, points: list[tuple[Any, Any, float]], notes: list[str]) -> None:
-    """Put the points into series: those with the largest values, in the order of their names."""
+    """Put the points into series: those with the largest values, in the order of their
+    names.
+    """
     sizes: dict[Any, float] = {}
     for name, _, value in points:
         sizes[name] = sizes.get(name, 0) + abs(value)

@@ -1,7 +1,9 @@
-"""What the texts of a table are: numbers, dates, booleans. A column keeps its texts unless every one converts.
+"""What the texts of a table are: numbers, dates, booleans. A column keeps its texts
+unless every one converts.
 
-Not a tool: tables.py imports it. Where two readings are possible (01/02/2025; 1,234) and the file does not decide,
-a date is not read at all, and a number is read as the note of its column says; a parameter decides either.
+Not a tool: tables.py imports it. Where two readings are possible (01/02/2025; 1,234)
+and the file does not decide, a date is not read at all, and a number is read as the
+note of its column says; a parameter decides either.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ TEMPORAL = re.compile(r"^(DATE|TIMESTAMP)")
 TEXT = re.compile(r"^(VARCHAR|ENUM|UUID|TIME)\b")
 
 SAMPLE = 2000
-GAP = r"(?i)n/?a|n\.a\.|nan|none|null|[-–—?]+"  # what stands for a missing value among numbers, dates, true and false
+# what stands for a missing value among numbers, dates, true and false
+GAP = r"(?i)n/?a|n\.a\.|nan|none|null|[-–—?]+"
 INTEGER = r"[+-]?(0|[1-9]\d{0,17})"  # 007 stays a text: it is an identifier
 ISO_DATE = r"\d{4}[-/]\d{1,2}[-/]\d{1,2}([ T]\d{1,2}:\d\d.*)?"
 BEFORE, AFTER = (
@@ -66,9 +69,10 @@ NAMED = [
 class Column:
     """One column: its name, DuckDB's type for it, and what can be done with it.
 
-    *number* and *moment* are SQL for its values as numbers and dates, where a text column mostly holds these;
-    *undecided* is a date that can be read in two ways, *mixed* says which numbers are not in one unit; *note* is what a
-    reader of its figures should know.
+    *number* and *moment* are SQL for its values as numbers and dates, where a text
+    column mostly holds these; *undecided* is a date that can be read in two ways,
+    *mixed* says which numbers are not in one unit; *note* is what a reader of its
+    figures should know.
     """
 
     name: str
@@ -98,7 +102,9 @@ class Column:
 
     @property
     def shown_sql(self) -> str:
-        """Return an expression whose value is plain JSON: dates, lists and the like as text."""
+        """Return an expression whose value is plain JSON: dates, lists and the like as
+        text.
+        """
         return (
             self.sql
             if self.kind in ("numeric", "boolean")
@@ -118,7 +124,9 @@ def quoted_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """How dates and numbers are written: what the caller says, else what the file shows."""
+    """How dates and numbers are written: what the caller says, else what the file
+    shows.
+    """
 
     date_format: str = "auto"
     decimal_comma: bool | None = None
@@ -140,7 +148,9 @@ def typed_columns(
     names: dict[str, str],
     conventions: Conventions,
 ) -> dict[str, tuple[Column, str]]:
-    """Return, for each text column of *table* (its name there, and the name to give), the column and SQL for it."""
+    """Return, for each text column of *table* (its name there, and the name to give),
+    the column and SQL for it.
+    """
     counts = {raw: _counts(connection, table, raw, whole=False) for raw in names}
     is_longer = _row(connection, f"SELECT count(*) > {SAMPLE} AS longer FROM {table}")[
         "longer"
@@ -174,7 +184,9 @@ def cleaned(raw: str) -> str:
 def _counts(
     connection: duckdb.DuckDBPyConnection, table: str, raw: str, *, whole: bool
 ) -> dict[str, Any]:
-    """Count the forms of a column's values: over its different values, weighted, since most columns repeat."""
+    """Count the forms of a column's values: over its different values, weighted, since
+    most columns repeat.
+    """
     part = table if whole else f"(FROM {table} LIMIT {SAMPLE})"
     texts = f"(SELECT {cleaned(raw)} AS t, count(*) AS n FROM {part} GROUP BY t)"
     values = f"(SELECT t, n, CASE WHEN NOT regexp_full_match(t, '{GAP}') THEN t END AS v FROM {texts} WHERE t IS NOT NULL)"
@@ -275,7 +287,9 @@ def _typed(
 
 
 def _mixed(count: dict[str, Any]) -> str:
-    """Say so where the numbers are not in one unit: 50 % and 0.25, or euros and dollars."""
+    """Say so where the numbers are not in one unit: 50 % and 0.25, or euros and
+    dollars.
+    """
     if len(count["units"] or []) < 2:
         return ""
     bare = (
@@ -289,7 +303,8 @@ def _mixed(count: dict[str, Any]) -> str:
 def _number(
     value: str, count: dict[str, Any], decided: bool | None, conventions: Conventions
 ) -> tuple[str, int, str]:
-    """Return SQL for *value* as a number, how many values convert, and what to say about it.
+    """Return SQL for *value* as a number, how many values convert, and what to say
+    about it.
 
     The decimal mark is the one that more values need; where none needs one, the file's.
     """
@@ -323,7 +338,9 @@ def _number(
 def _moment(
     value: str, count: dict[str, Any], conventions: Conventions
 ) -> tuple[str, int, str, str]:
-    """Return SQL for *value* as a time, how many values convert, a date that is undecided, and what to say."""
+    """Return SQL for *value* as a time, how many values convert, a date that is
+    undecided, and what to say.
+    """
     formats, found, note = list(NAMED), count["iso"] + count.get("named", 0), ""
     iso = f"CASE WHEN regexp_full_match({value}, '{ISO_DATE}') THEN TRY_CAST({value} AS TIMESTAMP) END"
     days, months = count["days"], count["months"]

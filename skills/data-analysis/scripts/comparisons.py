@@ -1,4 +1,5 @@
-"""What groups say of each other: shares, growth, running totals; and the order of their values.
+"""What groups say of each other: shares, growth, running totals; and the order of their
+values.
 
 Not a tool: query.py imports it.
 """
@@ -27,9 +28,11 @@ YEARS_BACK = {"year": 1, "quarter": 4, "month": 12}
 
 @dataclass(slots=True)
 class Result:
-    """The answer as a table of plain values: first the columns of *groups*, then figures.
+    """The answer as a table of plain values: first the columns of *groups*, then
+    figures.
 
-    *used* is how many rows of the file fit the conditions; *total* how many the answer has, where *rows* are fewer.
+    *used* is how many rows of the file fit the conditions; *total* how many the answer
+    has, where *rows* are fewer.
     """
 
     names: list[str]
@@ -47,7 +50,8 @@ class Result:
 
 
 def order_of(value: Any) -> tuple[int, float, str]:
-    """Return what sorts *value*: numbers, then weekdays by the week, then texts; none first.
+    """Return what sorts *value*: numbers, then weekdays by the week, then texts; none
+    first.
 
     >>> sorted(["Tuesday", "Monday", None, 3], key=order_of)
     [None, 3, 'Monday', 'Tuesday']
@@ -60,7 +64,9 @@ def order_of(value: Any) -> tuple[int, float, str]:
 
 
 def add_comparisons(result: Result, wanted: list[str]) -> None:
-    """Add a column for each of *wanted* and each figure of *result*: fractions, so 0.1 is 10 %."""
+    """Add a column for each of *wanted* and each figure of *result*: fractions, so 0.1
+    is 10 %.
+    """
     figures = list(range(result.groups, len(result.names)))
     for what in dict.fromkeys(wanted):
         if what in ("share", "running_total"):  # of what adds up: a mean has no share
@@ -169,7 +175,9 @@ def _periods_of_a_year(result: Result, place: int) -> int:
 def _growth(
     result: Result, rows: list[list[Any]], index: int, place: int, back: int
 ) -> list[Any]:
-    """Return the relative change to the value *back* periods before; none where that has none, or none above zero."""
+    """Return the relative change to the value *back* periods before; none where that
+    has none, or none above zero.
+    """
     numbers = _numbers([row[place] for row in rows], result.expressions[place].period)
     keys = [_others(row, result, place) for row in rows]
     known = {
@@ -200,7 +208,9 @@ def _growth(
 
 
 def _numbers(values: list[Any], period: str) -> list[int | None]:
-    """Number the periods so that neighbours differ by one: of a calendar by the calendar, else in their order."""
+    """Number the periods so that neighbours differ by one: of a calendar by the
+    calendar, else in their order.
+    """
     if period in ("year", "quarter", "month", "week", "day"):
         return [
             None if value is None else _number(str(value), period) for value in values

@@ -1,4 +1,5 @@
-"""One condition of ``where`` as SQL: numbers, dates and texts each compared as a person means it.
+"""One condition of ``where`` as SQL: numbers, dates and texts each compared as a person
+means it.
 
 Not a tool: query.py imports it.
 """
@@ -22,8 +23,9 @@ MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2})?")
 def condition(found: Expression, entry: dict[str, Any], path: str) -> str:
     """Return SQL for *entry*, ``{column, op, value}``, where *found* is its column.
 
-    Rows without a value fit ``!=`` and ``not_in``. Texts compare without regard to case; a date is its whole day, a
-    month its whole month. Raises: Failure, where the value does not fit the column.
+    Rows without a value fit ``!=`` and ``not_in``. Texts compare without regard to
+    case; a date is its whole day, a month its whole month. Raises: Failure, where the
+    value does not fit the column.
     """
     operator, value = entry.get("op", "="), entry.get("value")
     if operator in OPPOSITES:
@@ -92,7 +94,9 @@ def _number(found: Expression, value: Any, path: str) -> str:
 
 
 def _in_time(found: Expression, operator: str, value: Any, path: str) -> str:
-    """Compare with a moment, or with a period as a whole: up to 2025-03 includes the last of March."""
+    """Compare with a moment, or with a period as a whole: up to 2025-03 includes the
+    last of March.
+    """
     text = str(value).strip()
     if MOMENT.fullmatch(text):
         return f"{found.sql} {operator} TIMESTAMP {quoted_text(text)}"

@@ -1,6 +1,7 @@
 """A plot as a PNG: light, legible at a glance, the same bytes for the same figures.
 
-Not a tool: charts.py imports it. The colours stay distinct for people with colour blindness (Okabe and Ito, 2008).
+Not a tool: charts.py imports it. The colours stay distinct for people with colour
+blindness (Okabe and Ito, 2008).
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ STYLE = {
 
 @dataclass(slots=True)
 class Plot:
-    """What is drawn: for each series (one, named "", without a split) its x and y values, in order.
+    """What is drawn: for each series (one, named "", without a split) its x and y
+    values, in order.
 
     *categories* are the x values of bars and lines, in their order.
     """

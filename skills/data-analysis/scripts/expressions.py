@@ -1,9 +1,12 @@
-"""The figures of a query: ``sum(units * price)``, ``month(date)``, ``count()``: read, checked, and written as SQL.
+"""The figures of a query: ``sum(units * price)``, ``month(date)``, ``count()``: read,
+checked, and written as SQL.
 
-Not a tool: query.py imports it. Nothing that a caller sends is SQL: names are looked up, the rest is this grammar::
+Not a tool: query.py imports it. Nothing that a caller sends is SQL: names are looked
+up, the rest is this grammar::
 
-    expression = term {("+" | "-") term};   term = factor {("*" | "/") factor}
-    factor = number | "-" factor | "(" expression ")" | function "(" [expression {"," expression}] ")" | column
+    expression = term {("+" | "-") term};   term = factor {("*" | "/") factor} factor =
+    number | "-" factor | "(" expression ")" | function "(" [expression {","
+    expression}] ")" | column
 """
 
 from __future__ import annotations
@@ -51,7 +54,9 @@ LEFT, RIGHT = "left", "right"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The columns that an expression can name, each with the file that it comes from: ``left`` or ``right``."""
+    """The columns that an expression can name, each with the file that it comes from:
+    ``left`` or ``right``.
+    """
 
     columns: dict[str, tuple[Column, str]]
     file: str
@@ -60,10 +65,12 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One expression: its SQL, the kind of its values, the columns in it, and the files that these come from.
+    """One expression: its SQL, the kind of its values, the columns in it, and the files
+    that these come from.
 
-    *period* is ``month`` of ``month(x)``. *converted* are the text columns that are read as numbers or dates. Values
-    that are *additive* give that of the whole when added; those that are *exact* are not rounded.
+    *period* is ``month`` of ``month(x)``. *converted* are the text columns that are
+    read as numbers or dates. Values that are *additive* give that of the whole when
+    added; those that are *exact* are not rounded.
     """
 
     text: str
@@ -119,7 +126,9 @@ def as_number(found: Expression, path: str) -> Expression:
 
 
 def as_moment(found: Expression, path: str) -> Expression:
-    """Return *found* as dates. Raises: Failure, also where day and month could be either."""
+    """Return *found* as dates. Raises: Failure, also where day and month could be
+    either.
+    """
     if found.kind == "temporal":
         return found
     column = _text_column(found)
@@ -140,7 +149,9 @@ def as_moment(found: Expression, path: str) -> Expression:
 
 
 def as_ordered(found: Expression, path: str) -> Expression:
-    """Return *found* as what it is before and after: texts that are mostly dates or numbers as these."""
+    """Return *found* as what it is before and after: texts that are mostly dates or
+    numbers as these.
+    """
     column = _text_column(found)
     if column and (column.moment or column.undecided):
         return as_moment(found, path)
@@ -186,7 +197,9 @@ class _Reader:
         return self.text[self.place :].strip()
 
     def whole_column(self) -> Expression | None:
-        """Return the column whose name is the whole text: ``price/unit`` can be a name."""
+        """Return the column whose name is the whole text: ``price/unit`` can be a
+        name.
+        """
         exact = [
             name
             for name in self.scope.columns
@@ -366,7 +379,9 @@ class _Reader:
         )
 
     def _longest_name(self, rest: str) -> str:
-        """Return the longest name of a column that *rest* begins with: names can hold blanks and signs."""
+        """Return the longest name of a column that *rest* begins with: names can hold
+        blanks and signs.
+        """
         fits = [
             name
             for name in self.scope.columns
@@ -406,7 +421,9 @@ class _Reader:
 
 
 def _is_exact(found: Expression) -> bool:
-    """Say whether the values are whole numbers or decimals of one column, which the database adds exactly."""
+    """Say whether the values are whole numbers or decimals of one column, which the
+    database adds exactly.
+    """
     is_column = len(found.columns) == 1 and found.sql == found.columns[0].sql
     return is_column and not found.columns[0].type.startswith(("DOUBLE", "FLOAT"))
 

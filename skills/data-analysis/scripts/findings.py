@@ -1,4 +1,5 @@
-"""What is odd in a table: rows that are equal, rows with gaps, outliers, and which numbers go together.
+"""What is odd in a table: rows that are equal, rows with gaps, outliers, and which
+numbers go together.
 
 Not a tool: query.py imports it. Each finding returns names of columns, rows, and notes.
 """
@@ -73,7 +74,9 @@ def _gaps(
 def _outliers(
     table: Table, scope: Scope, values: list[Expression], filters: str
 ) -> Finding:
-    """Find values more than one and a half interquartile ranges outside the middle half (Tukey's fences)."""
+    """Find values more than one and a half interquartile ranges outside the middle half
+    (Tukey's fences).
+    """
     context = _all(scope)[:CONTEXT]
     found, notes = [], []
     for number in _numbers(scope, values):
@@ -104,7 +107,9 @@ def _outliers(
 def _correlations(
     table: Table, scope: Scope, values: list[Expression], filters: str
 ) -> Finding:
-    """Find how closely each two numbers go together (Pearson's r, from -1 to 1), the closest first."""
+    """Find how closely each two numbers go together (Pearson's r, from -1 to 1), the
+    closest first.
+    """
     numbers = _numbers(scope, values)
     if len(numbers) < 2:
         raise Failure(

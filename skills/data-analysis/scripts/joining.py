@@ -16,9 +16,11 @@ MAX_ROWS = 20_000_000
 
 
 def joined(left: Table, right: Table | None, on: list[str], notes: list[str]) -> Scope:
-    """Make the table ``base``: each row of *left* with those of *right* that fit it; return the columns it has.
+    """Make the table ``base``: each row of *left* with those of *right* that fit it;
+    return the columns it has.
 
-    Every row of *left* stays. Raises: Failure, where no row fits, or nearly every row fits every other.
+    Every row of *left* stays. Raises: Failure, where no row fits, or nearly every row
+    fits every other.
     """
     scope = Scope(
         {column.name: (column, LEFT) for column in left.columns},
@@ -70,7 +72,9 @@ def joined(left: Table, right: Table | None, on: list[str], notes: list[str]) ->
 def _pair(
     text: str, scope: Scope, other: Scope, path: str
 ) -> tuple[Expression, Expression]:
-    """Return both sides of ``customer_id``, ``customer_id = id`` or ``month(date) = month``."""
+    """Return both sides of ``customer_id``, ``customer_id = id`` or ``month(date) =
+    month``.
+    """
     first, _, second = (text, "", "") if text in scope.columns else text.partition("=")
     ours = parse(first.strip(), scope, path)
     theirs = parse(second.strip() or first.strip(), other, path)
@@ -89,7 +93,9 @@ def _pair(
 
 
 def _comparable(pair: tuple[Expression, Expression], side: int) -> str:
-    """Return SQL for one side of a key, as both can be compared: texts without regard to case."""
+    """Return SQL for one side of a key, as both can be compared: texts without regard
+    to case.
+    """
     kinds = {expression.kind for expression in pair}
     if kinds == {"numeric"}:
         return f"{pair[side].sql}::DOUBLE"
@@ -143,7 +149,9 @@ def _check_size(
 
 
 def _note_rest(left: Table, right: Table, keys: list[str], notes: list[str]) -> None:
-    """Say which rows have no match, by SQL for the *keys* of *left* as written, and where one row has several."""
+    """Say which rows have no match, by SQL for the *keys* of *left* as written, and
+    where one row has several.
+    """
     names = [shown_path(table.file) for table in (left, right)]
     unmatched, matched, most = left.rows(
         'SELECT count(*) FILTER (n = 0), (SELECT count(DISTINCT "·right") FROM base), max(n) '

@@ -2,11 +2,14 @@
 # requires-python = ">=3.11"
 # dependencies = ["duckdb>=1.4,<3", "matplotlib>=3.9,<4", "python-calamine>=0.5,<1"]
 # ///
-"""Answer a question on one or two data files: filter, join, group, compare, find; and draw the answer.
+"""Answer a question on one or two data files: filter, join, group, compare, find; and
+draw the answer.
 
-Reads one JSON object on standard input (the contract's ``input``), prints one JSON object (its ``output``)::
+Reads one JSON object on standard input (the contract's ``input``), prints one JSON
+object (its ``output``)::
 
-    echo '{"path": "sales.csv", "group": ["month(date)"], "values": ["sum(amount)"]}' | python scripts/query.py
+    echo '{"path": "sales.csv", "group": ["month(date)"], "values": ["sum(amount)"]}' |
+    python scripts/query.py
 """
 
 from __future__ import annotations
@@ -52,7 +55,9 @@ MAX_READ = 1_000_000  # rows that leave the database, for a file or a chart
 
 
 def run(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer, with its first rows. A file that must not be replaced is refused before any work."""
+    """Return the answer, with its first rows. A file that must not be replaced is
+    refused before any work.
+    """
     arguments = {"where": [], "group": [], "values": [], "add": []} | arguments
     target = _target(arguments)
     with database() as opened:
@@ -79,9 +84,8 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
     notes += result.notes
     data = b""
     if arguments.get("chart"):
-        from charts import (
-            draw_result,
-        )  # half a second of matplotlib, which a call that draws nothing need not wait for
+        # half a second of matplotlib, which a call that draws nothing need not wait for
+        from charts import draw_result
 
         data = draw_result(result, arguments, notes)
     elif target is not None:
@@ -147,7 +151,9 @@ def _conditions(
     values: Named,
     notes: list[str],
 ) -> tuple[str, str]:
-    """Return the filter of rows and that of groups: a condition on a figure is tried after grouping."""
+    """Return the filter of rows and that of groups: a condition on a figure is tried
+    after grouping.
+    """
     rows, groups = ["true"], ["true"]
     for index, entry in enumerate(arguments["where"]):
         path = f"/where/{index}"
@@ -178,7 +184,9 @@ def _conditions(
 
 
 def _note_values(table: Table, expressions: list[Expression], notes: list[str]) -> None:
-    """Say which values are left out because they are not numbers or dates, and how unclear ones are read."""
+    """Say which values are left out because they are not numbers or dates, and how
+    unclear ones are read.
+    """
     for column in dict.fromkeys(
         column for expression in expressions for column in expression.columns
     ):
@@ -213,7 +221,9 @@ def _grouped(
     values: Named,
     arguments: dict[str, Any],
 ) -> Result:
-    """Return a row of figures for each group; comparisons see all groups, also those that ``where`` leaves out."""
+    """Return a row of figures for each group; comparisons see all groups, also those
+    that ``where`` leaves out.
+    """
     groups = _parsed(scope, arguments, "group")
     values = values or [("count()", parse("count()", scope, "/values"))]
     for index, (name, value) in enumerate(values):
@@ -233,7 +243,8 @@ def _grouped(
     )
     source = f"(SELECT {keyed} FROM base WHERE {filters})"
     if scope.is_joined:
-        # Numbers the repetitions of a row in its group; the figures of its file take the first alone.
+        # Numbers the repetitions of a row in its group; the figures of its file take
+        # the first alone.
         over = [
             f"row_number() OVER (PARTITION BY {', '.join([*keys, quoted])})"
             for quoted in ('"·left"', '"·right"')
@@ -288,7 +299,9 @@ def _note_case(table: Table, groups: list[Expression], notes: list[str]) -> None
 
 
 def _sort(result: Result, wanted: str | None) -> None:
-    """Order the rows as asked; else in time where a group is one; else the largest first."""
+    """Order the rows as asked; else in time where a group is one; else the largest
+    first.
+    """
     groups = result.expressions[: result.groups]
     in_time = any(
         group.period or group.kind in ("temporal", "numeric") for group in groups
@@ -357,7 +370,9 @@ def _listed(
 def _found(
     table: Table, scope: Scope, filters: str, values: Named, arguments: dict[str, Any]
 ) -> Result:
-    """Return what ``find`` names: rows that are duplicates, have gaps or are outliers; or correlations."""
+    """Return what ``find`` names: rows that are duplicates, have gaps or are outliers;
+    or correlations.
+    """
     expressions = [expression for _, expression in values]
     if (
         arguments["group"]

@@ -2,9 +2,11 @@
 # requires-python = ">=3.11"
 # dependencies = ["duckdb>=1.4,<3", "python-calamine>=0.5,<1"]
 # ///
-"""Summarise a CSV, XLSX, JSON or Parquet file: shape, column types, gaps, ranges, quantiles, frequent values.
+"""Summarise a CSV, XLSX, JSON or Parquet file: shape, column types, gaps, ranges,
+quantiles, frequent values.
 
-Reads one JSON object on standard input (the contract's ``input``), prints one JSON object (its ``output``)::
+Reads one JSON object on standard input (the contract's ``input``), prints one JSON
+object (its ``output``)::
 
     echo '{"path": "sales.csv"}' | python scripts/summary.py
 """
@@ -157,7 +159,9 @@ def _top(table: Table, column: Column, filled: int, top: int) -> list[dict[str, 
 
 
 def _almost(table: Table, column: Column, filled: int) -> list[str]:
-    """Say so where nearly all of a text column are numbers or dates, and name what is not."""
+    """Say so where nearly all of a text column are numbers or dates, and name what is
+    not.
+    """
     sql, kind = (
         (column.number, "numbers") if column.number else (column.moment, "dates")
     )

@@ -1,4 +1,5 @@
-"""Opening data files as tables: CSV, workbooks, Parquet and JSON, in DuckDB, in memory, offline.
+"""Opening data files as tables: CSV, workbooks, Parquet and JSON, in DuckDB, in memory,
+offline.
 
 Not a tool: summary.py and query.py import it.
 """
@@ -43,7 +44,9 @@ Opened = tuple[
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A file that was opened, as the table *name* of *connection*; *row* is SQL for the number of a row, from 1."""
+    """A file that was opened, as the table *name* of *connection*; *row* is SQL for the
+    number of a row, from 1.
+    """
 
     connection: duckdb.DuckDBPyConnection
     name: str
@@ -75,7 +78,9 @@ class Table:
 
 @contextmanager
 def database() -> Iterator[Opened]:
-    """Give a database in memory and a directory for temporary files, which stay out of the workspace."""
+    """Give a database in memory and a directory for temporary files, which stay out of
+    the workspace.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="data-analysis-") as temporary,
         duckdb.connect(":memory:") as connection,
@@ -104,9 +109,11 @@ def database() -> Iterator[Opened]:
 def open_table(
     opened: Opened, arguments: dict[str, Any], name: str = "data", path: str = ""
 ) -> Table:
-    """Read the file that *arguments* name as the table *name*. *path* is the JSON Pointer of *arguments*.
+    """Read the file that *arguments* name as the table *name*. *path* is the JSON
+    Pointer of *arguments*.
 
-    Raises: Failure, where the file is missing, empty, of another format, or not one table.
+    Raises: Failure, where the file is missing, empty, of another format, or not one
+    table.
     """
     connection, temporary = opened
     file = input_file(arguments["path"], f"{path}/path", SUFFIXES)
@@ -187,7 +194,9 @@ def _open_json(
     arguments: dict[str, Any],
     temporary: Path,
 ) -> tuple[list[Column], list[str]]:
-    """Read one array of objects, objects line by line, or an object that holds one array of objects."""
+    """Read one array of objects, objects line by line, or an object that holds one
+    array of objects.
+    """
     notes: list[str] = []
     read = "CREATE OR REPLACE TABLE raw_{} AS SELECT * FROM read_json({}, sample_size = -1, hive_partitioning = false)"
     try:
@@ -222,7 +231,9 @@ def _open_json(
 
 
 def _good_lines(file: Path, copy: Path, notes: list[str]) -> Path:
-    """Write the lines that are JSON objects to *copy*. Where most are not, the file is not JSON lines: return it."""
+    """Write the lines that are JSON objects to *copy*. Where most are not, the file is
+    not JSON lines: return it.
+    """
     bad, read = [], 0
     with (
         file.open(encoding="utf-8-sig", errors="replace") as lines,
@@ -294,7 +305,9 @@ def _note_total(
     columns: list[Column],
     notes: list[str],
 ) -> None:
-    """Say so where the last row is the sum of those above it: a total, which would count everything twice."""
+    """Say so where the last row is the sum of those above it: a total, which would
+    count everything twice.
+    """
     for column in columns:
         if column.kind == "numeric":
             parts = f"count(*), max({column.sql}) FILTER (rowid = m), sum({column.sql}) FILTER (rowid < m)"
@@ -325,7 +338,8 @@ def _create(
 
 
 def plain(value: Any) -> Any:
-    """Return *value* as JSON has it: no NaN, no infinity, no text beyond 200 characters, no noise of binary fractions.
+    """Return *value* as JSON has it: no NaN, no infinity, no text beyond 200
+    characters, no noise of binary fractions.
 
     >>> plain(Decimal("1.50")), plain(0.1 + 0.2), plain(3.0), plain(float("nan")), plain("x" * 300)[-2:]
     (1.5, 0.3, 3, 'nan', 'x…')

@@ -1,6 +1,8 @@
-"""Delimited text and worksheets as a table of texts: encoding, delimiter, header, and the rows that do not fit.
+"""Delimited text and worksheets as a table of texts: encoding, delimiter, header, and
+the rows that do not fit.
 
-Not a tool: tables.py imports it. What is guessed is either certain from the form of the file, or a note says it.
+Not a tool: tables.py imports it. What is guessed is either certain from the form of the
+file, or a note says it.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ YEAR = re.compile(r"(19|20)\d\d")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a text is a table: its delimiter, the lines before its first row of values, and its columns' names."""
+    """How a text is a table: its delimiter, the lines before its first row of values,
+    and its columns' names.
+    """
 
     delimiter: str
     skipped: int
@@ -51,7 +55,8 @@ def load_text(
     has_header: Any,
     path: str,
 ) -> Layout:
-    """Make *table* of the UTF-8 file *text*: columns c0, c1, ... of texts. Rows of another length are left out.
+    """Make *table* of the UTF-8 file *text*: columns c0, c1, ... of texts. Rows of
+    another length are left out.
 
     Raises: Failure, where the file is not one table.
     """
@@ -80,7 +85,9 @@ def load_text(
 
 
 def named(name: str, names: list[str], lacks: str, path: str) -> str:
-    """Return the one of *names* that *name* means: exactly, or in other case or spacing. A miss names the nearest."""
+    """Return the one of *names* that *name* means: exactly, or in other case or
+    spacing. A miss names the nearest.
+    """
     folded = [known for known in names if _folded(known) == _folded(name)]
     if name in names or len(folded) == 1:
         return name if name in names else folded[0]
@@ -108,7 +115,9 @@ def quoted_path(file: Path) -> str:
 def _rejected(
     rejected: list[tuple[Any, ...]], read: int, shown: str, delimiter: str, path: str
 ) -> str:
-    """Return the note about the rows that do not fit. Raises: Failure, where these are too many."""
+    """Return the note about the rows that do not fit. Raises: Failure, where these are
+    too many.
+    """
     line, text, message = rejected[0]
     said = (
         str(message)
@@ -132,7 +141,9 @@ def _rejected(
 
 
 def as_utf8(file: Path, encoding: str | None, temporary: Path, path: str) -> Path:
-    """Return *file*, or a copy that is not compressed and is UTF-8. Other encodings must be named: none is certain."""
+    """Return *file*, or a copy that is not compressed and is UTF-8. Other encodings
+    must be named: none is certain.
+    """
     shown = shown_path(file)
     packed = file.suffix.lower() == ".gz"
     try:
@@ -196,7 +207,9 @@ def _is_utf8(file: Path) -> bool:
 
 
 def _previews(file: Path) -> list[tuple[str, str]]:
-    """Return the first line with other letters than ASCII as each usual encoding reads it."""
+    """Return the first line with other letters than ASCII as each usual encoding reads
+    it.
+    """
     lines = (line for chunk in _chunks(file) for line in chunk.splitlines())
     line = next((line for line in lines if not line.isascii()), b"")
     place = next((index for index, byte in enumerate(line) if byte > 127), 0)
@@ -207,7 +220,9 @@ def _previews(file: Path) -> list[tuple[str, str]]:
 def sheet_as_text(
     file: Path, sheet: str | None, temporary: Path, path: str
 ) -> tuple[Path, list[str]]:
-    """Write one worksheet as CSV and return it with notes. Dates become ISO text, whole numbers have no point."""
+    """Write one worksheet as CSV and return it with notes. Dates become ISO text, whole
+    numbers have no point.
+    """
     from python_calamine import CalamineError, load_workbook
 
     shown = shown_path(file)
@@ -301,7 +316,9 @@ def _begins(row: list[str], width: int) -> bool:
 
 
 def _looks_like_data(first: list[str], rest: list[list[str]]) -> bool:
-    """Say whether *first* has values where a header has names: of one form with all below, in each column of these."""
+    """Say whether *first* has values where a header has names: of one form with all
+    below, in each column of these.
+    """
     typed = []
     for index, cell in enumerate(first):
         forms = {_form(row[index]) for row in rest if row[index]}

@@ -28,9 +28,11 @@ READ_ONLY, MULTILINE, RADIO, PUSH, EDITABLE, MULTIPLE = (
 def open_pdf(
     name: str, path: str, password: str | None = None
 ) -> tuple[Path, PdfReader]:
-    """Return the file and a reader of it, decrypted. *path* is the JSON Pointer of the parameter that named it.
+    """Return the file and a reader of it, decrypted. *path* is the JSON Pointer of the
+    parameter that named it.
 
-    Raises: Failure, where the file is missing, empty, not a PDF, damaged past reading, or locked.
+    Raises: Failure, where the file is missing, empty, not a PDF, damaged past reading,
+    or locked.
     """
     file = input_file(name, path, (".pdf",))
     shown = shown_path(file)
@@ -119,7 +121,9 @@ def parse_pages(text: str, count: int, path: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One field of a form. ``choices`` are the values it takes: pairs of what is stored and what is shown."""
+    """One field of a form. ``choices`` are the values it takes: pairs of what is stored
+    and what is shown.
+    """
 
     name: str
     kind: str
@@ -148,7 +152,9 @@ class FormField:
 
 
 def form_fields(reader: PdfReader) -> list[FormField]:
-    """Return the fields that hold a value, in the form's order: no groups, no push buttons."""
+    """Return the fields that hold a value, in the form's order: no groups, no push
+    buttons.
+    """
     fields = []
     for name, field in (reader.get_fields() or {}).items():
         flags = int(field.get("/Ff", 0) or 0)
@@ -178,7 +184,9 @@ def form_fields(reader: PdfReader) -> list[FormField]:
 
 
 def _value(value: Any, kind: str) -> Any:
-    """Return a field's value as JSON: true or false for a checkbox, None where nothing is set."""
+    """Return a field's value as JSON: true or false for a checkbox, None where nothing
+    is set.
+    """
     value = value.get_object() if hasattr(value, "get_object") else value
     if kind == "checkbox":
         return value not in (None, "/Off", "")
@@ -192,7 +200,9 @@ def _value(value: Any, kind: str) -> Any:
 
 
 def _max_length(field: Any) -> int | None:
-    """Return how many characters a text field takes: pypdf's own summary leaves that out."""
+    """Return how many characters a text field takes: pypdf's own summary leaves that
+    out.
+    """
     node = field.indirect_reference.get_object() if field.indirect_reference else field
     for _ in range(16):  # inherited from a parent, which a broken file may make its own
         if "/MaxLen" in node:

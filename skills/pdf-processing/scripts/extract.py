@@ -4,9 +4,11 @@
 # ///
 """Extract text, tables and form fields from a PDF, page by page.
 
-Reads one JSON object on standard input (the contract's ``input``), prints one JSON object (its ``output``)::
+Reads one JSON object on standard input (the contract's ``input``), prints one JSON
+object (its ``output``)::
 
-    echo '{"path": "report.pdf", "pages": "1-3", "content": "both"}' | python scripts/extract.py
+    echo '{"path": "report.pdf", "pages": "1-3", "content": "both"}' | python
+    scripts/extract.py
 """
 
 from __future__ import annotations
@@ -82,7 +84,9 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plumber(file: Path, password: str | None) -> Any:
-    """Open the file for its tables. pdfplumber is slow to import, and text alone does not need it."""
+    """Open the file for its tables. pdfplumber is slow to import, and text alone does
+    not need it.
+    """
     import pdfplumber
 
     return pdfplumber.open(file, password=password or "")
@@ -112,7 +116,9 @@ def _size(page: dict[str, Any]) -> int:
 
 
 def _cut(page: dict[str, Any], left: int) -> None:
-    """Shorten a first page that alone is too long: its text to what fits, its tables to whole rows."""
+    """Shorten a first page that alone is too long: its text to what fits, its tables to
+    whole rows.
+    """
     page["text"] = page.get("text", "")[:left]
     left -= len(page["text"])
     for table in page.get("tables", []):
@@ -135,7 +141,9 @@ def _page_error(number: int, error: Exception) -> dict[str, Any]:
 
 
 def _metadata(reader: PdfReader) -> dict[str, str]:
-    """Return title, author, subject and creation date, where the file says them and they can be read."""
+    """Return title, author, subject and creation date, where the file says them and
+    they can be read.
+    """
     found = {}
     for name in ("title", "author", "subject", "creation_date"):
         try:

@@ -4,9 +4,11 @@
 # ///
 """Fill the fields of a PDF form and write the result to a new file.
 
-Reads one JSON object on standard input (the contract's ``input``), prints one JSON object (its ``output``)::
+Reads one JSON object on standard input (the contract's ``input``), prints one JSON
+object (its ``output``)::
 
-    echo '{"path": "form.pdf", "fields": {"name": "Ada", "agree": true}}' | python scripts/fill_form.py
+    echo '{"path": "form.pdf", "fields": {"name": "Ada", "agree": true}}' | python
+    scripts/fill_form.py
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ SWITCH = {
 
 
 def run(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Write the filled form and return which fields are filled and which are still empty.
+    """Write the filled form and return which fields are filled and which are still
+    empty.
 
     Every wrong field is reported, and then nothing is written.
     """
@@ -117,14 +120,17 @@ def _is_xfa(reader: PdfReader) -> bool:
 
 
 def _stored(fields: dict[str, FormField], name: str, value: Any) -> str | list[str]:
-    """Return *value* as the field stores it. Raises: Failure, which says what the field takes."""
+    """Return *value* as the field stores it. Raises: Failure, which says what the field
+    takes.
+    """
     pointer = "/fields/" + name.replace("~", "~0").replace("/", "~1")
 
     def refuse(message: str, action: str) -> Failure:
         return Failure("INVALID_INPUT", message, action, path=pointer)
 
     def shown(text: str) -> str:
-        # The fonts that every reader has draw these letters alone; others would be a row of question marks.
+        # The fonts that every reader has draw these letters alone; others would be a
+        # row of question marks.
         if missing := _undrawable(text):
             action = "Send letters of Western European languages, or tell the user that a person must type this field."
             raise refuse(f"the font of field {name!r} has no {missing!r}", action)
@@ -224,7 +230,9 @@ def _write(
 
 
 def _undrawn(writer: PdfWriter, fields: dict[str, FormField]) -> dict[str, Any]:
-    """Return the values of the text and choice fields that have no appearance of their own."""
+    """Return the values of the text and choice fields that have no appearance of their
+    own.
+    """
     found = {}
     for name, field in (writer.get_fields() or {}).items():
         known = fields.get(name)
@@ -243,7 +251,9 @@ def _undrawn(writer: PdfWriter, fields: dict[str, FormField]) -> dict[str, Any]:
 
 
 def _label(field: FormField, value: Any) -> Any:
-    """Return what a reader sees for *value*: pypdf draws the text it is given, and a choice stores another."""
+    """Return what a reader sees for *value*: pypdf draws the text it is given, and a
+    choice stores another.
+    """
     return (
         dict(field.choices).get(value, value)
         if field.kind == "choice" and isinstance(value, str)
@@ -252,9 +262,11 @@ def _label(field: FormField, value: Any) -> Any:
 
 
 def _set_fonts(writer: PdfWriter, form: Any, labels: dict[str, Any]) -> None:
-    """Set a font that is known to have the letters of each value beyond ASCII: one of Adobe's, in WinAnsiEncoding.
+    """Set a font that is known to have the letters of each value beyond ASCII: one of
+    Adobe's, in WinAnsiEncoding.
 
-    A font without an encoding has its own, which is not known: of Helvetica, the byte of é is Ø.
+    A font without an encoding has its own, which is not known: of Helvetica, the byte
+    of é is Ø.
     """
     for name, field in (writer.get_fields() or {}).items():
         if "".join(labels.get(name, "")).isascii() or not field.indirect_reference:
@@ -293,7 +305,9 @@ def _set_fonts(writer: PdfWriter, form: Any, labels: dict[str, Any]) -> None:
 
 
 def _store(writer: PdfWriter, stored: dict[str, Any]) -> None:
-    """Store each value as ISO 32000-1 has it: a name for buttons (12.7.4.2.3), the export value for choices."""
+    """Store each value as ISO 32000-1 has it: a name for buttons (12.7.4.2.3), the
+    export value for choices.
+    """
     for name, field in (writer.get_fields() or {}).items():
         if (
             name in stored

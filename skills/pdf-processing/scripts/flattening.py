@@ -14,9 +14,11 @@ HIDDEN, NO_VIEW = 1 << 1, 1 << 5
 
 
 def flatten_widgets(writer: PdfWriter, page: PageObject) -> None:
-    """Draw the current appearance of every visible widget of *page* at its place in the page's own content.
+    """Draw the current appearance of every visible widget of *page* at its place in the
+    page's own content.
 
-    The widgets stay: the caller removes them. One without an appearance, or hidden, leaves nothing.
+    The widgets stay: the caller removes them. One without an appearance, or hidden,
+    leaves nothing.
     """
     resources = DictionaryObject(
         page.get("/Resources", DictionaryObject()).get_object()
@@ -64,7 +66,9 @@ def flatten_widgets(writer: PdfWriter, page: PageObject) -> None:
 
 
 def _appearance(widget: Any) -> Any:
-    """Return the stream that shows the widget as it stands, chosen by its state where there are several."""
+    """Return the stream that shows the widget as it stands, chosen by its state where
+    there are several.
+    """
     shown = widget.get("/AP", DictionaryObject()).get_object().get("/N")
     shown = shown.get_object() if shown is not None else None
     if shown is not None and not isinstance(shown, StreamObject):
@@ -76,7 +80,9 @@ def _appearance(widget: Any) -> Any:
 def _placement(
     widget: Any, appearance: Any
 ) -> tuple[float, float, float, float, float, float] | None:
-    """Return the matrix that puts the appearance's box on the widget's rectangle (ISO 32000-1 12.5.5)."""
+    """Return the matrix that puts the appearance's box on the widget's rectangle (ISO
+    32000-1 12.5.5).
+    """
     left, bottom, right, top = _box(widget.get("/Rect"))
     x0, y0, x1, y1 = _box(appearance.get("/BBox"))
     a, b, c, d, e, f = (

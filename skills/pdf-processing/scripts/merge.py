@@ -4,9 +4,11 @@
 # ///
 """Join PDFs, or chosen pages of them, into one file.
 
-Reads one JSON object on standard input (the contract's ``input``), prints one JSON object (its ``output``)::
+Reads one JSON object on standard input (the contract's ``input``), prints one JSON
+object (its ``output``)::
 
-    echo '{"paths": ["a.pdf", "b.pdf"], "output_path": "both.pdf"}' | python scripts/merge.py
+    echo '{"paths": ["a.pdf", "b.pdf"], "output_path": "both.pdf"}' | python
+    scripts/merge.py
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ SKILL = Path(__file__).resolve().parents[1]
 
 
 def run(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Write the joined file and return where it is. Nothing is written unless every input can be read."""
+    """Write the joined file and return where it is. Nothing is written unless every
+    input can be read.
+    """
     names: list[str] = arguments["paths"]
     ranges: list[str] = arguments.get("page_ranges") or ["all"] * len(names)
     if len(ranges) != len(names):

@@ -1,4 +1,5 @@
-"""Translates English word by word, from a small list: a real answer for the words it knows, and honest about the rest.
+"""Translates English word by word, from a small list: a real answer for the words it
+knows, and honest about the rest.
 
 Arguments are one JSON object on stdin, the answer one on stdout.
 """
@@ -128,7 +129,9 @@ def main() -> int:
 
 
 def translate(text: str, column: int, *, pace: float = 0.0) -> dict[str, object]:
-    """Return the text with every known word replaced; *pace* is seconds a word, standing in for a larger engine."""
+    """Return the text with every known word replaced; *pace* is seconds a word,
+    standing in for a larger engine.
+    """
     lists = {}
     for line in WORDS.strip().splitlines():
         word, _, others = line.partition(": ")
