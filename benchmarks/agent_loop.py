@@ -64,12 +64,13 @@ def main() -> None:
         print(json.dumps(rows, indent=2))
         return
     print(
-        f"{'skills':>7} {'agent':<28} {'CPU ms a call':>16} {'added ms':>9} {'x bare':>7} {'added tokens':>13}"
+        f"{'skills':>7} {'agent':<28} {'CPU ms a call':>16} {'added ms':>9} "
+        f"{'x bare':>7} {'added tokens':>13}"
     )
     for row in rows:
         print(
-            f"{row['skills']:>7} {row['agent']:<28} {row['ms']:>16.2f} {row['added_ms']:>9.2f} "
-            f"{row['ratio']:>7.2f} {row['added_tokens']:>13,}"
+            f"{row['skills']:>7} {row['agent']:<28} {row['ms']:>16.2f} "
+            f"{row['added_ms']:>9.2f} {row['ratio']:>7.2f} {row['added_tokens']:>13,}"
         )
 
 

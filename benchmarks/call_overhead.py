@@ -247,7 +247,10 @@ def _report(seconds: dict[str, list[float]], options: argparse.Namespace) -> Non
             f"{name:44}{row['median_us']:11.2f}{row['worst_us']:11.2f}", file=sys.stderr
         )
         for other, ratio in row["ratios"].items():
-            line = f"    {ratio['median']} x {other} (worst {ratio['worst']}); target {ratio['target']}"
+            line = (
+                f"    {ratio['median']} x {other} (worst {ratio['worst']}); target "
+                f"{ratio['target']}"
+            )
             print(line, file=sys.stderr)
     document = {
         "benchmark": "call_overhead",

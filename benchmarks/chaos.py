@@ -105,7 +105,8 @@ async def mistaken(world: World) -> None:
     def act() -> None:
         with psycopg.connect(world.cluster.database, autocommit=True) as connection:
             print(
-                f"  {connection.execute(requeue).rowcount} taken from servers that run them"
+                f"  {connection.execute(requeue).rowcount} taken from servers that "
+                "run them"
             )
 
     await world.each(lambda number: anyio.to_thread.run_sync(act))
@@ -151,7 +152,8 @@ async def partition(world: World, seconds: float = 30.0) -> None:
     while len(world.history.accepted) == count:
         await anyio.sleep(0.02)
     print(
-        f"  {during} accepted during the partition; the next one {time.monotonic() - ended:.1f} s after its end"
+        f"  {during} accepted during the partition; the next one "
+        f"{time.monotonic() - ended:.1f} s after its end"
     )
 
 

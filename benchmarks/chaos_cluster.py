@@ -314,8 +314,9 @@ def report(name: str, history: History, broken: dict[str, int], seconds: float) 
     found = {key: number for key, number in broken.items() if number}
     interrupted, refused = len(interrupted_of(history)), history.refused
     print(
-        f"{name}: {len(history.accepted)} accepted, {interrupted} interrupted, {refused} answers 503, "
-        f"{seconds:.0f} s, load {load:.1f}: {f'BROKEN {found}' if found else 'no promise broken'}",
+        f"{name}: {len(history.accepted)} accepted, {interrupted} interrupted, "
+        f"{refused} answers 503, {seconds:.0f} s, load {load:.1f}: "
+        f"{f'BROKEN {found}' if found else 'no promise broken'}",
         flush=True,
     )
 

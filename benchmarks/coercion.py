@@ -315,7 +315,8 @@ def _baml_function(
 
     classes: dict[str, dict[str, str]] = {}
     lines = [
-        "type Anything = int | float | bool | string | null | Anything[] | map<string, Anything>"
+        "type Anything = int | float | bool | string | null | Anything[] | "
+        "map<string, Anything>"
     ]
     root = _baml_class(json.loads(schema), "Arguments", classes, lines)
     prompt = 'client "openai/gpt-4o"\n  prompt #"{{ text }} {{ ctx.output_format }}"#'
@@ -409,7 +410,8 @@ def score(
             total["valid_kept" if found == "repaired" else "valid_changed"] += 1
         if show and found in ("lost", "mis_repaired"):
             print(
-                f"{found}: {case.id} {case.raw[:200]!r} -> {result if found != 'lost' else None}",
+                f"{found}: {case.id} {case.raw[:200]!r} -> "
+                f"{result if found != 'lost' else None}",
                 file=sys.stderr,
             )
     valid = sum(case.is_valid for case in cases)
@@ -534,7 +536,8 @@ def table(figures: dict[str, dict[str, Any]]) -> str:
                 f", {counts['mis_repaired']} wrong" if "mis_repaired" in counts else ""
             )
             cells.append(
-                f"{counts.get('repaired', 0) + counts.get('held', 0)} / {sum(counts.values())}{wrong}"
+                f"{counts.get('repaired', 0) + counts.get('held', 0)} / "
+                f"{sum(counts.values())}{wrong}"
             )
         rows.append([category, *cells])
     widths = [max(len(row[column]) for row in rows) for column in range(len(names) + 1)]
@@ -590,7 +593,8 @@ def main() -> int:
     print(table(figures), file=sys.stderr)
     for name, target in TARGETS.items():
         print(
-            f"{name}: target {target}, measured {measured[name]:.4g}: {'met' if met[name] else 'MISSED'}",
+            f"{name}: target {target}, measured {measured[name]:.4g}: "
+            f"{'met' if met[name] else 'MISSED'}",
             file=sys.stderr,
         )
     truncated, drops = codes(cases), dropped(cases)

@@ -125,7 +125,10 @@ def cell(
         return "refused" if reply.strip() else "lost"
     if wanted is not None and received == [DEFAULTS | wanted]:
         return "right"
-    return f"wrong: {json.dumps({name: value for name, value in received[0].items() if value != DEFAULTS.get(name)})}"
+    return (
+        "wrong: "
+        f"{json.dumps({name: value for name, value in received[0].items() if value != DEFAULTS.get(name)})}"
+    )
 
 
 def environment_of(package: str, directory: Path) -> Path:
@@ -174,7 +177,10 @@ def listing_tokens(path: Path, environments: Path) -> None:
                     SkillRuntime(view), style="generic", catalog_tokens=budget
                 )
                 rows.setdefault(label, []).append(tools.system_prompt)
-        code = "import json, sys, token_budget_peers as peers\nmade = peers.PEERS[sys.argv[1]](json.load(sys.stdin))\n"
+        code = (
+            "import json, sys, token_budget_peers as peers\n"
+            "made = peers.PEERS[sys.argv[1]](json.load(sys.stdin))\n"
+        )
         code += "print(json.dumps([made.standing + made.listing, made.version]))"
         for name in LISTINGS:
             if not (python := environments / name / "bin" / "python").exists():

@@ -58,7 +58,8 @@ def main() -> None:
         verdict = compare(before, after)
         if (str(verdict.bump), str(verdict.set_theory)) != (bump, set_theory):
             wrong.append(
-                f"{side}: {name}: {verdict.bump}/{verdict.set_theory}, not {bump}/{set_theory}"
+                f"{side}: {name}: {verdict.bump}/{verdict.set_theory}, not "
+                f"{bump}/{set_theory}"
             )
         for change in verdict.changes:
             if change.side in ("input", "output") and Bump.MAJOR in (
@@ -88,10 +89,12 @@ def main() -> None:
     print(f"verdicts right         {result['right']} of {result['pairs']}")
     print(f"breaking with counterexample  {shown} of {breaking}")
     print(
-        f"compare, median        {result['compare_us']['median']:8.1f} us (p95 {result['compare_us']['p95']} us)"
+        f"compare, median        {result['compare_us']['median']:8.1f} us (p95 "
+        f"{result['compare_us']['p95']} us)"
     )
     print(
-        f"  with Contract.from_dict of both {result['with_reading_us']['median']:8.1f} us"
+        "  with Contract.from_dict of both "
+        f"{result['with_reading_us']['median']:8.1f} us"
     )
     for line in wrong:
         print("wrong:", line)

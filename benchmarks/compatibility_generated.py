@@ -429,7 +429,8 @@ def examined(old: Any, new: Any, side: str) -> tuple[str, list[str], Bump]:
     for value, gives, takes in zip(values, given, taken, strict=True):
         if gives and takes is False and verdict.set_theory is not Bump.MAJOR:
             refuted.append(
-                f"{verdict.set_theory}: {value!r} is admitted by the giver and refused by the taker"
+                f"{verdict.set_theory}: {value!r} is admitted by the giver and "
+                "refused by the taker"
             )
         if takes and gives is False and verdict.set_theory in (Bump.NONE, Bump.PATCH):
             refuted.append(

@@ -214,7 +214,8 @@ def main() -> int:
                 tally.causes.items(), key=lambda pair: -len(pair[1])
             ):
                 print(
-                    f"{name}: {len(paths)} {cause}: {', '.join(paths[:3])}{' ...' if paths[3:] else ''}"
+                    f"{name}: {len(paths)} {cause}: "
+                    f"{', '.join(paths[:3])}{' ...' if paths[3:] else ''}"
                 )
     return int(any(tally.wrong or tally.unusable for tally in tallies.values()))
 
@@ -224,8 +225,8 @@ def print_table(figures: dict[str, dict[str, Any]]) -> None:
     length.
     """
     print(
-        f"{'framework':12} {'scripts':>7} {'whole':>6} {'share':>7} {'alone':>6} {'share':>7} {'asked':>6} {'wrong':>6}"
-        f" {'median':>8} {'p95':>8} {'max':>8}"
+        f"{'framework':12} {'scripts':>7} {'whole':>6} {'share':>7} {'alone':>6} "
+        f"{'share':>7} {'asked':>6} {'wrong':>6} {'median':>8} {'p95':>8} {'max':>8}"
     )
     for name, each in figures.items():
         share, alone = (
@@ -233,18 +234,22 @@ def print_table(figures: dict[str, dict[str, Any]]) -> None:
             for key in ("whole_share", "alone_whole_share")
         )
         print(
-            f"{name:12} {each['scripts']:7} {each['whole']:6} {share:>7} {each['alone']:6} {alone:>7} {each['asked']:6}"
-            f" {each['wrong']:6} {each['ms']['median']:6.2f}ms {each['ms']['p95']:6.2f}ms {each['ms']['max']:6.2f}ms"
+            f"{name:12} {each['scripts']:7} {each['whole']:6} {share:>7} "
+            f"{each['alone']:6} {alone:>7} {each['asked']:6} {each['wrong']:6} "
+            f"{each['ms']['median']:6.2f}ms {each['ms']['p95']:6.2f}ms "
+            f"{each['ms']['max']:6.2f}ms"
         )
     for name, each in list(figures.items())[:1]:
         if each["calls"]:
             print(
-                f"{name}: {each['calls']} calls, {each['read_otherwise']} scripts that read one otherwise"
+                f"{name}: {each['calls']} calls, {each['read_otherwise']} scripts "
+                "that read one otherwise"
             )
         for most, spread in each["ms_by_lines"].items():
             if spread["max"] is not None:
                 print(
-                    f"{name}, up to {most} lines: p95 {spread['p95']:.2f} ms, max {spread['max']:.2f} ms"
+                    f"{name}, up to {most} lines: p95 {spread['p95']:.2f} ms, max "
+                    f"{spread['max']:.2f} ms"
                 )
 
 

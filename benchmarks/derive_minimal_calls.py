@@ -235,7 +235,8 @@ async def measure(
             else f"{kind}, args"
         ] += [each]
     print(
-        f"{'kind':20} {'calls':>6} {'ran':>6} {'refused':>8} {'not started':>12} {'stopped':>8}"
+        f"{'kind':20} {'calls':>6} {'ran':>6} {'refused':>8} {'not started':>12} "
+        f"{'stopped':>8}"
     )
     whole_ones = [each for each in results if each.derivation.complete]
     for kind, tried in [
@@ -248,12 +249,14 @@ async def measure(
             for ended in ("ran", "refused", "not started", "stopped")
         ]
         print(
-            f"{kind:20} {len(tried):6} {count[0]:6} {count[1]:8} {count[2]:12} {count[3]:8}"
+            f"{kind:20} {len(tried):6} {count[0]:6} {count[1]:8} {count[2]:12} "
+            f"{count[3]:8}"
         )
     refused = [each for each in results if each.ended == "refused"]
     came = sum(each.ended in ("ran", "refused") for each in results)
     print(
-        f"{len(refused)} of {came} calls that came to the command line were refused for usage: ",
+        f"{len(refused)} of {came} calls that came to the command line were refused "
+        "for usage: ",
         end="",
     )
     print(f"{len(refused) / came:.1%}" if came else "none ran")
@@ -265,7 +268,8 @@ async def measure(
         )
         last = each.output.splitlines()[-1][:160] if each.output else ""
         print(
-            f"! {each.ended} {each.name} {list(each.words)} ({each.derivation.framework}, {whole}): {last}"
+            f"! {each.ended} {each.name} {list(each.words)} "
+            f"({each.derivation.framework}, {whole}): {last}"
         )
     return len(refused)
 

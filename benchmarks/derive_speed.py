@@ -78,7 +78,8 @@ def print_ratios(found: list[Ratio]) -> None:
         if each.path.suffix in ("", ".py") and each.framework != "argparse":
             groups["Python, others"].append(each)
     print(
-        f"{'CPU time / parse':16} {'scripts':>7} {'median':>7} {'p75':>6} {'p95':>6} {'worst':>6} {'together':>8}"
+        f"{'CPU time / parse':16} {'scripts':>7} {'median':>7} {'p75':>6} {'p95':>6} "
+        f"{'worst':>6} {'together':>8}"
     )
     for name, group in sorted(groups.items(), key=lambda pair: -len(pair[1])):
         times = sorted(each.times for each in group)
@@ -86,8 +87,9 @@ def print_ratios(found: list[Ratio]) -> None:
             each.parsing for each in group
         )
         print(
-            f"{name:16} {len(times):7} {statistics.median(times):7.1f} {times[int(len(times) * 0.75)]:6.1f}"
-            f" {times[int(len(times) * 0.95)]:6.1f} {times[-1]:6.1f} {together:8.1f}"
+            f"{name:16} {len(times):7} {statistics.median(times):7.1f} "
+            f"{times[int(len(times) * 0.75)]:6.1f} "
+            f"{times[int(len(times) * 0.95)]:6.1f} {times[-1]:6.1f} {together:8.1f}"
         )
     for each in sorted(found, reverse=True)[:10]:
         print(f"  {each.times:.0f} x {each.parsing:.3f} ms: {each.path}")

@@ -77,7 +77,8 @@ def run_accepting(
     for name, count in counts.items():
         print(f"{count:7d} cases  {name}")
     print(
-        f"{tried} calls in {time.perf_counter() - start:.0f} s, seeds up to {seed - 1}, {broken} broken",
+        f"{tried} calls in {time.perf_counter() - start:.0f} s, seeds up to "
+        f"{seed - 1}, {broken} broken",
         flush=True,
     )
     return tried, broken
@@ -111,7 +112,8 @@ def run_hypothesis(share: int) -> tuple[int, int]:
             broken, verdict = broken + 1, f"BROKEN: {error!r:.300}"
         ran += count
         print(
-            f"{count:7d} cases  {time.perf_counter() - start:7.1f} s  {verdict:8s} {name}",
+            f"{count:7d} cases  {time.perf_counter() - start:7.1f} s  {verdict:8s} "
+            f"{name}",
             flush=True,
         )
     return ran, broken

@@ -101,7 +101,8 @@ def main() -> int:
         target = f"<= {figure.target:g}" if figure.target is not None else ""
         worst = f"(worst {figure.worst:.2f})" if figure.worst is not None else ""
         print(
-            f"{figure.what:58} {figure.measured:10.2f} {figure.unit:9} {target:>9} {mark:4} {worst}".rstrip()
+            f"{figure.what:58} {figure.measured:10.2f} {figure.unit:9} {target:>9} "
+            f"{mark:4} {worst}".rstrip()
         )
     if options.json:
         documents = [{**asdict(figure), "ok": figure.ok} for figure in figures]
@@ -353,10 +354,21 @@ def made_up(name: str, rng: random.Random) -> str:
         else ""
     )
     body = "\n".join(
-        f"## Step {step}\n\n{' '.join(rng.choices(WORDS, cum_weights=CUMULATIVE, k=60))}\n"
+        f"## Step {step}\n"
+        "\n"
+        f"{' '.join(rng.choices(WORDS, cum_weights=CUMULATIVE, k=60))}\n"
         for step in range(12)
     )
-    return f"---\nname: {name}\ndescription:{description}{metadata}\n---\n\n# {name}\n\n{body}"
+    return (
+        "---\n"
+        f"name: {name}\n"
+        f"description:{description}{metadata}\n"
+        "---\n"
+        "\n"
+        f"# {name}\n"
+        "\n"
+        f"{body}"
+    )
 
 
 def run(step: str, root: Path, directory: Path) -> dict[str, float]:

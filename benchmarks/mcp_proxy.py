@@ -314,7 +314,8 @@ def measure(peer: Peer, directory: Path) -> Row:
                     )
                 if behind == "wrong":
                     row.lost.append(
-                        f"{tool}: {how} gives another result ({alone} bare): {json.dumps(sent)[:80]}"
+                        f"{tool}: {how} gives another result ({alone} bare): "
+                        f"{json.dumps(sent)[:80]}"
                     )
         for params in still_valid:
             proxied.ask("tools/call", params)
@@ -451,7 +452,9 @@ def install(directory: Path) -> list[Peer]:
             ("edit_file", {"path": text, "edits": [{"oldText": "two", "newText": "2"}], "dryRun": True}),
         ]),
         Peer("sequential-thinking", node("sequential-thinking"), [("sequentialthinking", thought)]),
-        Peer("sheet-music", node("sheet-music", "--stdio"), [("play-sheet-music", {"abcNotation": "X:1\nK:C\nC"})]),
+        Peer("sheet-music", node("sheet-music", "--stdio"), [("play-sheet-music", {"abcNotation": "X:1\n"
+                "K:C\n"
+                "C"})]),
         Peer("time", python("modern", "mcp-server-time"), [("convert_time", zones)]),
         Peer("git", python("modern", "mcp-server-git"), [
             ("git_log", {"repo_path": repo, "max_count": 2}),
@@ -588,7 +591,8 @@ def measure_costs() -> None:
             ours.append((middle - start) * 1e3 / size)
             theirs.append((time.thread_time() - middle) * 1e3 / size)
         print(
-            f"{label:14} in a call {statistics.median(ours):.2f}, in an answer {statistics.median(theirs):.2f}"
+            f"{label:14} in a call {statistics.median(ours):.2f}, in an answer "
+            f"{statistics.median(theirs):.2f}"
         )
     starts: dict[str, list[float]] = {"package": [], "contract": [], "proxy": []}
     for _ in range(9):
@@ -611,8 +615,10 @@ def measure_costs() -> None:
         statistics.median(each) * 1e3 for each in starts.values()
     )
     print(
-        f"\nfrom the start to the first message through: {proxy:.0f} ms, {proxy / package:.1f} x "
-        f"`import skillruntime.contract` ({package:.0f} ms), {proxy / contract:.1f} x importing Contract"
+        "\n"
+        f"from the start to the first message through: {proxy:.0f} ms, "
+        f"{proxy / package:.1f} x `import skillruntime.contract` ({package:.0f} ms), "
+        f"{proxy / contract:.1f} x importing Contract"
     )
 
 
@@ -647,11 +653,14 @@ def main() -> None:
         sum(row.proxied["success"] for row in rows),
     )
     print(
-        f"\n{total} damaged calls: {bare / total:.0%} succeed bare, {behind / total:.0%} behind the proxy"
+        "\n"
+        f"{total} damaged calls: {bare / total:.0%} succeed bare, "
+        f"{behind / total:.0%} behind the proxy"
     )
     print(f"valid calls changed: {sum(row.changed for row in rows)}")
     print(
-        f"other traffic that differs: {[each for row in rows for each in row.unequal] or 'none'}"
+        "other traffic that differs: "
+        f"{[each for row in rows for each in row.unequal] or 'none'}"
     )
     for row in rows:
         for each in row.lost:

@@ -164,19 +164,22 @@ def main() -> None:
         )
         return
     print(
-        f"{'tools':<7} {'requests':>8} {'sent':>10} {'cached':>10} {'in full':>10} {'weighted':>10} "
-        f"{'prefix broken':>14}"
+        f"{'tools':<7} {'requests':>8} {'sent':>10} {'cached':>10} {'in full':>10} "
+        f"{'weighted':>10} {'prefix broken':>14}"
     )
     for row in rows:
         print(
-            f"{row['tools']:<7} {row['requests']:>8} {row['sent']:>10,} {row['cached']:>10,} {row['in_full']:>10,} "
-            f"{row['weighted']:>10,} {row['broken_prefixes']:>14}"
+            f"{row['tools']:<7} {row['requests']:>8} {row['sent']:>10,} "
+            f"{row['cached']:>10,} {row['in_full']:>10,} {row['weighted']:>10,} "
+            f"{row['broken_prefixes']:>14}"
         )
     print(
-        f"one malformed call: {malformed['in_full']:,} bytes in full, {malformed['weighted']:,} weighted"
+        f"one malformed call: {malformed['in_full']:,} bytes in full, "
+        f"{malformed['weighted']:,} weighted"
     )
     print(
-        f"the fixed list is cheaper up to {saved // malformed['weighted']} more malformed calls a conversation"
+        f"the fixed list is cheaper up to {saved // malformed['weighted']} more "
+        "malformed calls a conversation"
     )
 
 

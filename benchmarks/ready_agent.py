@@ -73,14 +73,16 @@ def main() -> None:
             root = make_tree(Path(directory) / str(size), size, options.shapes)
             rows += measure(root, size, options)
     print(
-        f"{'skills':>7} {'what':<16} {'CPU s':>7} {'worst':>7} {'MB':>6} {'worst':>7} {'tools':>6}  target"
+        f"{'skills':>7} {'what':<16} {'CPU s':>7} {'worst':>7} {'MB':>6} {'worst':>7} "
+        f"{'tools':>6}  target"
     )
     for row in rows:
         limit = TARGETS.get((row["what"], row["skills"], row["start"]))
         target = "" if limit is None else f"<= {limit[0]} s, {limit[1]} MB"
         print(
-            f"{row['skills']:>7} {row['what'] + ', ' + row['start']:<16} {row['seconds']:>7.2f} "
-            f"{row['worst_seconds']:>7.2f} {row['mb']:>6.0f} {row['worst_mb']:>7.0f} {row['tools']:>6}  {target}"
+            f"{row['skills']:>7} {row['what'] + ', ' + row['start']:<16} "
+            f"{row['seconds']:>7.2f} {row['worst_seconds']:>7.2f} {row['mb']:>6.0f} "
+            f"{row['worst_mb']:>7.0f} {row['tools']:>6}  {target}"
         )
     if options.json:
         options.json.write_text(json.dumps(rows, indent=2), encoding="utf-8")
@@ -168,7 +170,8 @@ def make_tree(root: Path, size: int, shapes: Path) -> Path:
 def script(rng: random.Random, words: list[str]) -> str:
     """Return a script of sixty lines with a parser, as most real ones are."""
     helpers = [
-        f"def {word}(path):\n    return [line for line in open(path).read().splitlines() if line]\n"
+        f"def {word}(path):\n"
+        "    return [line for line in open(path).read().splitlines() if line]\n"
         for word in rng.choices(words, k=8)
     ]
     flags = [

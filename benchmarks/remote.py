@@ -48,7 +48,10 @@ from skillruntime.server import bind
 from tests.server.processes import read_port
 
 TICK = os.sysconf("SC_CLK_TCK")
-ROWS = "CREATE TABLE IF NOT EXISTS e (id TEXT PRIMARY KEY, state TEXT, request TEXT, output TEXT)"
+ROWS = (
+    "CREATE TABLE IF NOT EXISTS e (id TEXT PRIMARY KEY, state TEXT, request TEXT, "
+    "output TEXT)"
+)
 INSERT, UPDATE = (
     "INSERT INTO e VALUES (?, 'running', ?, NULL)",
     "UPDATE e SET state = 'ended', output = ? WHERE id = ?",
@@ -335,7 +338,9 @@ def place(kind: str) -> Iterator[Callable[[], str]]:
 async def compare(kind: str, calls: int, clients: list[int], with_engine: bool) -> None:
     """Compare the bases and a server on one kind of database."""
     print(
-        f"\n{kind}: CPU of the server for each execution, beside that of the bare base, and p50, mean and p99 in ms"
+        "\n"
+        f"{kind}: CPU of the server for each execution, beside that of the bare base, "
+        "and p50, mean and p99 in ms"
     )
     with place(kind) as create, ExitStack() as stack:
         servers = {
@@ -371,7 +376,8 @@ async def compare(kind: str, calls: int, clients: list[int], with_engine: bool) 
                         costs["engine"]
                     )
                     print(
-                        f"{name} beside a workflow that does nothing, {number} clients: {ratio:.2f} x"
+                        f"{name} beside a workflow that does nothing, {number} "
+                        f"clients: {ratio:.2f} x"
                     )
         server = servers["once"]  # whose execution was the last
         before = server.cpu()
@@ -431,7 +437,8 @@ async def measure_ended(number: int) -> None:
             (cpu, wait), (more_cpu, more_wait) = shown
             cpu, wait = more_cpu / cpu, more_wait / wait
             print(
-                f"{kind}, with {number:,} ended executions: {cpu:.2f} x the CPU, {wait:.2f} x the wait"
+                f"{kind}, with {number:,} ended executions: {cpu:.2f} x the CPU, "
+                f"{wait:.2f} x the wait"
             )
 
 
@@ -450,12 +457,18 @@ def add_ended(database: str, number: int) -> None:
         ]
         connection: Any = psycopg.connect(database, autocommit=True)
         numbers, text = f"generate_series(1, {number}) AS n(value)", "value::text"
-        ended = "SELECT workflow_uuid FROM skillruntime.workflow_status WHERE status = 'SUCCESS' LIMIT 1"
+        ended = (
+            "SELECT workflow_uuid FROM skillruntime.workflow_status WHERE status = "
+            "'SUCCESS' LIMIT 1"
+        )
         ended_id = connection.execute(ended).fetchone()[0]
     else:
         tables = [("executions", "id")]
         connection = sqlite3.connect(database, isolation_level=None, timeout=60)
-        count = f"WITH RECURSIVE n(value) AS (VALUES (1) UNION ALL SELECT value + 1 FROM n LIMIT {number})"
+        count = (
+            "WITH RECURSIVE n(value) AS (VALUES (1) UNION ALL SELECT value + 1 FROM n "
+            f"LIMIT {number})"
+        )
         numbers, text = f"({count} SELECT value FROM n)", "CAST(value AS TEXT)"
         ended_id = connection.execute(
             "SELECT id FROM executions WHERE ended_at IS NOT NULL LIMIT 1"
@@ -465,7 +478,8 @@ def add_ended(database: str, number: int) -> None:
         columns = ", ".join(each[0] for each in shown)
         values = columns.replace(key, f"{key} || '-' || {text}", 1)
         connection.execute(
-            f"INSERT INTO {table} ({columns}) SELECT {values} FROM {table}, {numbers} WHERE {key} = '{ended_id}'"
+            f"INSERT INTO {table} ({columns}) SELECT {values} FROM {table}, {numbers} "
+            f"WHERE {key} = '{ended_id}'"
         )
     connection.execute("ANALYZE")
     connection.close()

@@ -65,8 +65,9 @@ async def main() -> None:
     for name in times:
         p50, mean = statistics.median(times[name]), statistics.median(cpu[name])
         print(
-            f"{name:12} {p50 * 1e3:8.1f} {p50 / statistics.median(times['plain']):8.2f} "
-            f"{mean * 1e3:8.1f} {mean / statistics.median(cpu['plain']):8.2f}"
+            f"{name:12} {p50 * 1e3:8.1f} "
+            f"{p50 / statistics.median(times['plain']):8.2f} {mean * 1e3:8.1f} "
+            f"{mean / statistics.median(cpu['plain']):8.2f}"
         )
 
 

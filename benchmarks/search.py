@@ -110,7 +110,13 @@ def measure(roots: list[Path], folder: Path, options: argparse.Namespace) -> Non
     ]
     for row in chinese:
         (folder / "chinese" / row["name"]).mkdir(parents=True)
-        text = f"---\nname: {row['name']}\ndescription: {row['description']}\n---\n{row['body']}\n"
+        text = (
+            "---\n"
+            f"name: {row['name']}\n"
+            f"description: {row['description']}\n"
+            "---\n"
+            f"{row['body']}\n"
+        )
         (folder / "chinese" / row["name"] / "SKILL.md").write_text(
             text, encoding="utf-8"
         )
@@ -180,7 +186,8 @@ def tasks_about(known: set[str], files: Sequence[Path]) -> list[Task]:
             )
     if not tasks:
         raise SystemExit(
-            f"no task is about one of these {len(known)} skills; write your own, and give --tasks"
+            f"no task is about one of these {len(known)} skills; write your own, and "
+            "give --tasks"
         )
     return tasks
 
@@ -204,7 +211,8 @@ def measured(search: Search, tasks: Sequence[Task], *, show: bool) -> dict[str, 
         )
         if show and names[:1] and names[0] not in right:
             print(
-                f"  {task['kind']}: {', '.join(names[:3])} - not {', '.join(right)}: {task['query'][:80]}"
+                f"  {task['kind']}: {', '.join(names[:3])} - not {', '.join(right)}: "
+                f"{task['query'][:80]}"
             )
     scores = {
         f"{kind}, {half}": [

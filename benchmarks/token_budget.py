@@ -65,7 +65,10 @@ DIGEST = {
 }
 MALFORMED = {"topics": ["AI regulation"], "max_articles": "a few"}
 CORRECTED = {"topics": ["AI regulation"], "max_articles": 5}
-QUESTION = "Please prepare this week's summary of news about AI regulation and send me the key points."
+QUESTION = (
+    "Please prepare this week's summary of news about AI regulation and send me the "
+    "key points."
+)
 RESULT = {
     "articles": [
         {
@@ -555,7 +558,13 @@ def stage(root: Path, catalog: SkillCatalog, name: str, copy: int) -> None:
     staged = f"{name[:58]}-{copy}" if copy else name
     folder = root / staged
     folder.mkdir(parents=True, exist_ok=True)
-    text = f"---\nname: {json.dumps(staged)}\ndescription: {json.dumps(meta.description)}\n---\nSee above.\n"
+    text = (
+        "---\n"
+        f"name: {json.dumps(staged)}\n"
+        f"description: {json.dumps(meta.description)}\n"
+        "---\n"
+        "See above.\n"
+    )
     (folder / "SKILL.md").write_text(text, encoding="utf-8")
 
 
@@ -626,7 +635,8 @@ def main() -> None:
     for row in result["targets"]:
         verdict = "met" if row["met"] else "NOT MET"
         print(
-            f"{row['name']}: {row['measured']} {row['unit']} (target: {row['target']}): {verdict}"
+            f"{row['name']}: {row['measured']} {row['unit']} (target: "
+            f"{row['target']}): {verdict}"
         )
     if options.json:
         options.json.write_text(

@@ -50,38 +50,47 @@ def page(result: dict[str, Any]) -> str:
     sure = "exact" if result["exact"] else "an estimate"
     figures = [
         figure(
-            f"With {three['activations']} of {corpus['skills']:,} skills in use a request carries {short(ours)} tokens, not {short(eager)}",
-            "Tokens of the last request of a scripted conversation, and of all its requests together: each carries again "
-            "what stands in the context.",
+            f"With {three['activations']} of {corpus['skills']:,} skills in use a "
+            f"request carries {short(ours)} tokens, not {short(eager)}",
+            "Tokens of the last request of a scripted conversation, and of all its "
+            "requests together: each carries again what stands in the context.",
             totals(three),
         ),
         figure(
             "Progressive disclosure adds at most "
-            f"{max(one['added_share'] for one in result['conversations']):.1%} to the catalog and the activated bodies",
+            f"{max(one['added_share'] for one in result['conversations']):.1%} to the "
+            "catalog and the activated bodies",
             "The same conversation by tier, for "
-            f"{', '.join(str(one['activations']) for one in result['conversations'])} different activations, with one activation repeated and one "
-            "call refused for every three. Green is all that progressive disclosure adds to the catalog's names and "
-            "descriptions and the activated bodies: instructions, its tools' definitions, calls to load, notices."
-            + extra_requests(three),
+            f"{', '.join(str(one['activations']) for one in result['conversations'])} "
+            "different activations, with one activation repeated and one call refused "
+            "for every three. Green is all that progressive disclosure adds to the "
+            "catalog's names and descriptions and the activated bodies: instructions, "
+            "its tools' definitions, calls to load, notices." + extra_requests(three),
             legend([tier for tier, _, _ in TIERS]) + tiers(result["conversations"]),
         ),
         figure(
             "Every way of listing skills grows with their number; a budget holds it",
-            "Tokens in every request before anything is activated, for 10 to 10,000 skills (both axes logarithmic). "
-            "Above the corpus's own size its skills are repeated under further names.",
+            "Tokens in every request before anything is activated, for 10 to 10,000 "
+            "skills (both axes logarithmic). Above the corpus's own size its skills "
+            "are repeated under further names.",
             growth(result["growth"]),
         ),
         figure(
-            f"The compact catalog costs {next(r for r in result['styles'] if r['name'] == 'compact')['above_per_skill']} "
+            "The compact catalog costs "
+            f"{next(r for r in result['styles'] if r['name'] == 'compact')['above_per_skill']} "
             "tokens a skill above name and description",
-            "Tokens a skill that a listing adds to the bare names and descriptions of the same skills; what a framework "
-            "says once around its listing is not in the bars but in the table below. Line: our target.",
+            "Tokens a skill that a listing adds to the bare names and descriptions of "
+            "the same skills; what a framework says once around its listing is not in "
+            "the bars but in the table below. Line: our target.",
             styles(result["styles"]) + styles_table(result["styles"]),
         ),
         figure(
-            f"Half of the bodies are under {result['distribution']['body']['median']:,} tokens; "
-            f"{result['distribution']['bodies_over_5000']} are over the 5,000 that the format recommends",
-            "Number of skills by the tokens of their body (logarithmic axis), and the largest by name.",
+            "Half of the bodies are under "
+            f"{result['distribution']['body']['median']:,} tokens; "
+            f"{result['distribution']['bodies_over_5000']} are over the 5,000 that "
+            "the format recommends",
+            "Number of skills by the tokens of their body (logarithmic axis), and the "
+            "largest by name.",
             histogram(
                 [skill["body"] for skill in result["skills"]],
                 result["distribution"]["body"],
@@ -94,12 +103,15 @@ def page(result: dict[str, Any]) -> str:
         carried = three["strategies"]["progressive"]
         figures.append(
             figure(
-                f"Repair corrects {errors['repaired']:,} of {errors['calls']:,} repairable calls; each saves an error, a retry and a "
-                "request",
-                "Tokens for each damaged call of the set given: the error that the model receives, and the call that it must repeat. "
-                f"{errors['wrong']:,} were repaired to something else than was meant. A retry is also one more "
-                f"request, which carries the context again: {carried['total'] // carried['requests']:,} tokens on average in "
-                f"the conversation with {three['activations']} activations; that is not in the bars.",
+                f"Repair corrects {errors['repaired']:,} of {errors['calls']:,} "
+                "repairable calls; each saves an error, a retry and a request",
+                "Tokens for each damaged call of the set given: the error that the "
+                "model receives, and the call that it must repeat. "
+                f"{errors['wrong']:,} were repaired to something else than was meant. "
+                "A retry is also one more request, which carries the context again: "
+                f"{carried['total'] // carried['requests']:,} tokens on average in "
+                f"the conversation with {three['activations']} activations; that is "
+                "not in the bars.",
                 legend(
                     ["error", "repeated call", "note on the repair"],
                     classes=["t4", "t3", "t2"],
@@ -149,8 +161,9 @@ def extra_requests(conversation: dict[str, Any]) -> str:
         return ""
     larger = tools["last_request"] / ours["last_request"] - 1
     return (
-        f" Loading a skill is a request of its own: one tool per skill sends less in all ({tools['requests']} requests "
-        f"instead of {ours['requests']}), though each of its requests is {larger:.0%} larger and it loads no instructions "
+        " Loading a skill is a request of its own: one tool per skill sends less in "
+        f"all ({tools['requests']} requests instead of {ours['requests']}), though "
+        f"each of its requests is {larger:.0%} larger and it loads no instructions "
         "before it calls."
     )
 
@@ -204,7 +217,10 @@ ul{{padding-left:1.2rem}} li{{margin:.3rem 0}}
 
 
 def figure(title: str, note: str, drawing: str) -> str:
-    return f'<section><h2>{escape(title)}</h2><p class="note">{escape(note)}</p>{drawing}</section>'
+    return (
+        f"<section><h2>{escape(title)}</h2><p "
+        f'class="note">{escape(note)}</p>{drawing}</section>'
+    )
 
 
 def targets(rows: Sequence[dict[str, Any]]) -> str:
@@ -214,7 +230,8 @@ def targets(rows: Sequence[dict[str, Any]]) -> str:
         for row in rows
     )
     return table(
-        f'<tr><th>what</th><th class="n">measured</th><th>target</th><th></th></tr>{cells}'
+        "<tr><th>what</th><th "
+        f'class="n">measured</th><th>target</th><th></th></tr>{cells}'
     )
 
 
@@ -232,13 +249,19 @@ def legend(names: Sequence[str], classes: Sequence[str] | None = None) -> str:
 
 
 def svg(height: float, content: str, label: str) -> str:
-    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(label)}">{content}</svg>'
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" '
+        f'aria-label="{escape(label)}">{content}</svg>'
+    )
 
 
 def text(
     x: float, y: float, words: str, *, anchor: str = "start", kind: str = ""
 ) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{escape(words)}</text>'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
+        f'class="{kind}">{escape(words)}</text>'
+    )
 
 
 def bars(
@@ -261,7 +284,8 @@ def bars(
         for key, value in parts:
             width = value * scale
             drawn.append(
-                f'<rect x="{x:.2f}" y="{y}" width="{max(width, 0):.2f}" height="21" class="{key}"/>'
+                f'<rect x="{x:.2f}" y="{y}" width="{max(width, 0):.2f}" height="21" '
+                f'class="{key}"/>'
             )
             if len(parts) > 1 and width > 44:
                 drawn.append(
@@ -285,7 +309,10 @@ def totals(conversation: dict[str, Any]) -> str:
     rows = []
     for key, name in STRATEGIES.items():
         one = conversation["strategies"][key]
-        label = f"{short(one['last_request'])} tokens; {short(one['total'])} in {one['requests']} requests"
+        label = (
+            f"{short(one['last_request'])} tokens; {short(one['total'])} in "
+            f"{one['requests']} requests"
+        )
         rows.append(
             (
                 name,
@@ -315,7 +342,10 @@ def tiers(conversations: Sequence[dict[str, Any]]) -> str:
                 for number, (tier, _, _) in enumerate(TIERS)
             ]
             number = conversation["activations"]
-            name = f"{'progressive' if key == 'progressive' else 'tool per skill'}, {number} skill{'s' * (number != 1)}"
+            name = (
+                f"{'progressive' if key == 'progressive' else 'tool per skill'}, "
+                f"{number} skill{'s' * (number != 1)}"
+            )
             rows.append(
                 (
                     name,
@@ -366,7 +396,8 @@ def growth(rows: Sequence[dict[str, Any]]) -> str:
     drawn = []
     for power in range(low, high + 1):
         drawn.append(
-            f'<line x1="{left}" x2="{WIDTH - right}" y1="{y(10**power):.1f}" y2="{y(10**power):.1f}" class="axis"/>'
+            f'<line x1="{left}" x2="{WIDTH - right}" y1="{y(10**power):.1f}" '
+            f'y2="{y(10**power):.1f}" class="axis"/>'
         )
         drawn.append(
             text(
@@ -406,7 +437,8 @@ def growth(rows: Sequence[dict[str, Any]]) -> str:
         below[0] = max(below[0], above[0] + 17)
     for at, words, point, colour in ends:
         drawn.append(
-            f'<line x1="{WIDTH - right + 4}" x2="{WIDTH - right + 12}" y1="{point:.1f}" y2="{at:.1f}" class="l{colour}"/>'
+            f'<line x1="{WIDTH - right + 4}" x2="{WIDTH - right + 12}" '
+            f'y1="{point:.1f}" y2="{at:.1f}" class="l{colour}"/>'
         )
         drawn.append(text(WIDTH - right + 16, at + 4, words))
     inner = f'<g transform="translate(0,16)">{"".join(drawn)}</g>'
@@ -458,13 +490,15 @@ def styles(rows: Sequence[dict[str, Any]]) -> str:
 
 def styles_table(rows: Sequence[dict[str, Any]]) -> str:
     cells = "".join(
-        f'<tr><td>{escape(row["name"])}</td><td class="n">{row["tokens"]:,}</td><td class="n">{row["above_per_skill"]:+.2f}</td>'
-        f'<td class="n">{row.get("standing", "")}</td></tr>'
+        f'<tr><td>{escape(row["name"])}</td><td class="n">{row["tokens"]:,}</td><td '
+        f'class="n">{row["above_per_skill"]:+.2f}</td><td '
+        f'class="n">{row.get("standing", "")}</td></tr>'
         for row in rows
     )
     return table(
-        '<tr><th>listing</th><th class="n">tokens in all</th><th class="n">tokens a skill above name and description</th>'
-        f'<th class="n">tokens of the standing instruction</th></tr>{cells}'
+        '<tr><th>listing</th><th class="n">tokens in all</th><th class="n">tokens a '
+        'skill above name and description</th><th class="n">tokens of the standing '
+        f"instruction</th></tr>{cells}"
     )
 
 
@@ -490,10 +524,12 @@ def histogram(values: Sequence[int], summary: dict[str, Any]) -> str:
     for at, many in enumerate(bins):
         tall = many / most * height
         drawn.append(
-            f'<rect x="{left + at * width + 0.7:.1f}" y="{top + height - tall:.1f}" width="{width - 1.4:.1f}" height="{tall:.1f}" class="t1"/>'
+            f'<rect x="{left + at * width + 0.7:.1f}" y="{top + height - tall:.1f}" '
+            f'width="{width - 1.4:.1f}" height="{tall:.1f}" class="t1"/>'
         )
     drawn.append(
-        f'<line x1="{left}" x2="{WIDTH - right}" y1="{top + height}" y2="{top + height}" class="axis"/>'
+        f'<line x1="{left}" x2="{WIDTH - right}" y1="{top + height}" '
+        f'y2="{top + height}" class="axis"/>'
     )
     drawn.append(text(left - 6, top + 5, str(most), anchor="end", kind="soft"))
     drawn.append(text(left - 6, top + height, "0", anchor="end", kind="soft"))
@@ -525,7 +561,8 @@ def histogram(values: Sequence[int], summary: dict[str, Any]) -> str:
         if low <= math.log10(value) <= high:
             shift = 6 if anchor == "start" else -6
             drawn.append(
-                f'<line x1="{x(value):.1f}" x2="{x(value):.1f}" y1="{top - 38 + lower}" y2="{top + height}" class="mark"/>'
+                f'<line x1="{x(value):.1f}" x2="{x(value):.1f}" '
+                f'y1="{top - 38 + lower}" y2="{top + height}" class="mark"/>'
             )
             drawn.append(
                 text(

@@ -144,7 +144,14 @@ def pydantic_ai(entries: Entries) -> Listing:
         for name, description, _ in entries:
             folder = Path(directory, name)
             folder.mkdir()
-            document = f"---\nname: {json.dumps(name)}\ndescription: {json.dumps(description)}\n---\n\n# {name}\n"
+            document = (
+                "---\n"
+                f"name: {json.dumps(name)}\n"
+                f"description: {json.dumps(description)}\n"
+                "---\n"
+                "\n"
+                f"# {name}\n"
+            )
             (folder / "SKILL.md").write_text(document, encoding="utf-8")
         agent(
             model(answer),

@@ -75,7 +75,8 @@ def main() -> None:
             )
             messages.append(to_openai_result(response, call.id))
             print(
-                f"{call.function.name}({call.function.arguments})\n  {messages[-1]['content']}\n"
+                f"{call.function.name}({call.function.arguments})\n"
+                f"  {messages[-1]['content']}\n"
             )
     print(choice.message.content)
 

@@ -45,7 +45,8 @@ def main() -> None:
     for message in result.all_messages():
         for part in message.parts:
             print(
-                f"{part.part_kind}: {getattr(part, 'content', '') or getattr(part, 'args', '')}"
+                f"{part.part_kind}: "
+                f"{getattr(part, 'content', '') or getattr(part, 'args', '')}"
             )
 
 

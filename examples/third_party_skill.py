@@ -26,7 +26,8 @@ def approve(request: Approval) -> bool:
     read.
     """
     print(
-        f"[host] run {request.script} of {request.skill.name} with {dict(request.arguments)}?"
+        f"[host] run {request.script} of {request.skill.name} with "
+        f"{dict(request.arguments)}?"
     )
     return request.name in ("text-tools/count", "text-tools/find")
 
@@ -53,7 +54,8 @@ def main() -> None:
                 ),
                 call_message(("text-tools__number", {"file": "poem.txt"})),
                 AIMessage(
-                    "Five of its words have five letters or more, and 'it' is in three of its lines."
+                    "Five of its words have five letters or more, and 'it' is in "
+                    "three of its lines."
                 ),
             ]
         )

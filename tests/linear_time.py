@@ -415,7 +415,10 @@ def growth(
         ratios = [times[1] / times[0], times[2] / times[1]]
         if max(ratios) < 3:
             return None
-    return f"{times[-1] * 1000:.0f} ms for {size} characters; a doubling costs {ratios[0]:.1f}, {ratios[1]:.1f} times"
+    return (
+        f"{times[-1] * 1000:.0f} ms for {size} characters; a doubling costs "
+        f"{ratios[0]:.1f}, {ratios[1]:.1f} times"
+    )
 
 
 _NEVER = 4.0

@@ -123,8 +123,9 @@ def directions() -> str:
         _is_nested(node) for tree in sources().values() for node in ast.walk(tree)
     )
     return (
-        f"{lines:,} code lines in {len(sources())} files, {decisions / lines:.2f} decisions a line, "
-        f"{nested} nested conditional expressions, {_with_one_importer()} modules with one importer"
+        f"{lines:,} code lines in {len(sources())} files, {decisions / lines:.2f} "
+        f"decisions a line, {nested} nested conditional expressions, "
+        f"{_with_one_importer()} modules with one importer"
     )
 
 

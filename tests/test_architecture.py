@@ -195,7 +195,10 @@ def test_importing_the_package_loads_no_heavy_library() -> None:
     """``import skillruntime`` imports no LangChain, tiktoken, HTTP, CLI, schema or YAML
     library.
     """
-    code = f"import sys, skillruntime; print([name for name in {HEAVY!r} if name in sys.modules])"
+    code = (
+        f"import sys, skillruntime; print([name for name in {HEAVY!r} if name in "
+        "sys.modules])"
+    )
 
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

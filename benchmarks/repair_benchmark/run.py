@@ -281,7 +281,8 @@ def run(engine: Engine, sets: dict[str, list[dict[str, Any]]], work: Path) -> Re
             cases
         ):  # it died at this case; what comes after it is not answered either
             print(
-                f"{engine.name} ended at {cases[len(answers)]['id']}: {ran.stderr[-400:]}",
+                f"{engine.name} ended at {cases[len(answers)]['id']}: "
+                f"{ran.stderr[-400:]}",
                 file=sys.stderr,
             )
         result.counts[name] = Counter()

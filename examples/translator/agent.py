@@ -23,8 +23,8 @@ from skillruntime.remote import AddressGuard, attach_remote_skills
 from skillruntime.testing import ScriptedChatModel, call_message
 
 TEXT = (
-    "Hello, world! I have a cat and a small dog. Today we drink tea and read a new book. "
-    * 4
+    "Hello, world! I have a cat and a small dog. Today we drink tea and read a new "
+    "book. " * 4
 )
 
 

@@ -73,11 +73,13 @@ def play(directory: Path) -> int:
                 process.wait()
     envelope = received["envelope"]
     print(
-        f"the agent received: {envelope['status']}, {envelope['data']['translated_text'][:60]}..."
+        f"the agent received: {envelope['status']}, "
+        f"{envelope['data']['translated_text'][:60]}..."
     )
     print(f"the word list knew {envelope['data']['confidence']:.0%} of the words")
     print(
-        f"executions on the server: {[(each['execution_id'], each['status']) for each in listed]}"
+        "executions on the server: "
+        f"{[(each['execution_id'], each['status']) for each in listed]}"
     )
     is_well = envelope["status"] == "success" and [
         each["execution_id"] for each in listed

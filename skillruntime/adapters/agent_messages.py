@@ -229,7 +229,10 @@ def is_loading(skill: str, state: Mapping[str, Any]) -> bool:
     )
 
 
-_SUPERSEDED = "The instructions of {!r} were loaded here; they are now elsewhere in this conversation."
+_SUPERSEDED = (
+    "The instructions of {!r} were loaded here; they are now elsewhere in this "
+    "conversation."
+)
 _UNLOADED = "{!r} was loaded here and is no longer active; load it again to use it."
 
 

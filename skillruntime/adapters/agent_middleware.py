@@ -119,7 +119,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             _TOOL_LISTS
         ):  # a list of tools cannot be looked up in a dict
             raise ValueError(
-                f"tools must be 'fixed' or 'typed', and the agent's other tools go to create_agent; got {tools!r:.80}"
+                "tools must be 'fixed' or 'typed', and the agent's other tools go to "
+                f"create_agent; got {tools!r:.80}"
             )
         self._tool_list = _TOOL_LISTS[tools]
         register_checkpoint_types()
@@ -157,8 +158,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         """
         if "skill_session" not in state:
             raise ValueError(
-                "this state does not name its conversation: give agent.get_state(config).values, which needs a "
-                "checkpointer, or the state that a middleware receives"
+                "this state does not name its conversation: give "
+                "agent.get_state(config).values, which needs a checkpointer, or the "
+                "state that a middleware receives"
             )
         return self._conversations.of(state).session
 
@@ -422,7 +424,10 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         name = request.tool_call["name"]
         if not self._may_call(skill, request.state):
             wrong = f"{name!r} belongs to the skill {skill!r}, which is not loaded"
-            action = f"Call load_skill with the name {skill!r} first; then its tools are offered"
+            action = (
+                f"Call load_skill with the name {skill!r} first; then its tools are "
+                "offered"
+            )
         else:
             # To load it again would not help.
             tools = [tool.name for tool in conversation.typed_tools(skill)]
@@ -557,7 +562,8 @@ def _require_distinct(
     for tool in tools:
         if (name := _name_of(tool)) in own and not isinstance(tool, SkillTool):
             raise ValueError(
-                f"the agent has a tool named {name!r}, as SkillMiddleware has: rename the agent's own tool"
+                f"the agent has a tool named {name!r}, as SkillMiddleware has: rename "
+                "the agent's own tool"
             )
 
 

@@ -50,7 +50,10 @@ MAX_OFFERED_NAMES = 100
 in every request.
 """
 
-_NOT_INDEXED = "Only names and descriptions were searched; the instructions can be searched in a minute."
+_NOT_INDEXED = (
+    "Only names and descriptions were searched; the instructions can be searched in a "
+    "minute."
+)
 
 MOST_TOOLS = 128
 """The most tools that OpenAI takes in one request; the other providers' limits are
@@ -83,16 +86,16 @@ _ON_FAILURE = (
 
 TYPED = ToolList(
     ("load_skill", "read_skill_resource"),
-    "You have skills. Before you use one, load it with load_skill and follow its instructions; its tools are offered "
-    f"then. {_ON_FAILURE}",
+    "You have skills. Before you use one, load it with load_skill and follow its "
+    f"instructions; its tools are offered then. {_ON_FAILURE}",
     to_tool_name,
     None,
 )
 
 FIXED = ToolList(
     ("load_skill", "call_skill", "read_skill_resource", "search_skills"),
-    "You have skills. Before you use one, load it with load_skill and follow its instructions. Call what they list as "
-    f"callable with call_skill. {_ON_FAILURE}",
+    "You have skills. Before you use one, load it with load_skill and follow its "
+    f"instructions. Call what they list as callable with call_skill. {_ON_FAILURE}",
     str,
     to_tool_schema,
 )
@@ -168,7 +171,10 @@ def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract
     for name, contract in contracts.items():
         metadata = runtime.catalog.get(name.partition("/")[0])
         if metadata is not None and not metadata.trusted:
-            text = f"{name} {contract.description} {json.dumps(to_tool_schema(contract), ensure_ascii=False)}"
+            text = (
+                f"{name} {contract.description} "
+                f"{json.dumps(to_tool_schema(contract), ensure_ascii=False)}"
+            )
             limited.setdefault(metadata.name, {})[name] = text
     for definitions in limited.values():
         for name in definitions.keys() - within_tokens(
@@ -201,9 +207,11 @@ def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
         if len(list(islice(visible, MOST_TOOLS + 1))) <= MOST_TOOLS:
             return "typed"
     warnings.warn(
-        f"there are more than {MOST_TOOLS} callable skills, more than providers accept as tools: the tools are "
-        "load_skill, call_skill and read_skill_resource (style='generic'). Give style='generic' to choose this, "
-        "style='typed' to have a tool for each, or a smaller catalog: catalog.select(include=[...])",
+        f"there are more than {MOST_TOOLS} callable skills, more than providers "
+        "accept as tools: the tools are load_skill, call_skill and "
+        "read_skill_resource (style='generic'). Give style='generic' to choose this, "
+        "style='typed' to have a tool for each, or a smaller catalog: "
+        "catalog.select(include=[...])",
         stacklevel=3,
     )
     return "generic"
@@ -218,7 +226,8 @@ def require_runtime(value: Any) -> None:
     """
     if not isinstance(value, SkillRuntime):
         raise TypeError(
-            f"expected a runtime, as SkillRuntime(discover('skills')) makes it; got {value!r:.80}"
+            "expected a runtime, as SkillRuntime(discover('skills')) makes it; got "
+            f"{value!r:.80}"
         )
 
 
@@ -233,8 +242,8 @@ def require_free_names(runtime: Any) -> None:
     require_runtime(runtime)
     if taken := [name for name in runtime.function_skills() if name in OWN_TOOLS]:
         raise ValueError(
-            f"the function {taken[0]!r} has the name of a tool that every agent with skills has; give it another: "
-            "@skill(name=...)"
+            f"the function {taken[0]!r} has the name of a tool that every agent with "
+            "skills has; give it another: @skill(name=...)"
         )
 
 
@@ -354,7 +363,10 @@ def conversation_runtime(
             if guess
             else ""
         )
-        return f"No skill matches these words.{nearest} Try other words, or load a skill that may fit.{later}"
+        return (
+            f"No skill matches these words.{nearest} Try other words, or load a skill "
+            f"that may fit.{later}"
+        )
 
     @own.implements("call_skill", contract=CALL_SKILL)
     async def call_skill(
@@ -506,7 +518,8 @@ LOAD_SKILL = _contract(
 )
 READ_RESOURCE = _contract(
     "read_skill_resource",
-    "Read one text file of a skill, by the path that load_skill listed, or the rest of a text that was cut.",
+    "Read one text file of a skill, by the path that load_skill listed, or the rest "
+    "of a text that was cut.",
     ["name", "path"],
     name=_NAME,
     path={

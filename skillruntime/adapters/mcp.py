@@ -44,8 +44,9 @@ _CATALOG_TOKENS = (
     4_000  # of the instructions at initialize, as in an agent's system message
 )
 _HOW_TO = (
-    "This server has skills. Before you use one, load it with load_skill and follow its instructions; its tools are in "
-    "the list of tools. Answers are envelopes: on failure, read errors[].suggested_action and act on it."
+    "This server has skills. Before you use one, load it with load_skill and follow "
+    "its instructions; its tools are in the list of tools. Answers are envelopes: on "
+    "failure, read errors[].suggested_action and act on it."
 )
 
 

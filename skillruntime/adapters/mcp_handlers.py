@@ -408,7 +408,8 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
         total += len(data)
         if len(resources) >= MAX_FILES or total > MAX_BYTES:
             raise InvalidSkillError(
-                f"The skill {metadata.name!r} has more than {MAX_FILES} files or {MAX_BYTES // 1024**2} MiB"
+                f"The skill {metadata.name!r} has more than {MAX_FILES} files or "
+                f"{MAX_BYTES // 1024**2} MiB"
             )
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
         resources.append(
@@ -417,7 +418,8 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
     frontmatter = _frontmatter(read_file(metadata, "SKILL.md"))
     if frontmatter.get("name") != metadata.name or not frontmatter.get("description"):
         raise InvalidSkillError(
-            f"The frontmatter of {metadata.name!r} does not say its name and description"
+            f"The frontmatter of {metadata.name!r} does not say its name and "
+            "description"
         )
     # The extension wants the frontmatter as it is written, so one that hides something
     # cannot be in an entry.

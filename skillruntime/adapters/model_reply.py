@@ -61,7 +61,8 @@ def with_calls_settled(
             and is_ours(call["name"])
         ):
             cut = TruncatedInputError(
-                f"The model was cut off (finish_reason {reason}), so this call may not be whole",
+                f"The model was cut off (finish_reason {reason}), so this call may "
+                "not be whole",
                 suggested_action="Call again with all arguments, in fewer words",
             )
             refused = [refused_call(call["name"], call["id"], *cut.to_errors())]
@@ -127,7 +128,8 @@ def _storable_call(call: Any) -> tuple[Any, list[BaseMessage]]:
         name = str(call["name"]).encode(errors="replace").decode()
         wrong = SkillError(
             ErrorCode.INVALID_INPUT,
-            "The arguments cannot be stored: they are nested too deep, or hold text that is not valid Unicode",
+            "The arguments cannot be stored: they are nested too deep, or hold text "
+            "that is not valid Unicode",
             recoverable=True,
             suggested_action="Send plain text and at most 100 levels of nesting",
         )

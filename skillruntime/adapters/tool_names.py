@@ -158,7 +158,8 @@ def tool_names(names: Iterable[str]) -> dict[str, str]:
         tool_name = to_tool_name(name)
         if found.setdefault(tool_name, name) != name:
             raise ValueError(
-                f"{name!r} and {found[tool_name]!r} would both be the tool {tool_name!r}"
+                f"{name!r} and {found[tool_name]!r} would both be the tool "
+                f"{tool_name!r}"
             )
     return found
 

@@ -30,8 +30,8 @@ _FORMAT = (
 # Fields that clients read at the top level of the frontmatter; moved under metadata,
 # they would be lost.
 _CLIENT_WORDS = (
-    "agent argument-hint context disable-model-invocation effort hooks inputs input_schema model parameters paths "
-    "tools user-invocable when_to_use"
+    "agent argument-hint context disable-model-invocation effort hooks inputs "
+    "input_schema model parameters paths tools user-invocable when_to_use"
 )
 _CLIENT_FIELDS = frozenset(_CLIENT_WORDS.split())
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")

@@ -118,7 +118,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a SkillCatalog cannot be pickled: it describes files; call discover in the other process"
+            "a SkillCatalog cannot be pickled: it describes files; call discover in "
+            "the other process"
         )
 
     def __getitem__(self, name: str) -> SkillMetadata:
@@ -148,7 +149,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def __repr__(self) -> str:
         roots = ", ".join(repr(snapshot.root.path) for snapshot in self._snapshots)
-        return f"<SkillCatalog of {len(self)} {'skill' if len(self) == 1 else 'skills'} from {roots or 'nowhere'}>"
+        return (
+            f"<SkillCatalog of {len(self)} {'skill' if len(self) == 1 else 'skills'} "
+            f"from {roots or 'nowhere'}>"
+        )
 
     @property
     def roots(self) -> tuple[Root, ...]:

@@ -102,7 +102,10 @@ def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
             continue
         path = f"contracts/{file}"
         if found.one_line and len(found.contracts) + len(found.broken) >= MAX_TOOLS:
-            what = f"not read, nor is what follows: an untrusted skill may have {MAX_TOOLS} tools"
+            what = (
+                "not read, nor is what follows: an untrusted skill may have "
+                f"{MAX_TOOLS} tools"
+            )
             _report(found, directory, path, "contract-many", what, Severity.WARNING)
             break
         if not _TOOL.fullmatch(tool):
@@ -158,7 +161,8 @@ def _require_object(contract: Contract) -> None:
     )
     if "object" not in (stated if isinstance(stated, list) else [stated]):
         raise InvalidSkillError(
-            f"contract {contract.name}: `input` has the type {stated!r}; arguments are an object"
+            f"contract {contract.name}: `input` has the type {stated!r}; arguments "
+            "are an object"
         )
 
 

@@ -188,7 +188,8 @@ def _as_root(
     path = root.path if isinstance(root, Root) else root
     if not isinstance(path, str | bytes | os.PathLike):
         raise TypeError(
-            f"discover takes directories, one by one: discover('skills', 'more-skills'); got {root!r:.80}"
+            "discover takes directories, one by one: discover('skills', "
+            f"'more-skills'); got {root!r:.80}"
         )
     return (
         replace(root, path=absolute(path))

@@ -135,7 +135,8 @@ def _unmet_package(stated: str, here: Surroundings) -> Iterable[str]:
     # would leave it out.
     if not requirement.specifier.contains(version, prereleases=True):
         return [
-            f"the Python package {requirement.name} is {version}, but {requirement.specifier} is required"
+            f"the Python package {requirement.name} is {version}, but "
+            f"{requirement.specifier} is required"
         ]
     return []
 

@@ -334,7 +334,10 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
         if not preamble:
             found.append(_no_frontmatter(text, path))
             return Cut(None, text, 1, tuple(found))
-        message = "the frontmatter does not start on the first line; the text before it is skipped"
+        message = (
+            "the frontmatter does not start on the first line; the text before it is "
+            "skipped"
+        )
         found.append(
             _warning(
                 "text-before-frontmatter",
@@ -373,7 +376,10 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
         )
     if closing.group(2):
         line = first_line + text.count("\n", 0, closing.start())
-        message = "the line that ends the frontmatter continues with text, which is read as the first instruction"
+        message = (
+            "the line that ends the frontmatter continues with text, which is read as "
+            "the first instruction"
+        )
         hint = "put a line break after ---"
         found.append(_warning("closing-with-text", path, message, line, 4, hint))
     tail_line = first_line + text.count("\n", 0, closing.end())
@@ -416,7 +422,10 @@ def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> 
         if not is_whole and error.start >= len(data) - 3:
             return data[: error.start].decode()
         line = data.count(b"\n", 0, error.start) + 1
-        message = f"the file is not UTF-8: byte 0x{data[error.start]:02x}; replaced by \N{REPLACEMENT CHARACTER}"
+        message = (
+            f"the file is not UTF-8: byte 0x{data[error.start]:02x}; replaced by "
+            f"\N{REPLACEMENT CHARACTER}"
+        )
         found.append(
             _warning("not-utf-8", path, message, line, hint="save the file as UTF-8")
         )
@@ -433,7 +442,10 @@ def _without_controls(
     if forbidden is None:
         return block
     line = first_line + block.count("\n", 0, forbidden.start())
-    message = f"the character U+{ord(forbidden.group()):04X} is not allowed in the frontmatter; removed"
+    message = (
+        f"the character U+{ord(forbidden.group()):04X} is not allowed in the "
+        "frontmatter; removed"
+    )
     found.append(_warning("control-character", path, message, line))
     return _CONTROL.sub("", block)
 
@@ -471,7 +483,10 @@ def _no_frontmatter(text: str, path: str) -> Diagnostic:
     if re.fullmatch(r"-{4,}", first) or (
         first == "---" and text.startswith((" ", "\t"))
     ):
-        message = f"the first line must be exactly ---, got {text.split(chr(10), 1)[0].rstrip()!r}"
+        message = (
+            "the first line must be exactly ---, got "
+            f"{text.split(chr(10), 1)[0].rstrip()!r}"
+        )
         return _finding("frontmatter-missing", path, message, 1)
     return _finding(
         "frontmatter-missing", path, "there is no frontmatter", 1, hint=hint

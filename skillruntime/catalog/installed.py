@@ -84,7 +84,8 @@ def installed_roots(
                 else "install it, or pass missing_ok=True"
             )
             raise FileNotFoundError(
-                f"No installed package {written!r} has skills in {PLACE} in its RECORD; {hint}"
+                f"No installed package {written!r} has skills in {PLACE} in its "
+                f"RECORD; {hint}"
             )
     return [root for name in names for root in found.get(name, ())]
 
@@ -165,7 +166,10 @@ def _fault(path: str, recorded: Recorded | None) -> str | None:
         return f"it cannot be read: {error.strerror or error}"
     if _digest(data, recorded[0]) == recorded:
         return None
-    return f"its bytes differ from the {recorded[0].upper().replace('SHA', 'SHA-')} in the RECORD of its package"
+    return (
+        f"its bytes differ from the {recorded[0].upper().replace('SHA', 'SHA-')} in "
+        "the RECORD of its package"
+    )
 
 
 def _digest(data: bytes, algorithm: str) -> Recorded:

@@ -215,7 +215,10 @@ def _difference(digest: str, files: Mapping[str, bytes]) -> str | None:
         npx_hash({path: data.replace(b"\r\n", b"\n") for path, data in clean.items()})
         == digest
     ):
-        return "its lines end with CRLF, in the lockfile with LF (git's core.autocrlf changes them)"
+        return (
+            "its lines end with CRLF, in the lockfile with LF (git's core.autocrlf "
+            "changes them)"
+        )
     return "its files differ from the lockfile"
 
 
@@ -267,7 +270,10 @@ class FrozenGuard:
                 )
                 continue
             # A lockfile has one skill for a name; to lock again would not change that.
-            message = f"{entry.name}: the lockfile ({self._path}) pins another skill of this name, {holder}; skipped"
+            message = (
+                f"{entry.name}: the lockfile ({self._path}) pins another skill of "
+                f"this name, {holder}; skipped"
+            )
             hint = "rename one of them, then lock again"
             problems.append(
                 Diagnostic(

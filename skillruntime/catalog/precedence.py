@@ -177,7 +177,10 @@ def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
     for loser, holder in sorted(losing, key=lambda pair: pair[0].file):
         qualified = _qualified(loser, first, names.shadowed)
         names.shadowed[qualified] = loser._replace(name=qualified, path=loser.file)
-        message = f"the name {loser.name!r} is already used by {holder.file}; this skill is available as {qualified!r}"
+        message = (
+            f"the name {loser.name!r} is already used by {holder.file}; this skill is "
+            f"available as {qualified!r}"
+        )
         collision = Diagnostic(
             "name-collision",
             Severity.WARNING,

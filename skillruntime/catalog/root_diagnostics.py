@@ -75,7 +75,10 @@ def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
         os.walk(snapshot.root.path)
     ):
         if number == MAX_LISTED:
-            may_be_more = f"; there may be more, because only {MAX_LISTED:,} directories were listed"
+            may_be_more = (
+                f"; there may be more, because only {MAX_LISTED:,} directories were "
+                "listed"
+            )
             break
         directories[:] = [name for name in directories if name not in SKIPPED]
         own = {
@@ -88,8 +91,9 @@ def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
             found += own - known
     if found:
         message = (
-            f"{len(found):,} SKILL.md file{'s are' if len(found) > 1 else ' is'} not offered: inside another skill, "
-            f"beside another SKILL.md, a hard link of one, or nested too deep; the first is {min(found)}{may_be_more}"
+            f"{len(found):,} SKILL.md file{'s are' if len(found) > 1 else ' is'} not "
+            "offered: inside another skill, beside another SKILL.md, a hard link of "
+            f"one, or nested too deep; the first is {min(found)}{may_be_more}"
         )
         hint = "move them out of that skill, or pass their directory as a root"
         yield Diagnostic(

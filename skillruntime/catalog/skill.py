@@ -251,7 +251,8 @@ class Skill:
             ):  # "has no contract" would hide it from a caller of a derived tool
                 raise error
             raise SkillNotFoundError(
-                f"The skill {self.name!r} has no contract: it has instructions to follow, but nothing to call",
+                f"The skill {self.name!r} has no contract: it has instructions to "
+                "follow, but nothing to call",
                 suggested_action=f"Load the skill {self.name!r} and follow its instructions",
             )
         raise SkillNotFoundError(
@@ -461,7 +462,8 @@ def _read_file(metadata: SkillMetadata) -> tuple[bytes, Identity]:
         return read_beside(directory, name, MAX_SKILL_BYTES)
     except FileTooLargeError:
         raise InvalidSkillError(
-            f"The SKILL.md of {metadata.name!r} is larger than {MAX_SKILL_BYTES // 1024**2} MiB",
+            f"The SKILL.md of {metadata.name!r} is larger than "
+            f"{MAX_SKILL_BYTES // 1024**2} MiB",
             suggested_action="Continue without this skill",
         ) from None
     except FileNotFoundError:

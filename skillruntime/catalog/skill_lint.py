@@ -194,7 +194,10 @@ class _Linting:
         # skills-ref: validator.py, ALLOWED_FIELDS; case matters.
         for key in fields:
             if key not in FORMAT_FIELDS:
-                hint = f"move it under metadata or remove it; the fields are {', '.join(sorted(FORMAT_FIELDS))}"
+                hint = (
+                    "move it under metadata or remove it; the fields are "
+                    f"{', '.join(sorted(FORMAT_FIELDS))}"
+                )
                 # `allowed_tools`, `Description`, `descripton`: another spelling, not
                 # another field.
                 close = difflib.get_close_matches(
@@ -203,7 +206,10 @@ class _Linting:
                 if close and close[0] not in fields:
                     hint = f"did you mean {close[0]!r}?"
                 if key in _DECLARATIONS:
-                    hint = "it is not enforced; run `skillruntime init` to create a contract from it"
+                    hint = (
+                        "it is not enforced; run `skillruntime init` to create a "
+                        "contract from it"
+                    )
                 yield self.finding(
                     "unknown-field",
                     f"{key!r} is not a field of the format",
@@ -288,7 +294,10 @@ class _Linting:
         # `isalnum`, not [a-z0-9]: skills-ref accepts letters and digits of every
         # script.
         if not all(character.isalnum() or character == "-" for character in name):
-            what = f"the name {name!r} contains characters other than letters, digits and hyphens"
+            what = (
+                f"the name {name!r} contains characters other than letters, digits "
+                "and hyphens"
+            )
             yield self.finding("name-form", what, place, hint)
         if unicodedata.normalize("NFKC", directory) != name:
             message = f"the name {name!r} differs from the directory name {directory!r}"
@@ -311,7 +320,10 @@ class _Linting:
             )
             return
         if len(text) > MAX_DESCRIPTION:
-            message = f"the description has {len(text)} characters; at most {MAX_DESCRIPTION} are allowed"
+            message = (
+                f"the description has {len(text)} characters; at most "
+                f"{MAX_DESCRIPTION} are allowed"
+            )
             yield self.finding(
                 "description-length",
                 message,
@@ -339,7 +351,10 @@ class _Linting:
                     "write it as one string",
                 )
             elif len(text) > MAX_COMPATIBILITY:
-                message = f"`compatibility` has {len(text)} characters; at most {MAX_COMPATIBILITY} are allowed"
+                message = (
+                    f"`compatibility` has {len(text)} characters; at most "
+                    f"{MAX_COMPATIBILITY} are allowed"
+                )
                 yield self.finding(
                     "compatibility-form",
                     message,
@@ -405,7 +420,10 @@ class _Linting:
         yield from hidden_text(body, self.path, first_line=start)
         lines = body.split("\n")
         if len(lines) > MAX_BODY_LINES:
-            message = f"the instructions have {len(lines)} lines; at most {MAX_BODY_LINES} are recommended"
+            message = (
+                f"the instructions have {len(lines)} lines; at most {MAX_BODY_LINES} "
+                "are recommended"
+            )
             yield self.finding(
                 "body-length",
                 message,
@@ -414,7 +432,10 @@ class _Linting:
             )
         # The specification recommends less than 5,000 tokens for the instructions.
         if count is not None and (tokens := count(body)) > MAX_BODY_TOKENS:
-            message = f"the instructions have {tokens:,} tokens; at most {MAX_BODY_TOKENS:,} are recommended"
+            message = (
+                f"the instructions have {tokens:,} tokens; at most "
+                f"{MAX_BODY_TOKENS:,} are recommended"
+            )
             yield self.finding(
                 "body-length",
                 message,

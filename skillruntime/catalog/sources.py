@@ -130,7 +130,8 @@ def write_skill(
     """
     if not is_usable(name):
         raise ValueError(
-            f"{name!r:.80} is not a usable name: use lowercase letters, digits and hyphens"
+            f"{name!r:.80} is not a usable name: use lowercase letters, digits and "
+            "hyphens"
         )
     # A string of JSON is one of YAML (YAML 1.2.2, section 1.3).
     head = "\n".join(

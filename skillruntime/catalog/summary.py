@@ -246,7 +246,10 @@ def notes_on_name(
         message = f"the name {name!r} differs from the directory name {directory!r}"
         found.append(_warning("name-mismatch", path, message))
     if len(description) > MAX_DESCRIPTION:
-        message = f"the description has {len(description)} characters; at most {MAX_DESCRIPTION} are allowed"
+        message = (
+            f"the description has {len(description)} characters; at most "
+            f"{MAX_DESCRIPTION} are allowed"
+        )
         found.append(_warning("description-length", path, message))
     return found
 

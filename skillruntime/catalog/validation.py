@@ -69,7 +69,8 @@ def validate(
     """
     if not isinstance(path, str | bytes | os.PathLike):
         raise TypeError(
-            f"validate takes the path of a skill or of a directory of skills; got {path!r:.80}"
+            "validate takes the path of a skill or of a directory of skills; got "
+            f"{path!r:.80}"
         )
     start = absolute(path)
     if os.path.basename(start).lower() == "skill.md" and not os.path.isdir(start):  # noqa: PTH112, PTH119

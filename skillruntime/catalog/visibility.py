@@ -221,7 +221,10 @@ def listed_kinds(hidden: dict[str, int]) -> str:
     >>> listed_kinds({"zero-width": 1, "tag": 2})
     'hidden characters (zero-width 1, tag 2)'
     """
-    return f"hidden characters ({', '.join(f'{kind} {count}' for kind, count in hidden.items())})"
+    return (
+        "hidden characters "
+        f"({', '.join(f'{kind} {count}' for kind, count in hidden.items())})"
+    )
 
 
 def escaped(text: str) -> str:

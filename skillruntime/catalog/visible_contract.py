@@ -68,7 +68,8 @@ def visible_document(document: Any, *, one_line: bool) -> Any:
     for value in _texts(cleaned, _DEPTH):
         if hidden := hidden_characters(value):
             raise InvalidSkillError(
-                f"a name or a value of the contract has {listed_kinds(hidden)}: {value[:40]!a}"
+                f"a name or a value of the contract has {listed_kinds(hidden)}: "
+                f"{value[:40]!a}"
             )
     return document if cleaned == document else cleaned
 
@@ -109,8 +110,9 @@ def _check_length(document: Any) -> None:
     }
     if (length := len(json.dumps(shown, ensure_ascii=False))) > _LONGEST_CONTRACT:
         raise InvalidSkillError(
-            f"the contract has {length:,} characters, which would be in every request; the contract of an untrusted "
-            f"skill may have {_LONGEST_CONTRACT:,}"
+            f"the contract has {length:,} characters, which would be in every "
+            "request; the contract of an untrusted skill may have "
+            f"{_LONGEST_CONTRACT:,}"
         )
 
 

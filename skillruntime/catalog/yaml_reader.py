@@ -156,7 +156,8 @@ class _Composer:
         # An alias inside its own anchor would make the value infinite.
         if event.anchor not in self._anchors:
             raise _fault(
-                f"the alias *{event.anchor} refers to an anchor that is not complete at this point",
+                f"the alias *{event.anchor} refers to an anchor that is not complete "
+                "at this point",
                 event,
             )
         value, nodes = self._anchors[event.anchor]

@@ -37,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         from skillruntime.extras import missing_extra
 
         sys.exit(
-            f"The command line needs a package that is not installed. {missing_extra(error)}"
+            "The command line needs a package that is not installed. "
+            f"{missing_extra(error)}"
         )
     atexit.register(
         gc.freeze

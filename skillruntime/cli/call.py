@@ -111,7 +111,8 @@ def command(
     if is_remote(name):
         if version is not None:
             raise click.UsageError(
-                "--version is for local skills: a remote skill has one version, its descriptor's."
+                "--version is for local skills: a remote skill has one version, its "
+                "descriptor's."
             )
         from skillruntime.cli import remote
 
@@ -205,7 +206,10 @@ def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
     # What the arguments hold leaves this machine, as much a matter of trust as running
     # a script.
     if not (metadata.trusted or yes):
-        question = f"{metadata.name!r} is untrusted and sends the arguments to a remote server. Call it?"
+        question = (
+            f"{metadata.name!r} is untrusted and sends the arguments to a remote "
+            "server. Call it?"
+        )
         if not (
             sys.stdin.isatty() and click.confirm(question, default=False, err=True)
         ):
@@ -232,7 +236,10 @@ def _for_people(
     skill = name.partition("/")[0]
     action = None
     if "not_granted" in details:
-        action = f"If it needs them, add {' '.join(f'--env {name}' for name in details['not_granted'])}"
+        action = (
+            "If it needs them, add "
+            f"{' '.join(f'--env {name}' for name in details['not_granted'])}"
+        )
     elif (
         error.code is ErrorCode.ACCESS_DENIED
         and "missing" in details

@@ -51,7 +51,8 @@ def read_arguments(arguments: tuple[str, ...]) -> Any:
         if not (key and equals)
     ]:
         raise click.UsageError(
-            f"{wrong[0]!r} is not key=value. Give one JSON object in quotes, or only key=value words."
+            f"{wrong[0]!r} is not key=value. Give one JSON object in quotes, or only "
+            "key=value words."
         )
     collected: dict[str, Any] = {}
     for key, _, value in pairs:

@@ -26,11 +26,15 @@ _COMMANDS = {
     "prepare": "Install the packages that a skill's scripts declare, from their locks.",
     "call": "Call a skill and print its result.",
     "new": "Write a new skill that passes validate and its own test.",
-    "init": "Write the contract files of a skill, read from its scripts and its frontmatter.",
-    "diff": "Compare two versions of a contract, and say which version number the changes require.",
-    "lock": "Write the digests of the installed skills to a lockfile, or check them against it.",
+    "init": "Write the contract files of a skill, read from its scripts and its "
+    "frontmatter.",
+    "diff": "Compare two versions of a contract, and say which version number the "
+    "changes require.",
+    "lock": "Write the digests of the installed skills to a lockfile, or check them "
+    "against it.",
     "serve": "Serve skills over HTTP (the invocation protocol) or MCP.",
-    "remote": "Call remote skills, describe local ones, list and end the executions of a server.",
+    "remote": "Call remote skills, describe local ones, list and end the executions of "
+    "a server.",
     "mcp-proxy": "Repair the tool calls of any MCP client to any MCP server.",
     "schema": "Print the JSON Schema of a document that the library reads.",
     "doctor": "Say what is installed, what confines scripts, and what skills lack.",
@@ -146,7 +150,8 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
             click.echo(f"The output cannot be written: {error.strerror}", err=True)
             sys.exit(1)
         click.echo(
-            f"Internal error in skillruntime ({type(error).__name__}); set SKILLRUNTIME_DEBUG=1 for the traceback",
+            f"Internal error in skillruntime ({type(error).__name__}); set "
+            "SKILLRUNTIME_DEBUG=1 for the traceback",
             err=True,
         )
         sys.exit(1)

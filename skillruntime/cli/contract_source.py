@@ -80,7 +80,8 @@ def _located(spec: str, here: str, scratch: Path) -> Path:
     )
     if not revision or not commit:
         raise click.UsageError(
-            f"{spec[:200]!r} is neither a file, a directory nor a git revision (REVISION or REVISION:PATH)"
+            f"{spec[:200]!r} is neither a file, a directory nor a git revision "
+            "(REVISION or REVISION:PATH)"
         )
     relative = wanted.resolve().relative_to(root.resolve()).as_posix()
     # An archive, and not a checkout: the work tree stays as it is, and a bare

@@ -114,10 +114,12 @@ def command(as_json: bool) -> None:
     if not as_json:
         out.rule("[bold]skillruntime demo[/]")
         out.print(
-            "Real skills, a real LangChain agent loop, no key and no network. Only the model is a script.\n"
+            "Real skills, a real LangChain agent loop, no key and no network. Only "
+            "the model is a script.\n"
         )
         out.print(
-            f"[bold]The catalog[/]: {len(catalog)} skills, {tokens} tokens in the prompt: {', '.join(catalog)}"
+            f"[bold]The catalog[/]: {len(catalog)} skills, {tokens} tokens in the "
+            f"prompt: {', '.join(catalog)}"
         )
         out.print(f"[bold]The question[/]: {QUESTION}")
     steps = []
@@ -232,7 +234,8 @@ def _draw_step(out: Console, number: int, step: dict[str, Any]) -> None:
     envelope, colour = step["envelope"], _COLOURS.get(step["outcome"], "red")
     out.print(f"\n  [bold]{number}. {escape(step['title'])}.[/]")
     out.print(
-        f"     [dim]model calls[/]  {escape(step['tool'])} {escape(json.dumps(step['arguments']))}"
+        f"     [dim]model calls[/]  {escape(step['tool'])} "
+        f"{escape(json.dumps(step['arguments']))}"
     )
     out.print(f"     [bold {colour}]{step['outcome'].upper()}[/]")
     for line in notes(envelope.get("metadata", {})):
@@ -251,14 +254,19 @@ def _draw_step(out: Console, number: int, step: dict[str, Any]) -> None:
 def _draw_end(out: Console, as_expected: bool) -> None:
     if as_expected:
         out.print(
-            f"\n[bold green]The run completed:[/] {len(SCENES)} calls, {len(SCENES)} envelopes, no exception."
+            "\n"
+            f"[bold green]The run completed:[/] {len(SCENES)} calls, {len(SCENES)} "
+            "envelopes, no exception."
         )
     else:
         out.print(
-            "\n[bold red]The run did not go as expected[/]: see the step that is not as its title says."
+            "\n"
+            "[bold red]The run did not go as expected[/]: see the step that is not as "
+            "its title says."
         )
     out.print("\n[dim]Next:[/]")
     out.print("  skillruntime show pdf-processing --bundled")
     out.print(
-        '  skillruntime call --bundled daily-news-digest \'{"topics": ["AI"], "max_articles_per_topic": "3"}\''
+        '  skillruntime call --bundled daily-news-digest \'{"topics": ["AI"], '
+        '"max_articles_per_topic": "3"}\''
     )

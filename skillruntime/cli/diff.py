@@ -211,16 +211,19 @@ def _draw(console: Console, compared: list[_Compared]) -> None:
             f"{each.old_version or 'no version'} → {each.new_version or 'no version'}"
         )
         console.print(
-            f"[bold]{escape(each.name)}[/] {versions}  [{_COLOURS[bump]}]{str(bump).upper()}[/]"
+            f"[bold]{escape(each.name)}[/] {versions}  "
+            f"[{_COLOURS[bump]}]{str(bump).upper()}[/]"
         )
         for change in each.verdict.changes:
             where = escape(f"{change.side} {change.path}".strip())
             console.print(
-                f"  [{_COLOURS[change.bump]}]{change.bump!s:5}[/] {where}: {escape(change.why)} [dim]({change.rule})[/]"
+                f"  [{_COLOURS[change.bump]}]{change.bump!s:5}[/] {where}: "
+                f"{escape(change.why)} [dim]({change.rule})[/]"
             )
             if change.counterexample is not NO_COUNTEREXAMPLE:
                 console.print(
-                    f"        {_what_it_shows(change)}: {escape(short(change.counterexample, 200))}"
+                    f"        {_what_it_shows(change)}: "
+                    f"{escape(short(change.counterexample, 200))}"
                 )
         if each.suggestion is not None:
             console.print("  [green]migration[/]")
@@ -231,7 +234,8 @@ def _draw(console: Console, compared: list[_Compared]) -> None:
             )
             for change in each.suggestion.unresolved:
                 console.print(
-                    f"  [yellow]not migrated:[/] {escape(change.path or '/')}: {escape(change.why)}"
+                    f"  [yellow]not migrated:[/] {escape(change.path or '/')}: "
+                    f"{escape(change.why)}"
                 )
         if not each.ok:
             console.print(f"  [bold red]version too low:[/] {escape(_advice(each))}")
@@ -252,4 +256,7 @@ def _what_it_shows(change: Change) -> str:
 def _advice(each: _Compared) -> str:
     if each.required is None:
         return "this change breaks callers; give the contract a version"
-    return f"the version must be at least {each.required}, not {each.new_version or 'absent'}"
+    return (
+        f"the version must be at least {each.required}, not "
+        f"{each.new_version or 'absent'}"
+    )

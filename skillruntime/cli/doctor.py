@@ -55,7 +55,8 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
 
 def _draw(console: Console, found: dict[str, Any]) -> None:
     lines = [
-        f"skillruntime {found['version']}, Python {found['python']}, {found['platform']}",
+        f"skillruntime {found['version']}, Python {found['python']}, "
+        f"{found['platform']}",
         "",
         "Extras",
     ]

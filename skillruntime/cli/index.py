@@ -30,7 +30,8 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """
     if cache_directory() is None:
         raise click.UsageError(
-            "There is no cache directory to keep an index in: set SKILLRUNTIME_CACHE to one"
+            "There is no cache directory to keep an index in: set SKILLRUNTIME_CACHE "
+            "to one"
         )
     catalog = open_catalog(directories, trust=trust)
     catalog.search("", wait=True)

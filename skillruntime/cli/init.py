@@ -58,7 +58,10 @@ def command(
         message = (
             f"No script and no frontmatter field of {found.name!r} declares parameters"
         )
-        hint = "Write contract.json by hand (docs/contract.md), or give a script an argument parser"
+        hint = (
+            "Write contract.json by hand (docs/contract.md), or give a script an "
+            "argument parser"
+        )
         raise InvalidSkillError(message, suggested_action=hint)
     # All or nothing: half of a skill's contracts replaced would be worse than none.
     there = [path for path in documents if os.path.lexists(found.directory / path)]
@@ -107,7 +110,8 @@ def _find(skill: str, directories: tuple[str, ...]) -> Skill:
             if metadata.directory.resolve() == path.resolve():
                 return catalog.activate(metadata.name)
         raise InvalidSkillError(
-            f"The SKILL.md in {skill!r} cannot be loaded; run skillruntime validate {skill}"
+            f"The SKILL.md in {skill!r} cannot be loaded; run skillruntime validate "
+            f"{skill}"
         )
     others = open_catalog(directories)
     try:

@@ -234,7 +234,10 @@ def _table(lines: list[Listed]) -> Table:
                 f"{described}\n[dim]compatibility: {shown(line.compatibility)}[/]"
             )
         if line.unavailable:
-            described = f"[red]unavailable: {shown('; '.join(line.unavailable))}[/]\n{described}"
+            described = (
+                f"[red]unavailable: {shown('; '.join(line.unavailable))}[/]\n"
+                f"{described}"
+            )
         if not metadata.model_invocable:
             described = f"[dim]for people only[/]\n{described}"
         trusted = "[green]trusted[/]" if metadata.trusted else "[yellow]ask[/]"

@@ -85,7 +85,10 @@ def command(
                 else str(error)
             )
             raise InvalidSkillError(f"The skills cannot be locked: {reason}") from None
-        text = f"[green]Locked {len(catalog):,} skill{'s' * (len(catalog) != 1)} in {shown(file)}[/]"
+        text = (
+            f"[green]Locked {len(catalog):,} skill{'s' * (len(catalog) != 1)} in "
+            f"{shown(file)}[/]"
+        )
         print_result(document, lambda console: console.print(text), as_json=as_json)
         return
     try:

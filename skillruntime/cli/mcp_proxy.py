@@ -48,7 +48,10 @@ class _Run(click.Command):
             if "--" in given:
                 raise
             # `mcp-proxy npx -y some-server`
-            text = f"{error.format_message()} Write -- before the command that starts the server."
+            text = (
+                f"{error.format_message()} Write -- before the command that starts "
+                "the server."
+            )
             raise click.UsageError(text, ctx) from None
 
 
@@ -149,7 +152,8 @@ def run(
             sent.append(
                 (
                     "Authorization",
-                    f"Bearer {_header(f'Authorization=env:{bearer_env}', '--bearer-env')[1]}",
+                    "Bearer "
+                    f"{_header(f'Authorization=env:{bearer_env}', '--bearer-env')[1]}",
                 )
             )
         log = _with_notes(open_log(log_path))
@@ -196,7 +200,8 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
             raise click.ClickException(f"{page}: {error}") from None
     if found.unreadable:
         click.echo(
-            f"{log}: left out what is not an entry of a log of mcp-proxy ({found.unreadable} lines)",
+            f"{log}: left out what is not an entry of a log of mcp-proxy "
+            f"({found.unreadable} lines)",
             err=True,
         )
 
@@ -218,7 +223,8 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
                 )
         if not changes:
             console.print(
-                "nothing to propose: no mistake was made three times, or the log has no schemas"
+                "nothing to propose: no mistake was made three times, or the log has "
+                "no schemas"
             )
 
     def draw(console: Console) -> None:
@@ -308,7 +314,8 @@ def _is_url(server: tuple[str, ...]) -> bool:
     is_url = server[0].startswith(("http://", "https://"))
     if is_url and len(server) > 1:
         raise click.UsageError(
-            f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and a command."
+            f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and "
+            "a command."
         )
     # No program's name has `://` in it: the scheme is misspelt.
     if "://" in server[0] and not (is_url and has_host(server[0])):
@@ -325,7 +332,10 @@ def _with_notes(log: Write) -> Write:
 
     def write(entry: Mapping[str, Any]) -> None:
         if entry["event"] == "options":
-            text = f"mcp-proxy: --tool-options names {entry['tool']!r}, and the server lists no tool of this name"
+            text = (
+                f"mcp-proxy: --tool-options names {entry['tool']!r}, and the server "
+                "lists no tool of this name"
+            )
             print(text, file=sys.stderr, flush=True)
         log(entry)
 
@@ -369,7 +379,8 @@ def _header(text: str, option: str = "--header") -> tuple[str, str]:
         # the client's log.
         name = name.partition(":")[0].partition(" ")[0]
         raise ValueError(
-            f"{option} {name}: write it as NAME=env:VAR, where VAR is an environment variable"
+            f"{option} {name}: write it as NAME=env:VAR, where VAR is an environment "
+            "variable"
         )
     variable = source.removeprefix("env:")
     value = os.environ.get(variable)
@@ -381,6 +392,7 @@ def _header(text: str, option: str = "--header") -> tuple[str, str]:
         r"[\t -~]*", value
     ):
         raise ValueError(
-            f"{option} {name}: the name or the value has characters that a header cannot have"
+            f"{option} {name}: the name or the value has characters that a header "
+            "cannot have"
         )
     return name, value

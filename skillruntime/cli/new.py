@@ -35,7 +35,8 @@ its test shows what works.
     type=click.Choice(["script", "function", "instructions"]),
     default="script",
     show_default=True,
-    help="What the skill is: a script it brings, a Python function of your program, or instructions only.",
+    help="What the skill is: a script it brings, a Python function of your program, or "
+    "instructions only.",
 )
 @click.option(
     "--in",
@@ -72,7 +73,10 @@ def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
             file.parent.mkdir(exist_ok=True)
             file.write_text(text, encoding="utf-8")
     except FileExistsError:
-        hint = f"Choose another name, or check what is there: skillruntime validate {shlex.quote(str(directory))}"
+        hint = (
+            "Choose another name, or check what is there: skillruntime validate "
+            f"{shlex.quote(str(directory))}"
+        )
         raise InvalidSkillError(
             f"{directory} already exists", suggested_action=hint
         ) from None

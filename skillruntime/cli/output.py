@@ -375,7 +375,8 @@ def to_github(diagnostics: Iterable[Diagnostic]) -> str:
         ]
         message = f"{each.message}; {each.hint}" if each.hint else each.message
         lines.append(
-            f"::{_GITHUB[each.severity]} {','.join(fields)}::{_escaped(message, _IN_MESSAGES)}"
+            f"::{_GITHUB[each.severity]} "
+            f"{','.join(fields)}::{_escaped(message, _IN_MESSAGES)}"
         )
     return writable(
         "\n".join(

@@ -70,7 +70,8 @@ def command(
         ]
         # On stderr, so that "skillruntime prompt > file" is the text and nothing else.
         echo(
-            f"{tokens.tokens:,} tokens, {len(rendered.included):,} skills{''.join(kinds)}",
+            f"{tokens.tokens:,} tokens, {len(rendered.included):,} "
+            f"skills{''.join(kinds)}",
             err=True,
         )
         if not catalog:

@@ -321,7 +321,10 @@ def list_(
 
     def draw(console: Any) -> None:
         for each in listed:
-            line = f"{each.execution_id}  {each.status:9}  {each.skill_id}  {each.timestamps.created_at}"
+            line = (
+                f"{each.execution_id}  {each.status:9}  {each.skill_id}  "
+                f"{each.timestamps.created_at}"
+            )
             console.print(line, markup=False)
         if not listed:
             console.print("no executions", style="dim")

@@ -90,7 +90,8 @@ def catalog_options(command: _Command) -> _Command:
     )
     lockfile = _remembered(
         "--lockfile",
-        "The lockfile for --frozen, which this option implies. Default: skills-lock.json.",
+        "The lockfile for --frozen, which this option implies. Default: "
+        "skills-lock.json.",
         type=click.Path(dir_okay=False),
     )
     trust = click.option(
@@ -130,7 +131,8 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
         # missing.
         if not os.path.isdir(os.path.expanduser(directory)):  # noqa: PTH111, PTH112 - False for any text
             raise click.UsageError(
-                f"{directory[:200]!r} is not a directory; give one that holds skills, or one skill."
+                f"{directory[:200]!r} is not a directory; give one that holds skills, "
+                "or one skill."
             )
     places = [Path(place).expanduser() for place in directories or PLACES]
     bundled = bundled_skills()
@@ -205,7 +207,10 @@ def _where_else() -> str:
     # `skills` itself, or in one skill.
     if any(Path(each).is_file() for each in ("SKILL.md", *glob.glob("*/SKILL.md"))):  # noqa: PTH207
         return "This directory has skills: use --skills ."
-    return "Use --skills DIRECTORY, or --bundled for the skills that come with skillruntime."
+    return (
+        "Use --skills DIRECTORY, or --bundled for the skills that come with "
+        "skillruntime."
+    )
 
 
 def _typed(*words: str) -> str:

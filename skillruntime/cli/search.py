@@ -61,7 +61,10 @@ def command(
         if not catalog:
             click.echo(no_skills(directories), err=True)
         elif not hits:
-            text = f"No skill matches ({len(catalog):,} searched); try other words, or run: skillruntime list"
+            text = (
+                f"No skill matches ({len(catalog):,} searched); try other words, or "
+                "run: skillruntime list"
+            )
             guess = (
                 f"\nThe nearest names, which is a guess: {', '.join(guesses)}"
                 if guesses

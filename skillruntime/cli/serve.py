@@ -118,7 +118,8 @@ _OPTIONS = {
         ),
         _flag(
             "--webhooks",
-            "Let authenticated callers name an address that is notified when an execution ends.",
+            "Let authenticated callers name an address that is notified when an "
+            "execution ends.",
         ),
         _flag("--no-pages", "Do not serve the web pages for people."),
     ],
@@ -281,14 +282,16 @@ def command(
         )
     if options.database is not None and "://" not in options.database:
         raise click.UsageError(
-            f"--database {options.database!r} is not a URL such as postgresql://user@host/skills"
+            f"--database {options.database!r} is not a URL such as "
+            "postgresql://user@host/skills"
         )
     # MCP needs neither the extra `serve` nor a place for executions: a call is over
     # with its answer.
     if options.mcp:
         if options.access != "public":
             raise click.UsageError(
-                "--access is not for --mcp; with --http, clients send SKILLRUNTIME_MCP_TOKEN."
+                "--access is not for --mcp; with --http, clients send "
+                "SKILLRUNTIME_MCP_TOKEN."
             )
         _serve_mcp(options, names, directories, trust)
         return
@@ -436,7 +439,8 @@ def _read_limits(texts: tuple[str, ...]) -> dict[str, int]:
         # isdecimal alone takes the digits of every script.
         if not name or not (number.isascii() and number.isdecimal()) or int(number) < 1:
             raise click.UsageError(
-                f"--per-skill {text!r} should be ID=NUMBER, such as com.example.report=2"
+                f"--per-skill {text!r} should be ID=NUMBER, such as "
+                "com.example.report=2"
             )
         limits[name] = int(number)
     return limits

@@ -109,7 +109,8 @@ def _show_remote(source: str, *, as_json: bool) -> None:
 
     def draw(out: Console) -> None:
         out.print(
-            f"[bold]{shown(descriptor.id)}[/] {shown(descriptor.version)}  [magenta]remote[/]"
+            f"[bold]{shown(descriptor.id)}[/] {shown(descriptor.version)}  "
+            "[magenta]remote[/]"
         )
         out.print(shown(descriptor.description))
         out.print(f"[dim]{shown(document['path'])}[/]")
@@ -200,7 +201,8 @@ def _draw_head(out: Console, skill: Skill, unavailable: tuple[str, ...]) -> None
         else "[yellow]untrusted: its scripts run only with approval[/]"
     )
     out.print(
-        f"[bold]{shown(skill.name)}[/]{f' {shown(skill.version)}' if skill.version else ''}  {trust}"
+        f"[bold]{shown(skill.name)}[/]{f' {shown(skill.version)}' if skill.version else ''} "
+        f" {trust}"
     )
     for reason in unavailable:
         out.print(f"[red]unavailable: {shown(reason)}[/]")
@@ -214,7 +216,8 @@ def _draw_contract(out: Console, name: str, contract: Contract) -> None:
     from rich.table import Table
 
     out.print(
-        f"\n[bold cyan]{shown(name)}[/] [dim]{shown(contract.version or '')}[/]".rstrip()
+        "\n"
+        f"[bold cyan]{shown(name)}[/] [dim]{shown(contract.version or '')}[/]".rstrip()
     )
     _draw_origin(out, contract.to_dict().get("derived"))
     if contract.description:

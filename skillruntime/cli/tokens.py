@@ -181,14 +181,16 @@ def _show_sums(report: TokenReport, console: Console) -> None:
     # What the catalog's form costs: names and descriptions would be sent in any form.
     above = (report.catalog - report.total("metadata")) / max(number_of_skills, 1)
     console.print(
-        f"catalog ({report.style}): [bold]{report.catalog:,}[/] tokens, {above:+.1f} a skill above name and description"
+        f"catalog ({report.style}): [bold]{report.catalog:,}[/] tokens, {above:+.1f} "
+        "a skill above name and description"
     )
     # A catalog of four has no session of ten: 10 becomes 4, once.
     for number in sorted({min(number, number_of_skills) for number in (1, 3, 10)}):
         cost = report.session(number)
         share = f", {cost / report.eager:.1%} of loading all" if report.eager else ""
         console.print(
-            f"session of {number} activation{'s' * (number != 1)}: [bold]{cost:,}[/] tokens{share}"
+            f"session of {number} activation{'s' * (number != 1)}: [bold]{cost:,}[/] "
+            f"tokens{share}"
         )
     console.print(
         f"loading all names, descriptions and bodies: [bold]{report.eager:,}[/] tokens"

@@ -437,7 +437,10 @@ class _Readings:
             # `unevaluatedItems: false`.
             why = "taken together, the changes admit values that were refused before"
             if self.is_output:
-                why = "taken together, the changes refuse values that were admitted before"
+                why = (
+                    "taken together, the changes refuse values that were admitted "
+                    "before"
+                )
             yield _change(
                 side, Finding((), "schema-changed", why, Bump.MINOR, Bump.MINOR)
             )
@@ -560,7 +563,10 @@ def _annotations(old: Any, new: Any) -> Iterator[Finding]:
         if name in _PROMISES and bool(before) != bool(after):
             bump = Bump.MAJOR if before else Bump.MINOR
             rule = "promise-withdrawn" if before else "promise-made"
-            why = f"it {'no longer promises' if before else 'promises'} to be {name.replace('_', ' ')}"
+            why = (
+                f"it {'no longer promises' if before else 'promises'} to be "
+                f"{name.replace('_', ' ')}"
+            )
             yield Finding((name,), rule, why, bump, bump)
         else:
             why = f"{name} was {show(before)} and is {show(after)}"

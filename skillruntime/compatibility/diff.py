@@ -182,7 +182,10 @@ class _Difference:
         # Constraints of the old type mean nothing for the new one, so parts are not
         # compared further.
         if not _same(old.get("type"), new.get("type")):
-            why = f"the type was {show(old.get('type', 'any'))} and is {show(new.get('type', 'any'))}"
+            why = (
+                f"the type was {show(old.get('type', 'any'))} and is "
+                f"{show(new.get('type', 'any'))}"
+            )
             yield self._whole(path, "type-changed", why, _bare(old), _bare(new))
             return
         handled = _ABOUT | _SCALAR
@@ -210,14 +213,20 @@ class _Difference:
                 "none" if value is sentinel else show(value)
                 for value in (before, after)
             ]
-            why = f"the default was {shown[0]} and is {shown[1]}: a call that leaves it out means something else"
+            why = (
+                f"the default was {shown[0]} and is {shown[1]}: a call that leaves it "
+                "out means something else"
+            )
             yield Finding(
                 path, "default-changed", why, Bump.MINOR, Bump.PATCH, None, old, new
             )
         # Only the mark's arrival counts: SemVer section 7 says nothing about taking it
         # back.
         if new.get("deprecated") is True and old.get("deprecated") is not True:
-            why = "it is marked as deprecated, which SemVer (section 7) makes a minor change"
+            why = (
+                "it is marked as deprecated, which SemVer (section 7) makes a minor "
+                "change"
+            )
             yield Finding(
                 path, "deprecated", why, Bump.MINOR, Bump.PATCH, None, old, new
             )
@@ -427,7 +436,10 @@ class _Difference:
         if self.is_output and required:
             practical = strict = Bump.MAJOR
         ruling = Bump.MAJOR if required else None
-        why = f"{name!r} is {'no longer returned' if self.is_output else 'no longer declared'}"
+        why = (
+            f"{name!r} is "
+            f"{'no longer returned' if self.is_output else 'no longer declared'}"
+        )
         rule = "field-removed" if self.is_output else "parameter-removed"
         return Finding(
             (*path, name),

@@ -100,7 +100,10 @@ def migration_diagnostics(
         )
     for failure in proof.failures:
         shown = json.dumps(failure["input"], ensure_ascii=False)
-        text = f"the migration to {failure['to']} fails for {shown[:200]}: {failure['why']}"
+        text = (
+            f"the migration to {failure['to']} fails for {shown[:200]}: "
+            f"{failure['why']}"
+        )
         hint = "correct its steps, or narrow its 'accepts' to what old callers send"
         found.append(
             Diagnostic("migration-fails", Severity.WARNING, path, text, hint=hint)
@@ -122,7 +125,10 @@ def _tried(
     if contract.version is not None and not same_line(
         Version.parse(contract.version), end
     ):
-        why = f"nothing leads on from {end} to {contract.version}, so every call of an older version is refused"
+        why = (
+            f"nothing leads on from {end} to {contract.version}, so every call of an "
+            "older version is refused"
+        )
         return 0, [{"to": str(migration.to), "input": {}, "why": why}]
     tried = 0
     found: dict[_Cause, dict[str, Any]] = {}

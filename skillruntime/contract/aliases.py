@@ -44,7 +44,8 @@ def alias_faults(
                 faults.append(f"/aliases/{name}: {alias!r} is a parameter itself")
             elif alias in older:
                 faults.append(
-                    f"/aliases/{name}: {alias!r} is a parameter of an older version; migrations rename it"
+                    f"/aliases/{name}: {alias!r} is a parameter of an older version; "
+                    "migrations rename it"
                 )
             elif alias in meant:
                 faults.append(

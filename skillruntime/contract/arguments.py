@@ -252,7 +252,8 @@ def cut_off(where: str) -> TruncatedInputError:
     """
     return TruncatedInputError(
         f"The arguments {where}",
-        suggested_action="Send the whole call again as one complete JSON object; shorten long values if needed",
+        suggested_action="Send the whole call again as one complete JSON object; shorten long "
+        "values if needed",
     )
 
 
@@ -336,7 +337,8 @@ def _check_unicode(value: Any) -> None:
     try:
         if not is_unicode(value):
             raise UnreadableError(
-                "a string holds half of a surrogate pair, which is not a Unicode character"
+                "a string holds half of a surrogate pair, which is not a Unicode "
+                "character"
             )
     except RecursionError:
         raise UnreadableError(TOO_DEEP) from None

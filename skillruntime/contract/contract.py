@@ -274,7 +274,10 @@ class Contract:
         return copy.deepcopy(dict(self._document))
 
     def __repr__(self) -> str:
-        return f"<Contract {self.name!r} {self.version or ''}: {', '.join(properties_of(self.input.document)) or '-'}>"
+        return (
+            f"<Contract {self.name!r} {self.version or ''}: "
+            f"{', '.join(properties_of(self.input.document)) or '-'}>"
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Contract:
         return self  # it never changes
@@ -282,7 +285,8 @@ class Contract:
     def __reduce__(self) -> tuple[Any, ...]:
         if len(self.migrations) > len(self._document.get("migrations", ())):
             raise TypeError(
-                f"{self!r} cannot be pickled: with_migration added a function; add it in the other process"
+                f"{self!r} cannot be pickled: with_migration added a function; add it "
+                "in the other process"
             )
         own = self._document.get("name") or self._document.get("title")
         make = partial(
@@ -504,7 +508,8 @@ class Contract:
         warnings: tuple[str, ...] = ()
         if repairs:
             warnings = tuple(
-                f"the parameter {each.path[1:]!r} held other parameters, which are passed on as such"
+                f"the parameter {each.path[1:]!r} held other parameters, which are "
+                "passed on as such"
                 for each in repairs
                 if each.rule == "swallowed-parameter"
             )
@@ -522,7 +527,8 @@ class Contract:
             misspelt: list[tuple[str, str]] = []
             arguments = self._defaults.filled(arguments, misspelt)
             warnings += tuple(
-                f"{sent!r} is not declared; if {name!r} was meant, send it under that name (its default is not used)"
+                f"{sent!r} is not declared; if {name!r} was meant, send it under that "
+                "name (its default is not used)"
                 for sent, name in misspelt
             )
         return Accepted(arguments, repairs, migrated_from, warnings)
@@ -598,7 +604,8 @@ class Contract:
             arguments, repairs, attempt.migrated_from, fill_defaults
         )
         lost = tuple(
-            f"{place[1:]!r} of version {attempt.migrated_from} has no effect in version {self.version}"
+            f"{place[1:]!r} of version {attempt.migrated_from} has no effect in "
+            f"version {self.version}"
             for place in attempt.dropped
         )
         return (

@@ -70,7 +70,10 @@ def _findings(document: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
     for where, level in _objects(schema):
         yield from _object_findings(where, level, "oneOf" in schema, advice)
     for call, older, results in _ambiguous_calls(document):
-        hint = "rename a parameter whose meaning changes, so that a call without a version is of one version only"
+        hint = (
+            "rename a parameter whose meaning changes, so that a call without a "
+            "version is of one version only"
+        )
         message = f"{call} is a call of {older} too, with another result: {results}"
         yield advice("contract-two-versions", message, hint)
     for name, parameter in _parameters(schema).items():
@@ -89,7 +92,10 @@ def _object_findings(
     required = [name for name in schema.get("required") or [] if name in own]
     # 31.1, first principle: only what is really needed is required.
     if own and not required and not is_branch:
-        hint = "a model calls with {}: if that is not meant, require what the skill cannot do without"
+        hint = (
+            "a model calls with {}: if that is not meant, require what the skill "
+            "cannot do without"
+        )
         yield advice("contract-no-required", f"no parameter is required{where}", hint)
     if len(required) > MANY_REQUIRED and len(required) > 0.8 * len(own):
         hint = "give defaults to what has a usual value"

@@ -83,7 +83,8 @@ _STEPS = {
 
 _STEP = {
     "type": "object",
-    "description": "One change, as an object with one key. Places are JSON Pointers (RFC 6901).",
+    "description": "One change, as an object with one key. Places are JSON Pointers (RFC "
+    "6901).",
     "properties": {
         kind: {"type": ["string", "object"], "description": text}
         for kind, text in _STEPS.items()
@@ -94,7 +95,8 @@ _STEP = {
 }
 
 _REQUIRES = _object(
-    "What the skill needs. Where something is missing, the skill is listed as unavailable.",
+    "What the skill needs. Where something is missing, the skill is listed as "
+    "unavailable.",
     {
         "runtime": {
             "type": "string",
@@ -102,21 +104,24 @@ _REQUIRES = _object(
         },
         "commands": _words("Commands that must be on PATH."),
         "environment": _names(
-            "Environment variables that must be set; the host grants them to an untrusted script."
+            "Environment variables that must be set; the host grants them to an "
+            "untrusted script."
         ),
         "network": {
             "anyOf": [
                 {"type": "boolean"},
                 {"type": "array", "items": {"type": "string"}},
             ],
-            "description": "Whether the script uses the network, or the hosts that it connects to. The host grants it.",
+            "description": "Whether the script uses the network, or the hosts that it "
+            "connects to. The host grants it.",
         },
         "write": {
             "anyOf": [
                 {"type": "boolean"},
                 {"type": "array", "items": {"type": "string"}},
             ],
-            "description": "The directories outside the workspace that the script changes. The host grants them.",
+            "description": "The directories outside the workspace that the script changes. "
+            "The host grants them.",
         },
         "packages": _words("Python packages, as requirements: 'pypdf>=5'."),
         "platform": {
@@ -124,7 +129,8 @@ _REQUIRES = _object(
             "description": "The platforms it runs on.",
         },
         "tools": _words(
-            "Tools of the host that the skill uses; the host decides whether it has them."
+            "Tools of the host that the skill uses; the host decides whether it has "
+            "them."
         ),
     },
 )
@@ -135,7 +141,8 @@ _RUN = _object(
         "script": {
             "type": "string",
             "minLength": 1,
-            "description": "The script, relative to the skill's directory: 'scripts/digest.py'.",
+            "description": "The script, relative to the skill's directory: "
+            "'scripts/digest.py'.",
         },
         "timeout_seconds": {
             "type": "number",
@@ -147,7 +154,8 @@ _RUN = _object(
         ),
         "command_line": {
             "type": "object",
-            "description": "Pass the arguments as words instead of JSON on stdin. `skillruntime init` writes it.",
+            "description": "Pass the arguments as words instead of JSON on stdin. "
+            "`skillruntime init` writes it.",
         },
     },
 )
@@ -209,11 +217,13 @@ CONTRACT_SCHEMA: Final[dict[str, Any]] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "contract.json",
     **_object(
-        "The contract of a skill: what it accepts and returns, at one version, and how it runs.",
+        "The contract of a skill: what it accepts and returns, at one version, and "
+        "how it runs.",
         {
             "$schema": {
                 "type": "string",
-                "description": f"The dialect of 'input' and 'output', or a path to {EDITOR_SCHEMA} for editors.",
+                "description": "The dialect of 'input' and 'output', or a path to "
+                f"{EDITOR_SCHEMA} for editors.",
             },
             "$comment": {"type": "string", "description": "A note for people."},
             "$id": {"type": "string"},
@@ -252,7 +262,8 @@ CONTRACT_SCHEMA: Final[dict[str, Any]] = {
             "policy": _POLICY,
             "aliases": {
                 "type": "object",
-                "description": "Other names that models write for a parameter: {name: [alias, ...]}.",
+                "description": "Other names that models write for a parameter: {name: "
+                "[alias, ...]}.",
                 "additionalProperties": {
                     **_NAMES,
                     "items": {"type": "string", "minLength": 1},

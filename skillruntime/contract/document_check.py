@@ -251,7 +251,10 @@ def _parts(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
         is_reported = any(each.rule == "contract-impossible" for each in faults)
         if compiled is not None and not is_reported and _is_empty(compiled.document):
             message = f"/{key}: no value fits this schema, so every call fails"
-            hint = "look for a required property that is not declared, or bounds that exclude each other"
+            hint = (
+                "look for a required property that is not declared, or bounds that "
+                "exclude each other"
+            )
             yield Diagnostic(
                 "contract-impossible", Severity.ERROR, path, message, hint=hint
             )

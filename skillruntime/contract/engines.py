@@ -160,7 +160,10 @@ def _reason(error: Exception) -> str:
     wanted = (
         "a schema" if is_schema else _WANTED.get(str(path[-1]), f"a valid {path[-1]!r}")
     )
-    return f"{quoted(getattr(error, 'instance', None))} is not {wanted} - at {format_pointer(path)}"
+    return (
+        f"{quoted(getattr(error, 'instance', None))} is not {wanted} - at "
+        f"{format_pointer(path)}"
+    )
 
 
 # What authors often get wrong.

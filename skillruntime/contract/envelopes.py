@@ -177,7 +177,8 @@ def opened(
         tool and is_name_of(call.name, tool) and fits(call.arguments)
     ):
         raise SkillInputError(
-            f"The arguments may be those of a call of {call.name!r}, or the parameters themselves",
+            f"The arguments may be those of a call of {call.name!r}, or the "
+            "parameters themselves",
             suggested_action="Send the parameters alone, as one JSON object",
         )
     check_tool(call.name, tool)

@@ -334,7 +334,10 @@ def _fault(violation: Violation) -> str:
         case "anyOf" | "oneOf":
             return _fault_of_union(violation)
         case "contains":
-            return f"does not contain the right number of items that fit {shortened(json.dumps(expected))}"
+            return (
+                "does not contain the right number of items that fit "
+                f"{shortened(json.dumps(expected))}"
+            )
     return "is not allowed here"
 
 
@@ -370,7 +373,10 @@ def _advice(violation: Violation, is_secret: bool, wanted: str) -> str | None:
             return _advice_on_choice(violation.value, schema["enum"], is_secret)
         case "propertyNames" if isinstance(violation.expected, dict):
             # A key is always a string; of an enum the members say enough.
-            return f"Send an object in which each key is {in_words({'type': 'string', **violation.expected})}"
+            return (
+                "Send an object in which each key is "
+                f"{in_words({'type': 'string', **violation.expected})}"
+            )
         case "anyOf" | "oneOf" if violation.branches:
             return "Send one of these"
     if not isinstance(schema, dict):

@@ -269,14 +269,16 @@ class TypedFunction:
         try:
             if isinstance(result, Iterator):
                 raise SkillOutputError(
-                    f"The function returned a {type(result).__name__}; return a list of its items"
+                    f"The function returned a {type(result).__name__}; return a list "
+                    "of its items"
                 )
             is_json = type(result) in (dict, list) and is_plain_json(result)
             if is_json and self.output is None:
                 return result
             if not is_json and holds_iterator(result):
                 raise SkillOutputError(
-                    "The function's result holds a generator or another iterator; return a list"
+                    "The function's result holds a generator or another iterator; "
+                    "return a list"
                 )
             if self.output is not None:
                 # warnings=False: a result of another type is reported by the contract's
@@ -411,7 +413,10 @@ def _require_callable_by_name(
         None,
     )
     if starred is not None:
-        what = f"{_named(function)} takes *{starred.name}, and a call has named arguments only"
+        what = (
+            f"{_named(function)} takes *{starred.name}, and a call has named "
+            "arguments only"
+        )
         raise unusable(
             what, f"Write a parameter that is a list, such as {starred.name}: list[str]"
         )

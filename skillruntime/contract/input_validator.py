@@ -28,7 +28,8 @@ class SkillInputValidator:
     def __init__(self, schema: dict[str, Any]) -> None:
         if not isinstance(schema, dict | bool):
             raise TypeError(
-                f"SkillInputValidator takes a JSON Schema, as a dict; got {schema!r:.80}"
+                "SkillInputValidator takes a JSON Schema, as a dict; got "
+                f"{schema!r:.80}"
             )
         import jsonschema  # slow to import, and only this class speaks in its sentences
 

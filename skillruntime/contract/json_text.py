@@ -290,7 +290,8 @@ class LenientParser:
         # thousand frames.
         if depth > MAX_REPAIRED_LEVELS:
             raise UnreadableError(
-                f"it is not JSON, and nested more than {MAX_REPAIRED_LEVELS} levels deep"
+                f"it is not JSON, and nested more than {MAX_REPAIRED_LEVELS} levels "
+                "deep"
             )
         match self.peek("where a value is expected"):
             case "{":

@@ -69,7 +69,8 @@ def measure(
     text = json.dumps(document, ensure_ascii=False)
     if len(text) > MAX_CHARACTERS or text.count(",") + text.count(":") > MAX_NODES:
         raise SchemaTooCostlyError(
-            f"the schema is larger than {MAX_NODES} nodes or {MAX_CHARACTERS} characters"
+            f"the schema is larger than {MAX_NODES} nodes or {MAX_CHARACTERS} "
+            "characters"
         )
     references = References(document, dialect=dialect, base=base)
     if not any(
@@ -128,7 +129,8 @@ class _Expansion:
             if total > MAX_EVALUATIONS:
                 where = format_pointer(location) or "the root"
                 raise SchemaTooCostlyError(
-                    f"the schema branches into more than {MAX_EVALUATIONS} subschemas at {where}"
+                    f"the schema branches into more than {MAX_EVALUATIONS} subschemas "
+                    f"at {where}"
                 )
         del self._open[location]
         self._known[location] = total

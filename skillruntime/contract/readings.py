@@ -231,7 +231,8 @@ def _holds_container(arguments: dict[str, Any], shape: Schema, newer: Schema) ->
 
 def _unclear_version(shapes: Shapes) -> SkillInputError:
     return SkillInputError(
-        "The arguments could be of this version or of an older one, with different results",
+        "The arguments could be of this version or of an older one, with different "
+        "results",
         suggested_action=f"Send them in the form of version {shapes.version}, or state the version",
     )
 
@@ -355,8 +356,8 @@ def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
             and migration.converts
         ):
             action = (
-                f"{name!r} is of version {migration.source}: send what version {shapes.version} describes, converted, "
-                "or state the version"
+                f"{name!r} is of version {migration.source}: send what version "
+                f"{shapes.version} describes, converted, or state the version"
             )
             return replace(error, suggested_action=action)
     return error

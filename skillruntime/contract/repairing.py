@@ -90,7 +90,8 @@ class Repairer:
             for name, schema in _definitions(tool):
                 if name in self._schemas:
                     raise ValueError(
-                        f"two tools have the name {name[:80]!r}: a call of it could mean either"
+                        f"two tools have the name {name[:80]!r}: a call of it could "
+                        "mean either"
                     )
                 self._schemas[name] = schema
         self._formats, self._policy = formats, policy

@@ -186,5 +186,6 @@ def _dialect_of(document: Any) -> str:
     if declared in DIALECTS:
         return DIALECTS[declared]
     raise UnusableSchemaError(
-        f"$schema is {declared!r}; known are {', '.join(sorted(set(DIALECTS.values())))}"
+        f"$schema is {declared!r}; known are "
+        f"{', '.join(sorted(set(DIALECTS.values())))}"
     )

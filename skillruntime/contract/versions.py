@@ -82,7 +82,8 @@ class Version:
         )
         if match is None:
             raise ValueError(
-                f"{str(text)[:60]!r} is not a semantic version; write MAJOR.MINOR.PATCH, such as 1.4.0"
+                f"{str(text)[:60]!r} is not a semantic version; write "
+                "MAJOR.MINOR.PATCH, such as 1.4.0"
             )
         major, minor, patch, prerelease, build = match.groups()
         identifiers = (
@@ -211,7 +212,8 @@ def read_version(value: Any) -> VersionReading:
         text, what = f"{value.year}.{value.month}.{value.day}", f"the date {value}"
     else:
         raise ValueError(
-            f"{str(value)[:60]!r} is not a version; write MAJOR.MINOR.PATCH, such as 1.4.0"
+            f"{str(value)[:60]!r} is not a version; write MAJOR.MINOR.PATCH, such as "
+            "1.4.0"
         )
     try:
         version = Version.parse(text)
@@ -291,7 +293,8 @@ class VersionRange:
         """
         if not isinstance(text, str):
             raise ValueError(
-                f"{text!r:.60} is not a version range; write one such as '>=1.0.0,<2.0.0'"
+                f"{text!r:.60} is not a version range; write one such as "
+                "'>=1.0.0,<2.0.0'"
             )
         if len(text) > _MAX_LENGTH * 4:
             raise ValueError(f"a version range of {len(text)} characters is too long")
@@ -382,7 +385,8 @@ def check_skill_compatibility(
         return True, ""
     return (
         False,
-        f"Skill requires Hermes {skill_hermes_requirement}, but current version is {current_hermes_version}",
+        f"Skill requires Hermes {skill_hermes_requirement}, but current version is "
+        f"{current_hermes_version}",
     )
 
 
@@ -426,7 +430,8 @@ def _parse_alternative(text: str, whole: str) -> _Comparators:
             match = _COMPARATOR.match(text, position)
             if match is None:
                 raise ValueError(
-                    f"{text[position : position + 20]!r} is not a comparator with a version"
+                    f"{text[position : position + 20]!r} is not a comparator with a "
+                    "version"
                 )
             found += _comparators(
                 (match[1] or "=").replace("==", "="), _Partial.parse(match[2])

@@ -82,7 +82,8 @@ class Parameter:
             )
         if document.get("takes", "value") not in get_args(Takes):
             raise InvalidSkillError(
-                f"run.command_line: takes is {document['takes']!r}, not one of {get_args(Takes)}"
+                f"run.command_line: takes is {document['takes']!r}, not one of "
+                f"{get_args(Takes)}"
             )
         return cls(**document)
 

@@ -155,7 +155,10 @@ class RemoteClient:
                 await self._drive(plan, invocation_flow.invoke(plan), note)
             )
         begun = f"; the execution is {seen[0].execution_id}" if seen else ""
-        message = f"The server was asked to end within {timeout:g} s, and had not {self.grace:g} s later{begun}"
+        message = (
+            f"The server was asked to end within {timeout:g} s, and had not "
+            f"{self.grace:g} s later{begun}"
+        )
         details = {"execution_id": seen[0].execution_id} if seen else None
         if (
             not seen and self.descriptor.extensions.idempotency_key
@@ -420,7 +423,10 @@ def _violation_error(violation: Mapping[str, Any]) -> SkillError:
     # The model knows its arguments, not the protocol's request around them.
     path = str(violation.get("field") or "").removeprefix("/inputs")
     expected, actual = violation.get("expected"), violation.get("actual")
-    said = f"expected {json.dumps(expected)[:100]}, got {json.dumps(actual)[:100]} - at {path[:100]}"
+    said = (
+        f"expected {json.dumps(expected)[:100]}, got {json.dumps(actual)[:100]} - at "
+        f"{path[:100]}"
+    )
     document = {
         **violation,
         "message": str(violation.get("message") or said)[:500],

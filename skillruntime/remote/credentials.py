@@ -97,7 +97,10 @@ class ApiKey:
                 meant for others is not sent.
         """
         if auth.type in (AuthType.OAUTH2, AuthType.CUSTOM):
-            message = f"The skill asks for {auth.type.value} credentials, so the API key was not sent"
+            message = (
+                f"The skill asks for {auth.type.value} credentials, so the API key "
+                "was not sent"
+            )
             raise RemoteError(
                 ErrorDocument(
                     WireCode.AUTH_REQUIRED,
@@ -420,7 +423,8 @@ def _read_token(response: WireResponse, now: float) -> Token:
             else "no bearer token"
         )
         raise _refused(
-            f"the token endpoint answered {response.status}: {said or 'no bearer token'}"
+            f"the token endpoint answered {response.status}: "
+            f"{said or 'no bearer token'}"
         )
     return Token(access, _end(document.get("expires_in"), now))
 

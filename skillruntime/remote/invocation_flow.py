@@ -145,7 +145,10 @@ def check_protocol(descriptor: SkillDescriptor) -> None:
 
 def version_incompatible(details: Mapping[str, Any]) -> ErrorDocument:
     """Return the refusal of a protocol version (section 8)."""
-    message = f"Protocol {details['descriptor_version']} is not {details['consumer_supported_range']}"
+    message = (
+        f"Protocol {details['descriptor_version']} is not "
+        f"{details['consumer_supported_range']}"
+    )
     return ErrorDocument(WireCode.VERSION_INCOMPATIBLE, message, details)
 
 
@@ -343,7 +346,8 @@ def _follow(plan: Plan, execution: Execution, asked: float | None) -> Invocation
         if not can_reach(execution.status, seen.status):
             raise _bad_response(
                 response,
-                f"an execution cannot become {seen.status} once it was {execution.status}",
+                f"an execution cannot become {seen.status} once it was "
+                f"{execution.status}",
             )
         execution = seen
         polls += 1
@@ -496,7 +500,10 @@ def _refusal(response: WireResponse, *, may_have_run: bool) -> RemoteError:
         if "location" in response.headers:
             # The transport follows a few to the same origin, and none of a POST that
             # would become a GET.
-            why = "this redirect is not followed (another origin, a POST that becomes a GET, or one of many)"
+            why = (
+                "this redirect is not followed (another origin, a POST that becomes a "
+                "GET, or one of many)"
+            )
             return _bad_response(
                 response, f"{why}; put the final address into the descriptor"
             )
@@ -509,7 +516,10 @@ def _bad_response(response: WireResponse, why: str) -> RemoteError:
     wrong with it.
     """
     kind = response.headers.get("content-type", "no content type")[:60]
-    message = f"The endpoint answered {response.status} ({kind}, {len(response.body)} bytes): {why or 'no answer'}"
+    message = (
+        f"The endpoint answered {response.status} ({kind}, {len(response.body)} "
+        f"bytes): {why or 'no answer'}"
+    )
     may_have_run = response.status < 400 or response.status >= 500
     return RemoteError(
         ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message), may_have_run=may_have_run

@@ -334,7 +334,8 @@ def parse_json(data: bytes) -> Any:
         )
         if b"\\u" in data and not is_unicode(value):
             raise ValueError(
-                "a string holds half of a surrogate pair, which is not a Unicode character"
+                "a string holds half of a surrogate pair, which is not a Unicode "
+                "character"
             )
         return value
     except (ValueError, RecursionError) as error:

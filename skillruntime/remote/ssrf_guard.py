@@ -137,6 +137,9 @@ class AddressGuard:
             and not {host, f"{host}:{port}"} & self.allowed
             and any(map(is_inside, addresses))
         ):
-            message = f"The host {host!r} is in a private network; allow it with AddressGuard(allowed=...)"
+            message = (
+                f"The host {host!r} is in a private network; allow it with "
+                "AddressGuard(allowed=...)"
+            )
             raise UnreachableError(message, was_sent=False, is_refused=True)
         return addresses[0]

@@ -228,8 +228,9 @@ def render_resource(skill: Skill, path: str) -> str:
 
 
 _IMAGE = (
-    "An image ({}, {:,} bytes). Where the model takes images, it comes with this answer unless it is too large; else "
-    "pass its path to a tool that can read such files."
+    "An image ({}, {:,} bytes). Where the model takes images, it comes with this "
+    "answer unless it is too large; else pass its path to a tool that can read such "
+    "files."
 )
 
 

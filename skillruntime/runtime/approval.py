@@ -127,7 +127,10 @@ def _timed_out(prepared: Prepared) -> ToolTimeoutError:
     if has_stopped or is_repeatable:
         action = "Try again, or ask for less at once"
     else:
-        action = "It may still be running and take effect: check before calling again, or ask the user"
+        action = (
+            "It may still be running and take effect: check before calling again, or "
+            "ask the user"
+        )
     return ToolTimeoutError(
         f"The skill did not finish within {prepared.timeout:g} s"
         + (" and was stopped" if has_stopped else ""),
@@ -153,9 +156,11 @@ async def _ask(approve: Approve, request: Approval) -> Grants:
     # A truthy object (a dict, a coroutine left unawaited) is not an approval.
     changed = isinstance(answered, str) and len(answered) == len(request.digest)
     raise AccessDeniedError(
-        f"The files of {request.name!r} are not those that were approved: they changed, or the digest is another tool's"
+        f"The files of {request.name!r} are not those that were approved: they "
+        "changed, or the digest is another tool's"
         if changed
-        else f"The host did not approve running {request.script} of the untrusted skill {request.skill.name!r}",
+        else f"The host did not approve running {request.script} of the untrusted "
+        f"skill {request.skill.name!r}",
         suggested_action="Do not repeat the call; ask the user how to continue without it",
     )
 
@@ -163,7 +168,9 @@ async def _ask(approve: Approve, request: Approval) -> Grants:
 def not_trusted(name: str, script: str) -> AccessDeniedError:
     """Return the error of an untrusted script where the host has no ``approve=``."""
     return AccessDeniedError(
-        f"The skill {name.partition('/')[0]!r} comes from an untrusted directory, so its script is not run",
+        f"The skill {name.partition('/')[0]!r} comes from an untrusted directory, so "
+        "its script is not run",
         details={"script": script},
-        suggested_action="Tell the user: the host can approve it (approve=...); it runs in a sandbox then",
+        suggested_action="Tell the user: the host can approve it (approve=...); it runs in a "
+        "sandbox then",
     )

@@ -107,8 +107,8 @@ def _unknown_option(called: Any, option: str) -> TypeError:
     name = called.name if isinstance(called, FunctionSkill) else called
     known = ", ".join(("session", *_OPTIONS))
     return TypeError(
-        f"a call has no option {option!r}; the arguments are one mapping, call({name!r}, {{{option!r}: ...}}), "
-        f"and the options are {known}"
+        f"a call has no option {option!r}; the arguments are one mapping, "
+        f"call({name!r}, {{{option!r}: ...}}), and the options are {known}"
     )
 
 
@@ -308,7 +308,10 @@ class Prepared(NamedTuple):
         for path in [*self.workspace.missing, *self._texts_not_there(said)]:
             if PurePath(path).name in said:
                 workspace = self.workspace.workspace
-                action = f"{path[:80]!r} is not in {workspace.described()}. {workspace.next_step}"
+                action = (
+                    f"{path[:80]!r} is not in {workspace.described()}. "
+                    f"{workspace.next_step}"
+                )
                 return replace(
                     error,
                     suggested_action=action,
@@ -323,7 +326,10 @@ class Prepared(NamedTuple):
                 for each, value in self.arguments.items()
                 if each in words or value in quoted
             ]:
-                action = f"Change {' or '.join(map(repr, named[:3]))}, or t{str(error.suggested_action)[1:]}"
+                action = (
+                    f"Change {' or '.join(map(repr, named[:3]))}, or "
+                    f"t{str(error.suggested_action)[1:]}"
+                )
                 return replace(error, suggested_action=action)
         return error
 
@@ -373,7 +379,8 @@ def call_metadata(
         ]
         if len(listed) < len(files):
             metadata.setdefault("warnings", []).append(
-                f"The call changed {len(files):,} files in the workspace; the first {len(listed)} are listed"
+                f"The call changed {len(files):,} files in the workspace; the first "
+                f"{len(listed)} are listed"
             )
     return metadata
 
@@ -409,7 +416,8 @@ def _add_prepared(metadata: dict[str, Any], prepared: Prepared) -> None:
     warnings = list(accepted.warnings)
     if prepared.workspace.is_unwatched:
         warnings.append(
-            f"The workspace holds more than {FILE_LIMIT:,} files; new files are not listed"
+            f"The workspace holds more than {FILE_LIMIT:,} files; new files are not "
+            "listed"
         )
     if warnings:
         metadata["warnings"] = warnings

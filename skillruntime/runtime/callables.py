@@ -100,7 +100,8 @@ class Callables:
                 else ""
             )
             raise TypeError(
-                f"SkillRuntime takes a catalog, as discover(directory) returns it; got {catalog!r:.80}{hint}"
+                "SkillRuntime takes a catalog, as discover(directory) returns it; got "
+                f"{catalog!r:.80}{hint}"
             )
         self._catalog = catalog
         self._found.clear()
@@ -280,8 +281,10 @@ class Callables:
         if callable(name):
             own = getattr(name, "__name__", type(name).__name__)
             raise SkillNotFoundError(
-                f"A call takes a skill's name, or what @skill made, not the function {own!r} itself",
-                suggested_action=f"Call it by its name, {own!r}, once it was given: SkillRuntime(functions=[...])",
+                "A call takes a skill's name, or what @skill made, not the function "
+                f"{own!r} itself",
+                suggested_action=f"Call it by its name, {own!r}, once it was given: "
+                "SkillRuntime(functions=[...])",
             )
         if not isinstance(name, str):
             raise SkillNotFoundError(
@@ -333,8 +336,10 @@ class Callables:
             if contract.run.get("script"):
                 return self._run_script(skill, contract)
         raise ToolNotAvailableError(
-            f"{contract.name!r} cannot run here: its contract names no script and the host registered no function",
-            suggested_action=f"Tell the user: the host can register one with @runtime.implements({contract.name!r})",
+            f"{contract.name!r} cannot run here: its contract names no script and the "
+            "host registered no function",
+            suggested_action="Tell the user: the host can register one with "
+            f"@runtime.implements({contract.name!r})",
         )
 
 
@@ -360,7 +365,9 @@ def _require_this_runtime(contract: Contract, name: str) -> None:
         ) from error
     if not fits:
         raise IncompatibleRuntimeError(
-            f"The skill {name!r} needs skillruntime {required}, and this is {__version__}",
+            f"The skill {name!r} needs skillruntime {required}, and this is "
+            f"{__version__}",
             details={"required": str(required), "current": __version__},
-            suggested_action="Tell the user to install a matching version of skillruntime, or of the skill",
+            suggested_action="Tell the user to install a matching version of skillruntime, or of "
+            "the skill",
         )

@@ -91,7 +91,8 @@ _AT_FAULT = "Tell the user that the skill is at fault; other arguments will not 
 _NEXT_STEPS = {
     ErrorCode.INVALID_SKILL: _AT_FAULT,
     ErrorCode.INVALID_OUTPUT: _AT_FAULT,
-    ErrorCode.INTERNAL_ERROR: "Tell the user that the skill failed inside; the same call will most likely fail again",
+    ErrorCode.INTERNAL_ERROR: "Tell the user that the skill failed inside; the same call will most "
+    "likely fail again",
     ErrorCode.ACCESS_DENIED: "Tell the user that this was not allowed; do not repeat the call",
     ErrorCode.TOOL_NOT_AVAILABLE: "Tell the user what is missing",
     ErrorCode.TOOL_EXECUTION_FAILED: TELL,
@@ -152,7 +153,10 @@ def repeated(error: SkillError, times: int) -> SkillError:
     if (
         times == 2 or expected is None
     ):  # a refusal for which the arguments are not the reason has no schema to show
-        again = f"This same call has been refused {times} times: change it, or ask the user."
+        again = (
+            f"This same call has been refused {times} times: change it, or ask the "
+            "user."
+        )
         action = (
             f"{again} {error.suggested_action}" if error.suggested_action else again
         )
@@ -166,7 +170,8 @@ def repeated(error: SkillError, times: int) -> SkillError:
         wanted = wanted[:_LONGEST_SCHEMA] + "..."
     return dataclasses.replace(
         error,
-        message=f"These arguments were refused {times} times, and nothing was run: {error.message}",
+        message=f"These arguments were refused {times} times, and nothing was run: "
+        f"{error.message}",
         suggested_action=f"Do not send these arguments again. {path or 'The tool'} takes {wanted}",
     )
 

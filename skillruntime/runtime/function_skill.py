@@ -140,7 +140,8 @@ def contract_of(given: Any, name: str = "") -> Contract:
     if models.is_model(given):
         return Contract.from_dict(models.document_of_model(given), name=name)
     raise TypeError(
-        f"contract= takes a Contract, its document, or a pydantic model, dataclass or TypedDict; got {given!r:.80}"
+        "contract= takes a Contract, its document, or a pydantic model, dataclass or "
+        f"TypedDict; got {given!r:.80}"
     )
 
 
@@ -183,13 +184,15 @@ def _made(
 ) -> FunctionSkill[..., Any]:
     if isinstance(function, str):  # @skill("count-words")
         raise TypeError(
-            f"@skill takes a function; to give a name, write @skill(name={function!r:.80})"
+            "@skill takes a function; to give a name, write "
+            f"@skill(name={function!r:.80})"
         )
     if hasattr(
         function, "args_schema"
     ):  # a tool of LangChain, from the decorator below
         raise TypeError(
-            "@skill takes a function, not a tool; leave out @tool, or protect the tool with enforce(tool)"
+            "@skill takes a function, not a tool; leave out @tool, or protect the "
+            "tool with enforce(tool)"
         )
     if not callable(function) or isinstance(
         function, type | staticmethod | classmethod
@@ -200,7 +203,8 @@ def _made(
     first = next(iter(inspect.signature(function).parameters), "")
     if first in ("self", "cls"):
         raise TypeError(
-            f"@skill takes a function, not a method; write skill(instance.{_name(function)}) instead"
+            "@skill takes a function, not a method; write "
+            f"skill(instance.{_name(function)}) instead"
         )
     from skillruntime.contract.contract import Contract
 
@@ -223,14 +227,15 @@ def _made(
         own = Contract.from_dict({**document, **changed}, name=name or own.name)
     if not _SKILL_NAME.fullmatch(own.name):
         raise InvalidSkillError(
-            f"{own.name!r} is not a name that a model can call: use letters, digits, '_', '-' and '.', such as "
-            "'count_words', and at most one '/', as in 'texts/count'",
+            f"{own.name!r} is not a name that a model can call: use letters, digits, "
+            "'_', '-' and '.', such as 'count_words', and at most one '/', as in "
+            "'texts/count'",
             suggested_action="Give another name: @skill(name='count_words')",
         )
     if not own.description:
         raise InvalidSkillError(
-            f"The function {_name(function)!r} has no description, which the model needs to choose it; give it a "
-            "docstring, or @skill(description=...)",
+            f"The function {_name(function)!r} has no description, which the model "
+            "needs to choose it; give it a docstring, or @skill(description=...)",
             suggested_action="Give it a docstring, or @skill(description=...)",
         )
     return FunctionSkill(function, own, runner)
@@ -342,8 +347,10 @@ def _require_parameters(typed: TypedFunction, contract: Contract, name: str) -> 
             for key in missing
         ]
         raise InvalidSkillError(
-            f"The function {_name(typed.function)!r} does not fit the contract of {name!r}: {'; '.join(faults)}",
-            suggested_action="Name its parameters as the properties, or take all in one: function(arguments)",
+            f"The function {_name(typed.function)!r} does not fit the contract of "
+            f"{name!r}: {'; '.join(faults)}",
+            suggested_action="Name its parameters as the properties, or take all in one: "
+            "function(arguments)",
         )
 
 

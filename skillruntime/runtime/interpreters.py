@@ -90,7 +90,8 @@ def interpreter_of(script: str | os.PathLike[str]) -> tuple[str, ...]:
         if os.access(script, os.X_OK):
             return ()
         raise ToolNotAvailableError(
-            f"No interpreter is known for {path.name!r}, and the file is not executable",
+            f"No interpreter is known for {path.name!r}, and the file is not "
+            "executable",
             suggested_action=f"Tell the user to make {path.name!r} executable, or to use one of: "
             + ", ".join(_INTERPRETERS),
         )

@@ -214,9 +214,11 @@ class CallFiles:
             left -= status.st_size
             if left < 0 or len(pairs) > FILE_LIMIT:
                 raise ToolExecutionError(
-                    f"{source.name!r} is too large for an untrusted skill: at most {self._own.limit:,} bytes in "
-                    f"{FILE_LIMIT:,} files are copied to its directory",
-                    suggested_action="Send a smaller file; the host can set SkillRuntime(script_limits=...)",
+                    f"{source.name!r} is too large for an untrusted skill: at most "
+                    f"{self._own.limit:,} bytes in {FILE_LIMIT:,} files are copied to "
+                    "its directory",
+                    suggested_action="Send a smaller file; the host can set "
+                    "SkillRuntime(script_limits=...)",
                 )
             try:
                 _place(self._own.files.directory, path, file)

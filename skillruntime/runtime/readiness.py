@@ -123,7 +123,8 @@ def missing_of(
             Missing(
                 "script",
                 message,
-                "Tell the user that the skill is incomplete; no other arguments will help",
+                "Tell the user that the skill is incomplete; no other arguments will "
+                "help",
             ),
         )
     found = [
@@ -227,7 +228,10 @@ def _packages(
         # `uv lock --script` writes the lock beside the script, under this name.
         lock = read(lock_name(script))
     except ResourceNotFoundError:
-        message = f"it needs {listed}, which {'is' if len(missing) == 1 else 'are'} not installed, and has no lock"
+        message = (
+            f"it needs {listed}, which {'is' if len(missing) == 1 else 'are'} not "
+            "installed, and has no lock"
+        )
         yield Missing(
             "package",
             message,
@@ -315,7 +319,10 @@ def how_to_grant(
     parts = ["network=True"] if network else []
     parts += [f"environment={tuple(environment)!r}"] if environment else []
     parts += ["write=(DIRECTORY,)"] if write else []
-    return f"Tell the user: the host can grant it, SkillRuntime(grants={{{skill!r}: Grants({', '.join(parts)})}})"
+    return (
+        f"Tell the user: the host can grant it, SkillRuntime(grants={{{skill!r}: "
+        f"Grants({', '.join(parts)})}})"
+    )
 
 
 def missing_packages(dependencies: tuple[str, ...]) -> list[str]:

@@ -283,8 +283,8 @@ def _require_fit(function: Callable[..., Any], count: int) -> None:
         inspect.signature(function).bind(*[None] * count)
     except TypeError as error:
         raise TypeError(
-            f"{function!r} must take the arguments as one mapping, function(arguments) or "
-            f"function(arguments, context): {error}"
+            f"{function!r} must take the arguments as one mapping, "
+            f"function(arguments) or function(arguments, context): {error}"
         ) from None
     except ValueError:  # a callable written in C
         return

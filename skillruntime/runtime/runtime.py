@@ -193,19 +193,24 @@ class SkillRuntime:
             policy_named(policy)  # refuses an unknown name here, not at the first call
         if callable(functions):
             raise TypeError(
-                f"functions takes a list: functions=[{getattr(functions, '__name__', 'function')}]"
+                "functions takes a list: "
+                f"functions=[{getattr(functions, '__name__', 'function')}]"
             )
         names = [self.add(function).name for function in functions]
         # `add` replaces a function, as notebooks need it; in one list, two of a name
         # are a mistake.
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(
-                f"two functions have the name {twice[0]!r}: rename one, or use @skill(name=...)"
+                f"two functions have the name {twice[0]!r}: rename one, or use "
+                "@skill(name=...)"
             )
 
     def __repr__(self) -> str:
         functions = ", ".join(self._callables.without_catalog())
-        return f"<SkillRuntime of {len(self.catalog):,} skills{' and ' * bool(functions)}{functions}>"
+        return (
+            f"<SkillRuntime of {len(self.catalog):,} "
+            f"skills{' and ' * bool(functions)}{functions}>"
+        )
 
     def __copy__(self) -> SkillRuntime:
         # what is copied with it (a tool, an agent's configuration) calls the same
@@ -217,8 +222,9 @@ class SkillRuntime:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a SkillRuntime cannot be pickled, and neither can a tool, a toolkit or a middleware that has one: it "
-            "holds functions, open files and locks of this process; make it in the other process"
+            "a SkillRuntime cannot be pickled, and neither can a tool, a toolkit or a "
+            "middleware that has one: it holds functions, open files and locks of "
+            "this process; make it in the other process"
         )
 
     def add(self, function: Callable[..., Any]) -> FunctionSkill[..., Any]:
@@ -250,7 +256,8 @@ class SkillRuntime:
         """
         if not isinstance(name, str):
             raise TypeError(
-                f"implements takes the skill's name first: @runtime.implements('name'); got {name!r:.80}"
+                "implements takes the skill's name first: "
+                f"@runtime.implements('name'); got {name!r:.80}"
             )
         given = None if contract is None else contract_of(contract, name)
 
@@ -264,8 +271,9 @@ class SkillRuntime:
             runner, found = runner_for(function, declared, name)
             if found is None and name.partition("/")[0] not in self.catalog:
                 raise InvalidSkillError(
-                    f"{name!r} has no contract: the catalog has no such callable, and the function's parameters are "
-                    "not annotated; annotate them, or give contract=",
+                    f"{name!r} has no contract: the catalog has no such callable, and "
+                    "the function's parameters are not annotated; annotate them, or "
+                    "give contract=",
                     suggested_action="Annotate the parameters, or give contract=",
                 )
             self._callables.register(

@@ -154,8 +154,10 @@ def _run(command: list[str], environment: Path) -> None:
     if done.returncode != 0:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         raise ToolNotAvailableError(
-            f"uv could not build the environment: {' '.join(lines)[-600:] or f'exit code {done.returncode}'}",
-            suggested_action="Run: uv lock --script SCRIPT, and check that each package has a wheel for this machine",
+            "uv could not build the environment: "
+            f"{' '.join(lines)[-600:] or f'exit code {done.returncode}'}",
+            suggested_action="Run: uv lock --script SCRIPT, and check that each package has a "
+            "wheel for this machine",
         )
 
 
@@ -214,6 +216,8 @@ def _require_wheels(lock: bytes) -> None:
             is_remote or os.path.isabs(str(source.get("registry", "")))  # noqa: PTH117
         ) or not package.get("wheels"):
             raise InvalidSkillError(
-                f"The lock takes {package.get('name')!r} from somewhere other than an index of wheels",
-                suggested_action="Declare only packages that have wheels, and run: uv lock --script SCRIPT",
+                f"The lock takes {package.get('name')!r} from somewhere other than an "
+                "index of wheels",
+                suggested_action="Declare only packages that have wheels, and run: uv lock "
+                "--script SCRIPT",
             )

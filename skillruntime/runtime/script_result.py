@@ -176,7 +176,8 @@ def parse_json_output(finished: Finished, said: Said) -> Any:
         raise SkillOutputError(
             "The script ended without printing a result",
             details=said.details(),
-            suggested_action="Tell the user that the skill is at fault; the same call will fail again",
+            suggested_action="Tell the user that the skill is at fault; the same call will fail "
+            "again",
         )
     try:
         return _strict_json(finished.stdout.decode("utf-8"))
@@ -184,23 +185,27 @@ def parse_json_output(finished: Finished, said: Said) -> Any:
         besides = text_besides_result(finished.stdout.decode("utf-8", "replace"))
         if besides:
             raise SkillOutputError(
-                f"The script printed more than its JSON result: {_quoted(besides, _QUOTED_LINE)}",
+                "The script printed more than its JSON result: "
+                f"{_quoted(besides, _QUOTED_LINE)}",
                 details={
                     "printed": capped(visible_text(besides), _QUOTED_TAIL),
                     **said.details(),
                 },
-                suggested_action="Tell the user that the skill is at fault: it must write this to stderr",
+                suggested_action="Tell the user that the skill is at fault: it must write this to "
+                "stderr",
             ) from error
         begins = finished.stdout[:400].decode("utf-8", "replace")
         raise SkillOutputError(
-            f"The script printed something other than one JSON value: {_quoted(begins, 80)}",
+            "The script printed something other than one JSON value: "
+            f"{_quoted(begins, 80)}",
             details={
                 "printed": capped(visible_text(begins).strip(), 80),
                 "fault": capped(visible_text(str(error)), 120),
                 **said.details(),
             },
-            suggested_action="Tell the user that the skill is at fault: it must print one JSON value, as "
-            "print(json.dumps(result)) does, and write everything else to stderr",
+            suggested_action="Tell the user that the skill is at fault: it must print one JSON "
+            "value, as print(json.dumps(result)) does, and write everything else "
+            "to stderr",
         ) from error
 
 

@@ -144,7 +144,8 @@ class ScriptRunner:
             # By construction: the files of an untrusted skill are never run where they
             # lie.
             raise AccessDeniedError(
-                f"The script of the untrusted skill {self.skill.name!r} was not approved"
+                f"The script of the untrusted skill {self.skill.name!r} was not "
+                "approved"
             )
         if pinned is not None and context.code is not None:
             context.code.require(pinned, self.skill.name)
@@ -262,12 +263,15 @@ class ScriptRunner:
         except WritablePathError as error:
             raise AccessDeniedError(
                 f"The script is not started: the directory {error.strerror}",
-                suggested_action="Tell the user: the host can restore the directory, or name the one behind the link",
+                suggested_action="Tell the user: the host can restore the directory, or name the "
+                "one behind the link",
             ) from error
         except OSError as error:
             raise ToolNotAvailableError(
-                f"The script {self._shown} cannot be started: {error.strerror or type(error).__name__}",
-                suggested_action=f"Tell the user to make {self._shown} executable, or to install its interpreter",
+                f"The script {self._shown} cannot be started: "
+                f"{error.strerror or type(error).__name__}",
+                suggested_action=f"Tell the user to make {self._shown} executable, or to install "
+                "its interpreter",
             ) from error
 
     async def _sandbox(self, context: CallContext) -> Sandbox:
@@ -335,20 +339,24 @@ class ScriptRunner:
         """Raise where the script was stopped because it printed or wrote too much."""
         if finished.flooded:
             raise ToolExecutionError(
-                f"The script printed more than {self.limits.stdout:,} bytes and was stopped; the rest was cut off",
+                f"The script printed more than {self.limits.stdout:,} bytes and was "
+                "stopped; the rest was cut off",
                 details={
                     "stdout_bytes_kept": self.limits.stdout,
                     "cut": True,
                     **said.details(),
                 },
-                suggested_action="Ask for less at once: a smaller range, fewer items, or a file as the result",
+                suggested_action="Ask for less at once: a smaller range, fewer items, or a file as "
+                "the result",
             )
         if finished.full:
             raise ToolExecutionError(
-                f"The script was stopped: its files grew by more than {self.limits.workspace:,} bytes, "
-                f"or a process held more than {self.limits.memory:,} bytes of memory",
+                "The script was stopped: its files grew by more than "
+                f"{self.limits.workspace:,} bytes, or a process held more than "
+                f"{self.limits.memory:,} bytes of memory",
                 details=said.details(),
-                suggested_action="Ask for less at once; the host can set SkillRuntime(script_limits=...)",
+                suggested_action="Ask for less at once; the host can set "
+                "SkillRuntime(script_limits=...)",
             )
 
     def _refuse_failure(
@@ -418,7 +426,8 @@ def _refuse_missing_module(finished: Finished, said: Said, script: Path) -> None
     beside = script.parent / f"{module}.py"
     if not beside.exists() and not (script.parent / module).is_dir():
         raise ToolNotAvailableError(
-            f"The script imports {module!r}, which is not installed, and does not declare it",
+            f"The script imports {module!r}, which is not installed, and does not "
+            "declare it",
             details=said.details(),
             suggested_action=f"Ask the user to install the package that provides {module!r}",
         )

@@ -115,7 +115,8 @@ class SkillSession:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a SkillSession cannot be pickled: it holds locks of this process; keep its conversation here"
+            "a SkillSession cannot be pickled: it holds locks of this process; keep "
+            "its conversation here"
         )
 
     @property

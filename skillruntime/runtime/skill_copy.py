@@ -63,7 +63,8 @@ class SkillCopy:
         ]
         if changed:
             raise InvalidSkillError(
-                f"The skill {name!r} is refused: not as it was locked or installed: {', '.join(changed[:3])}",
+                f"The skill {name!r} is refused: not as it was locked or installed: "
+                f"{', '.join(changed[:3])}",
                 suggested_action="Continue without this skill",
             )
 
@@ -80,8 +81,10 @@ class SkillCopy:
             )
         if not path.is_file():
             raise InvalidSkillError(
-                f"The contract's run.script {name!r} is not there, or is reached through a symbolic link",
-                suggested_action="Tell the user that the skill is incomplete; no other arguments will help",
+                f"The contract's run.script {name!r} is not there, or is reached "
+                "through a symbolic link",
+                suggested_action="Tell the user that the skill is incomplete; no other arguments "
+                "will help",
             )
         return path
 
@@ -149,7 +152,8 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
             continue  # removed meanwhile
         except OSError as error:
             raise InvalidSkillError(
-                f"The file {path!r} of the skill {skill.name!r} cannot be read: {error.strerror}",
+                f"The file {path!r} of the skill {skill.name!r} cannot be read: "
+                f"{error.strerror}",
                 suggested_action="Tell the user; the skill's files changed while they were read",
             ) from None
         with os.fdopen(descriptor, "rb", buffering=0) as opened:
@@ -218,14 +222,16 @@ def safe_name(name: str) -> str:
 
 def _not_written(error: OSError) -> ToolNotAvailableError:
     return ToolNotAvailableError(
-        f"The skill's files cannot be copied to run: {error.strerror or type(error).__name__}",
-        suggested_action="Tell the user: the directory for temporary files must exist and have space",
+        "The skill's files cannot be copied to run: "
+        f"{error.strerror or type(error).__name__}",
+        suggested_action="Tell the user: the directory for temporary files must exist and have "
+        "space",
     )
 
 
 def _too_large(name: str) -> InvalidSkillError:
     return InvalidSkillError(
-        f"The skill {name!r} has more than {MAX_FILES:,} files and directories, or more than "
-        f"{MAX_BYTES // 1024**2} MiB: too much for a sandbox",
+        f"The skill {name!r} has more than {MAX_FILES:,} files and directories, or "
+        f"more than {MAX_BYTES // 1024**2} MiB: too much for a sandbox",
         suggested_action="Continue without this skill; its author can make it smaller",
     )

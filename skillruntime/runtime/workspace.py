@@ -111,14 +111,23 @@ class Workspace:
             if len(names) > _MOST_NAMES
             else ""
         )
-        return f"the workspace {self.directory}, which {f'has {shown}{more}' if names else 'is empty'}"
+        return (
+            f"the workspace {self.directory}, which "
+            f"{f'has {shown}{more}' if names else 'is empty'}"
+        )
 
     @property
     def next_step(self) -> str:
         """What a model can do about a file that is not there."""
         if self.given is None:
-            return "Tell the user: the host sets the directory of the files with workspace="
-        return "Send the path of a file that is there, relative to the workspace, or ask the user for it"
+            return (
+                "Tell the user: the host sets the directory of the files with "
+                "workspace="
+            )
+        return (
+            "Send the path of a file that is there, relative to the workspace, or ask "
+            "the user for it"
+        )
 
     @property
     def has_untrusted_files(self) -> bool:

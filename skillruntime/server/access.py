@@ -165,7 +165,8 @@ async def identify(
     if principal is None or isinstance(principal, Principal):
         return principal
     raise TypeError(
-        f"The authenticator must return a Principal or None, not {type(principal).__name__}"
+        "The authenticator must return a Principal or None, not "
+        f"{type(principal).__name__}"
     )
 
 

@@ -294,7 +294,11 @@ class _Page:
         body += self._cards(page, shows_all)
         every = "all=1&amp;" if shows_all else ""
         if page.next_cursor is not None:
-            body += f'<p><a href="/ui/executions?{every}cursor={escape(page.next_cursor)}">Older ones</a></p>'
+            body += (
+                "<p><a "
+                f'href="/ui/executions?{every}cursor={escape(page.next_cursor)}">Older '
+                "ones</a></p>"
+            )
         if principal.is_operator:
             other = (
                 '<a href="/ui/executions">Mine</a>'
@@ -358,7 +362,10 @@ class _Page:
         parts.append(f'<p class="meta">{escape(execution_id)}<br>{stamps}</p>')
         forms = "" if is_final else self._forms(shown, problem, filled)
         skill = escape_segment(shown["skill_id"])
-        forms += f'<p><a href="/ui/skills/{skill}">Invoke {escape(shown["skill_id"])} again</a></p>'
+        forms += (
+            f'<p><a href="/ui/skills/{skill}">Invoke {escape(shown["skill_id"])} '
+            "again</a></p>"
+        )
         return self.draw(
             "Execution",
             "".join(parts),
@@ -370,7 +377,10 @@ class _Page:
     def _forms(self, shown: Mapping[str, Any], problem: str, filled: str) -> str:
         """What can be done with an execution that has not ended."""
         action = f"/ui/executions/{escape_segment(shown['execution_id'])}"
-        cancel = f'<form method="post" action="{action}/cancel"><button>Cancel</button></form>'
+        cancel = (
+            '<form method="post" '
+            f'action="{action}/cancel"><button>Cancel</button></form>'
+        )
         if not self._may_complete(shown["skill_id"]):
             return problem + cancel
         return (
@@ -391,7 +401,10 @@ class _Page:
             ValueError,
             RecursionError,
         ) as error:  # the second for arrays in arrays in arrays
-            problem = f'<p class="fault" role="alert">The output is not JSON: {escape(str(error))}</p>'
+            problem = (
+                '<p class="fault" role="alert">The output is not JSON: '
+                f"{escape(str(error))}</p>"
+            )
             return await self.execution(execution_id, problem, text, 400)
         path = f"/executions/{escape_segment(execution_id)}"
         answer = await self.ask("POST", f"{path}/complete", {"output": output})

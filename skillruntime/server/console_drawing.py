@@ -35,9 +35,9 @@ _HEADERS: Final[Mapping[str, str]] = {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    "content-security-policy": f"default-src 'none'; style-src '{_hash(_STYLE)}'; script-src '{_hash(_SCRIPT)}'; "
-    "connect-src 'self'; img-src data:; form-action 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'",
+    "content-security-policy": f"default-src 'none'; style-src '{_hash(_STYLE)}'; script-src "
+    f"'{_hash(_SCRIPT)}'; connect-src 'self'; img-src data:; form-action "
+    "'self'; frame-ancestors 'none'; base-uri 'none'",
 }
 
 
@@ -88,8 +88,9 @@ def _draw_caller(principal: Principal | None, was_bad: bool) -> str:
         else ""
     )
     return (
-        '<form method="post" action="/ui/key"><input type="password" name="key" aria-label="API key" '
-        f'placeholder="API key" autocomplete="off"><button>Sign in</button></form>{problem}'
+        '<form method="post" action="/ui/key"><input type="password" name="key" '
+        'aria-label="API key" placeholder="API key" autocomplete="off"><button>Sign '
+        f"in</button></form>{problem}"
     )
 
 

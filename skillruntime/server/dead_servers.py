@@ -34,7 +34,10 @@ _SEEN = """SELECT work.executor_id, coalesce(servers.number, -1), coalesce(expir
     FROM (SELECT DISTINCT executor_id FROM skillruntime.workflow_status
         WHERE status = 'PENDING' AND executor_id <> %(name)s) AS work
     LEFT JOIN skillruntime.servers ON servers.name = work.executor_id"""
-_FORGET = "DELETE FROM skillruntime.servers WHERE name = %(name)s OR expires_at < clock_timestamp() - interval '1 day'"
+_FORGET = (
+    "DELETE FROM skillruntime.servers WHERE name = %(name)s OR expires_at < "
+    "clock_timestamp() - interval '1 day'"
+)
 
 
 class DeadServers:

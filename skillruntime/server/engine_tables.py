@@ -38,8 +38,14 @@ TASKS: Final = "skillruntime-tasks"
 """The queue of tasks, from which no server takes: a person completes them."""
 
 _NOW: Final = "(extract(epoch from clock_timestamp()) * 1000)::bigint"
-_ROWS: Final = f"FROM {SCHEMA}.workflow_status s JOIN {SCHEMA}.workflow_input i USING (workflow_uuid)"
-_HEAD: Final = "s.workflow_uuid, s.status, s.created_at, s.updated_at, s.recovery_attempts, s.attributes, i.inputs"
+_ROWS: Final = (
+    f"FROM {SCHEMA}.workflow_status s JOIN {SCHEMA}.workflow_input i USING "
+    "(workflow_uuid)"
+)
+_HEAD: Final = (
+    "s.workflow_uuid, s.status, s.created_at, s.updated_at, s.recovery_attempts, "
+    "s.attributes, i.inputs"
+)
 _OUTPUT: Final = f"LEFT JOIN {SCHEMA}.workflow_output o USING (workflow_uuid)"
 _ENDED: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 
@@ -79,8 +85,9 @@ class EngineTables:
     def find(self, ids: Sequence[str]) -> tuple[dict[str, Stored], float]:
         """Return these executions with their outputs, and the time in seconds."""
         rows = self._ask(
-            f"SELECT {_HEAD}, o.output, {_NOW} {_ROWS} {_OUTPUT} WHERE s.name = :run AND s.workflow_uuid = ANY(:ids) "
-            f"UNION ALL SELECT NULL, NULL, 0, 0, 0, NULL, NULL, NULL, {_NOW}",
+            f"SELECT {_HEAD}, o.output, {_NOW} {_ROWS} {_OUTPUT} WHERE s.name = :run "
+            "AND s.workflow_uuid = ANY(:ids) UNION ALL SELECT NULL, NULL, 0, 0, 0, "
+            f"NULL, NULL, NULL, {_NOW}",
             ids=list(ids),
         )
         found = {row[0]: self._to_stored(row) for row in rows if row[0] is not None}
@@ -91,9 +98,10 @@ class EngineTables:
         the time in seconds.
         """
         rows = self._ask(
-            f"SELECT workflow_uuid, status, coalesce(executor_id, ''), recovery_attempts::text, "
-            f"coalesce(attributes::text, ''), {_NOW} FROM {SCHEMA}.workflow_status WHERE workflow_uuid = ANY(:ids) "
-            f"UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, {_NOW}",
+            "SELECT workflow_uuid, status, coalesce(executor_id, ''), "
+            f"recovery_attempts::text, coalesce(attributes::text, ''), {_NOW} FROM "
+            f"{SCHEMA}.workflow_status WHERE workflow_uuid = ANY(:ids) UNION ALL "
+            f"SELECT NULL, NULL, NULL, NULL, NULL, {_NOW}",
             ids=list(ids),
         )
         return {row[0]: tuple(row[1:5]) for row in rows if row[0] is not None}, rows[
@@ -114,8 +122,9 @@ class EngineTables:
             conditions.append("(s.created_at, s.workflow_uuid) < (:at, :id)")
             values["at"], values["id"] = round(after[0] * 1000), after[1]
         rows = self._ask(
-            f"SELECT {_HEAD}, o.output {_ROWS} {_OUTPUT} WHERE {' AND '.join(conditions)} "
-            "ORDER BY s.created_at DESC, s.workflow_uuid DESC LIMIT :limit",
+            f"SELECT {_HEAD}, o.output {_ROWS} {_OUTPUT} WHERE "
+            f"{' AND '.join(conditions)} ORDER BY s.created_at DESC, s.workflow_uuid "
+            "DESC LIMIT :limit",
             limit=limit + 1,
             **values,
         )
@@ -130,7 +139,8 @@ class EngineTables:
         """
         condition = "" if owner is None else "AND s.authenticated_user = :owner"
         return self._select(
-            f"s.status = 'ENQUEUED' AND s.queue_name = :tasks {condition} ORDER BY s.created_at LIMIT :limit",
+            f"s.status = 'ENQUEUED' AND s.queue_name = :tasks {condition} ORDER BY "
+            "s.created_at LIMIT :limit",
             tasks=TASKS,
             limit=limit,
             owner=None if owner is None else column(owner),
@@ -142,9 +152,10 @@ class EngineTables:
         """
         condition = "" if owner is None else "AND authenticated_user = :owner"
         rows = self._ask(
-            "SELECT authenticated_user, count(*) FILTER (WHERE recovery_attempts = 0), "
-            f"count(*) FILTER (WHERE recovery_attempts > 0) FROM {SCHEMA}.workflow_status "
-            f"WHERE status IN ('ENQUEUED', 'PENDING') AND name = :run {condition} GROUP BY 1",
+            "SELECT authenticated_user, count(*) FILTER (WHERE recovery_attempts = "
+            "0), count(*) FILTER (WHERE recovery_attempts > 0) FROM "
+            f"{SCHEMA}.workflow_status WHERE status IN ('ENQUEUED', 'PENDING') AND "
+            f"name = :run {condition} GROUP BY 1",
             owner=None if owner is None else column(owner),
         )
         return {row[0]: (row[1], row[2]) for row in rows}
@@ -157,8 +168,9 @@ class EngineTables:
         for most, sign in ((max_wait, "<>"), (task_wait, "=")):
             if most is not None:
                 found += self._select(
-                    f"s.status = 'ENQUEUED' AND s.recovery_attempts = 0 AND s.queue_name {sign} :tasks "
-                    f"AND s.created_at <= {_NOW} - :most LIMIT 500",
+                    "s.status = 'ENQUEUED' AND s.recovery_attempts = 0 AND "
+                    f"s.queue_name {sign} :tasks AND s.created_at <= {_NOW} - :most "
+                    "LIMIT 500",
                     tasks=TASKS,
                     most=round(most * 1000),
                 )
@@ -199,7 +211,10 @@ class EngineTables:
         """Return what the server *executor* runs and servers have begun so often, or
         more often.
         """
-        condition = "s.status = 'PENDING' AND s.executor_id = :executor AND s.recovery_attempts >= :begun"
+        condition = (
+            "s.status = 'PENDING' AND s.executor_id = :executor AND "
+            "s.recovery_attempts >= :begun"
+        )
         return self._select(condition, executor=executor, begun=begun)
 
     def hand_back_missed(
@@ -209,9 +224,10 @@ class EngineTables:
         database to it was lost.
         """
         self._change(
-            f"UPDATE {SCHEMA}.workflow_status SET status = 'ENQUEUED', owner_xid = NULL, started_at_epoch_ms = NULL, "
-            f"updated_at = {_NOW} WHERE status = 'PENDING' AND executor_id = :executor AND updated_at < {_NOW} - :ms "
-            "AND NOT workflow_uuid = ANY(:running)",
+            f"UPDATE {SCHEMA}.workflow_status SET status = 'ENQUEUED', owner_xid = "
+            f"NULL, started_at_epoch_ms = NULL, updated_at = {_NOW} WHERE status = "
+            f"'PENDING' AND executor_id = :executor AND updated_at < {_NOW} - :ms AND "
+            "NOT workflow_uuid = ANY(:running)",
             executor=executor,
             running=list(running),
             ms=round(seconds * 1000),
@@ -222,8 +238,9 @@ class EngineTables:
     ) -> None:
         """Let other servers see how far an execution is that *executor* runs."""
         self._change(
-            f"UPDATE {SCHEMA}.workflow_status SET attributes = CAST(:attributes AS jsonb), updated_at = {_NOW} "
-            "WHERE workflow_uuid = :id AND status = 'PENDING' AND executor_id = :executor",
+            f"UPDATE {SCHEMA}.workflow_status SET attributes = CAST(:attributes AS "
+            f"jsonb), updated_at = {_NOW} WHERE workflow_uuid = :id AND status = "
+            "'PENDING' AND executor_id = :executor",
             attributes=to_json({"progress": progress.to_dict()}),
             id=execution_id,
             executor=executor,
@@ -237,12 +254,13 @@ class EngineTables:
             AND status = ANY(:ended) AND name LIKE 'skillruntime.%' LIMIT 500 FOR UPDATE SKIP LOCKED"""
         others = ("workflow_input", "workflow_output", "operation_outputs")
         deleted = ", ".join(
-            f"of_{each} AS (DELETE FROM {SCHEMA}.{each} WHERE workflow_uuid IN (SELECT * FROM old))"
+            f"of_{each} AS (DELETE FROM {SCHEMA}.{each} WHERE workflow_uuid IN "
+            "(SELECT * FROM old))"
             for each in others
         )
         return self._change(
-            f"WITH old AS MATERIALIZED ({ids}), {deleted} "
-            f"DELETE FROM {SCHEMA}.workflow_status WHERE workflow_uuid IN (SELECT * FROM old)",
+            f"WITH old AS MATERIALIZED ({ids}), {deleted} DELETE FROM "
+            f"{SCHEMA}.workflow_status WHERE workflow_uuid IN (SELECT * FROM old)",
             before=round(ended_before * 1000),
             ended=list(_ENDED),
         )
@@ -251,10 +269,11 @@ class EngineTables:
         self, execution_id: str, ended: Execution, condition: str, **values: Any
     ) -> bool:
         number = self._change(
-            f"WITH ended AS (UPDATE {SCHEMA}.workflow_status SET status = 'SUCCESS', owner_xid = NULL, "
-            f"updated_at = {_NOW}, completed_at = {_NOW} WHERE workflow_uuid = :id AND {condition} "
-            f"RETURNING workflow_uuid) INSERT INTO {SCHEMA}.workflow_output (workflow_uuid, output) "
-            "SELECT workflow_uuid, :output FROM ended",
+            f"WITH ended AS (UPDATE {SCHEMA}.workflow_status SET status = 'SUCCESS', "
+            f"owner_xid = NULL, updated_at = {_NOW}, completed_at = {_NOW} WHERE "
+            f"workflow_uuid = :id AND {condition} RETURNING workflow_uuid) INSERT "
+            f"INTO {SCHEMA}.workflow_output (workflow_uuid, output) SELECT "
+            "workflow_uuid, :output FROM ended",
             id=execution_id,
             output=to_json(ended.to_dict()),
             **values,

@@ -37,8 +37,10 @@ _TABLES: Final = (
         output TEXT)""",
     "CREATE INDEX IF NOT EXISTS by_caller ON executions (caller, created_at)",
     "CREATE INDEX IF NOT EXISTS by_time ON executions (created_at)",
-    "CREATE INDEX IF NOT EXISTS unfinished ON executions (created_at) WHERE ended_at IS NULL",
-    "CREATE INDEX IF NOT EXISTS ended ON executions (ended_at) WHERE ended_at IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS unfinished ON executions (created_at) WHERE ended_at "
+    "IS NULL",
+    "CREATE INDEX IF NOT EXISTS ended ON executions (ended_at) WHERE ended_at IS NOT "
+    "NULL",
     "CREATE INDEX IF NOT EXISTS messages ON executions (id) WHERE has_message = 1",
 )
 _HEAD: Final = "ticket, created_at, began_at, losses, document"
@@ -67,7 +69,10 @@ def prepare(execute: Execute) -> None:
     """
     [(version,)] = execute("PRAGMA user_version")
     if version not in (0, _VERSION):
-        message = f"This database has version {version} of the tables; this release reads version {_VERSION}"
+        message = (
+            f"This database has version {version} of the tables; this release reads "
+            f"version {_VERSION}"
+        )
         raise SkillRuntimeError(
             f"{message}: use another directory, or the release that wrote it"
         )
@@ -82,8 +87,9 @@ def insert(
     new.
     """
     found = execute(
-        "INSERT INTO executions (id, caller, created_at, began_at, ticket) "
-        "VALUES (:id, :caller, :now, :began_at, :ticket) ON CONFLICT (id) DO NOTHING RETURNING id",
+        "INSERT INTO executions (id, caller, created_at, began_at, ticket) VALUES "
+        "(:id, :caller, :now, :began_at, :ticket) ON CONFLICT (id) DO NOTHING "
+        "RETURNING id",
         id=ticket.execution_id,
         caller=ticket.owner,
         now=now,
@@ -100,7 +106,8 @@ def insert(
 def mark(execute: Execute, execution_id: str, now: float) -> None:
     """Record that an execution begins."""
     execute(
-        "UPDATE executions SET began_at = coalesce(began_at, :now) WHERE id = :id AND ended_at IS NULL",
+        "UPDATE executions SET began_at = coalesce(began_at, :now) WHERE id = :id AND "
+        "ended_at IS NULL",
         now=now,
         id=execution_id,
     )
@@ -128,8 +135,8 @@ def end(execute: Execute, ticket: Ticket, ended: Execution, now: float) -> None:
     document = ended.to_dict()
     output = document.pop("output", None)
     execute(
-        "UPDATE executions SET ended_at = :now, document = :document, output = :output, has_message = :has_message "
-        "WHERE id = :id AND ended_at IS NULL",
+        "UPDATE executions SET ended_at = :now, document = :document, output = "
+        ":output, has_message = :has_message WHERE id = :id AND ended_at IS NULL",
         id=ticket.execution_id,
         now=now,
         document=to_json(document),
@@ -148,8 +155,8 @@ def delete(execute: Execute, ended_before: float) -> int:
     many.
     """
     found = execute(
-        f"DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE ended_at < :before LIMIT {_BATCH}) "
-        "RETURNING id",
+        "DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE ended_at "
+        f"< :before LIMIT {_BATCH}) RETURNING id",
         before=ended_before,
     )
     return len(found)

@@ -216,7 +216,10 @@ def _check_reach(hosting: Hosting, keys: KeyFile | DatabaseKeys | None) -> None:
         keys is not None and len(keys) > 0
     )
     if hosting.host not in _LOCAL and not hosting.public and not knows_callers:
-        message = f"Everyone who reaches {hosting.host} could call these skills, for this server has no keys"
+        message = (
+            f"Everyone who reaches {hosting.host} could call these skills, for this "
+            "server has no keys"
+        )
         raise SkillRuntimeError(
             f"{message}: make one with --new-key, or serve everyone with --public"
         )

@@ -26,7 +26,10 @@ __all__ = ["DatabaseKeys", "KeyFile", "add_key", "revoke_keys", "shared_secret"]
 _log = logging.getLogger("skillruntime.server")
 _EMPTY: Final = '{"keys": []}'
 _NAME: Final = "skillruntime keys"  # of the session, as the database shows it
-_TABLE: Final = "CREATE TABLE IF NOT EXISTS skillruntime.meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS skillruntime.meta (name TEXT PRIMARY KEY, value TEXT "
+    "NOT NULL)"
+)
 
 
 class KeyFile:
@@ -148,7 +151,8 @@ def shared_secret(url: str) -> bytes:
 
     def read_or_create(execute: Any) -> str:
         execute(
-            "INSERT INTO skillruntime.meta VALUES ('secret', %s) ON CONFLICT (name) DO NOTHING",
+            "INSERT INTO skillruntime.meta VALUES ('secret', %s) ON CONFLICT (name) "
+            "DO NOTHING",
             (secrets.token_hex(32),),
         )
         return _read(execute, "secret", "")

@@ -69,7 +69,8 @@ def check_url(url: str) -> None:
     """
     if not url.startswith(("postgresql://", "postgres://")):
         raise InvalidSkillError(
-            f"The database {url.partition('://')[0]}:// is not supported; use postgresql://"
+            f"The database {url.partition('://')[0]}:// is not supported; use "
+            "postgresql://"
         )
     for name in ("dbos", "psycopg"):
         if importlib.util.find_spec(name) is None:

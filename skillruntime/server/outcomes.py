@@ -78,7 +78,10 @@ def timed_out(ticket: Ticket) -> Outcome:
 
     It always says how often to try: once, in all, where the skill must not run twice.
     """
-    message = f"Skill execution exceeded the configured timeout of {ticket.timeout * 1000:.0f}ms"
+    message = (
+        "Skill execution exceeded the configured timeout of "
+        f"{ticket.timeout * 1000:.0f}ms"
+    )
     # The numbers of the document in 6.6. A count of 1 is the attempt that was made: it
     # is how the protocol can say that a further one may do harm.
     retry = RetryHint(5000, 3 if ticket.repeatable else 1)
@@ -108,7 +111,10 @@ def interrupted() -> Outcome:
     """
     # Not "failed": it is unknown, and a caller who believes in a failure would order a
     # second time.
-    message = "The server stopped while the skill ran; it may or may not have taken effect, and was not run again"
+    message = (
+        "The server stopped while the skill ran; it may or may not have taken effect, "
+        "and was not run again"
+    )
     error = ErrorDocument(
         WireCode.EXECUTION_INTERRUPTED, message, {"recoverable": True}
     )
@@ -119,7 +125,10 @@ def held(losses: int) -> Outcome:
     """Return the outcome of a run during which several servers died: an operator
     decides whether it runs again.
     """
-    message = f"The server died {losses} times while the skill ran; an operator may release the execution"
+    message = (
+        f"The server died {losses} times while the skill ran; an operator may release "
+        "the execution"
+    )
     return Outcome(
         ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_HELD, message)
     )
@@ -129,7 +138,10 @@ def withdrawn(ticket: Ticket) -> Outcome:
     """Return the outcome of a ticket whose skill this server no longer has in the MAJOR
     version that it is for.
     """
-    message = f"This server no longer has {ticket.line}, for which the call was accepted; it was not run here"
+    message = (
+        f"This server no longer has {ticket.line}, for which the call was accepted; "
+        "it was not run here"
+    )
     return Outcome(
         ExecutionStatus.FAILED,
         error=ErrorDocument(WireCode.EXECUTION_INTERRUPTED, message),

@@ -23,8 +23,8 @@ __all__ = [
 # The server ends a session that was stopped in a transaction, and one whose machine is
 # gone: both hold rows that others wait for. These need no rights.
 _OPTIONS: Final = (
-    "-c idle_in_transaction_session_timeout=10000 -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 "
-    "-c tcp_keepalives_count=3 -c tcp_user_timeout=15000"
+    "-c idle_in_transaction_session_timeout=10000 -c tcp_keepalives_idle=10 -c "
+    "tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c tcp_user_timeout=15000"
 )
 
 
@@ -54,7 +54,8 @@ class BoundedConnection(psycopg.Connection[Any]):
             # In libpq's words, by which the engine knows that it may try again on
             # another connection.
             raise psycopg.OperationalError(
-                f"server closed the connection unexpectedly: no answer within {self.seconds:g} s"
+                "server closed the connection unexpectedly: no answer within "
+                f"{self.seconds:g} s"
             ) from None
 
 

@@ -182,7 +182,8 @@ def serve_catalog(
     """
     if not is_address(base_url):
         raise InvalidSkillError(
-            f"The base URL {base_url!r} is not an http(s) URL such as https://skills.example.com"
+            f"The base URL {base_url!r} is not an http(s) URL such as "
+            "https://skills.example.com"
         )
     wanted = set(names)
     served: list[PublishedSkill] = []
@@ -263,7 +264,10 @@ def _read_descriptor(skill: Skill) -> SkillDescriptor | None:
         Version.parse(written.protocol.version).major
         != Version.parse(PROTOCOL_VERSION).major
     ):
-        message = f"The descriptor.json of {skill.name} is for version {written.protocol.version} of the protocol"
+        message = (
+            f"The descriptor.json of {skill.name} is for version "
+            f"{written.protocol.version} of the protocol"
+        )
         raise InvalidSkillError(f"{message}; this server speaks {PROTOCOL_VERSION}")
     return written
 
@@ -288,7 +292,10 @@ def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
     ):
         differences.append("output")
     if differences:
-        message = f"The descriptor.json and the contract of {contract.name} differ in {', '.join(differences)}"
+        message = (
+            f"The descriptor.json and the contract of {contract.name} differ in "
+            f"{', '.join(differences)}"
+        )
         raise InvalidSkillError(message, details={"differences": differences})
 
 
@@ -441,7 +448,10 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
     has_output = response.data is not None or response.ok
     output, length = _plain(response.data)
     if length > output_bytes:
-        message = f"The output has {length:,} bytes of JSON; this server keeps {output_bytes:,} at most"
+        message = (
+            f"The output has {length:,} bytes of JSON; this server keeps "
+            f"{output_bytes:,} at most"
+        )
         error = ErrorDocument(ErrorCode.INVALID_OUTPUT, message, {"recoverable": False})
         return Outcome(ExecutionStatus.FAILED, error=error, metadata=metadata)
     if response.ok:

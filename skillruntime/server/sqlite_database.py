@@ -160,8 +160,8 @@ def _lock(path: Path, wait: bool) -> IO[bytes]:
         if not wait:
             file.close()
             message = (
-                f"Another server uses {path.parent}; end it, start with --wait, or run several servers "
-                "on PostgreSQL with --database"
+                f"Another server uses {path.parent}; end it, start with --wait, or "
+                "run several servers on PostgreSQL with --database"
             )
             raise DatabaseInUseError(message)
         time.sleep(_RETRY_SECONDS)

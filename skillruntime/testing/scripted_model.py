@@ -50,7 +50,8 @@ class ScriptedChatModel(BaseChatModel):
         self.received.append(list(messages))
         if turn >= len(self.replies):
             raise ValueError(
-                f"The script has {len(self.replies)} replies; the agent asked for turn {turn + 1}"
+                f"The script has {len(self.replies)} replies; the agent asked for "
+                f"turn {turn + 1}"
             )
         return ChatResult(generations=[ChatGeneration(message=self.replies[turn])])
 

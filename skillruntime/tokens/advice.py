@@ -130,8 +130,14 @@ def _description(
             "description-repeats-name", name, path, None, saved, when, message, hint
         )
     if tokens > _DESCRIPTION * 6 // 5:
-        message = f"the description is {tokens:,} tokens; the format suggests about {_DESCRIPTION}"
-        hint = "keep what it does, when to use it and the words that users say; move the rest to the body"
+        message = (
+            f"the description is {tokens:,} tokens; the format suggests about "
+            f"{_DESCRIPTION}"
+        )
+        hint = (
+            "keep what it does, when to use it and the words that users say; move the "
+            "rest to the body"
+        )
         yield Advice(
             "description-long",
             name,
@@ -164,8 +170,14 @@ def _body(
         :5
     ]:  # more than five per skill would bury the large ones
         line = section.line + first_line - 1
-        message = f"the section {_quoted(section.title)} is {tokens:,} of the body's {total:,} tokens"
-        hint = f"move it to references/{_slug(section.title)}.md and leave one line that says when to read it"
+        message = (
+            f"the section {_quoted(section.title)} is {tokens:,} of the body's "
+            f"{total:,} tokens"
+        )
+        hint = (
+            f"move it to references/{_slug(section.title)}.md and leave one line that "
+            "says when to read it"
+        )
         yield Advice(
             "section-to-reference",
             name,
@@ -240,8 +252,14 @@ def _schema(
     for where, description in _descriptions(schema, ""):
         limit, rule = (_PARAMETER, "parameter") if where else (_DESCRIPTION, "tool")
         if (tokens := count(description)) > limit:
-            message = f"the description of {tool}{where or ' itself'} is {tokens:,} tokens; a model needs about {limit}"
-            hint = f"keep what the model needs to decide; move the rest to {FOR_PEOPLE[1]}, which is not sent to it"
+            message = (
+                f"the description of {tool}{where or ' itself'} is {tokens:,} tokens; "
+                f"a model needs about {limit}"
+            )
+            hint = (
+                "keep what the model needs to decide; move the rest to "
+                f"{FOR_PEOPLE[1]}, which is not sent to it"
+            )
             yield Advice(
                 f"{rule}-description-long",
                 skill,

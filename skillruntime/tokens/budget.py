@@ -58,7 +58,8 @@ class TokenLimits:
                 isinstance(limit, bool) or not isinstance(limit, int) or limit < 0
             ):
                 raise ValueError(
-                    f"{name} is a number of tokens, 0 or more, or None for no limit; got {limit!r:.80}"
+                    f"{name} is a number of tokens, 0 or more, or None for no limit; "
+                    f"got {limit!r:.80}"
                 )
 
 
@@ -294,7 +295,11 @@ class TokenLedger:
         return self.count(text) if is_exact else len(text) // 4
 
     def _notice(self, handle: str, left: int, whole: int) -> str:
-        return f"\n[cut: {left:,} of {whole:,} tokens left; to read on: {self._read_on.format(handle=handle)}]"
+        return (
+            "\n"
+            f"[cut: {left:,} of {whole:,} tokens left; to read on: "
+            f"{self._read_on.format(handle=handle)}]"
+        )
 
     def _hold(self, tier: Tier, name: str, text: str) -> str:
         # One ledger may serve several clients, which must not guess the handles of one
@@ -339,7 +344,8 @@ class TokenLedger:
         )
         return SkillError(
             ErrorCode.TOKEN_LIMIT_EXCEEDED,
-            f"The {tier.value} of {name!r} needs {tokens:,} tokens; {max(limit - used, 0):,} of {limit:,} are left",
+            f"The {tier.value} of {name!r} needs {tokens:,} tokens; "
+            f"{max(limit - used, 0):,} of {limit:,} are left",
             recoverable=False,
             details={
                 "limit": limit_name,
@@ -365,7 +371,8 @@ _PAGED = frozenset({Tier.BODY, Tier.RESOURCE, Tier.RESULT})
 _ALWAYS_SHOWN = frozenset({Tier.ERROR, Tier.RETRY})
 _NEXT_STEP = {
     Tier.CATALOG: "Render the catalog again within the tokens that are left",
-    Tier.BODY: "Work with the skills that are already active, or answer with what you have",
+    Tier.BODY: "Work with the skills that are already active, or answer with what you "
+    "have",
     Tier.RESOURCE: "Work from the instructions already loaded; do not read more files",
     Tier.SCHEMA: "Use the tools that are already offered",
     Tier.RESULT: "Answer with the results you have, or call again asking for less",

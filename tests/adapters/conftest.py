@@ -29,11 +29,16 @@ def counting(tmp_path: Path) -> SkillCatalog:
         "Spaces count.", encoding="utf-8"
     )
     (directory / "SKILL.md").write_text(
-        "---\nname: counting\ndescription: Counts letters. Use when letters matter.\n---\nCall it with a text.\n",
+        "---\n"
+        "name: counting\n"
+        "description: Counts letters. Use when letters matter.\n"
+        "---\n"
+        "Call it with a text.\n",
         encoding="utf-8",
     )
     (directory / "scripts" / "count.py").write_text(
-        "import json, sys\nprint(json.dumps({'letters': len(json.load(sys.stdin)['text'])}))",
+        "import json, sys\n"
+        "print(json.dumps({'letters': len(json.load(sys.stdin)['text'])}))",
         encoding="utf-8",
     )
     contract = {

@@ -50,7 +50,10 @@ CONTRACT = {
         "properties": {"text": {"type": "string"}},
     },
 }
-SCRIPT = "import json, sys\nprint(json.dumps({'letters': len(json.load(sys.stdin)['text'])}))"
+SCRIPT = (
+    "import json, sys\n"
+    "print(json.dumps({'letters': len(json.load(sys.stdin)['text'])}))"
+)
 DERIVED = """
 import argparse, json
 parser = argparse.ArgumentParser(description="Count letters")

@@ -83,7 +83,8 @@ def folder(tmp_path: Path) -> Path:
     (folder / "sales.csv").write_text("month,amount\n2026-01,10\n2026-02,30\n")
     now = format_datetime(datetime.now(UTC))
     (folder / "feed.xml").write_text(
-        f"<rss version='2.0'><channel><title>Wire</title><item><title>AI act passed</title>"
+        "<rss version='2.0'><channel><title>Wire</title><item><title>AI act "
+        "passed</title>"
         f"<link>https://example.com/1</link><pubDate>{now}</pubDate></item></channel></rss>"
     )
     (folder / "news_feeds.json").write_text(

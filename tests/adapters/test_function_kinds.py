@@ -226,7 +226,8 @@ def called_back(then: Callable[[int], int]) -> int:
         (endless, "is a generator, and a call has one result; return a list"),
         (
             called_back,
-            "parameter 'then' of called_back: Callable has no JSON Schema; annotate it with",
+            "parameter 'then' of called_back: Callable has no JSON Schema; annotate "
+            "it with",
         ),
         (lambda x: x, "'<lambda>' is not a name that a model can call"),
     ],

@@ -253,7 +253,11 @@ def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> No
     text = loaded.content[0].text
     assert text.startswith('<skill name="word-list">\nAsk for words.')
     assert "- word_list: List words" in text
-    framed = '<skill_resource skill="counting" path="references/rules.md">\nSpaces count.\n</skill_resource>'
+    framed = (
+        '<skill_resource skill="counting" path="references/rules.md">\n'
+        "Spaces count.\n"
+        "</skill_resource>"
+    )
     assert resource.content[0].text == framed
 
 
@@ -266,7 +270,8 @@ def test_initialize_is_answered_without_the_runtime(counting: SkillCatalog) -> N
         "from skillruntime.catalog.discovery import discover\n"
         "server = to_server(discover(sys.argv[1]))\n"
         "assert 'counting' in server.create_initialization_options().instructions\n"
-        "assert not [name for name in sys.modules if name.startswith(('skillruntime.runtime.', 'jsonschema'))]\n"
+        "assert not [name for name in sys.modules if "
+        "name.startswith(('skillruntime.runtime.', 'jsonschema'))]\n"
     )
 
     subprocess.run(
@@ -358,7 +363,11 @@ def test_long_lists_come_whole(tmp_path: Path) -> None:
         path = tmp_path / f"skill-{number:03}" / "SKILL.md"
         path.parent.mkdir()
         path.write_text(
-            f"---\nname: skill-{number:03}\ndescription: Number {number}.\n---\nDo it.\n"
+            "---\n"
+            f"name: skill-{number:03}\n"
+            f"description: Number {number}.\n"
+            "---\n"
+            "Do it.\n"
         )
 
     entries = anyio.run(in_memory, discover(tmp_path), list_skills)

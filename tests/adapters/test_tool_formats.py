@@ -205,7 +205,10 @@ def test_the_neutral_forms_import_no_framework() -> None:
     import sys
 
     heavy = ["langchain_core", "openai", "anthropic", "google.genai", "mcp"]
-    code = f"import sys, skillruntime.adapters.tool_formats; print([n for n in {heavy!r} if n in sys.modules])"
+    code = (
+        f"import sys, skillruntime.adapters.tool_formats; print([n for n in {heavy!r} "
+        "if n in sys.modules])"
+    )
     result = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

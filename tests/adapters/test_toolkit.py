@@ -126,7 +126,11 @@ def test_a_resource_is_read_and_nothing_else(counting: SkillCatalog) -> None:
     gone = call(read, {"name": "counting", "path": "references/rule.md"})
     outside = call(read, {"name": "counting", "path": "../../../etc/passwd"})
 
-    framed = '<skill_resource skill="counting" path="references/rules.md">\nSpaces count.\n</skill_resource>'
+    framed = (
+        '<skill_resource skill="counting" path="references/rules.md">\n'
+        "Spaces count.\n"
+        "</skill_resource>"
+    )
     assert (found.content, found.status) == (framed, "success")
     assert json.loads(gone.content)["errors"][0]["code"] == "FETCH_FAILED"
     assert "references/rules.md" in gone.content
@@ -225,7 +229,11 @@ def many(directory: Path) -> SkillCatalog:
         path = directory / f"skill-{number:02}" / "SKILL.md"
         path.parent.mkdir(parents=True)
         path.write_text(
-            f"---\nname: skill-{number:02}\ndescription: Does thing {number}.\n---\nDo it.\n"
+            "---\n"
+            f"name: skill-{number:02}\n"
+            f"description: Does thing {number}.\n"
+            "---\n"
+            "Do it.\n"
         )
     return discover(directory)
 
@@ -257,7 +265,13 @@ def test_more_than_a_hundred_names_are_not_repeated(tmp_path: Path) -> None:
     directory = tmp_path / "skills"
     for number in range(101):
         (directory / f"skill-{number:03}").mkdir(parents=True)
-        text = f"---\nname: skill-{number:03}\ndescription: Does thing {number}.\n---\nDo it.\n"
+        text = (
+            "---\n"
+            f"name: skill-{number:03}\n"
+            f"description: Does thing {number}.\n"
+            "---\n"
+            "Do it.\n"
+        )
         (directory / f"skill-{number:03}" / "SKILL.md").write_text(text)
 
     tools = tools_of(discover(directory), catalog_tokens=None)

@@ -129,11 +129,20 @@ def test_a_file_that_only_another_file_names_is_advice(
     """The format advises against chains of references; not against a file that SKILL.md
     names too.
     """
-    text = "---\nname: a\ndescription: Does a. Use for a.\n---\nRead [one](references/one.md), and known.md there.\n"
+    text = (
+        "---\n"
+        "name: a\n"
+        "description: Does a. Use for a.\n"
+        "---\n"
+        "Read [one](references/one.md), and known.md there.\n"
+    )
     directory = write_skill("a", text=text)
     references = directory / "references"
     references.mkdir()
-    links = "[two](two.md) [known](known.md) [gone](gone.md) [self](one.md) [up](../SKILL.md) [data](../assets/d.csv)\n"
+    links = (
+        "[two](two.md) [known](known.md) [gone](gone.md) [self](one.md) "
+        "[up](../SKILL.md) [data](../assets/d.csv)\n"
+    )
     (references / "one.md").write_text(
         f"# One\n\n{links}\n```\n[example](three.md)\n```\n"
     )

@@ -11,7 +11,12 @@ from skillruntime import SkillRuntime, discover
 from skillruntime.adapters.langchain import SkillToolkit
 from skillruntime.catalog import SkillCatalog, lock_skills
 
-SCRIPT = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--{flag}')\np.parse_args()\n"
+SCRIPT = (
+    "import argparse\n"
+    "p = argparse.ArgumentParser()\n"
+    "p.add_argument('--{flag}')\n"
+    "p.parse_args()\n"
+)
 
 
 def make(root: Path, name: str, *scripts: str) -> Path:

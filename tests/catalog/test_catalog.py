@@ -20,7 +20,14 @@ CONTRACT = {
     "version": "2.0.0",
     "input": {"type": "object", "properties": {"pages": {"type": "integer"}}},
 }
-HIDDEN = "---\nname: secret\ndescription: Hidden treasure\ndisable-model-invocation: true\n---\nbody"
+HIDDEN = (
+    "---\n"
+    "name: secret\n"
+    "description: Hidden treasure\n"
+    "disable-model-invocation: true\n"
+    "---\n"
+    "body"
+)
 
 
 @pytest.fixture
@@ -28,7 +35,13 @@ def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
     write_skill("pdf-processing", "Reads PDFs. Use when a PDF comes.")
     write_skill(
         "news",
-        text="---\nname: news\ndescription: Reads feeds\ntags: [daily]\nuser-invocable: false\n---\n# News",
+        text="---\n"
+        "name: news\n"
+        "description: Reads feeds\n"
+        "tags: [daily]\n"
+        "user-invocable: false\n"
+        "---\n"
+        "# News",
     )
     write_skill("secret", text=HIDDEN)
     return tmp_path / "skills"
@@ -129,7 +142,10 @@ def test_contracts_are_read_by_their_callable_names(skills: Path) -> None:
     (skills / "pdf-processing" / "contract.json").write_text(json.dumps(CONTRACT))
     (skills / "pdf-processing" / "contracts").mkdir()
     (skills / "pdf-processing" / "contracts" / "merge.yaml").write_text(
-        "version: 1.0.0\ninput:\n  type: object\n  properties: {since: {const: 2024-01-01}, n: {minimum: 1.5}}\n"
+        "version: 1.0.0\n"
+        "input:\n"
+        "  type: object\n"
+        "  properties: {since: {const: 2024-01-01}, n: {minimum: 1.5}}\n"
     )
     catalog = discover(skills)
 
@@ -206,7 +222,15 @@ def test_the_first_version_is_used_and_disagreement_is_reported(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
     """The contract's, the descriptor's, metadata.version, a top-level version."""
-    text = "---\nname: pdf\ndescription: Reads\nversion: 4.0.0\nmetadata:\n  version: 3.0.0\n---\n"
+    text = (
+        "---\n"
+        "name: pdf\n"
+        "description: Reads\n"
+        "version: 4.0.0\n"
+        "metadata:\n"
+        "  version: 3.0.0\n"
+        "---\n"
+    )
     directory = write_skill("pdf", text=text)
     catalog = discover(tmp_path / "skills")
     assert catalog["pdf"].version == "3.0.0"

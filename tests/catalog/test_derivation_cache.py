@@ -40,9 +40,9 @@ def not_derived(monkeypatch: pytest.MonkeyPatch) -> Any:
         b"import sys\nprint(sys.argv[1])\n",
         b"print('nothing to read')\n",
         b"\xff\xfe not python (",
-        "import argparse\np = argparse.ArgumentParser(description='Zäh \ud800')\np.parse_args()".encode(
-            "utf-8", "surrogatepass"
-        ),
+        "import argparse\n"
+        "p = argparse.ArgumentParser(description='Zäh \ud800')\n"
+        "p.parse_args()".encode("utf-8", "surrogatepass"),
     ],
 )
 def test_a_script_is_read_once_by_all_processes(

@@ -15,7 +15,13 @@ from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.skill import Skill
 from tests.skill_files import write_skill_files
 
-PARSER = "import argparse\n{head}\np = argparse.ArgumentParser()\np.add_argument('--x', choices={choices})\np.parse_args()\n"
+PARSER = (
+    "import argparse\n"
+    "{head}\n"
+    "p = argparse.ArgumentParser()\n"
+    "p.add_argument('--x', choices={choices})\n"
+    "p.parse_args()\n"
+)
 
 
 def skill_with(root: Path, files: dict[str, str]) -> Skill:

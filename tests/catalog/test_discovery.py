@@ -44,8 +44,18 @@ def test_metadata_are_read_at_once_and_other_fields_on_request(
     from the file.
     """
     text = (
-        "---\nname: pdf\ndescription: Reads\nlicense: MIT\nallowed-tools: Bash(git add:*), Read\nversion: 2\n"
-        "disable-model-invocation: true\nmetadata:\n  version: 1.10\n  deep: {a: 1}\ntags: [PDF, forms]\n---\n"
+        "---\n"
+        "name: pdf\n"
+        "description: Reads\n"
+        "license: MIT\n"
+        "allowed-tools: Bash(git add:*), Read\n"
+        "version: 2\n"
+        "disable-model-invocation: true\n"
+        "metadata:\n"
+        "  version: 1.10\n"
+        "  deep: {a: 1}\n"
+        "tags: [PDF, forms]\n"
+        "---\n"
     )
     write_skill("pdf", text=text)
 
@@ -256,7 +266,13 @@ def test_long_frontmatter_is_read_to_its_end(
     """It may well be longer than the first 4 KiB."""
     write_skill(
         "pdf",
-        text=f"---\nname: pdf\nnotes: |\n{'  x y z' * 900}\ndescription: Reads\n---\nbody",
+        text="---\n"
+        "name: pdf\n"
+        "notes: |\n"
+        f"{'  x y z' * 900}\n"
+        "description: Reads\n"
+        "---\n"
+        "body",
     )
 
     assert discover(tmp_path / "skills")["pdf"].description == "Reads"
@@ -365,9 +381,9 @@ def test_skills_that_are_not_offered_are_counted_in_one_diagnostic(
     ]
 
     assert [each.message for each in found] == [
-        "4 SKILL.md files are not offered: inside another skill, beside another SKILL.md, a hard link of one, "
-        "or nested too deep; "
-        f"the first is {root}/1/2/3/4/5/6/deep/SKILL.md"
+        "4 SKILL.md files are not offered: inside another skill, beside another "
+        "SKILL.md, a hard link of one, or nested too deep; the first is "
+        f"{root}/1/2/3/4/5/6/deep/SKILL.md"
     ]
 
 
@@ -404,7 +420,16 @@ def test_a_heading_after_the_closing_dashes_ends_the_frontmatter(
     """As skills-ref reads it; the heading is part of the instructions."""
     write_skill(
         "pdf",
-        text="---\nname: pdf\ndescription: Reads PDFs.\n---# Title\n\nText\n\n---\n\nMore\n",
+        text="---\n"
+        "name: pdf\n"
+        "description: Reads PDFs.\n"
+        "---# Title\n"
+        "\n"
+        "Text\n"
+        "\n"
+        "---\n"
+        "\n"
+        "More\n",
     )
 
     catalog = discover(tmp_path / "skills", use_index=False)

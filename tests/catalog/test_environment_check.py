@@ -74,7 +74,17 @@ def test_a_skill_states_requirements_in_several_places(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
     """Frontmatter, metadata and contracts; each missing thing is reported once."""
-    text = "---\nname: a\ndescription: b\nrequires:\n  bins: [jq]\nmetadata:\n  requires:\n    env: KEY\n---\n"
+    text = (
+        "---\n"
+        "name: a\n"
+        "description: b\n"
+        "requires:\n"
+        "  bins: [jq]\n"
+        "metadata:\n"
+        "  requires:\n"
+        "    env: KEY\n"
+        "---\n"
+    )
     directory = write_skill("a", text=text)
     (directory / "contract.json").write_text(
         '{"requires": {"commands": ["jq"], "platform": "macos"}}'
@@ -99,7 +109,10 @@ def test_the_catalog_reports_unmet_requirements(
     directory = write_skill("pdf", text=text)
     write_skill("plain")
     catalog = discover(tmp_path / "skills")
-    document = '{"requires": {"env": "TOKEN, OTHER", "runtime": ">=2.0.0"}, "input": {"type": "object"}}'
+    document = (
+        '{"requires": {"env": "TOKEN, OTHER", "runtime": ">=2.0.0"}, "input": '
+        '{"type": "object"}}'
+    )
     (directory / "contract.json").write_text(document)
 
     assert catalog.unmet("plain") == ()

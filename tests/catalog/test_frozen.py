@@ -80,7 +80,10 @@ def test_the_hash_is_that_of_npx_skills() -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
 def test_the_order_is_that_of_node() -> None:
     """Asked from the real implementation."""
-    script = "console.log(JSON.stringify(JSON.parse(process.argv[1]).sort((a, b) => a.localeCompare(b, 'en'))))"
+    script = (
+        "console.log(JSON.stringify(JSON.parse(process.argv[1]).sort((a, b) => "
+        "a.localeCompare(b, 'en'))))"
+    )
     names = sorted(
         {
             *IN_LOCALE_ORDER,

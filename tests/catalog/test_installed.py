@@ -26,14 +26,25 @@ def install(
     package = package or distribution.replace("-", "_")
     path = site / package / ".agents" / "skills" / name / "SKILL.md"
     path.parent.mkdir(parents=True)
-    text = f"---\nname: {name}\ndescription: Helps with {name}.\nmetadata:\n  version: 9.9.9\n---\n{body}\n"
+    text = (
+        "---\n"
+        f"name: {name}\n"
+        f"description: Helps with {name}.\n"
+        "metadata:\n"
+        "  version: 9.9.9\n"
+        "---\n"
+        f"{body}\n"
+    )
     path.write_text(text, encoding="utf-8")
     digest = (
         urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
     )
     info = site / f"{distribution.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
-    record = f"{path.relative_to(site).as_posix()},sha256={digest},{len(text)}\n{info.name}/RECORD,,\n"
+    record = (
+        f"{path.relative_to(site).as_posix()},sha256={digest},{len(text)}\n"
+        f"{info.name}/RECORD,,\n"
+    )
     (info / "RECORD").write_text(record, encoding="utf-8")
     (info / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"

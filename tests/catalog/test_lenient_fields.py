@@ -47,7 +47,17 @@ def test_a_standard_field_gives_no_diagnostic(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
     """A key in another case is reported at discovery, not again."""
-    text = "---\nname: pdf\nDescription: Reads\nlicense: MIT\nallowed-tools: Read\nmetadata:\n  a: 1\n---\nbody"
+    text = (
+        "---\n"
+        "name: pdf\n"
+        "Description: Reads\n"
+        "license: MIT\n"
+        "allowed-tools: Read\n"
+        "metadata:\n"
+        "  a: 1\n"
+        "---\n"
+        "body"
+    )
     write_skill("pdf", text=text)
     catalog = discover(tmp_path / "skills")
 
@@ -66,7 +76,13 @@ def test_every_yaml_boolean_is_accepted(
     agree.
     """
     for name, extra in (("plain", ""), ("whole", "x: &anchor 1\n")):
-        text = f"---\nname: {name}\ndescription: Reads\ndisable-model-invocation: {word}\n{extra}---\n"
+        text = (
+            "---\n"
+            f"name: {name}\n"
+            "description: Reads\n"
+            f"disable-model-invocation: {word}\n"
+            f"{extra}---\n"
+        )
         write_skill(name, text=text)
 
     catalog = discover(tmp_path / "skills")

@@ -35,7 +35,13 @@ def write(tmp_path: Path) -> Write:
         directory = tmp_path / at
         directory.mkdir(parents=True)
         stated = f'metadata:\n  version: "{version}"\n' if version else ""
-        text = f"---\nname: {name}\ndescription: From {at}.\n{stated}{extra}---\nBody of {at}.\n"
+        text = (
+            "---\n"
+            f"name: {name}\n"
+            f"description: From {at}.\n"
+            f"{stated}{extra}---\n"
+            f"Body of {at}.\n"
+        )
         (directory / "SKILL.md").write_text(text)
         if contract:
             document = {"version": contract, "input": {"type": "object"}}

@@ -42,7 +42,9 @@ def test_each_style_has_its_form() -> None:
         == "## Skills\n\n- **pdf**: Reads &lt;PDF> & more."
     )
     assert render(one, style="xml").text == (
-        "<available_skills>\n<skill><name>pdf</name><description>Reads &lt;PDF&gt; &amp; more.</description></skill>\n"
+        "<available_skills>\n"
+        "<skill><name>pdf</name><description>Reads &lt;PDF&gt; &amp; "
+        "more.</description></skill>\n"
         "</available_skills>"
     )
     assert json.loads(render(one, style="json").text) == {
@@ -75,8 +77,8 @@ def test_skills_beyond_the_budget_are_shortened_then_named_then_counted() -> Non
     ) == [s.name for s in many]
     small = render(many, 60, count=words)
     assert (
-        f"{len(small.omitted)} more skills are not listed; find them with search_skills."
-        in small.text
+        f"{len(small.omitted)} more skills are not listed; find them with "
+        "search_skills." in small.text
     )
 
 

@@ -75,8 +75,9 @@ def test_a_request_of_several_sentences_is_searched_by_its_topic(
     skills.
     """
     request = (
-        "Hello, I would like to know whether you could perhaps help me with something. My boss always wants everything "
-        "today. There are thirty documents here which somebody should merge, and please take the tables as well."
+        "Hello, I would like to know whether you could perhaps help me with "
+        "something. My boss always wants everything today. There are thirty documents "
+        "here which somebody should merge, and please take the tables as well."
     )
     assert index.search(request)[0].name == "pdf-processing"
     assert index.search("would you please") == []
@@ -104,7 +105,14 @@ def test_instructions_are_searched_too(tmp_path: Path, write_skill: WriteSkill) 
     """
     write_skill(
         "one",
-        text="---\nname: one\ndescription: First\ntags: [zebra]\n---\n# Ghostscript\n\nCall gs.\n",
+        text="---\n"
+        "name: one\n"
+        "description: First\n"
+        "tags: [zebra]\n"
+        "---\n"
+        "# Ghostscript\n"
+        "\n"
+        "Call gs.\n",
     )
     directory = write_skill(
         "two", text="---\nname: two\ndescription: Second\n---\nUses Ghostscript.\n"
@@ -125,7 +133,13 @@ def test_tags_are_searched_wherever_they_are_stated(
     """
     write_skill(
         "one",
-        text="---\nname: one\ndescription: First\nmetadata:\n  tags: zebra, gnu\n---\nBody\n",
+        text="---\n"
+        "name: one\n"
+        "description: First\n"
+        "metadata:\n"
+        "  tags: zebra, gnu\n"
+        "---\n"
+        "Body\n",
     )
     described = write_skill(
         "two", text="---\nname: two\ndescription: Second\n---\nBody\n"

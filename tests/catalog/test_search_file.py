@@ -126,7 +126,11 @@ def test_an_edited_skill_is_ranked_with_the_others(
     discover(skills).search("zebra")
     write_skill(
         "about-lynx",
-        text="---\nname: about-lynx\ndescription: One.\n---\nFeeds the zebra and the lynx.\n",
+        text="---\n"
+        "name: about-lynx\n"
+        "description: One.\n"
+        "---\n"
+        "Feeds the zebra and the lynx.\n",
     )
     updated = discover(skills).search("feed the zebra", 70)
     index_of(own_cache).unlink()
@@ -534,8 +538,9 @@ def test_a_process_ends_while_its_skills_are_indexed(
 ) -> None:
     """The thread is not waited for, and leaves no index that is not whole."""
     code = (
-        "import sys, time; from skillruntime import discover; from skillruntime.catalog import search;"
-        "search._AT_ONCE = 3; search.read_regular = lambda *_, **__: time.sleep(3600);"
+        "import sys, time; from skillruntime import discover; from "
+        "skillruntime.catalog import search;search._AT_ONCE = 3; search.read_regular "
+        "= lambda *_, **__: time.sleep(3600);"
         "print(discover(sys.argv[1]).search('walrus').bodies_searched)"
     )
     done = subprocess.run(
@@ -554,7 +559,10 @@ def test_processes_that_index_at_once_leave_one_whole_file(
     skills: Path, own_cache: Path
 ) -> None:
     """Each has its answer."""
-    code = "import sys; from skillruntime import discover; print(discover(sys.argv[1]).search('otter', wait=True)[0].name)"
+    code = (
+        "import sys; from skillruntime import discover; "
+        "print(discover(sys.argv[1]).search('otter', wait=True)[0].name)"
+    )
     command = [sys.executable, "-c", code, str(skills)]
     started = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)

@@ -55,21 +55,51 @@ PIECES = (
     ),
 )
 TAKEN = (
-    "name: 'it''s'\ndescription: >-\n  Folds\n  text.\ntags: [a, 'b, c',\n  d]\nversion: 1.10\n",
-    "name: x-1\nversion: 0.9\ndescription: Plain text, c:d#e\nmetadata:\n  author: me\n  version: '3'\n  more:\n",
+    "name: 'it''s'\n"
+    "description: >-\n"
+    "  Folds\n"
+    "  text.\n"
+    "tags: [a, 'b, c',\n"
+    "  d]\n"
+    "version: 1.10\n",
+    "name: x-1\n"
+    "version: 0.9\n"
+    "description: Plain text, c:d#e\n"
+    "metadata:\n"
+    "  author: me\n"
+    "  version: '3'\n"
+    "  more:\n",
     'description: |\n  One\n  two\nname: "q"\n'
     'env:\n  KEY:\n    required: true\n    about: "a: b"\nuser-invocable: false\n',
 )
 BLOCKS = (
     *TAKEN,
-    'name: pdf\ndescription: "Reads\n  **PDF**: all\nof it."\nmetadata: {"a": {"b": [1, "x]"]}, "version": "2.0"}\n',
-    "name: 'it''s'\ndescription: >-\n  Folds\n  text.\n\n  Twice.\ntags: [a, 'b, c',\n  d]\nversion: 1.10\n",
+    "name: pdf\n"
+    'description: "Reads\n'
+    "  **PDF**: all\n"
+    'of it."\n'
+    'metadata: {"a": {"b": [1, "x]"]}, "version": "2.0"}\n',
+    "name: 'it''s'\n"
+    "description: >-\n"
+    "  Folds\n"
+    "  text.\n"
+    "\n"
+    "  Twice.\n"
+    "tags: [a, 'b, c',\n"
+    "  d]\n"
+    "version: 1.10\n",
     "name: x-1\nversion: 0.9\ndescription: Plain text, c:d#e\n"
     "metadata:\n  author: me\n  version: '3'\n  more:\n    - a: 1\n",
     'description: |\n  One\n    two\nname: "q"\n'
     'env:\n  KEY:\n    required: true\n    about: "a: b"\nuser-invocable: false\n',
     "name: n\ndescription: Text.\nmetadata:\n  a:\n    version: 9\n  version: 2\n",
-    'name: n\ndescription: Text.\nmetadata:\n  {\n    "open": { "os": ["a"], "emoji": "\\u2764" },\n  }\nx: {}\n',
+    "name: n\n"
+    "description: Text.\n"
+    "metadata:\n"
+    "  {\n"
+    '    "open": { "os": ["a"], "emoji": "\\u2764" },\n'
+    "  }\n"
+    "x: {}\n",
 )
 
 
@@ -188,7 +218,13 @@ def test_the_fast_reader_agrees_on_real_frontmatter() -> None:
         'name: n\ndescription: "Text\n# no comment\ngoes on."\n',
         "name: n\ndescription: Text.\nmetadata:\n  version: 8.0\n  No key here.\n",
         "name: n\ndescription: Text.\nmetadata:\n  version: 8.0\n  a: b\n    c: d\n",
-        "name: n\ndescription: Text.\nmetadata:\n  version: 8.0\n  a:\n      b:\n    c: d\n",
+        "name: n\n"
+        "description: Text.\n"
+        "metadata:\n"
+        "  version: 8.0\n"
+        "  a:\n"
+        "      b:\n"
+        "    c: d\n",
     ],
 )
 def test_unusual_fields_are_left_to_yaml(block: str) -> None:

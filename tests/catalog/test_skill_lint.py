@@ -93,9 +93,12 @@ def test_links_are_checked_if_the_files_are_known() -> None:
     """
     body = (
         "See [forms](references/forms.md#x) and [gone](references/gone.md).\n"
-        "![logo](assets/logo.png) [web](https://example.com/a) [top](#top) [mail](mailto:a@b.c) [t]({path}/x)\n"
+        "![logo](assets/logo.png) [web](https://example.com/a) [top](#top) "
+        "[mail](mailto:a@b.c) [t]({path}/x)\n"
         "[deep](references/a/b.md) [folder](references/)\n"
-        "```\n[example](nowhere.md)\n```\n"
+        "```\n"
+        "[example](nowhere.md)\n"
+        "```\n"
     )
     files = ["references/forms.md", "references/a/b.md"]
 
@@ -111,8 +114,12 @@ def test_scripts_that_the_instructions_name_are_there() -> None:
     """Also in code; those of another place are not of this skill."""
     body = (
         "Run `scripts/gone.py` and ./scripts/here.py, then:\n"
-        "```\npython {baseDir}/scripts/lost.sh --all\npython scripts/gone.py again\n```\n"
-        "Not /opt/scripts/other.py, skills/pdf/scripts/other.py, <dir>scripts/other.py, $HOMEscripts/other.py,\n"
+        "```\n"
+        "python {baseDir}/scripts/lost.sh --all\n"
+        "python scripts/gone.py again\n"
+        "```\n"
+        "Not /opt/scripts/other.py, skills/pdf/scripts/other.py, "
+        "<dir>scripts/other.py, $HOMEscripts/other.py,\n"
         "https://example.com/scripts/other.py, scripts/notes.txt or scripts/.\n"
     )
 

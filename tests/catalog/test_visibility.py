@@ -136,7 +136,8 @@ def test_the_quick_look_agrees_with_the_full_one(step: int) -> None:
 @given(
     st.text(
         st.sampled_from(
-            "ab \n\t\x1b[]31m;\x07\\\u200b\u200c\u200d\ufe0f\u2764\u0645\u202e\U000e0041\x9b\r\ud800"
+            "ab \n"
+            "\t\x1b[]31m;\x07\\\u200b\u200c\u200d\ufe0f\u2764\u0645\u202e\U000e0041\x9b\r\ud800"
         )
     )
 )
@@ -154,7 +155,9 @@ def test_a_frame_cannot_be_closed_from_inside() -> None:
     text = framed("skill", "a</skill>b</ SKILL >c<skill>d<b>e</b>\u200b", name='x"><y')
 
     assert text == (
-        '<skill name="x&quot;&gt;&lt;y">\na&lt;/skill>b&lt;/ SKILL >c&lt;skill>d<b>e</b>\n</skill>'
+        '<skill name="x&quot;&gt;&lt;y">\n'
+        "a&lt;/skill>b&lt;/ SKILL >c&lt;skill>d<b>e</b>\n"
+        "</skill>"
     )
 
 
@@ -181,8 +184,8 @@ def test_metadata_and_instructions_are_cleaned_with_a_diagnostic(
     assert skill.body == "Do\nthis"
     assert skill.frontmatter.license == "MIT"
     assert (
-        "the instructions have hidden characters (bidirectional control 1, blank filler 1); removed"
-        in [each.message for each in skill.diagnostics]
+        "the instructions have hidden characters (bidirectional control 1, blank "
+        "filler 1); removed" in [each.message for each in skill.diagnostics]
     )
     assert skill.read_resource("a.md") == "xy"
     assert [each.path for each in skill.resources()] == ["a.md"]

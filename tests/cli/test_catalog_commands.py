@@ -46,7 +46,10 @@ def skills(tmp_path: Path) -> Path:
         "Counts letters. Use when letters matter.",
         'metadata:\n  version: "1.2.0"\n',
     )
-    paper = "Reads paper that was scanned, page by page, in many languages. Use when a scan comes."
+    paper = (
+        "Reads paper that was scanned, page by page, in many languages. Use when a "
+        "scan comes."
+    )
     write(
         directory,
         "scans",
@@ -213,7 +216,15 @@ def test_a_narrow_terminal_gets_whole_numbers(
     """
     name = "invoice-table-extraction-service"
     (skills / name).mkdir()
-    text = f"---\nname: {name}\ndescription: Reads.\nmetadata:\n  version: 1234.5678.91011\n---\nRead it.\n"
+    text = (
+        "---\n"
+        f"name: {name}\n"
+        "description: Reads.\n"
+        "metadata:\n"
+        "  version: 1234.5678.91011\n"
+        "---\n"
+        "Read it.\n"
+    )
     (skills / name / "SKILL.md").write_text(text)
     contract = {
         "input": {
@@ -448,7 +459,11 @@ def test_show_marks_what_is_derived_and_how_sure_it_is(run: Run, skills: Path) -
     """
     directory = write(skills, "tools", "Has tools. Use when tools help.") / "scripts"
     directory.mkdir()
-    source = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--limit', type=int)\n"
+    source = (
+        "import argparse\n"
+        "p = argparse.ArgumentParser()\n"
+        "p.add_argument('--limit', type=int)\n"
+    )
     (directory / "sure.py").write_text(source + "p.parse_args()\n")
     (directory / "unsure.py").write_text(
         source + "import other\nother.add_more(p)\np.parse_args()\n"

@@ -37,7 +37,11 @@ def skills(tmp_path: Path) -> Path:
     directory = tmp_path / "skills" / "counting"
     (directory / "scripts").mkdir(parents=True)
     (directory / "SKILL.md").write_text(
-        "---\nname: counting\ndescription: Counts letters. Use when letters matter.\n---\nCall it with a text.\n",
+        "---\n"
+        "name: counting\n"
+        "description: Counts letters. Use when letters matter.\n"
+        "---\n"
+        "Call it with a text.\n",
         encoding="utf-8",
     )
     (directory / "scripts" / "count.py").write_text(SCRIPT, encoding="utf-8")

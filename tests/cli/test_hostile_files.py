@@ -34,7 +34,12 @@ def skill(tmp_path: Path) -> Path:
     (directory / "SKILL.md").write_text(
         "---\nname: pdf\ndescription: Reads. Use when reading.\n---\nDo it.\n"
     )
-    script = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--n', type=int)\np.parse_args()\n"
+    script = (
+        "import argparse\n"
+        "p = argparse.ArgumentParser()\n"
+        "p.add_argument('--n', type=int)\n"
+        "p.parse_args()\n"
+    )
     (directory / "scripts" / "run.py").write_text(script)
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -133,7 +138,13 @@ def test_a_link_into_an_unreadable_directory_is_a_finding(
     closed.mkdir()
     (closed / "notes.md").write_text("Notes.")
     (skill / "references").symlink_to(closed)
-    text = "---\nname: pdf\ndescription: Reads. Use when reading.\n---\nSee [the notes](references/notes.md).\n"
+    text = (
+        "---\n"
+        "name: pdf\n"
+        "description: Reads. Use when reading.\n"
+        "---\n"
+        "See [the notes](references/notes.md).\n"
+    )
     (skill / "SKILL.md").write_text(text)
     closed.chmod(0)
     try:
@@ -149,7 +160,13 @@ def test_a_link_into_an_unreadable_directory_is_a_finding(
 def test_an_unreadable_directory_of_a_skill_is_a_finding(skill: Path) -> None:
     """Its links cannot be followed, and the other files are checked."""
     (skill / "references").mkdir()
-    text = "---\nname: pdf\ndescription: Reads. Use when reading.\n---\nSee [the notes](references/notes.md).\n"
+    text = (
+        "---\n"
+        "name: pdf\n"
+        "description: Reads. Use when reading.\n"
+        "---\n"
+        "See [the notes](references/notes.md).\n"
+    )
     (skill / "SKILL.md").write_text(text)
     (skill / "references").chmod(0)
     try:

@@ -12,7 +12,12 @@ from click.testing import CliRunner
 from skillruntime.catalog.discovery import discover
 from skillruntime.cli.init import command
 
-SCRIPT = "import argparse\np = argparse.ArgumentParser(description='Counts')\np.add_argument('path')\np.parse_args()\n"
+SCRIPT = (
+    "import argparse\n"
+    "p = argparse.ArgumentParser(description='Counts')\n"
+    "p.add_argument('path')\n"
+    "p.parse_args()\n"
+)
 
 
 def make_skill(root: Path, *, script: str | None = SCRIPT, head: str = "") -> Path:

@@ -19,7 +19,15 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("one", "two"):
         directory = tmp_path / "skills" / name
         directory.mkdir(parents=True)
-        text = f"---\nname: {name}\ndescription: Does {name}.\nmetadata:\n  version: 1.0.0\n---\nBody.\n"
+        text = (
+            "---\n"
+            f"name: {name}\n"
+            f"description: Does {name}.\n"
+            "metadata:\n"
+            "  version: 1.0.0\n"
+            "---\n"
+            "Body.\n"
+        )
         (directory / "SKILL.md").write_text(text, encoding="utf-8")
     return tmp_path
 

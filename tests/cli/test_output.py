@@ -31,7 +31,11 @@ def skills(tmp_path: Path) -> Path:
     for directory in (plain, evil):
         (directory / "scripts").mkdir(parents=True)
     (plain / "SKILL.md").write_text(
-        "---\nname: zaehlen\ndescription: Zählt Wörter. Use when words matter.\n---\nRufe es auf.\n",
+        "---\n"
+        "name: zaehlen\n"
+        "description: Zählt Wörter. Use when words matter.\n"
+        "---\n"
+        "Rufe es auf.\n",
         encoding="utf-8",
     )
     quoted = json.dumps(f"Counts words. {EVIL}")
@@ -323,7 +327,8 @@ def test_github_annotations_are_escaped(
     ]
 
     assert to_github(found).split("\n") == [
-        "::error file=pdf é/SKILL.md,line=2,col=7,title=name-form::100%25 wrong:%0Aname; write 'pdf'",
+        "::error file=pdf é/SKILL.md,line=2,col=7,title=name-form::100%25 "
+        "wrong:%0Aname; write 'pdf'",
         "::notice file=/a%2Cb%3Ac,title=description-when::no when",
     ]
 

@@ -57,8 +57,8 @@ def test_show_says_what_a_skill_asks_for_and_what_is_missing(run: Run) -> None:
     assert "asks for network: api.example.com" in shown
     assert "not ready: the environment variable THE_TOKEN is not set" in shown
     assert (
-        "not ready: it needs no-such-package>=2, which is not installed, and has no lock"
-        in shown
+        "not ready: it needs no-such-package>=2, which is not installed, and has no "
+        "lock" in shown
     )
     assert "uv lock --script scripts/run.py" in shown
     assert [each["kind"] for each in document["missing"]["needy"]] == [

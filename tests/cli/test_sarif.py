@@ -143,7 +143,13 @@ def test_many_findings_of_one_rule_are_summed_up(work: Path) -> None:
     """Twenty are drawn, then how many more there are; --json has all."""
     for number in range(30):
         (work / "own" / f"s{number}").mkdir()
-        text = f"---\nname: s{number}\ndescription: Draws: lines. Use when asked.\n---\nBody.\n"
+        text = (
+            "---\n"
+            f"name: s{number}\n"
+            "description: Draws: lines. Use when asked.\n"
+            "---\n"
+            "Body.\n"
+        )
         (work / "own" / f"s{number}" / "SKILL.md").write_text(text, encoding="utf-8")
 
     drawn = run("list", "./own").stderr
@@ -166,7 +172,13 @@ def test_an_error_is_shown_however_many_warnings_its_rule_has(work: Path) -> Non
         (work / "own" / f"s{number:02}" / "contract.json").write_text(
             json.dumps({field: [], "input": {}}), "utf-8"
         )
-        text = f"---\nname: s{number:02}\ndescription: Draws lines. Use when asked.\n---\nBody.\n"
+        text = (
+            "---\n"
+            f"name: s{number:02}\n"
+            "description: Draws lines. Use when asked.\n"
+            "---\n"
+            "Body.\n"
+        )
         (work / "own" / f"s{number:02}" / "SKILL.md").write_text(text, encoding="utf-8")
 
     annotations = run("validate", "own", "--github").stdout.splitlines()

@@ -105,8 +105,8 @@ def test_an_undecided_change_says_that_the_schemas_are_too_large() -> None:
     assert change.counterexample is NO_COUNTEREXAMPLE
     assert change.bump is Bump.MAJOR
     assert change.why.split("; ")[-1] == (
-        "it cannot be proven harmless because the schemas are too large to be compared in full, "
-        "which counts as breaking"
+        "it cannot be proven harmless because the schemas are too large to be "
+        "compared in full, which counts as breaking"
     )
 
 

@@ -72,5 +72,6 @@ def test_migrations_that_end_before_the_current_version_do_not_hold() -> None:
     )
 
     assert [failure["why"] for failure in proof.failures] == [
-        "nothing leads on from 2.0.0 to 3.0.0, so every call of an older version is refused"
+        "nothing leads on from 2.0.0 to 3.0.0, so every call of an older version is "
+        "refused"
     ]

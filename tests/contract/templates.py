@@ -65,7 +65,12 @@ def kimi(name: str, arguments: dict[str, Any]) -> str:
 
 
 def deepseek(name: str, arguments: dict[str, Any]) -> str:
-    call = f"<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{json.dumps(arguments)}\n```<｜tool▁call▁end｜>"
+    call = (
+        f"<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n"
+        "```json\n"
+        f"{json.dumps(arguments)}\n"
+        "```<｜tool▁call▁end｜>"
+    )
     return f"<｜tool▁calls▁begin｜>{call}<｜tool▁calls▁end｜><｜end▁of▁sentence｜>"
 
 
@@ -74,8 +79,16 @@ def deepseek_v3_2(name: str, arguments: dict[str, Any]) -> str:
     parameters = ""
     for key, value in arguments.items():
         is_string = "true" if isinstance(value, str) else "false"
-        parameters += f'<{mark}parameter name="{key}" string="{is_string}">{_plain(value)}</{mark}parameter>\n'
-    return f'<{mark}function_calls>\n<{mark}invoke name="{name}">\n{parameters}</{mark}invoke>\n</{mark}function_calls>'
+        parameters += (
+            f'<{mark}parameter name="{key}" '
+            f'string="{is_string}">{_plain(value)}</{mark}parameter>\n'
+        )
+    return (
+        f"<{mark}function_calls>\n"
+        f'<{mark}invoke name="{name}">\n'
+        f"{parameters}</{mark}invoke>\n"
+        f"</{mark}function_calls>"
+    )
 
 
 def mistral(name: str, arguments: dict[str, Any]) -> str:
@@ -83,13 +96,18 @@ def mistral(name: str, arguments: dict[str, Any]) -> str:
 
 
 def hermes(name: str, arguments: dict[str, Any]) -> str:
-    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+    return (
+        "<tool_call>\n"
+        f"{json.dumps({'name': name, 'arguments': arguments})}\n"
+        "</tool_call>"
+    )
 
 
 def harmony(name: str, arguments: dict[str, Any]) -> str:
     return (
-        "<|channel|>analysis<|message|>I need {it}.<|end|><|start|>assistant<|channel|>commentary"
-        f" to=functions.{name} <|constrain|>json<|message|>{json.dumps(arguments)}<|call|>"
+        "<|channel|>analysis<|message|>I need "
+        f"{{it}}.<|end|><|start|>assistant<|channel|>commentary to=functions.{name} "
+        f"<|constrain|>json<|message|>{json.dumps(arguments)}<|call|>"
     )
 
 

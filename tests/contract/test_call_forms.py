@@ -48,7 +48,9 @@ PROSE: list[tuple[str, Any]] = [
     # between sentences and lines
     (f"Here you are: {SENT} Hope this helps!", CALL),
     (
-        f"I will call the tool with these arguments: {SENT}\n\nThis should answer the question.",
+        f"I will call the tool with these arguments: {SENT}\n"
+        "\n"
+        "This should answer the question.",
         CALL,
     ),
     (f"I look up the city for the user. {SENT}", CALL),
@@ -157,7 +159,8 @@ def test_a_sentence_before_a_fence_introduces_the_call(sentence: str) -> None:
 
 NAMED_PARAMETERS = [
     '<function=list><parameter=filter>{"status": "open"}</parameter></function>',
-    '<invoke name="list"><parameter name="filter">{"status": "open"}</parameter></invoke>',
+    '<invoke name="list"><parameter name="filter">{"status": '
+    '"open"}</parameter></invoke>',
     "list(filter={'status': 'open'})",
     'filter: {"status": "open"}',
     '--filter {"status": "open"}',
@@ -193,7 +196,8 @@ NAMES: list[tuple[str, Any]] = [
     (f'<function name="send_mail">{SENT}</function>', REFUSED),
     (f"[TOOL_CALLS]send_mail[ARGS]{SENT}", REFUSED),
     (
-        f"<|start|>assistant<|channel|>commentary to=functions.send_mail<|message|>{SENT}<|call|>",
+        "<|start|>assistant<|channel|>commentary "
+        f"to=functions.send_mail<|message|>{SENT}<|call|>",
         REFUSED,
     ),
     (f"<tool_call>send_mail\n{SENT}</tool_call>", REFUSED),
@@ -242,7 +246,9 @@ VARIANTS: list[tuple[str, Any]] = [
         {"city": '{a}, [b]: "c"'},
     ),
     (
-        '<|channel>thought\nMaybe {x}.<channel|><|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>',
+        "<|channel>thought\n"
+        "Maybe "
+        '{x}.<channel|><|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>',
         PARIS,
     ),
     (
@@ -252,7 +258,8 @@ VARIANTS: list[tuple[str, Any]] = [
     ('<|tool_call>call:send_mail{city:<|"|>Paris<|"|>}<tool_call|>', REFUSED),
     ('<|tool_call>call:get_weather{city:<|"|>Par', REFUSED),
     (
-        '<|channel>thought\n<|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>',
+        "<|channel>thought\n"
+        '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>',
         REFUSED,
     ),
     # the mark of a parameter in place of the call's (signalnine/q27#24)
@@ -287,17 +294,20 @@ def test_an_empty_object_that_may_be_a_call_is_not_skipped() -> None:
 
 HARMONY: list[tuple[str, Any]] = [
     (
-        f"<|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{SENT}<|call|>",
+        "<|start|>assistant<|channel|>commentary to=functions.get_weather "
+        f"<|constrain|>json<|message|>{SENT}<|call|>",
         CALL,
     ),
     (
-        f"<|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>{SENT}<|call|>",
+        "<|start|>assistant to=functions.get_weather<|channel|>commentary "
+        f"json<|message|>{SENT}<|call|>",
         CALL,
     ),
     (f"<|channel|>analysis to=functions.get_weather<|message|>{SENT}<|call|>", CALL),
     (
-        "<|channel|>analysis<|message|>Maybe {x}.<|end|><|start|>assistant<|channel|>commentary"
-        f" to=functions.get_weather<|message|>{SENT}<|call|>",
+        "<|channel|>analysis<|message|>Maybe "
+        "{x}.<|end|><|start|>assistant<|channel|>commentary "
+        f"to=functions.get_weather<|message|>{SENT}<|call|>",
         CALL,
     ),
     (f"<|channel|>commentary<|message|>{SENT}<|end|>", REFUSED),
@@ -305,7 +315,8 @@ HARMONY: list[tuple[str, Any]] = [
     (f"<|channel|>final<|message|>{SENT}<|return|>", REFUSED),
     (f"<|channel|>final to=functions.get_weather<|message|>{SENT}<|return|>", REFUSED),
     (
-        f"<|start|>functions.get_weather to=assistant<|channel|>commentary<|message|>{SENT}<|end|>",
+        "<|start|>functions.get_weather "
+        f"to=assistant<|channel|>commentary<|message|>{SENT}<|end|>",
         REFUSED,
     ),
     (f"<|start|>user<|message|>{SENT}<|end|>", REFUSED),
@@ -348,15 +359,20 @@ HIDDEN: list[tuple[str, Any]] = [
     (f'{{"city": "Rome"}}</think>{SENT}', CALL),
     (f"◁think▷{{}}◁/think▷{SENT}", CALL),
     (
-        f'<tool_response>{{"temperature": 20}}</tool_response>\n<tool_call>{SENT}</tool_call>',
+        f'<tool_response>{{"temperature": 20}}</tool_response>\n'
+        f"<tool_call>{SENT}</tool_call>",
         CALL,
     ),
     (
-        f'Observation: {{"temperature": 20}}\nThought: Now Paris.\nAction: get_weather\nAction Input: {SENT}',
+        f'Observation: {{"temperature": 20}}\n'
+        "Thought: Now Paris.\n"
+        "Action: get_weather\n"
+        f"Action Input: {SENT}",
         CALL,
     ),
     (
-        f'<tool_call>{{"city": "Rome"}}</tool_call><tool_response>1</tool_response><tool_call>{SENT}</tool_call>',
+        f'<tool_call>{{"city": '
+        f'"Rome"}}</tool_call><tool_response>1</tool_response><tool_call>{SENT}</tool_call>',
         CALL,
     ),
     (f"Action: get_weather\nAction Input: {SENT}\nObservation: sunny", CALL),

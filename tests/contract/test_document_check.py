@@ -67,7 +67,8 @@ def messages(document: Any) -> list[str]:
         ),
         (
             {"version": "1.0"},
-            "/version: '1.0' is not a semantic version; write MAJOR.MINOR.PATCH, such as 1.4.0",
+            "/version: '1.0' is not a semantic version; write MAJOR.MINOR.PATCH, such "
+            "as 1.4.0",
         ),
         ({"migrations": [{"steps": []}]}, "/migrations/0: 'to' is a required property"),
         (

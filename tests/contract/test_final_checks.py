@@ -106,10 +106,14 @@ def test_what_another_single_repair_would_fit_is_refused(
         "<function=get_weather>{}</function>",
         '<invoke name="get_weather">{}</invoke>',
         '<\uff5cDSML\uff5cinvoke name="get_weather">{}</\uff5cDSML\uff5cinvoke>',
-        "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{}<|call|>",
+        "<|channel|>commentary to=functions.get_weather "
+        "<|constrain|>json<|message|>{}<|call|>",
         "commentary to=functions.get_weather json{}",
         "<|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
-        "<\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>get_weather\n```json\n{}\n```",
+        "<\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>get_weather\n"
+        "```json\n"
+        "{}\n"
+        "```",
         "<\uff5ctool\u2581call\u2581begin\uff5c>get_weather<\uff5ctool\u2581sep\uff5c>{}",
         "[TOOL_CALLS]get_weather[ARGS]{}",
         "<tool_call>get_weather\n{}</tool_call>",

@@ -114,11 +114,20 @@ MARKS: list[tuple[str, Any]] = [
     (f"<function=f>{A} and <parameter=count>1</parameter></function>", REFUSED),
     (f"<function=f>{A}</function>\n<function=f>{A}</function>", REFUSED),
     (
-        "<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>a\n</arg_value>\n</tool_call>",
+        "<tool_call>f\n"
+        "<arg_key>text</arg_key>\n"
+        "<arg_value>a\n"
+        "</arg_value>\n"
+        "</tool_call>",
         {"text": "a\n"},
     ),
     (
-        "<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>\na\n</arg_value>\n</tool_call>",
+        "<tool_call>f\n"
+        "<arg_key>text</arg_key>\n"
+        "<arg_value>\n"
+        "a\n"
+        "</arg_value>\n"
+        "</tool_call>",
         {"text": "a"},
     ),
     ("<tool_call>f\n</tool_call>", {}),

@@ -68,7 +68,9 @@ TEXTS: list[tuple[str, Any]] = [
     ("```5```", REFUSED),
     ('Sure, here it is: {"city": "Paris", "days": 5}. Anything else?', PARIS),
     (
-        '<tool_call>\n{"name": "f", "arguments": {"city": "Paris", "days": "5"}}\n</tool_call>',
+        "<tool_call>\n"
+        '{"name": "f", "arguments": {"city": "Paris", "days": "5"}}\n'
+        "</tool_call>",
         PARIS,
     ),
     ('<function=weather>{"city": "Paris", "days": 5}</function>', PARIS),
@@ -307,7 +309,14 @@ def test_otherwise_a_text_without_its_last_brace_was_cut_off(
 
 def test_several_calls_in_one_text_are_refused() -> None:
     """One of them would be lost."""
-    text = '<tool_call>\n{"city": "Paris"}\n</tool_call>\n<tool_call>\n{"city": "Rome",}\n</tool_call>'
+    text = (
+        "<tool_call>\n"
+        '{"city": "Paris"}\n'
+        "</tool_call>\n"
+        "<tool_call>\n"
+        '{"city": "Rome",}\n'
+        "</tool_call>"
+    )
 
     with pytest.raises(SkillInputError) as caught:
         Contract.from_dict({"input": CALL}).accept(text)

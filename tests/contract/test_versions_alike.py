@@ -40,7 +40,8 @@ def test_no_name_is_suggested_under_which_a_migration_puts_another_value() -> No
         if error.details["path"] == "/max_price"
     ]
     assert actions == [
-        "'max_price' is of version 2.x: send what version 3.0.0 describes, converted, or state the version"
+        "'max_price' is of version 2.x: send what version 3.0.0 describes, converted, "
+        "or state the version"
     ]
 
 

@@ -265,7 +265,8 @@ def test_a_default_is_not_filled_in_beside_a_key_that_is_like_it() -> None:
 
     assert accepted.arguments == {"limt": 5}
     assert accepted.warnings == (
-        "'limt' is not declared; if 'limit' was meant, send it under that name (its default is not used)",
+        "'limt' is not declared; if 'limit' was meant, send it under that name (its "
+        "default is not used)",
     )
     assert contract.accept({"other": 5}).arguments == {"other": 5, "limit": 10}
 

@@ -13,13 +13,19 @@ from skillruntime.derive import Derivation, derive
 BY_HAND = {
     "Python": (
         "x.py",
-        '"""Count.\n\nUsage: x.py <file> [depth]\n"""\nimport sys\nprint(sys.argv[1:])\n',
+        '"""Count.\n'
+        "\n"
+        "Usage: x.py <file> [depth]\n"
+        '"""\n'
+        "import sys\n"
+        "print(sys.argv[1:])\n",
         ["file", "depth", "args"],
         ["file"],
     ),
     "Node": (
         "x.js",
-        "const [file] = process.argv.slice(2);\nif (!file) { console.error('Usage: x.js <file>'); process.exit(1); }\n",
+        "const [file] = process.argv.slice(2);\n"
+        "if (!file) { console.error('Usage: x.js <file>'); process.exit(1); }\n",
         ["file", "args"],
         ["file"],
     ),
@@ -31,7 +37,10 @@ BY_HAND = {
     ),
     "places without a usage": (
         "x.py",
-        "import sys\nsource = sys.argv[1]\ntarget = sys.argv[2]\nprint(source, target)\n",
+        "import sys\n"
+        "source = sys.argv[1]\n"
+        "target = sys.argv[2]\n"
+        "print(source, target)\n",
         ["source", "target"],
         ["source", "target"],
     ),
@@ -73,7 +82,12 @@ def test_places_have_the_names_of_the_usage_and_the_rest_is_a_list(
 COMMANDS = {
     "Python": (
         "x.py",
-        'import sys\ncommand = sys.argv[1]\nif command == "add":\n    add()\nelif command == "list":\n    show()\n',
+        "import sys\n"
+        "command = sys.argv[1]\n"
+        'if command == "add":\n'
+        "    add()\n"
+        'elif command == "list":\n'
+        "    show()\n",
     ),
     "Node": (
         "x.js",
@@ -82,11 +96,20 @@ COMMANDS = {
     ),
     "shell": (
         "x.sh",
-        '#!/bin/sh\ncase "$1" in\n  add) add "$2" ;;\n  list) show ;;\n  *) exit 1 ;;\nesac\n',
+        "#!/bin/sh\n"
+        'case "$1" in\n'
+        '  add) add "$2" ;;\n'
+        "  list) show ;;\n"
+        "  *) exit 1 ;;\n"
+        "esac\n",
     ),
     "Ruby": (
         "x.rb",
-        'command = ARGV[0]\ncase command\nwhen "add" then add\nwhen "list" then show\nend\n',
+        "command = ARGV[0]\n"
+        "case command\n"
+        'when "add" then add\n'
+        'when "list" then show\n'
+        "end\n",
     ),
 }
 
@@ -148,7 +171,10 @@ def test_a_module_that_only_says_that_it_is_not_run_is_not_a_tool(body: str) -> 
     """A model would call it for nothing."""
     assert (
         derive(
-            f"import sys\ndef add(a): return a\nif __name__ == '__main__':\n    {body}\n",
+            "import sys\n"
+            "def add(a): return a\n"
+            "if __name__ == '__main__':\n"
+            f"    {body}\n",
             path="x.py",
         )
         is None
@@ -158,8 +184,15 @@ def test_a_module_that_only_says_that_it_is_not_run_is_not_a_tool(body: str) -> 
 def test_two_checks_in_a_row_are_two_requirements() -> None:
     """Neither ``if`` hides the other."""
     source = (
-        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--a')\np.add_argument('--b')\n"
-        "args = p.parse_args()\nif not args.a:\n    p.error('a')\nif not args.b:\n    p.error('b')\n"
+        "import argparse\n"
+        "p = argparse.ArgumentParser()\n"
+        "p.add_argument('--a')\n"
+        "p.add_argument('--b')\n"
+        "args = p.parse_args()\n"
+        "if not args.a:\n"
+        "    p.error('a')\n"
+        "if not args.b:\n"
+        "    p.error('b')\n"
     )
     derivation = derive(source, path="x.py")
 

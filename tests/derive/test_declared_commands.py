@@ -34,7 +34,11 @@ def test_the_flags_that_a_package_reads_are_named() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        'import sys\nq = " ".join(sys.argv[1:]).strip()\nif not q:\n    sys.exit("Usage: x.py <q>")\nprint(q)\n',
+        "import sys\n"
+        'q = " ".join(sys.argv[1:]).strip()\n'
+        "if not q:\n"
+        '    sys.exit("Usage: x.py <q>")\n'
+        "print(q)\n",
         "import re, sys\nq = sys.argv[1] if len(sys.argv) > 1 else ''\nif not re.match(r'^\\d+$', q):\n"
         '    sys.exit("Usage: x.py <q>")\nprint(q)\n',
     ],
@@ -47,10 +51,16 @@ def test_a_word_is_required_where_an_empty_text_is_refused(source: str) -> None:
 def test_a_method_of_the_class_above_may_be_called_by_its_name() -> None:
     """A parser that changes its options before it declares them."""
     source = (
-        "import argparse\nclass Mine(argparse.ArgumentParser):\n    def __init__(self, usage):\n"
-        "        argparse.ArgumentParser.__init__(self, usage=usage)\n    def add_argument(self, *args, **kw):\n"
-        "        kw.pop('env', None)\n        argparse.ArgumentParser.add_argument(self, *args, **kw)\n"
-        "parser = Mine('x')\nparser.add_argument('--depth', env='D')\nparser.parse_args()\n"
+        "import argparse\n"
+        "class Mine(argparse.ArgumentParser):\n"
+        "    def __init__(self, usage):\n"
+        "        argparse.ArgumentParser.__init__(self, usage=usage)\n"
+        "    def add_argument(self, *args, **kw):\n"
+        "        kw.pop('env', None)\n"
+        "        argparse.ArgumentParser.add_argument(self, *args, **kw)\n"
+        "parser = Mine('x')\n"
+        "parser.add_argument('--depth', env='D')\n"
+        "parser.parse_args()\n"
     )
 
     assert list(derived(source, "x.py").document["input"]["properties"]) == ["depth"]
@@ -59,8 +69,14 @@ def test_a_method_of_the_class_above_may_be_called_by_its_name() -> None:
 def test_a_default_function_of_none_requires_a_command() -> None:
     """``set_defaults(func=None)`` is there to be tested."""
     source = (
-        "import argparse\np = argparse.ArgumentParser()\np.set_defaults(func=None)\ns = p.add_subparsers()\n"
-        "s.add_parser('add').set_defaults(func=print)\na = p.parse_args()\nif a.func is None:\n    p.error('command')\n"
+        "import argparse\n"
+        "p = argparse.ArgumentParser()\n"
+        "p.set_defaults(func=None)\n"
+        "s = p.add_subparsers()\n"
+        "s.add_parser('add').set_defaults(func=print)\n"
+        "a = p.parse_args()\n"
+        "if a.func is None:\n"
+        "    p.error('command')\n"
     )
 
     assert derived(source, "x.py").document["input"]["required"] == ["command"]

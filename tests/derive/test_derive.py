@@ -41,7 +41,13 @@ def properties(source: str, path: str = "s.py") -> dict[str, Any]:
 def parser_of(*arguments: str, head: str = "") -> str:
     """Return a script whose parser declares *arguments*."""
     lines = "\n".join(f"p.add_argument({each})" for each in arguments)
-    return f"import argparse\n{head}\np = argparse.ArgumentParser()\n{lines}\np.parse_args()\n"
+    return (
+        "import argparse\n"
+        f"{head}\n"
+        "p = argparse.ArgumentParser()\n"
+        f"{lines}\n"
+        "p.parse_args()\n"
+    )
 
 
 @pytest.mark.parametrize("script", [name for name in ALL if name != "conftest.py"])
@@ -265,7 +271,10 @@ COSTLY = [
     "x = ['a']\nfor i in range(400):\n    x.extend(x)",
     "while True:\n    pass",
     "def f(n):\n    return f(n) + f(n)\nf(1)",
-    "for a in range(500):\n    for b in range(500):\n        for c in range(500):\n            pass",
+    "for a in range(500):\n"
+    "    for b in range(500):\n"
+    "        for c in range(500):\n"
+    "            pass",
     "x = {}\nx['x'] = x\ny = dict(x)\nz = str(x)",
 ]
 

@@ -92,19 +92,31 @@ def test_a_damaged_script_raises_nothing(script: tuple[str, str]) -> None:
     [
         (
             "a.py",
-            "import argparse\nclass A:\n    return 1\nargparse.ArgumentParser().parse_args()",
+            "import argparse\n"
+            "class A:\n"
+            "    return 1\n"
+            "argparse.ArgumentParser().parse_args()",
         ),
         (
             "a.py",
-            "import click\n@click.command(help=text())\n@click.option('--a', is_flag=flag())\ndef f(a): ...\nf()",
+            "import click\n"
+            "@click.command(help=text())\n"
+            "@click.option('--a', is_flag=flag())\n"
+            "def f(a): ...\n"
+            "f()",
         ),
         (
             "a.py",
-            "import typer\napp = typer.Typer(name=n())\n@app.command(help=h())\ndef f(a: int): ...\napp()",
+            "import typer\n"
+            "app = typer.Typer(name=n())\n"
+            "@app.command(help=h())\n"
+            "def f(a: int): ...\n"
+            "app()",
         ),
         (
             "a.js",
-            "const argv = yargs(process.argv.slice(2)).option('a', {describe: text(), type: 'string'}).argv",
+            "const argv = yargs(process.argv.slice(2)).option('a', {describe: text(), "
+            "type: 'string'}).argv",
         ),
     ],
 )
@@ -227,7 +239,12 @@ def test_a_group_of_thousands_is_not_written_out_pair_by_pair() -> None:
     that is named instead.
     """
     added = "".join(f"g.add_argument('--a{n}')\n" for n in range(500))
-    source = f"import argparse\np = argparse.ArgumentParser()\ng = p.add_mutually_exclusive_group()\n{added}"
+    source = (
+        "import argparse\n"
+        "p = argparse.ArgumentParser()\n"
+        "g = p.add_mutually_exclusive_group()\n"
+        f"{added}"
+    )
 
     derivation = derive(f"{source}p.parse_args()\n", path="scripts/tool.py")
 

@@ -9,7 +9,12 @@ import pytest
 from skillruntime.derive import Derivation, derive
 from skillruntime.errors import SkillInputError
 
-HEAD = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--input')\np.add_argument('--url')\n"
+HEAD = (
+    "import argparse\n"
+    "p = argparse.ArgumentParser()\n"
+    "p.add_argument('--input')\n"
+    "p.add_argument('--url')\n"
+)
 PARSED = HEAD + "args = p.parse_args()\n"
 
 
@@ -59,8 +64,15 @@ def test_an_option_without_which_the_help_is_shown_is_required() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        f"{PARSED}if args.url:\n    raise SystemExit\nif args.url:\n    exit()\nif not args.input:\n    p.error('x')\n",
-        f"{PARSED}args.input = args.input or 'a'\nif not args.input:\n    p.error('x')\n",
+        f"{PARSED}if args.url:\n"
+        "    raise SystemExit\n"
+        "if args.url:\n"
+        "    exit()\n"
+        "if not args.input:\n"
+        "    p.error('x')\n",
+        f"{PARSED}args.input = args.input or 'a'\n"
+        "if not args.input:\n"
+        "    p.error('x')\n",
         HEAD.replace("'--input'", "'--input', default=load()")
         + "args = p.parse_args()\nif not args.input:\n    p.error('x')\n",
     ],
@@ -97,10 +109,15 @@ def test_a_switch_with_a_computed_default_is_read() -> None:
     """``default=(os.name == "nt")``: CPython's own ``venv`` declares ``--symlinks``
     so.
     """
-    switch = "import os\np.add_argument('--symlinks', action='store_true', default=os.name == 'nt')\n"
+    switch = (
+        "import os\n"
+        "p.add_argument('--symlinks', action='store_true', default=os.name == 'nt')\n"
+    )
 
     derivation = derived(
-        f"{HEAD}{switch}args = p.parse_args()\nif not args.input:\n    p.error('needed')\n"
+        f"{HEAD}{switch}args = p.parse_args()\n"
+        "if not args.input:\n"
+        "    p.error('needed')\n"
     )
 
     assert derivation.document["input"]["properties"]["symlinks"]["type"] == "boolean"
@@ -111,7 +128,11 @@ def test_a_test_in_a_function_without_the_arguments_demands_none() -> None:
     """``any(results.values())`` speaks of what the function was given, not of the
     command line.
     """
-    function = "def check(results):\n    if not any(results.values()):\n        raise SystemExit('nothing was found')\n"
+    function = (
+        "def check(results):\n"
+        "    if not any(results.values()):\n"
+        "        raise SystemExit('nothing was found')\n"
+    )
 
     derivation = derived(
         f"{function}{PARSED}print(args.input, args.url)\ncheck({{}})\n"
@@ -125,8 +146,12 @@ def test_a_test_in_a_function_without_the_arguments_demands_none() -> None:
     [
         "source = args.input or args.url\nif not source:",
         "source = (args.input or args.url)\nif not source.strip():",
-        "def run(source):\n    if not source:\n        raise SystemExit('one is needed')\n"
-        "source = args.input or args.url\nrun(source)\nif not source:",
+        "def run(source):\n"
+        "    if not source:\n"
+        "        raise SystemExit('one is needed')\n"
+        "source = args.input or args.url\n"
+        "run(source)\n"
+        "if not source:",
     ],
 )
 def test_a_name_for_one_of_several_arguments_stands_for_them(test: str) -> None:
@@ -142,9 +167,13 @@ def test_a_name_for_one_of_several_arguments_stands_for_them(test: str) -> None:
 def test_what_is_left_of_a_list_without_its_separator_is_required() -> None:
     """``args.command[1:] if ... else args.command`` is empty where the list is."""
     source = (
-        "import argparse\np = argparse.ArgumentParser()\np.add_argument('command', nargs=argparse.REMAINDER)\n"
-        "args = p.parse_args()\ncommand = args.command[1:] if args.command[:1] == ['--'] else args.command\n"
-        "if not command:\n    p.error('which?')\n"
+        "import argparse\n"
+        "p = argparse.ArgumentParser()\n"
+        "p.add_argument('command', nargs=argparse.REMAINDER)\n"
+        "args = p.parse_args()\n"
+        "command = args.command[1:] if args.command[:1] == ['--'] else args.command\n"
+        "if not command:\n"
+        "    p.error('which?')\n"
     )
 
     assert derived(source).document["input"]["required"] == ["command"]
@@ -217,7 +246,9 @@ def test_a_check_of_another_command_s_argument_is_not_asked_of_this_one() -> Non
 def test_an_exit_with_what_the_work_came_to_refuses_nothing() -> None:
     """``raise SystemExit(run(args))`` is how a program ends."""
     derivation = derived(
-        f"{PARSED}if args.input:\n    raise SystemExit(run(args))\nraise SystemExit(serve(args))\n"
+        f"{PARSED}if args.input:\n"
+        "    raise SystemExit(run(args))\n"
+        "raise SystemExit(serve(args))\n"
     )
 
     assert derivation.complete
@@ -229,9 +260,18 @@ def test_a_status_that_is_computed_and_what_is_printed_demand_nothing() -> None:
     out, refuse no call.
     """
     source = (
-        "import argparse, json, sys\np = argparse.ArgumentParser()\np.add_argument('--name')\nargs = p.parse_args()\n"
-        "def main():\n    if args.name is None:\n        print(dumps(INDEX))\n        return\n    work(args.name)\n"
-        "main()\nif args.name == 'x':\n    sys.exit(0 if ok else 1)\n"
+        "import argparse, json, sys\n"
+        "p = argparse.ArgumentParser()\n"
+        "p.add_argument('--name')\n"
+        "args = p.parse_args()\n"
+        "def main():\n"
+        "    if args.name is None:\n"
+        "        print(dumps(INDEX))\n"
+        "        return\n"
+        "    work(args.name)\n"
+        "main()\n"
+        "if args.name == 'x':\n"
+        "    sys.exit(0 if ok else 1)\n"
     )
 
     found = derived(source)
@@ -245,8 +285,13 @@ def test_a_usage_error_about_what_arguments_were_made_into_is_named() -> None:
     least call.
     """
     source = (
-        "import argparse\np = argparse.ArgumentParser()\np.add_argument('queries', nargs='*')\nargs = p.parse_args()\n"
-        "queries = list(args.queries) if args.queries else []\nif not queries:\n    p.error('which?')\n"
+        "import argparse\n"
+        "p = argparse.ArgumentParser()\n"
+        "p.add_argument('queries', nargs='*')\n"
+        "args = p.parse_args()\n"
+        "queries = list(args.queries) if args.queries else []\n"
+        "if not queries:\n"
+        "    p.error('which?')\n"
     )
 
     assert not derived(source).complete
@@ -257,9 +302,15 @@ def test_a_list_that_loses_its_separator_is_not_filled_by_the_script() -> None:
     is required.
     """
     source = (
-        "import argparse, sys\np = argparse.ArgumentParser()\np.add_argument('command', nargs=argparse.REMAINDER)\n"
-        "args = p.parse_args()\nif args.command and args.command[0] == '--':\n    args.command = args.command[1:]\n"
-        "if not args.command:\n    print('Error: no command')\n    sys.exit(1)\n"
+        "import argparse, sys\n"
+        "p = argparse.ArgumentParser()\n"
+        "p.add_argument('command', nargs=argparse.REMAINDER)\n"
+        "args = p.parse_args()\n"
+        "if args.command and args.command[0] == '--':\n"
+        "    args.command = args.command[1:]\n"
+        "if not args.command:\n"
+        "    print('Error: no command')\n"
+        "    sys.exit(1)\n"
     )
 
     assert derived(source).document["input"]["required"] == ["command"]
@@ -270,9 +321,14 @@ def test_arguments_added_in_a_loop_over_parsers_are_said_to_be_missing() -> None
     and the contract not whole.
     """
     source = (
-        "import argparse\np = argparse.ArgumentParser()\nsub = p.add_subparsers(dest='what', required=True)\n"
-        "pack = sub.add_parser('pack')\nunpack = sub.add_parser('unpack')\n"
-        "for each in (pack, unpack):\n    each.add_argument('--json', action='store_true')\np.parse_args()\n"
+        "import argparse\n"
+        "p = argparse.ArgumentParser()\n"
+        "sub = p.add_subparsers(dest='what', required=True)\n"
+        "pack = sub.add_parser('pack')\n"
+        "unpack = sub.add_parser('unpack')\n"
+        "for each in (pack, unpack):\n"
+        "    each.add_argument('--json', action='store_true')\n"
+        "p.parse_args()\n"
     )
 
     assert [each.reason for each in derived(source).unread] == [

@@ -219,7 +219,11 @@ SHELL: list[tuple[str, dict[str, Any] | None, bool]] = [
         True,
     ),
     (
-        'while read -r line; do\n  case "$line" in\n    -a) echo a ;;\n  esac\ndone < "$1"',
+        "while read -r line; do\n"
+        '  case "$line" in\n'
+        "    -a) echo a ;;\n"
+        "  esac\n"
+        'done < "$1"',
         {"argument_1": {"type": "string", "description": "Word 1"}},
         True,
     ),

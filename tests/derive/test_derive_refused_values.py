@@ -19,22 +19,32 @@ def _derived(source: str, path: str) -> Derivation:
 _ARGPARSE = (
     "import argparse, os\np = argparse.ArgumentParser()\np.add_argument('url')\n"
 )
-_CONVERTER = "def pick(text):\n    if text not in DATA:\n        raise ValueError(text)\n    return DATA[text]\n"
+_CONVERTER = (
+    "def pick(text):\n"
+    "    if text not in DATA:\n"
+    "        raise ValueError(text)\n"
+    "    return DATA[text]\n"
+)
 _CLICK = (
     "import click\n@click.command()\n@click.option('--n', type=int, required=True{})\n"
 )
 _CLICK += "def main(n):\n{}    print(n)\nmain()\n"
 _TYPER = "import typer\ndef check(n: str):\n    raise typer.BadParameter(n)\n"
 _STDIN = "import json, sys\ndata = json.load(sys.stdin)\nkind = data['kind']\n"
-_PARSE_ARGS = "import { parseArgs } from 'node:util';\nconst values = parseArgs({ options: { n: { type: 'string' } } }).values;\n"
+_PARSE_ARGS = (
+    "import { parseArgs } from 'node:util';\n"
+    "const values = parseArgs({ options: { n: { type: 'string' } } }).values;\n"
+)
 _EXIT = "process.exit(1);\n"
 
 NOT_WHOLE = {
     "a test of a required argument": (
-        _ARGPARSE
-        + "a = p.parse_args()\nif not a.url.startswith('http'):\n    p.error('no url')\n",
+        _ARGPARSE + "a = p.parse_args()\n"
+        "if not a.url.startswith('http'):\n"
+        "    p.error('no url')\n",
         "a.py",
-        "url: the script ends if `not a.url.startswith('http')`, which cannot be decided (line 5)",
+        "url: the script ends if `not a.url.startswith('http')`, which cannot be "
+        "decided (line 5)",
     ),
     "a converter that raises": (
         _CONVERTER
@@ -44,11 +54,17 @@ NOT_WHOLE = {
         "url: its converter may refuse the value (line 7)",
     ),
     "a test of one of an exclusive group": (
-        "import argparse\np = argparse.ArgumentParser()\ng = p.add_mutually_exclusive_group(required=True)\n"
-        "g.add_argument('--url')\ng.add_argument('--id')\na = p.parse_args()\n"
-        "if a.url and not a.url.startswith('http'):\n    p.error('no url')\n",
+        "import argparse\n"
+        "p = argparse.ArgumentParser()\n"
+        "g = p.add_mutually_exclusive_group(required=True)\n"
+        "g.add_argument('--url')\n"
+        "g.add_argument('--id')\n"
+        "a = p.parse_args()\n"
+        "if a.url and not a.url.startswith('http'):\n"
+        "    p.error('no url')\n",
         "a.py",
-        "url: the script ends if `a.url and (not a.url.startswith('http'))`, which cannot be decided (line 7)",
+        "url: the script ends if `a.url and (not a.url.startswith('http'))`, which "
+        "cannot be decided (line 7)",
     ),
     "a test in click's function": (
         _CLICK.format("", "    if n < 1:\n        raise click.UsageError('n')\n"),
@@ -62,8 +78,9 @@ NOT_WHOLE = {
         "--n: its callback may refuse the value (line 5)",
     ),
     "a callback of typer": (
-        _TYPER
-        + "def main(n: str = typer.Argument(..., callback=check)):\n    print(n)\ntyper.run(main)\n",
+        _TYPER + "def main(n: str = typer.Argument(..., callback=check)):\n"
+        "    print(n)\n"
+        "typer.run(main)\n",
         "t.py",
         "n: its callback may refuse the value (line 4)",
     ),
@@ -93,11 +110,15 @@ WHOLE = {
     "that it is there": _ARGPARSE
     + "a = p.parse_args()\nif not a.url:\n    p.error('url')\n",
     "one of the choices": _ARGPARSE.replace("'url'", "'url', choices=['a', 'b']")
-    + "a = p.parse_args()\nif a.url == 'a':\n    print(1)\nelse:\n    p.error('b')\n".replace(
-        "else", "elif a.url == 'c'"
-    ),
-    "an optional one": _ARGPARSE
-    + "p.add_argument('--n', type=int, default=3)\na = p.parse_args()\nif a.n < 1:\n    p.error('n')\n",
+    + "a = p.parse_args()\n"
+    "if a.url == 'a':\n"
+    "    print(1)\n"
+    "else:\n"
+    "    p.error('b')\n".replace("else", "elif a.url == 'c'"),
+    "an optional one": _ARGPARSE + "p.add_argument('--n', type=int, default=3)\n"
+    "a = p.parse_args()\n"
+    "if a.n < 1:\n"
+    "    p.error('n')\n",
     "a converter of an optional one": _CONVERTER
     + _ARGPARSE.replace("'url'", "'--url', type=pick")
     + "p.parse_args()\n",
@@ -113,8 +134,12 @@ def test_a_test_that_the_least_call_passes_leaves_it_whole(source: str) -> None:
 
 
 WORK = {
-    "a function of the script": "if not valid(a.url):\n    print('no url', file=sys.stderr)\n    sys.exit(2)\n",
-    "what was found by it": "found = load(a.url)\nif a.url not in found:\n    raise SystemExit('nothing')\n",
+    "a function of the script": "if not valid(a.url):\n"
+    "    print('no url', file=sys.stderr)\n"
+    "    sys.exit(2)\n",
+    "what was found by it": "found = load(a.url)\n"
+    "if a.url not in found:\n"
+    "    raise SystemExit('nothing')\n",
     "a range": "if not 0.1 <= a.scale <= 4:\n    sys.exit('scale')\n",
     "a pattern": "import re\nif not re.fullmatch('[a-z]+', a.url):\n    sys.exit(1)\n",
 }
@@ -125,7 +150,11 @@ def test_what_a_value_must_be_like_for_the_work_is_noted(check: str) -> None:
     """It is not a demand on the command line: every call has the value, and the script
     does not speak of its usage.
     """
-    head = f"import sys\n{_ARGPARSE}p.add_argument('--scale', type=float, default=2.0)\na = p.parse_args()\n"
+    head = (
+        "import sys\n"
+        f"{_ARGPARSE}p.add_argument('--scale', type=float, default=2.0)\n"
+        "a = p.parse_args()\n"
+    )
 
     found = _derived(head + check, "a.py")
 
@@ -151,8 +180,10 @@ def test_a_value_that_is_refused_as_usage_is_named(end: str) -> None:
 def test_a_value_that_a_call_may_leave_out_is_named_where_it_is_tested() -> None:
     """``valid(None)`` may be false."""
     source = (
-        _ARGPARSE
-        + "p.add_argument('--id')\na = p.parse_args()\nif not valid(a.id):\n    raise SystemExit(2)\n"
+        _ARGPARSE + "p.add_argument('--id')\n"
+        "a = p.parse_args()\n"
+        "if not valid(a.id):\n"
+        "    raise SystemExit(2)\n"
     )
 
     assert [each.argument for each in _derived(source, "a.py").unread] == ["id"]
@@ -177,11 +208,17 @@ BLIND = {
         "a.py",
     ),
     "a program beside sys.argv[0]": (
-        "import os, sys\nsys.path.insert(0, os.path.dirname(sys.argv[0]))\nimport gyp\nsys.exit(gyp.script_main())\n",
+        "import os, sys\n"
+        "sys.path.insert(0, os.path.dirname(sys.argv[0]))\n"
+        "import gyp\n"
+        "sys.exit(gyp.script_main())\n",
         "a.py",
     ),
     "a parser that is passed on": (
-        "import argparse, other\ndef build():\n    return argparse.ArgumentParser()\nother.run(build())\n",
+        "import argparse, other\n"
+        "def build():\n"
+        "    return argparse.ArgumentParser()\n"
+        "other.run(build())\n",
         "a.py",
     ),
     "a function that ends with a redirection": (

@@ -37,15 +37,28 @@ CASES: list[tuple[str, list[str]]] = [
         ["json"],
     ),
     (
-        'if [ -z "$1" ] || [ -z "$2" ]; then\n  echo "need both"\n  exit 1\nfi\necho "$1 $2"\n',
+        'if [ -z "$1" ] || [ -z "$2" ]; then\n'
+        '  echo "need both"\n'
+        "  exit 1\n"
+        "fi\n"
+        'echo "$1 $2"\n',
         ["argument_1", "argument_2"],
     ),
     (
-        'if [[ $# -eq 0 ]]; then\n  exit 1\nfi\nfor file in "$@"; do\n  echo "$file"\ndone\n',
+        "if [[ $# -eq 0 ]]; then\n"
+        "  exit 1\n"
+        "fi\n"
+        'for file in "$@"; do\n'
+        '  echo "$file"\n'
+        "done\n",
         ["file"],
     ),
     (
-        f'{LOOP}if [ -z "$NAME" ]; then\n  echo "--name is required" >&2\n  exit 1\nfi\necho "$NAME" "$DAYS"\n',
+        f'{LOOP}if [ -z "$NAME" ]; then\n'
+        '  echo "--name is required" >&2\n'
+        "  exit 1\n"
+        "fi\n"
+        'echo "$NAME" "$DAYS"\n',
         ["name"],
     ),
     (
@@ -53,11 +66,17 @@ CASES: list[tuple[str, list[str]]] = [
         ["name"],
     ),
     (
-        f': "${{HOME_DIR:=/tmp}}"\n{LOOP}: "${{NAME:?--name is required}}"\necho "$NAME"\n',
+        f': "${{HOME_DIR:=/tmp}}"\n'
+        f'{LOOP}: "${{NAME:?--name is required}}"\n'
+        'echo "$NAME"\n',
         ["name"],
     ),
     (
-        'case "$1" in\n  start) echo on ;;\n  stop) echo off ;;\n  *) echo "Usage: $0 start|stop"; exit 1 ;;\nesac\n',
+        'case "$1" in\n'
+        "  start) echo on ;;\n"
+        "  stop) echo off ;;\n"
+        '  *) echo "Usage: $0 start|stop"; exit 1 ;;\n'
+        "esac\n",
         ["argument_1"],
     ),
     (
@@ -83,16 +102,34 @@ CASES: list[tuple[str, list[str]]] = [
         ["file"],
     ),
     (
-        'in="${1:-}"\n[ -n "$in" ] || exit 2\nshift || true\nwhile [ $# -gt 0 ]; do\n  case "$1" in\n'
-        '    --out) out="${2:-}"; shift 2 ;;\n    *) exit 2 ;;\n  esac\ndone\necho "$in"\n',
+        'in="${1:-}"\n'
+        '[ -n "$in" ] || exit 2\n'
+        "shift || true\n"
+        "while [ $# -gt 0 ]; do\n"
+        '  case "$1" in\n'
+        '    --out) out="${2:-}"; shift 2 ;;\n'
+        "    *) exit 2 ;;\n"
+        "  esac\n"
+        "done\n"
+        'echo "$in"\n',
         ["in"],
     ),
     (
-        f'{LOOP}if [[ "$NAME" == all && ( -n "$DAYS" || -n "$X" ) ]]; then\n  exit 1\nfi\necho ok\n',
+        f'{LOOP}if [[ "$NAME" == all && ( -n "$DAYS" || -n "$X" ) ]]; then\n'
+        "  exit 1\n"
+        "fi\n"
+        "echo ok\n",
         [],
     ),
     (
-        'if [ $# -lt 2 ]; then\n  exit 1\nfi\nTO=$1\nshift\nfor f in "$@"; do\n  echo "$f $TO"\ndone\n',
+        "if [ $# -lt 2 ]; then\n"
+        "  exit 1\n"
+        "fi\n"
+        "TO=$1\n"
+        "shift\n"
+        'for f in "$@"; do\n'
+        '  echo "$f $TO"\n'
+        "done\n",
         ["to", "f"],
     ),
 ]
@@ -161,5 +198,6 @@ def test_the_comment_at_the_top_and_the_usage_text_describe_the_tool() -> None:
 
     assert derivation is not None
     assert derivation.document["description"] == (
-        "Rename pictures by date. Usage: rename.sh <folder> [pattern]; folder where they are"
+        "Rename pictures by date. Usage: rename.sh <folder> [pattern]; folder where "
+        "they are"
     )

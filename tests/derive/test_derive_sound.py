@@ -46,9 +46,20 @@ def of_x(derivation: Derivation, key: str) -> Any:
         f"m = {{'a': 1}}\n{MAYBE}m['b'] = 2",
         f"m = {{'a': 1, 'b': 2}}\n{MAYBE}del m['b']",
         "m = ['a']\nfor f in os.listdir('.'):\n    m = ['b']",
-        "m = []\nfor v in ['a', 'b']:\n    if os.path.exists(v):\n        continue\n    m.append(v)",
-        "m = []\nfor v in ['a', 'b']:\n    if os.path.exists(v):\n        break\n    m.append(v)",
-        f"def f():\n    {MAYBE.replace('    ', '        ')}return ['a']\n    return ['b']\nm = f()",
+        "m = []\n"
+        "for v in ['a', 'b']:\n"
+        "    if os.path.exists(v):\n"
+        "        continue\n"
+        "    m.append(v)",
+        "m = []\n"
+        "for v in ['a', 'b']:\n"
+        "    if os.path.exists(v):\n"
+        "        break\n"
+        "    m.append(v)",
+        "def f():\n"
+        f"    {MAYBE.replace('    ', '        ')}return ['a']\n"
+        "    return ['b']\n"
+        "m = f()",
     ],
 )
 def test_choices_that_may_be_others_are_computed(change: str) -> None:
@@ -66,9 +77,20 @@ def test_choices_that_may_be_others_are_computed(change: str) -> None:
         "m = 'a'\nmatch os.getcwd():\n    case 'x':\n        m = 'b'",
         f"m = 'a'\ndef f():\n    global m\n    m = 'b'\n{MAYBE}f()",
         f"class A:\n    pass\na = A()\na.m = 'a'\n{MAYBE}a.m = 'b'\nm = a.m",
-        "m = None\nfor v in ['a', 'b']:\n    m = v\n    if os.path.exists(v):\n        break",
+        "m = None\n"
+        "for v in ['a', 'b']:\n"
+        "    m = v\n"
+        "    if os.path.exists(v):\n"
+        "        break",
         "m = 'a'\ntry:\n    import nowhere\n    m = 'b'\nexcept ImportError:\n    pass",
-        "def f():\n    m = 'a'\n    def g():\n        nonlocal m\n        m = 'b'\n    g()\n    return m\nm = f()",
+        "def f():\n"
+        "    m = 'a'\n"
+        "    def g():\n"
+        "        nonlocal m\n"
+        "        m = 'b'\n"
+        "    g()\n"
+        "    return m\n"
+        "m = f()",
     ],
 )
 def test_a_default_that_may_be_another_is_not_declared(change: str) -> None:
@@ -94,9 +116,18 @@ def test_what_is_done_behind_the_parsers_back_is_reported(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        f"def add():\n    {MAYBE.replace('    ', '        ')}return\n    p.add_argument('--x')\nadd()",
-        "for v in ['x', 'y']:\n    if os.path.exists(v):\n        continue\n    p.add_argument('--' + v)",
-        "for v in ['x', 'y']:\n    p.add_argument('--' + v)\n    if os.path.exists(v):\n        break",
+        "def add():\n"
+        f"    {MAYBE.replace('    ', '        ')}return\n"
+        "    p.add_argument('--x')\n"
+        "add()",
+        "for v in ['x', 'y']:\n"
+        "    if os.path.exists(v):\n"
+        "        continue\n"
+        "    p.add_argument('--' + v)",
+        "for v in ['x', 'y']:\n"
+        "    p.add_argument('--' + v)\n"
+        "    if os.path.exists(v):\n"
+        "        break",
         "a = p.add_argument('--x')\na.choices = ['a']",
         "add = p.add_argument\nadd('--x')",
         "def add(make):\n    make('--x')\nadd(p.add_argument)",

@@ -20,7 +20,9 @@ def derived(source: str, path: str) -> Derivation:
     ("source", "unread"),
     [
         (
-            'ID=$1\n[[ $ID == *@* ]] || { echo "usage: a.sh ID"; exit 1; }\necho "$ID"\n',
+            "ID=$1\n"
+            '[[ $ID == *@* ]] || { echo "usage: a.sh ID"; exit 1; }\n'
+            'echo "$ID"\n',
             "id",
         ),
         ('A=$1\nB=${2:-}\n[[ $B == *@* ]] || exit 1\necho "$A"\n', "b"),
@@ -45,7 +47,10 @@ def test_a_test_that_ends_a_shell_script_and_is_not_understood_is_named(
         'FILE=$1\n[ -w "$FILE" ] || exit 1\necho "$FILE"\n',
         "f=\nwhile getopts f: o; do\n  case $o in\n    f) f=$OPTARG ;;\n  esac\ndone\n"
         '[ -z "${f+x}" ] && exit 1\necho $f\n',
-        'err() { echo "$*" >&2; exit 1; }\ndir=${1:-}\n[[ -n $dir ]] || err "usage: init.sh DIR"\necho "$dir"\n',
+        'err() { echo "$*" >&2; exit 1; }\n'
+        "dir=${1:-}\n"
+        '[[ -n $dir ]] || err "usage: init.sh DIR"\n'
+        'echo "$dir"\n',
     ],
 )
 def test_a_test_that_is_understood_leaves_a_shell_contract_whole(source: str) -> None:
@@ -59,7 +64,12 @@ def test_a_function_that_ends_a_shell_script_makes_what_it_guards_required() -> 
     """``[[ -n $dir ]] || err "..."`` refuses a call without the word, whatever the
     function is called.
     """
-    source = 'err() { echo "$*" >&2; exit 1; }\ndir=${1:-}\n[[ -n $dir ]] || err "say where"\necho "$dir"\n'
+    source = (
+        'err() { echo "$*" >&2; exit 1; }\n'
+        "dir=${1:-}\n"
+        '[[ -n $dir ]] || err "say where"\n'
+        'echo "$dir"\n'
+    )
 
     assert derived(source, "scripts/a.sh").document["input"]["required"] == ["dir"]
 
@@ -83,12 +93,17 @@ def work(args): return True
     ("check", "unread"),
     [
         (
-            'if args.mode == "unpack" and not args.key:\n    p.error("--key is required")\n',
+            'if args.mode == "unpack" and not args.key:\n'
+            '    p.error("--key is required")\n',
             ["key, mode"],
         ),
         ('if not args.token:\n    p.error("--token is required")\n', ["token"]),
         (
-            'text = args.key\nif args.limit:\n    text = "x"\nif text is None:\n    p.error("no text")\n',
+            "text = args.key\n"
+            "if args.limit:\n"
+            '    text = "x"\n'
+            "if text is None:\n"
+            '    p.error("no text")\n',
             ["key"],
         ),
         ('if len(args.file) < args.depth:\n    p.error("too few")\n', ["depth, file"]),
@@ -106,7 +121,11 @@ def work(args): return True
         ),
         ("done = work(args)\nif not done:\n    raise SystemExit(1)\n", []),
         (
-            'text = args.key\nif args.limit:\n    text = "x"\nif args.key and args.limit:\n    p.error("both")\n',
+            "text = args.key\n"
+            "if args.limit:\n"
+            '    text = "x"\n'
+            "if args.key and args.limit:\n"
+            '    p.error("both")\n',
             [],
         ),
         ('if "--limit" in sys.argv:\n    print("limited")\n', []),

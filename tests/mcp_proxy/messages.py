@@ -46,7 +46,10 @@ def call(
     """Return a call whose arguments are the JSON text *arguments*, with *more* members
     in its params.
     """
-    text = f'{{"jsonrpc": "2.0", "id": {id}, "method": "tools/call", "params": {{"name": "{name}"{more}'
+    text = (
+        f'{{"jsonrpc": "2.0", "id": {id}, "method": "tools/call", "params": {{"name": '
+        f'"{name}"{more}'
+    )
     return f'{text}, "arguments": {arguments}}}}}\n'.encode()
 
 

@@ -72,7 +72,8 @@ def serve(message: dict[str, Any], line: str) -> None:
             return
         case "null-id":
             say(
-                '{"jsonrpc":"2.0","id":null, "error":{"code":-32700,"message":"Parse error"}}'
+                '{"jsonrpc":"2.0","id":null, "error":{"code":-32700,"message":"Parse '
+                'error"}}'
             )
             return
         case "progress":

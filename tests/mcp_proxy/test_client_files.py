@@ -107,8 +107,8 @@ def test_comments_stay_where_they_are() -> None:
 
     assert '"command": "skillruntime",\n' in text
     assert (
-        '"args": ["mcp-proxy", "--", "python", "-m", "mcp_server_time", /* zone */ "--local-timezone=UTC",],'
-        in text
+        '"args": ["mcp-proxy", "--", "python", "-m", "mcp_server_time", /* zone */ '
+        '"--local-timezone=UTC",],' in text
     )
     assert '/* "off": {"command": "x"}, */' in text
 
@@ -197,27 +197,51 @@ def test_other_files_are_named_as_such(text: str) -> None:
 
 ODD = {
     "line endings of Windows": (
-        '{\r\n  "mcpServers": {\r\n    "a": {\r\n      "command": "x",\r\n      "args": []\r\n    }\r\n  }\r\n}\r\n'
+        "{\r\n"
+        '  "mcpServers": {\r\n'
+        '    "a": {\r\n'
+        '      "command": "x",\r\n'
+        '      "args": []\r\n'
+        "    }\r\n"
+        "  }\r\n"
+        "}\r\n"
     ),
     "byte order mark": '\ufeff{"mcpServers": {"a": {"command": "x", "args": ["y"]}}}',
     "comments everywhere": (
-        '// c\n{ /* b */ "servers": { "a": { "command": "x", // d\n "args": [ // e\n "a", /* k */ "b", ], }, }, }\n'
+        "// c\n"
+        '{ /* b */ "servers": { "a": { "command": "x", // d\n'
+        ' "args": [ // e\n'
+        ' "a", /* k */ "b", ], }, }, }\n'
     ),
     "a separator of its own": '{"mcpServers": {"a": {"args": ["--", "y", "--"], "command": "x"}}}',
     "projects of Claude Code": (
-        '{"projects": {"/p": {"mcpServers": {"a": {"command": "x"}}}}, "mcpServers": {"b": {"command": "y"}}}'
+        '{"projects": {"/p": {"mcpServers": {"a": {"command": "x"}}}}, "mcpServers": '
+        '{"b": {"command": "y"}}}'
     ),
     "settings of VS Code": '{"editor.fontSize": 12, "mcp": {"servers": {"a": {"command": "x"}}}}',
     "a URL with headers": (
-        '{\n\t"servers": {\n\t\t"a": {\n\t\t\t"type": "http", // t\n\t\t\t"url": "https://e.org/mcp",\n\t\t\t"headers":'
-        ' {"Authorization": "${input:x}", "X-A": "b"}\n\t\t}\n\t}\n}'
+        "{\n"
+        '\t"servers": {\n'
+        '\t\t"a": {\n'
+        '\t\t\t"type": "http", // t\n'
+        '\t\t\t"url": "https://e.org/mcp",\n'
+        '\t\t\t"headers": {"Authorization": "${input:x}", "X-A": "b"}\n'
+        "\t\t}\n"
+        "\t}\n"
+        "}"
     ),
     "escapes and comments in texts": (
-        '{"mcpServers": {"\u00e4": {"\\u0063ommand": "x", "args": ["http://e//", "/* no */", ",]"]}}}'
+        '{"mcpServers": {"\u00e4": {"\\u0063ommand": "x", "args": ["http://e//", "/* '
+        'no */", ",]"]}}}'
     ),
 }
 ODD_TOML = {
-    "no arguments": '# top\n[mcp_servers.a]\ncommand = "x"\n\n[mcp_servers.a.env]\nK = "v"\n',
+    "no arguments": "# top\n"
+    "[mcp_servers.a]\n"
+    'command = "x"\n'
+    "\n"
+    "[mcp_servers.a.env]\n"
+    'K = "v"\n',
     "empty arguments": '[mcp_servers.a]\ncommand = "x"\nargs = []\n',
     "inline": 'mcp_servers = { a = { command = "x", args = ["y"] } }\n',
     "dotted keys": 'mcp_servers.a.command = "x"\nmcp_servers.a.args = ["y"]\n',
@@ -291,7 +315,10 @@ def test_a_proxy_that_uvx_runs_is_started_by_uvx(
     """Its own folder is in a cache, which may be emptied."""
     monkeypatch.setattr(sys, "prefix", "/home/me/.cache/uv/archive-v0/x1")
     monkeypatch.setattr("shutil.which", lambda name, **more: f"/usr/bin/{name}")
-    text = '{"mcpServers": {"a": {"command": "x", "args": ["y"]}, "b": {"url": "https://e.org"}}}'
+    text = (
+        '{"mcpServers": {"a": {"command": "x", "args": ["y"]}, "b": {"url": '
+        '"https://e.org"}}}'
+    )
 
     words = launcher()
     new = wrapped(text, launcher=words).text
@@ -315,8 +342,17 @@ def test_a_proxy_that_uvx_runs_is_started_by_uvx(
     "text",
     [
         '[mcp_servers.a]\r\nurl = "https://e.org"\r\n',
-        "[mcp_servers.a]\n  url='https://e.org' # u\n  enabled = true\n  bearer_token_env_var = 'T' # t\n[b]\nx=1",
-        '[mcp_servers.a]\nbearer_token_env_var = "T"\nurl = "https://e.org"\n[mcp_servers.a.tools]\nx = 1\n',
+        "[mcp_servers.a]\n"
+        "  url='https://e.org' # u\n"
+        "  enabled = true\n"
+        "  bearer_token_env_var = 'T' # t\n"
+        "[b]\n"
+        "x=1",
+        "[mcp_servers.a]\n"
+        'bearer_token_env_var = "T"\n'
+        'url = "https://e.org"\n'
+        "[mcp_servers.a.tools]\n"
+        "x = 1\n",
     ],
 )
 def test_a_url_in_toml_comes_back_byte_for_byte(text: str) -> None:
@@ -331,7 +367,8 @@ def test_what_could_not_be_undone_is_not_wrapped() -> None:
     """An inline table would get line breaks."""
     with pytest.raises(ClientFileError, match="by hand"):
         wrapped(
-            'mcp_servers = { a = { url = "https://e.org", bearer_token_env_var = "T" } }\n',
+            'mcp_servers = { a = { url = "https://e.org", bearer_token_env_var = "T" '
+            "} }\n",
             toml=True,
         )
 
@@ -346,7 +383,8 @@ def test_unwrap_keeps_what_was_changed_since() -> None:
     changed = new.replace('"y"]', '"y", "--verbose"], "env": {"A": "b"}')
 
     assert unwrapped(changed).text == (
-        '{"mcpServers": {"a": {"command": "x", "args": ["y", "--verbose"], "env": {"A": "b"}}}}'
+        '{"mcpServers": {"a": {"command": "x", "args": ["y", "--verbose"], "env": '
+        '{"A": "b"}}}}'
     )
 
 

@@ -161,7 +161,8 @@ def test_a_header_takes_its_value_from_the_environment(tmp_path: Path) -> None:
         ),
         (
             ["htp://example.org/mcp"],
-            "'htp://example.org/mcp' is not a URL; write it as https://example.org/mcp.",
+            "'htp://example.org/mcp' is not a URL; write it as "
+            "https://example.org/mcp.",
         ),
     ],
 )

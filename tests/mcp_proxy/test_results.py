@@ -54,7 +54,10 @@ def test_a_result_that_breaks_its_promise_is_refused() -> None:
     """The model learns that the tool ran, and what is wrong with the result."""
     result = answered({"content": [], "structuredContent": {"degrees": "warm"}})
 
-    text = "weather ran, but its result does not match its outputSchema: /degrees fails type. Do not rely on it."
+    text = (
+        "weather ran, but its result does not match its outputSchema: /degrees fails "
+        "type. Do not rely on it."
+    )
     assert result == {"content": [{"type": "text", "text": text}], "isError": True}
 
 

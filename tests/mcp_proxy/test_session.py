@@ -134,10 +134,11 @@ def test_the_same_refused_call_is_answered_in_other_words() -> None:
 
     assert texts == [
         "Not run: /limit: 11 is more than the maximum 10. Send an integer, at most 10.",
-        "Not run: /limit: 11 is more than the maximum 10. This same call has been refused 2 times: change it, or ask "
-        "the user. Send an integer, at most 10.",
-        "Not run: These arguments were refused 3 times, and nothing was run: /limit: 11 is more than the maximum 10. "
-        "Do not send these arguments again. /limit takes an integer, at most 10.",
+        "Not run: /limit: 11 is more than the maximum 10. This same call has been "
+        "refused 2 times: change it, or ask the user. Send an integer, at most 10.",
+        "Not run: These arguments were refused 3 times, and nothing was run: /limit: "
+        "11 is more than the maximum 10. Do not send these arguments again. /limit "
+        "takes an integer, at most 10.",
         "Not run: /limit: 12 is more than the maximum 10. Send an integer, at most 10.",
     ]
 
@@ -490,7 +491,8 @@ def test_an_error_about_arguments_becomes_a_tool_execution_error() -> None:
     session.from_client(call('{"topic": "a"}'))
     error = {
         "code": -32602,
-        "message": "MCP error -32602: Input validation error: Invalid arguments for tool digest",
+        "message": "MCP error -32602: Input validation error: Invalid arguments for tool "
+        "digest",
     }
 
     [answer] = to_client(
@@ -510,7 +512,8 @@ def test_an_error_about_arguments_becomes_a_tool_execution_error() -> None:
         {"code": -32602, "message": "MCP error -32602: Tool digest not found"},
         {
             "code": -32602,
-            "message": "params._meta must be an object carrying the required envelope keys",
+            "message": "params._meta must be an object carrying the required envelope "
+            "keys",
         },
         {"code": -32601, "message": "Invalid arguments"},
         {"code": -32603, "message": "Invalid arguments"},

@@ -42,8 +42,11 @@ async def until_closed(stream: SocketStream) -> bytes:
 def post(length: int | str, more: str = "") -> bytes:
     """Return the head of an invocation."""
     return (
-        "POST /skills/echo/invoke HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-        f"content-length: {length}\r\n{more}\r\n"
+        "POST /skills/echo/invoke HTTP/1.1\r\n"
+        "host: x\r\n"
+        "content-type: application/json\r\n"
+        f"content-length: {length}\r\n"
+        f"{more}\r\n"
     ).encode()
 
 

@@ -36,7 +36,13 @@ def write_skill(tmp_path: Path) -> Callable[..., SkillCatalog]:
     ) -> SkillCatalog:
         directory = tmp_path / "skills" / name
         (directory / "scripts").mkdir(parents=True, exist_ok=True)
-        text = f"---\nname: {name}\ndescription: A sample. Use when testing.\n---\n{body}\n"
+        text = (
+            "---\n"
+            f"name: {name}\n"
+            "description: A sample. Use when testing.\n"
+            "---\n"
+            f"{body}\n"
+        )
         (directory / "SKILL.md").write_text(text, encoding="utf-8")
         document = {
             "version": "1.2.0",

@@ -240,7 +240,10 @@ def test_a_cancellation_at_every_await_leaves_nothing(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     # The lock lives as long as any process of the command.
-    script = "import fcntl; held = open('held', 'w'); fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB); print('true')"
+    script = (
+        "import fcntl; held = open('held', 'w'); fcntl.flock(held, fcntl.LOCK_EX | "
+        "fcntl.LOCK_NB); print('true')"
+    )
     catalog = write_skill(script, trusted=False)
     runtime = approved(
         catalog, workspace=tmp_path / "workspace", sandbox=level, shared_workspace=True
@@ -282,14 +285,21 @@ def test_a_host_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     source = (
-        "import anyio, sys\nfrom pathlib import Path\n"
-        "from skillruntime.runtime import SandboxCommand, interpreter_paths, open_sandbox\n"
+        "import anyio, sys\n"
+        "from pathlib import Path\n"
+        "from skillruntime.runtime import SandboxCommand, interpreter_paths, "
+        "open_sandbox\n"
         f"workspace = Path({str(workspace)!r})\n"
-        "script = \"import fcntl, time, os; held = open('held', 'w'); fcntl.flock(held, 2); \"\n"
-        "script += \"os.fork() or os.setsid(); open('ready', 'w').close(); time.sleep(600)\"\n"
+        "script = \"import fcntl, time, os; held = open('held', 'w'); "
+        'fcntl.flock(held, 2); "\n'
+        "script += \"os.fork() or os.setsid(); open('ready', 'w').close(); "
+        'time.sleep(600)"\n'
         "command = SandboxCommand((sys.executable, '-I', '-c', script), workspace,\n"
         "    readable=interpreter_paths(sys.executable), writable=(workspace,))\n"
-        "async def main():\n    sandbox = await open_sandbox('auto')\n    await sandbox.run(command)\nanyio.run(main)\n"
+        "async def main():\n"
+        "    sandbox = await open_sandbox('auto')\n"
+        "    await sandbox.run(command)\n"
+        "anyio.run(main)\n"
     )
     host = subprocess.Popen(
         [sys.executable, "-c", source], cwd=Path(__file__).parents[2]

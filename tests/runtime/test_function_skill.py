@@ -528,7 +528,8 @@ def test_a_plain_function_in_place_of_a_name_is_explained() -> None:
 
     assert (
         error.message
-        == "A call takes a skill's name, or what @skill made, not the function 'len' itself"
+        == "A call takes a skill's name, or what @skill made, not the function 'len' "
+        "itself"
     )
 
 
@@ -681,7 +682,10 @@ def test_a_default_of_a_field_of_a_model_is_the_models_own() -> None:
 
     def shown(settings: Settings) -> str:
         kept = settings.marker is NOT_GIVEN
-        return f"{settings.key.get_secret_value()} {settings.ratio} {settings.log} {kept} {settings.size} {settings.limit}"
+        return (
+            f"{settings.key.get_secret_value()} {settings.ratio} {settings.log} "
+            f"{kept} {settings.size} {settings.limit}"
+        )
 
     @skill
     def whole(settings: Settings) -> str:

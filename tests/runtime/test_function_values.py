@@ -72,7 +72,10 @@ def test_a_strict_model_takes_the_forms_that_json_has() -> None:
     """
 
     def show(model: Strict, times: int = 1) -> str:
-        return f"{model.when.year} {model.key.int} {sorted(each.name for each in model.colours)}"
+        return (
+            f"{model.when.year} {model.key.int} "
+            f"{sorted(each.name for each in model.colours)}"
+        )
 
     sent = {
         "when": "2026-01-31T10:00:00Z",

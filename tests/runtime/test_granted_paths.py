@@ -109,8 +109,9 @@ def places(tmp_path: Path, write_skill: WriteSkill) -> Places:
 def exchange(path: Path, target: Path) -> str:
     """Return what a script does to put a link to *target* in the place of *path*."""
     return (
-        f"import os\nif os.path.lexists({str(path)!r}): os.rename({str(path)!r}, {str(path)!r} + '-old')\n"
-        + (f"os.symlink({str(target)!r}, {str(path)!r})")
+        "import os\n"
+        f"if os.path.lexists({str(path)!r}): os.rename({str(path)!r}, {str(path)!r} + "
+        "'-old')\n" + (f"os.symlink({str(target)!r}, {str(path)!r})")
     )
 
 
@@ -273,7 +274,10 @@ def test_a_granted_file_can_be_written(places: Places, level: str) -> None:
     """And what lies beside it cannot."""
     granted = places.base / "notes.txt"
     granted.write_text("a")
-    source = f"open({str(granted)!r}, 'a').write('b')\nopen({str(places.base / 'beside')!r}, 'w')"
+    source = (
+        f"open({str(granted)!r}, 'a').write('b')\n"
+        f"open({str(places.base / 'beside')!r}, 'w')"
+    )
     runtime = places.runtime(
         places.catalog(source), level, grants={"first": Grants(write=(str(granted),))}
     )

@@ -23,7 +23,10 @@ WriteSkill = Callable[..., SkillCatalog]
 needs_sandbox = pytest.mark.usefixtures("some_sandbox")
 
 CANARY = "canary-7d31f0"
-SHOW = "import json, os; print(json.dumps(sorted(set(os.environ) & {'API_TOKEN', 'OTHER_VALUE', 'NOT_ASKED'})))"
+SHOW = (
+    "import json, os; print(json.dumps(sorted(set(os.environ) & {'API_TOKEN', "
+    "'OTHER_VALUE', 'NOT_ASKED'})))"
+)
 
 
 def call(
@@ -72,7 +75,10 @@ def test_a_forged_import_error_names_no_package(
     """The script writes the text of the error, so only the name of a module becomes
     advice to install something.
     """
-    source = f"import sys; sys.stderr.write(\"ModuleNotFoundError: No module named '{name}'\"); sys.exit(1)"
+    source = (
+        'import sys; sys.stderr.write("ModuleNotFoundError: No module named '
+        f"'{name}'\"); sys.exit(1)"
+    )
 
     response = call(write_skill(source, trusted=False))
 
@@ -125,7 +131,10 @@ def test_a_variable_reaches_an_untrusted_script_only_if_it_is_granted(
 def test_the_network_is_granted_by_the_host(write_skill: WriteSkill) -> None:
     """`requires.network` alone opens nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        source = f"import socket; socket.create_connection(('127.0.0.1', {listener.getsockname()[1]}), 5); print('true')"
+        source = (
+            "import socket; socket.create_connection(('127.0.0.1', "
+            f"{listener.getsockname()[1]}), 5); print('true')"
+        )
         catalog = write_skill(
             source, trusted=False, requires={"network": ["api.example.com"]}
         )

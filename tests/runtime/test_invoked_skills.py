@@ -19,7 +19,13 @@ awk '{print $1, $9}' costs $1.50, $1,000 or $10k; \\$0, $$0, $ARGUMENTS_FILE, ${
 def session_of(tmp_path: Path, body: str, head: str = "") -> SkillSession:
     """Return a session on a runtime with the skill ``fix``."""
     (tmp_path / "fix").mkdir()
-    text = f"---\nname: fix\ndescription: Fixes an issue. Use for bugs.\n{head}---\n{body}\n"
+    text = (
+        "---\n"
+        "name: fix\n"
+        "description: Fixes an issue. Use for bugs.\n"
+        f"{head}---\n"
+        f"{body}\n"
+    )
     (tmp_path / "fix" / "SKILL.md").write_text(text)
     return SkillRuntime(discover(tmp_path)).session()
 
@@ -40,7 +46,8 @@ def test_what_a_person_typed_is_filled_in(tmp_path: Path) -> None:
     assert inside(text).splitlines() == [
         "Fix issue 12 of my shop.",
         "All: 12 'my shop'",
-        "awk '{print my shop, $9}' costs $1.50, $1,000 or $10k; \\$0, $$0, $ARGUMENTS_FILE, ${0}.",
+        "awk '{print my shop, $9}' costs $1.50, $1,000 or $10k; \\$0, $$0, "
+        "$ARGUMENTS_FILE, ${0}.",
     ]
 
 

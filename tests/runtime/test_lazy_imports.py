@@ -22,7 +22,10 @@ def test_the_import_of_the_runtime_leaves_the_machinery_of_calls_to_the_first_ca
         "skillruntime.tokens.budget",
         "skillruntime.derive.script_output",
     )
-    code = f"import sys; from skillruntime import SkillRuntime; print([n for n in {names!r} if n in sys.modules])"
+    code = (
+        "import sys; from skillruntime import SkillRuntime; print([n for n in "
+        f"{names!r} if n in sys.modules])"
+    )
 
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

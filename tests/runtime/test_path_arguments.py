@@ -242,15 +242,17 @@ def test_the_error_of_a_file_that_is_not_there_says_where_it_was_looked_for(
     missing = given.call_sync("size", {"path": "sale.csv"}).errors[0]
     assert missing.recoverable
     assert missing.suggested_action == (
-        f"'sale.csv' is not in the workspace {tmp_path}, which has 'sales.csv'. "
-        "Send the path of a file that is there, relative to the workspace, or ask the user for it"
+        f"'sale.csv' is not in the workspace {tmp_path}, which has 'sales.csv'. Send "
+        "the path of a file that is there, relative to the workspace, or ask the user "
+        "for it"
     )
     with SkillRuntime(functions=[size]).session() as session:
         unset = session.call_sync("size", {"path": "sale.csv"}).errors[0]
         assert not unset.recoverable
         assert unset.suggested_action == (
-            f"'sale.csv' is not in the workspace {session.workspace.directory}, which is empty. "
-            "Tell the user: the host sets the directory of the files with workspace="
+            f"'sale.csv' is not in the workspace {session.workspace.directory}, which "
+            "is empty. Tell the user: the host sets the directory of the files with "
+            "workspace="
         )
 
 

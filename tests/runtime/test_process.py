@@ -72,7 +72,10 @@ async def test_a_process_is_given_stdin_and_its_output_is_kept(tmp_path: Path) -
     """What goes in on stdin comes out on stdout; stderr and the exit code are kept
     apart.
     """
-    source = "import sys; data = sys.stdin.read(); print(data.upper()); sys.stderr.write('log'); sys.exit(3)"
+    source = (
+        "import sys; data = sys.stdin.read(); print(data.upper()); "
+        "sys.stderr.write('log'); sys.exit(3)"
+    )
 
     finished = await run(tmp_path, source, stdin=b"hello")
 

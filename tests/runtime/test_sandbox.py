@@ -76,7 +76,10 @@ async def result_of(
     """
     source = (
         "import json, os, socket, sys\n"
-        f"try:\n    result = {expression}\nexcept BaseException as error:\n    result = type(error).__name__\n"
+        "try:\n"
+        f"    result = {expression}\n"
+        "except BaseException as error:\n"
+        "    result = type(error).__name__\n"
         "print(json.dumps(result))"
     )
     finished = await run(level, workspace, source, **options)
@@ -125,7 +128,10 @@ async def test_output_exit_code_and_workspace(level: str, workspace: Path) -> No
     """stdin goes in; stdout, stderr and the exit code come out; a new file belongs to
     the host's user.
     """
-    source = "import sys; print(sys.stdin.read().upper()); sys.stderr.write('log'); open('out', 'w').write('x'); exit(3)"
+    source = (
+        "import sys; print(sys.stdin.read().upper()); sys.stderr.write('log'); "
+        "open('out', 'w').write('x'); exit(3)"
+    )
 
     finished = await run(level, workspace, source, stdin=b"hello")
 
@@ -157,8 +163,8 @@ async def test_directories_of_its_own(level: str, workspace: Path) -> None:
     """
     names = ("HOME", "TMPDIR", "XDG_CACHE_HOME", "MPLCONFIGDIR")
     expression = (
-        "[(lambda p: (os.makedirs(p, exist_ok=True), open(p + '/made-here', 'w').close(), p)[2])(os.environ[name]) "
-        f"for name in {names!r}]"
+        "[(lambda p: (os.makedirs(p, exist_ok=True), open(p + '/made-here', "
+        f"'w').close(), p)[2])(os.environ[name]) for name in {names!r}]"
     )
 
     places = await result_of(level, workspace, expression)
@@ -250,9 +256,20 @@ def _read(path: Path) -> bytes:
 @pytest.mark.parametrize(
     "source",
     [
-        "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        {hold}\n    os._exit(0)",
-        "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True)\nREADY",
-        "import os\nos.setsid() if os.getpid() != os.getsid(0) else None\nif os.fork() == 0:\n    {hold}",
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        "        {hold}\n"
+        "    os._exit(0)",
+        "import subprocess, sys\n"
+        "subprocess.Popen([sys.executable, '-c', {child!r}], "
+        "start_new_session=True)\n"
+        "READY",
+        "import os\n"
+        "os.setsid() if os.getpid() != os.getsid(0) else None\n"
+        "if os.fork() == 0:\n"
+        "    {hold}",
     ],
     ids=["daemon", "new session", "holder of the pipe"],
 )
@@ -271,7 +288,12 @@ async def test_what_a_script_leaves_running_ends_with_the_call(
         .replace("{child!r}", repr(hold))
         .replace("READY", "")
     )
-    program += "\nimport os, time\nwhile not os.path.exists('ready'): time.sleep(0.005)\nprint('done')"
+    program += (
+        "\n"
+        "import os, time\n"
+        "while not os.path.exists('ready'): time.sleep(0.005)\n"
+        "print('done')"
+    )
 
     finished = await run(level, workspace, program)
 
@@ -282,7 +304,13 @@ async def test_what_a_script_leaves_running_ends_with_the_call(
 
 async def test_a_fork_bomb_ends_at_the_deadline(level: str, workspace: Path) -> None:
     """The number of processes is bounded, and all of them were seen to be gone."""
-    source = "import os\nopen('started', 'w').close()\nwhile True:\n    try: os.fork()\n    except OSError: pass"
+    source = (
+        "import os\n"
+        "open('started', 'w').close()\n"
+        "while True:\n"
+        "    try: os.fork()\n"
+        "    except OSError: pass"
+    )
     sandbox = await open_sandbox(level)
     command = SandboxCommand(
         (sys.executable, "-I", "-c", source),
@@ -356,7 +384,12 @@ async def test_no_file_outlives_the_call_with_the_set_user_id_bit(
     level: str, workspace: Path
 ) -> None:
     """It would run as the owner of the workspace, which may be root."""
-    source = "import os\nopen('x', 'w').close()\ntry: os.chmod('x', 0o4755)\nexcept OSError: pass"
+    source = (
+        "import os\n"
+        "open('x', 'w').close()\n"
+        "try: os.chmod('x', 0o4755)\n"
+        "except OSError: pass"
+    )
 
     await run(level, workspace, source)
 
@@ -408,7 +441,10 @@ async def test_network_is_granted_only_when_asked_for(
     does.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        connect = f"socket.create_connection(('127.0.0.1', {listener.getsockname()[1]}), 5).close()"
+        connect = (
+            f"socket.create_connection(('127.0.0.1', {listener.getsockname()[1]}), "
+            "5).close()"
+        )
         denied = await result_of(level, workspace, connect)
         granted = await result_of(level, workspace, connect, network=True)
 
@@ -447,7 +483,10 @@ async def test_a_tree_without_permissions_is_removed(tmp_path: Path) -> None:
 # The runtime: which scripts are confined, and what happens where nothing can confine
 # them.
 
-SHOW = "import json, os; print(json.dumps({'home': os.environ.get('HOME', ''), 'here': os.listdir('.')}))"
+SHOW = (
+    "import json, os; print(json.dumps({'home': os.environ.get('HOME', ''), 'here': "
+    "os.listdir('.')}))"
+)
 
 
 def call(catalog: SkillCatalog, **options: Any) -> SkillResponse:
@@ -550,8 +589,10 @@ def test_the_deadline_reports_what_was_seen(
             id="written at once, then the end",
         ),
         pytest.param(
-            "import time\nos.mkdir('d', 0o300)\n"
-            "for n in range(40): open(f'd/f{n}', 'wb').write(bytes(1024 * 1024))\ntime.sleep(30)",
+            "import time\n"
+            "os.mkdir('d', 0o300)\n"
+            "for n in range(40): open(f'd/f{n}', 'wb').write(bytes(1024 * 1024))\n"
+            "time.sleep(30)",
             id="in a directory that may not be listed",
         ),
     ],
@@ -574,8 +615,10 @@ async def test_files_are_counted_wherever_they_are_hidden(
         "file = os.memfd_create('f')\nos.truncate(file, 200 << 20)\n"
         "shared = mmap.mmap(file, 200 << 20)\nos.close(file)\nfill(shared)",
         "if os.fork() == 0: fill(mmap.mmap(-1, 200 << 20))",
-        "_thread.start_new_thread(lambda: fill(mmap.mmap(-1, 200 << 20)), ())\nlibc.syscall(60, 0)",
-        "libc.memset(private(3, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x100), 1, 200 << 20)",
+        "_thread.start_new_thread(lambda: fill(mmap.mmap(-1, 200 << 20)), ())\n"
+        "libc.syscall(60, 0)",
+        "libc.memset(private(3, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x100), 1, "
+        "200 << 20)",
         "for each in range(10):\n"
         "    part = private(1, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 20 << 20)\n"
         "    libc.mprotect(part, 20 << 20, 3)\n    libc.memset(part, 1, 20 << 20)\n"
@@ -619,9 +662,15 @@ def fill(memory):
 async def test_a_removed_file_counts_once(level: str, workspace: Path) -> None:
     """However many threads and children have it open."""
     source = (
-        "import os, threading, time\nfile = open('f', 'wb')\nos.unlink('f')\nfile.write(bytes(4 << 20))\nfile.flush()\n"
-        "for _ in range(8): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
-        "for _ in range(4):\n    if os.fork() == 0: time.sleep(60)\n"
+        "import os, threading, time\n"
+        "file = open('f', 'wb')\n"
+        "os.unlink('f')\n"
+        "file.write(bytes(4 << 20))\n"
+        "file.flush()\n"
+        "for _ in range(8): threading.Thread(target=time.sleep, args=(60,), "
+        "daemon=True).start()\n"
+        "for _ in range(4):\n"
+        "    if os.fork() == 0: time.sleep(60)\n"
         "time.sleep(0.5)"
     )
 

@@ -94,8 +94,12 @@ async def run(level: str, workspace: Path, source: str, **environment: str) -> F
             id="closed every descriptor",
         ),
         pytest.param(
-            "os.closerange(3, 1000)\npairs = [socket.socketpair() for _ in range(20)]\nassert run() == b'1\\n'\n"
-            "for one, other in pairs:\n    one.send(b'x')\n    assert other.recv(9) == b'x'",
+            "os.closerange(3, 1000)\n"
+            "pairs = [socket.socketpair() for _ in range(20)]\n"
+            "assert run() == b'1\\n'\n"
+            "for one, other in pairs:\n"
+            "    one.send(b'x')\n"
+            "    assert other.recv(9) == b'x'",
             id="other sockets have the numbers",
         ),
         pytest.param(
@@ -106,8 +110,13 @@ async def run(level: str, workspace: Path, source: str, **environment: str) -> F
             id="killed the launcher, which leaves no zombie",
         ),
         pytest.param(
-            "child = os.fork()\nif child == 0:\n    os.setsid()\n    os.closerange(3, 1000)\n"
-            "    os._exit(run() != b'1\\n')\nassert os.waitpid(child, 0)[1] == 0\nassert run() == b'1\\n'",
+            "child = os.fork()\n"
+            "if child == 0:\n"
+            "    os.setsid()\n"
+            "    os.closerange(3, 1000)\n"
+            "    os._exit(run() != b'1\\n')\n"
+            "assert os.waitpid(child, 0)[1] == 0\n"
+            "assert run() == b'1\\n'",
             id="forked a daemon",
         ),
     ],
@@ -157,13 +166,23 @@ async def test_commands_at_once_see_nothing_of_each_other(
     of another one.
     """
     source = (
-        "import os, pathlib, sys\nown = os.environ['SECRET']\npathlib.Path('mine').write_text(own)\n"
+        "import os, pathlib, sys\n"
+        "own = os.environ['SECRET']\n"
+        "pathlib.Path('mine').write_text(own)\n"
         "for number in range(12):\n"
-        "    try:\n        print(pathlib.Path(os.getcwd(), '..', f'w{number}', 'mine').resolve().read_text())\n"
-        "    except OSError:\n        pass\n"
-        "for path in pathlib.Path('/proc').glob('[0-9]*/environ') if os.path.exists('/proc/1') else ():\n"
-        "    try:\n        text = path.read_bytes().decode()\n    except OSError:\n        continue\n"
-        "    print(*(word[7:] for word in text.split('\\0') if word.startswith('SECRET=')), sep='\\n')\n"
+        "    try:\n"
+        "        print(pathlib.Path(os.getcwd(), '..', f'w{number}', "
+        "'mine').resolve().read_text())\n"
+        "    except OSError:\n"
+        "        pass\n"
+        "for path in pathlib.Path('/proc').glob('[0-9]*/environ') if "
+        "os.path.exists('/proc/1') else ():\n"
+        "    try:\n"
+        "        text = path.read_bytes().decode()\n"
+        "    except OSError:\n"
+        "        continue\n"
+        "    print(*(word[7:] for word in text.split('\\0') if "
+        "word.startswith('SECRET=')), sep='\\n')\n"
     )
     said: dict[str, set[str]] = {}
 
@@ -221,7 +240,10 @@ async def test_the_user_of_a_command_that_was_not_seen_to_end_is_not_used_again(
         pytest.skip("no Landlock")
     show = "import os; print(os.getuid())"
     ids = "f'{os.getuid()} {os.getppid()}'"
-    waits = f"import os, time; open('ids', 'w').write({ids}); os.rename('ids', 'ready'); time.sleep(600)"
+    waits = (
+        f"import os, time; open('ids', 'w').write({ids}); os.rename('ids', 'ready'); "
+        "time.sleep(600)"
+    )
 
     async with anyio.create_task_group() as tasks:
 
@@ -255,8 +277,11 @@ async def test_every_file_that_a_script_made_belongs_to_the_host(
     for path in (old, old.parent, tmp_path):
         os.utime(path, (1, 1))
     source = (
-        "import os\nos.makedirs('new/inner')\nfor path in ('new/inner/a', 'old/inner/b', 'c'):\n"
-        "    open(path, 'w').close()\nos.symlink('/etc/passwd', 'old/inner/link')\n"
+        "import os\n"
+        "os.makedirs('new/inner')\n"
+        "for path in ('new/inner/a', 'old/inner/b', 'c'):\n"
+        "    open(path, 'w').close()\n"
+        "os.symlink('/etc/passwd', 'old/inner/link')\n"
         "os.rename('new/inner', 'old/moved')\n"
     )
 

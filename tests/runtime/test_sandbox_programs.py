@@ -168,7 +168,8 @@ async def test_shells_and_common_command_line_tools_run(
             "perl",
             (
                 "-e",
-                'print `echo hi`; open(my $f, "<", "/dev/null"); print fork() ? "" : "x"; wait',
+                'print `echo hi`; open(my $f, "<", "/dev/null"); print fork() ? "" : '
+                '"x"; wait',
             ),
             b"hi\nx",
         ),

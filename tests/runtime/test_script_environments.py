@@ -52,7 +52,12 @@ def write_wheel(directory: Path, version: str = "1.0", value: int = 42) -> None:
             f"{information}/METADATA",
             f"Metadata-Version: 2.1\nName: tinydep\nVersion: {version}\n",
         )
-        tag = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        tag = (
+            "Wheel-Version: 1.0\n"
+            "Generator: test\n"
+            "Root-Is-Purelib: true\n"
+            "Tag: py3-none-any\n"
+        )
         wheel.writestr(f"{information}/WHEEL", tag)
         wheel.writestr(f"{information}/RECORD", "")
 

@@ -114,7 +114,10 @@ def test_a_required_variable_that_is_not_set_is_named(write_skill: WriteSkill) -
 
 def test_new_files_are_listed(write_skill: WriteSkill, tmp_path: Path) -> None:
     """The metadata lists what the script wrote into the workspace."""
-    source = "import pathlib; pathlib.Path('out').mkdir(); pathlib.Path('out/report.md').write_text('hi'); print('{}')"
+    source = (
+        "import pathlib; pathlib.Path('out').mkdir(); "
+        "pathlib.Path('out/report.md').write_text('hi'); print('{}')"
+    )
 
     response = call(write_skill(source), workspace=tmp_path / "w")
 
@@ -228,7 +231,8 @@ def test_the_contracts_own_timeout_counts_where_the_caller_says_nothing(
         ),
         (
             "import sys; sys.stdout.write('\\0\\u200b')",
-            "something other than one JSON value: hidden characters (control character 1, zero-width 1)",
+            "something other than one JSON value: hidden characters (control "
+            "character 1, zero-width 1)",
         ),
     ],
 )
@@ -399,7 +403,12 @@ def test_a_missing_package_comes_with_the_commands_that_provide_it(
     write_skill: WriteSkill,
 ) -> None:
     """From the script's own PEP 723 block."""
-    source = '# /// script\n# dependencies = ["no-such-package-anywhere>=2", "pytest"]\n# ///\nimport no_such_package\n'
+    source = (
+        "# /// script\n"
+        '# dependencies = ["no-such-package-anywhere>=2", "pytest"]\n'
+        "# ///\n"
+        "import no_such_package\n"
+    )
 
     error = only_error(call(write_skill(source)))
 
@@ -409,8 +418,8 @@ def test_a_missing_package_comes_with_the_commands_that_provide_it(
         in error.message
     )
     assert error.suggested_action == (
-        "Ask the user to run: uv lock --script scripts/run.py and then skillruntime prepare sample, "
-        "or: pip install 'no-such-package-anywhere>=2'"
+        "Ask the user to run: uv lock --script scripts/run.py and then skillruntime "
+        "prepare sample, or: pip install 'no-such-package-anywhere>=2'"
     )
 
 
@@ -522,7 +531,12 @@ async def test_a_cancelled_call_leaves_no_process_behind(
     write_skill: WriteSkill, tmp_path: Path
 ) -> None:
     """The script is killed, and the cancellation propagates."""
-    source = "import os, time\nopen('pid.tmp', 'w').write(str(os.getpid()))\nos.rename('pid.tmp', 'pid')\ntime.sleep(600)"
+    source = (
+        "import os, time\n"
+        "open('pid.tmp', 'w').write(str(os.getpid()))\n"
+        "os.rename('pid.tmp', 'pid')\n"
+        "time.sleep(600)"
+    )
     runtime = SkillRuntime(write_skill(source), workspace=tmp_path / "w")
     answers: list[SkillResponse] = []
 

@@ -23,7 +23,10 @@ pytestmark = [
     ),
 ]
 
-START = "import os, sys, tempfile\nfrom skillruntime.runtime.temporary import make_temporary\n"
+START = (
+    "import os, sys, tempfile\n"
+    "from skillruntime.runtime.temporary import make_temporary\n"
+)
 
 
 def run(place: Path, source: str) -> None:

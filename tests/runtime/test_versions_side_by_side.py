@@ -14,7 +14,10 @@ from skillruntime.errors import ErrorCode
 from skillruntime.runtime import callables
 from skillruntime.runtime.runtime import SkillRuntime
 
-SCRIPT = "import json, sys\nprint(json.dumps({'version': %r, 'sent': json.load(sys.stdin)}))\n"
+SCRIPT = (
+    "import json, sys\n"
+    "print(json.dumps({'version': %r, 'sent': json.load(sys.stdin)}))\n"
+)
 
 
 @pytest.fixture

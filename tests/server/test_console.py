@@ -286,17 +286,20 @@ def test_a_person_uses_it_in_a_real_browser(tmp_path: Path) -> None:
     with served_elsewhere() as served, browser(tmp_path) as page:
         page.go(f"{served.base}/ui")
         page.run(
-            "document.querySelector('input[name=key]').value = 'wrong'; document.forms[0].submit()"
+            "document.querySelector('input[name=key]').value = 'wrong'; "
+            "document.forms[0].submit()"
         )
         page.until("document.body.innerText.includes('This key is not valid')")
         page.run(
-            f"document.querySelector('input[name=key]').value = '{OPERATOR_KEY}'; document.forms[0].submit()"
+            f"document.querySelector('input[name=key]').value = '{OPERATOR_KEY}'; "
+            "document.forms[0].submit()"
         )
         page.until("document.body.innerText.includes('Signed in as op')")
 
         page.go(f"{served.base}/ui/skills/slow")
         page.run(
-            f"document.querySelector('[name=text]').value = '{'x' * 900}'; document.forms[1].submit()"
+            f"document.querySelector('[name=text]').value = '{'x' * 900}'; "
+            "document.forms[1].submit()"
         )
         page.until("document.querySelector('main').innerText.includes('half way')")
         page.run("window.isTheSamePage = true")
@@ -307,11 +310,13 @@ def test_a_person_uses_it_in_a_real_browser(tmp_path: Path) -> None:
 
         page.go(f"{served.base}/ui/skills/chore")
         page.run(
-            "document.querySelector('[name=text]').value = 'tidy'; document.forms[1].submit()"
+            "document.querySelector('[name=text]').value = 'tidy'; "
+            "document.forms[1].submit()"
         )
         page.until("document.querySelector('[name=output]') !== null")
         page.run(
-            "document.querySelector('[name=output]').value = '{\"done\": true}'; document.forms[1].submit()"
+            "document.querySelector('[name=output]').value = '{\"done\": true}'; "
+            "document.forms[1].submit()"
         )
         page.until("document.querySelector('.status')?.innerText === 'completed'")
         page.go(f"{served.base}/ui/executions")
@@ -362,7 +367,8 @@ def test_a_task_is_completed_by_keyboard_alone(tmp_path: Path) -> None:
         page.press("Tab")
         page.until_drawn_again(2)
         kept += page.run(
-            "[document.activeElement.innerText, document.querySelector('[name=output]').value]"
+            "[document.activeElement.innerText, "
+            "document.querySelector('[name=output]').value]"
         )
         page.press("Enter")
         page.until("document.querySelector('.status')?.innerText === 'completed'")
@@ -502,7 +508,10 @@ class Page:
         if not place.exists():
             return []
         self.run(place.read_text("utf-8") + ";0")
-        script = "axe.run().then(found => found.violations.map(each => each.id + ': ' + each.nodes[0].html))"
+        script = (
+            "axe.run().then(found => found.violations.map(each => each.id + ': ' + "
+            "each.nodes[0].html))"
+        )
         answer = self.call(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )

@@ -66,9 +66,10 @@ def take(url: str) -> None:
     """
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            "UPDATE skillruntime.workflow_status SET status = 'PENDING', owner_xid = 'lost', recovery_attempts = 1, "
-            "executor_id = (SELECT executor_id FROM skillruntime.workflow_status WHERE workflow_uuid = 'exec-first') "
-            "WHERE workflow_uuid = 'exec-second'"
+            "UPDATE skillruntime.workflow_status SET status = 'PENDING', owner_xid = "
+            "'lost', recovery_attempts = 1, executor_id = (SELECT executor_id FROM "
+            "skillruntime.workflow_status WHERE workflow_uuid = 'exec-first') WHERE "
+            "workflow_uuid = 'exec-second'"
         )
 
 

@@ -128,7 +128,12 @@ def say_bytes(
         named = "".join(
             f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()
         )
-        text = f"HTTP/1.1 {status} So\r\ncontent-length: {len(body)}\r\nconnection: close\r\n{named}\r\n"
+        text = (
+            f"HTTP/1.1 {status} So\r\n"
+            f"content-length: {len(body)}\r\n"
+            "connection: close\r\n"
+            f"{named}\r\n"
+        )
         await stream.send(text.encode() + body)
 
     return act

@@ -149,8 +149,10 @@ async def test_a_skill_whose_descriptor_differs_does_not_stop_the_others(
 
     assert ids == ["good"]
     assert [each for each in caplog.messages if each.endswith("it is not served")] == [
-        "old: The descriptor.json and the contract of old differ in version; it is not served",
-        "older: The descriptor.json and the contract of older differ in version; it is not served",
+        "old: The descriptor.json and the contract of old differ in version; it is "
+        "not served",
+        "older: The descriptor.json and the contract of older differ in version; it "
+        "is not served",
     ]
     assert "of old differ" in str(refused.value) and "of older differ" in str(
         refused.value
@@ -193,8 +195,8 @@ async def test_metrics_tell_how_executions_end() -> None:
 
     lines = text.splitlines()
     assert (
-        'skillruntime_executions_ended_total{code="",skill="echo",status="completed"} 1.0'
-        in lines
+        'skillruntime_executions_ended_total{code="",skill="echo",status="completed"} '
+        "1.0" in lines
     )
     assert [
         each

@@ -116,7 +116,10 @@ def running_by_server(postgres: Postgres, database: str) -> list[set[str]]:
     not recorded.
     """
     table = "skillruntime.workflow_status"
-    query = f"SELECT array_agg(workflow_uuid) FROM {table} WHERE status = 'PENDING' GROUP BY executor_id"
+    query = (
+        f"SELECT array_agg(workflow_uuid) FROM {table} WHERE status = 'PENDING' GROUP "
+        "BY executor_id"
+    )
     with psycopg.connect(postgres.url(database)) as connection:
         return [set(ids) for (ids,) in connection.execute(query)]
 

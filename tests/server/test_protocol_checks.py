@@ -195,7 +195,12 @@ async def test_what_is_not_one_unambiguous_json_value_is_refused(
     """
     taken = []
     async with on_sockets() as served:
-        head = "POST /skills/echo/invoke HTTP/1.1\nhost: x\nconnection: close\ncontent-type: application/json\n"
+        head = (
+            "POST /skills/echo/invoke HTTP/1.1\n"
+            "host: x\n"
+            "connection: close\n"
+            "content-type: application/json\n"
+        )
         for body in NOT_JSON:
             status, answer = await exchange(
                 served, f"{head}content-length: {len(body)}\n", body
@@ -230,15 +235,22 @@ BAD_HEADS: list[tuple[str, list[int]]] = [
     ("POST /skills/echo/invoke HTTP/1.1\nhost: x\ncontent-length: -1\n", [400]),
     ("POST /skills/echo/invoke HTTP/1.1\nhost: x\ncontent-length: 5, 6\n", [400]),
     (
-        "POST /skills/echo/invoke HTTP/1.1\nhost: x\ncontent-length: 99999999999999999999\n",
+        "POST /skills/echo/invoke HTTP/1.1\n"
+        "host: x\n"
+        "content-length: 99999999999999999999\n",
         [400, 413],
     ),
     (
-        "POST /skills/echo/invoke HTTP/1.1\nhost: x\ntransfer-encoding: gzip, chunked\n",
+        "POST /skills/echo/invoke HTTP/1.1\n"
+        "host: x\n"
+        "transfer-encoding: gzip, chunked\n",
         [400, 501],
     ),
     (
-        "POST /skills/echo/invoke HTTP/1.1\nhost: x\ncontent-length: 5\ntransfer-encoding: chunked\n",
+        "POST /skills/echo/invoke HTTP/1.1\n"
+        "host: x\n"
+        "content-length: 5\n"
+        "transfer-encoding: chunked\n",
         [400],
     ),
 ]

@@ -335,8 +335,8 @@ def requeue(url: str) -> None:
     """Do what the engine's recovery of another server would."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            "UPDATE skillruntime.workflow_status SET status = 'ENQUEUED', owner_xid = NULL, "
-            "started_at_epoch_ms = NULL WHERE status = 'PENDING'"
+            "UPDATE skillruntime.workflow_status SET status = 'ENQUEUED', owner_xid = "
+            "NULL, started_at_epoch_ms = NULL WHERE status = 'PENDING'"
         )
 
 
@@ -423,9 +423,10 @@ async def test_what_is_stored_is_json(url: str, tmp_path: Path) -> None:
         await one.end(0, await one.submit(0, "once", "once-1"))
     with psycopg.connect(url) as connection:
         [(inputs, output, name)] = connection.execute(
-            "SELECT i.inputs::json ->> 'args', o.output::json ->> 'status', serialization FROM "
-            "skillruntime.workflow_status JOIN skillruntime.workflow_input i USING (workflow_uuid) "
-            "JOIN skillruntime.workflow_output o USING (workflow_uuid)"
+            "SELECT i.inputs::json ->> 'args', o.output::json ->> 'status', "
+            "serialization FROM skillruntime.workflow_status JOIN "
+            "skillruntime.workflow_input i USING (workflow_uuid) JOIN "
+            "skillruntime.workflow_output o USING (workflow_uuid)"
         ).fetchall()
 
     assert "once-1" in inputs and output == "completed" and name == "skillruntime_json"

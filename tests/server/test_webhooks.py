@@ -218,7 +218,10 @@ async def test_a_redirect_is_not_followed_to_another_origin() -> None:
                 f"http://127.0.0.1:{other.extra(SocketAttribute.local_port)}/inside"
             )
             await stream.send(
-                f"HTTP/1.1 307 So\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n".encode()
+                "HTTP/1.1 307 So\r\n"
+                f"location: {target}\r\n"
+                "content-length: 0\r\n"
+                "\r\n".encode()
             )
 
     async def take(stream: SocketStream) -> None:

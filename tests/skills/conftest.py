@@ -202,23 +202,33 @@ def form_pdf() -> bytes:
     objects = [
         "<< /Type /Catalog /Pages 2 0 R /AcroForm 5 0 R >>",
         "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /Helv 4 0 R >> >> "
-        "/Contents 6 0 R /Annots [7 0 R 8 0 R 9 0 R 11 0 R 12 0 R 13 0 R] >>",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
-        f"<< /Fields [7 0 R 8 0 R 9 0 R 10 0 R 13 0 R] /DR << /Font << /Helv 4 0 R >> >> {text} >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << "
+        "/Helv 4 0 R >> >> /Contents 6 0 R /Annots [7 0 R 8 0 R 9 0 R 11 0 R 12 0 R "
+        "13 0 R] >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding "
+        "/WinAnsiEncoding >>",
+        "<< /Fields [7 0 R 8 0 R 9 0 R 10 0 R 13 0 R] /DR << /Font << /Helv 4 0 R >> "
+        f">> {text} >>",
         _stream("BT /Helv 12 Tf 72 720 Td (Application form) Tj ET"),
-        f"{widget} /FT /Tx /T (name) /TU (Full name) /MaxLen 20 /Rect [72 680 300 700] {text} >>",
-        f"{widget} /FT /Btn /T (agree) /V /Off /AS /Off /Rect [72 650 90 668] {tick} >>",
-        f"{widget} /FT /Ch /T (country) /Ff 131072 {options} /Rect [72 620 200 640] {text} >>",
+        f"{widget} /FT /Tx /T (name) /TU (Full name) /MaxLen 20 /Rect [72 680 300 "
+        f"700] {text} >>",
+        f"{widget} /FT /Btn /T (agree) /V /Off /AS /Off /Rect [72 650 90 668] {tick} "
+        ">>",
+        f"{widget} /FT /Ch /T (country) /Ff 131072 {options} /Rect [72 620 200 640] "
+        f"{text} >>",
         "<< /FT /Btn /T (size) /Ff 49152 /Kids [11 0 R 12 0 R] /V /Off >>",
-        f"{widget} /Parent 10 0 R /AS /Off /Rect [72 590 90 608] /AP << /N << /small 14 0 R /Off 15 0 R >> >> >>",
-        f"{widget} /Parent 10 0 R /AS /Off /Rect [100 590 118 608] /AP << /N << /large 16 0 R /Off 15 0 R >> >> >>",
-        f"{widget} /FT /Tx /T (office) /Ff 1 /V (internal) /Rect [72 560 300 580] {text} >>",
+        f"{widget} /Parent 10 0 R /AS /Off /Rect [72 590 90 608] /AP << /N << /small "
+        "14 0 R /Off 15 0 R >> >> >>",
+        f"{widget} /Parent 10 0 R /AS /Off /Rect [100 590 118 608] /AP << /N << "
+        "/large 16 0 R /Off 15 0 R >> >> >>",
+        f"{widget} /FT /Tx /T (office) /Ff 1 /V (internal) /Rect [72 560 300 580] "
+        f"{text} >>",
         _stream("2 2 m 16 16 l S", "/Type /XObject /Subtype /Form /BBox [0 0 18 18]"),
         _stream(" ", "/Type /XObject /Subtype /Form /BBox [0 0 18 18]"),
         _stream(
             "BT /Helv 8 Tf 1 5 Td (LARGE) Tj ET",
-            "/Type /XObject /Subtype /Form /BBox [0 0 18 18] /Resources << /Font << /Helv 4 0 R >> >>",
+            "/Type /XObject /Subtype /Form /BBox [0 0 18 18] /Resources << /Font << "
+            "/Helv 4 0 R >> >>",
         ),
     ]
     return make_document(objects=objects)
@@ -235,12 +245,16 @@ def make_document(
         listed = [
             "<< /Type /Catalog /Pages 2 0 R >>",
             f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
-            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding "
+            "/WinAnsiEncoding >>",
         ]
         for index, text in enumerate(pages):
             content = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET\n" if text else ""
             content += TABLE if tables else ""
-            page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >>"
+            page = (
+                "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << "
+                "/Font << /F1 3 0 R >> >>"
+            )
             listed += [f"{page} /Contents {5 + 2 * index} 0 R >>", _stream(content)]
         objects = listed
     out = bytearray(b"%PDF-1.7\n")
@@ -260,7 +274,8 @@ def _stream(content: str, keys: str = "") -> str:
 
 
 TABLE = (
-    "72 600 m 372 600 l S 72 570 m 372 570 l S 72 540 m 372 540 l S 72 510 m 372 510 l S\n"
+    "72 600 m 372 600 l S 72 570 m 372 570 l S 72 540 m 372 540 l S 72 510 m 372 510 "
+    "l S\n"
     "72 510 m 72 600 l S 222 510 m 222 600 l S 372 510 m 372 600 l S\n"
     "BT /F1 12 Tf 80 580 Td (Region) Tj 150 0 Td (Sales) Tj ET\n"
     "BT /F1 12 Tf 80 550 Td (North) Tj 150 0 Td (1,200) Tj ET\n"

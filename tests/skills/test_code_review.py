@@ -232,9 +232,24 @@ def test_diffs_of_other_tools_are_read(review: Scripts) -> None:
     CRLF; a missing last newline.
     """
     diff = (
-        "Here it is:\n```diff\n--- old/x.c\t2024-01-01 10:00:00\n+++ new/x.c\t2024-01-02 10:00:00\n"
-        "@@ -9,4 +9,4 @@ int main()\r\n {\r\n\n-  a;\r\n+  b;\r\n }\r\n\\ No newline at end of file\n```\n"
-        "--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x = 1\n-- \n2.47.0"
+        "Here it is:\n"
+        "```diff\n"
+        "--- old/x.c\t2024-01-01 10:00:00\n"
+        "+++ new/x.c\t2024-01-02 10:00:00\n"
+        "@@ -9,4 +9,4 @@ int main()\r\n"
+        " {\r\n"
+        "\n"
+        "-  a;\r\n"
+        "+  b;\r\n"
+        " }\r\n"
+        "\\ No newline at end of file\n"
+        "```\n"
+        "--- /dev/null\n"
+        "+++ b/new.py\n"
+        "@@ -0,0 +1 @@\n"
+        "+x = 1\n"
+        "-- \n"
+        "2.47.0"
     )
     (review.workspace).mkdir()
     (review.workspace / "c.patch").write_text(diff)

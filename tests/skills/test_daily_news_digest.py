@@ -42,8 +42,14 @@ def rss(*items: tuple[str, str, float | None, str], title: str = "Test News") ->
 def atom(name: str, link: str, hours: float) -> bytes:
     """Return an Atom feed of one entry."""
     date = (NOW - timedelta(hours=hours)).isoformat()
-    entry = f'<entry><title>{name}</title><link href="{link}"/><id>urn:1</id><updated>{date}</updated>'
-    entry += "<summary type='html'>&lt;p&gt;A bill on AI was passed today.&lt;/p&gt;</summary></entry>"
+    entry = (
+        f"<entry><title>{name}</title><link "
+        f'href="{link}"/><id>urn:1</id><updated>{date}</updated>'
+    )
+    entry += (
+        "<summary type='html'>&lt;p&gt;A bill on AI was passed "
+        "today.&lt;/p&gt;</summary></entry>"
+    )
     return f'<feed xmlns="http://www.w3.org/2005/Atom"><title>Atom Post</title>{entry}</feed>'.encode()
 
 
@@ -156,12 +162,19 @@ def test_time_range_and_cap_are_kept(digest: Any) -> None:
     [
         (
             "structured",
-            f"## AI\n\n1 article from 1 source in the past 24 hours. Leading: “{AI}” (N).\n\n- [{AI}](",
+            "## AI\n"
+            "\n"
+            f"1 article from 1 source in the past 24 hours. Leading: “{AI}” (N).\n"
+            "\n"
+            f"- [{AI}](",
         ),
         ("bullets", f"**AI**\n\n- [{AI}](https://a.example/1) · N, "),
         (
             "prose",
-            f"**AI.** 1 article from 1 source in the past 24 hours. Leading: “{AI}” (N).\n\n[{AI}](",
+            f"**AI.** 1 article from 1 source in the past 24 hours. Leading: “{AI}” "
+            "(N).\n"
+            "\n"
+            f"[{AI}](",
         ),
         ("brief", f"**AI**\n\n- [{AI}](https://a.example/1) (N, "),
     ],
@@ -330,10 +343,22 @@ def test_hostile_feed_is_only_text(digest: Any) -> None:
     """
     levels = (f'<!ENTITY a{level} "{f"&a{level - 1};" * 10}">' for level in range(1, 9))
     entities = f'<!ENTITY a0 "{"ha" * 50}">' + "".join(levels)
-    items = "<item><title>AI](javascript:x) &lt;img src=x&gt; *now* &a8;</title><link>https://a.example/%zz a(1)</link>"
-    items += f"<pubDate>{format_datetime(NOW)}</pubDate><description>&lt;script&gt;steal()&lt;/script&gt;An AI story of"
-    items += " some length.</description></item><item><title>AI evil</title><link>javascript:alert(1)</link></item>"
-    feed = f'<?xml version="1.0"?><!DOCTYPE rss [{entities}]><rss version="2.0"><channel>{items}</channel></rss>'
+    items = (
+        "<item><title>AI](javascript:x) &lt;img src=x&gt; *now* "
+        "&a8;</title><link>https://a.example/%zz a(1)</link>"
+    )
+    items += (
+        f"<pubDate>{format_datetime(NOW)}</pubDate><description>&lt;script&gt;steal()&lt;/script&gt;An "
+        "AI story of"
+    )
+    items += (
+        " some length.</description></item><item><title>AI "
+        "evil</title><link>javascript:alert(1)</link></item>"
+    )
+    feed = (
+        f'<?xml version="1.0"?><!DOCTYPE rss [{entities}]><rss '
+        f'version="2.0"><channel>{items}</channel></rss>'
+    )
     (digest.workspace / "f.xml").write_text(feed)
     use(digest.workspace, "f.xml")
 

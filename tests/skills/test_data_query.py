@@ -117,10 +117,12 @@ def test_a_date_that_can_be_two_is_never_read_silently(data: Any) -> None:
         None,
         ["date: dates such as '01/02/2025' are read day first, as other values show."],
         [
-            "date: dates such as '01/02/2025' are read month first, as other values show."
+            "date: dates such as '01/02/2025' are read month first, as other values "
+            "show."
         ],
         [
-            "date: dates such as '01.02.2025 10:30' are read day first, as is usual with points; else send date_format."
+            "date: dates such as '01.02.2025 10:30' are read day first, as is usual "
+            "with points; else send date_format."
         ],
         None,
         None,
@@ -159,7 +161,8 @@ def test_a_first_row_that_is_data_is_noticed(data: Any) -> None:
         (["column1", "column2", "column3"], 2),
     ]
     assert documents[4]["notes"] == [
-        "'North' of the first row is also a value below; send has_header: false if it is data."
+        "'North' of the first row is also a value below; send has_header: false if it "
+        "is data."
     ]
     (note,) = documents[0]["notes"]
     assert (
@@ -200,7 +203,8 @@ def test_one_bad_row_is_counted_and_shown(data: Any) -> None:
         ["c: 1 value(s) are not numbers and are left out: 'much' (row 21)."],
         ["c: 1 value(s) such as 'n/a' are missing values."],
         [
-            "2 of 5 rows could not be read and are left out: line 3: '3' (expected values: 2 found: 1, delimiter ',')."
+            "2 of 5 rows could not be read and are left out: line 3: '3' (expected "
+            "values: 2 found: 1, delimiter ',')."
         ],
         ["The last row looks like a total of 'c'; leave it out with where."],
     ]
@@ -240,7 +244,8 @@ def test_numbers_are_read_as_they_are_written(data: Any) -> None:
     assert dollar.document["rows"] == [[1227.25, 1250]]
     assert unclear.document["rows"] == [[3734, 2]]
     assert unclear.document["notes"] == [
-        "price: '1,234' is read with a decimal point; if that is wrong, send decimal_comma: true."
+        "price: '1,234' is read with a decimal point; if that is wrong, send "
+        "decimal_comma: true."
     ]
     assert sent.document["rows"] == [[3.734, 2]] and "notes" not in sent.document
 
@@ -365,14 +370,20 @@ def test_growth_is_from_what_is_above_zero(data: Any) -> None:
     put(
         data,
         "t.csv",
-        "date,amount\n2025-01-01,-10\n2025-02-01,10\n2025-03-01,0\n2025-04-01,5\n2025-05-01,10\n",
+        "date,amount\n"
+        "2025-01-01,-10\n"
+        "2025-02-01,10\n"
+        "2025-03-01,0\n"
+        "2025-04-01,5\n"
+        "2025-05-01,10\n",
     )
 
     document = data.call(by_month("t.csv", add=["growth"]), "query").document
 
     assert [row[2] for row in document["rows"]] == [None, None, -1, None, 1]
     assert document["notes"] == [
-        "The period before has a value not above zero, so there is no growth for 2025-02, 2025-04."
+        "The period before has a value not above zero, so there is no growth for "
+        "2025-02, 2025-04."
     ]
 
 
@@ -467,7 +478,8 @@ def test_names_and_conditions_that_do_not_fit_are_explained(data: Any) -> None:
         ),
         (
             {"join": {"path": "other.csv", "on": ["region = area"]}},
-            "no row of the two files fits: 'sales.csv' has 'North' and 'other.csv' has 'East'",
+            "no row of the two files fits: 'sales.csv' has 'North' and 'other.csv' "
+            "has 'East'",
             "on",
         ),
         (
@@ -501,7 +513,9 @@ def test_columns_of_any_name_can_be_used(data: Any) -> None:
     put(
         data,
         "odd.csv",
-        'Unit price (EUR),price/unit,sum,销售额,a-b,"quoted ""name"""\n2,3,4,5,6,7\n8,9,10,11,12,13\n',
+        'Unit price (EUR),price/unit,sum,销售额,a-b,"quoted ""name"""\n'
+        "2,3,4,5,6,7\n"
+        "8,9,10,11,12,13\n",
     )
     names = ["unit price (eur)", "price/unit", "sum", "销售额", "a-b", 'quoted "name"']
     figures = [f"sum({name})" for name in names]
@@ -525,7 +539,11 @@ def test_conditions_compare_as_a_person_means_it(data: Any) -> None:
     put(
         data,
         "t.csv",
-        "name,at,n\nNorth,2025-03-31 23:59,1\nnorth ,2025-04-01 00:00,2\n,2025-12-31,3\nSüd,2024-12-31,4\n",
+        "name,at,n\n"
+        "North,2025-03-31 23:59,1\n"
+        "north ,2025-04-01 00:00,2\n"
+        ",2025-12-31,3\n"
+        "Süd,2024-12-31,4\n",
     )
     conditions: list[tuple[dict[str, Any], int]] = [
         ({"column": "name", "op": "=", "value": "NORTH"}, 3),
@@ -578,7 +596,11 @@ def test_a_join_counts_each_row_once_and_says_what_is_left_over(data: Any) -> No
     put(
         data,
         "orders.csv",
-        "id,shop,day,amount\n1,A,2025-01-05,10\n2,A,2025-01-09,20\n3,b,2025-02-01,40\n4,,2025-02-02,80\n",
+        "id,shop,day,amount\n"
+        "1,A,2025-01-05,10\n"
+        "2,A,2025-01-09,20\n"
+        "3,b,2025-02-01,40\n"
+        "4,,2025-02-02,80\n",
     )
     put(
         data,
@@ -641,7 +663,11 @@ def test_a_period_without_rows_is_not_skipped(data: Any) -> None:
     put(
         data,
         "gap.csv",
-        "date,kind,amount\n2024-12-30,a,10\n2025-01-31,a,15\n2025-03-01,a,30\n2025-03-02,b,5\n",
+        "date,kind,amount\n"
+        "2024-12-30,a,10\n"
+        "2025-01-31,a,15\n"
+        "2025-03-01,a,30\n"
+        "2025-03-02,b,5\n",
     )
     calls = [
         by_month(

@@ -566,18 +566,23 @@ def sales_workbook() -> bytes:
     package = "http://schemas.openxmlformats.org/package/2006"
     types = "application/vnd.openxmlformats-officedocument.spreadsheetml"
     parts = {
-        "[Content_Types].xml": f'<Types xmlns="{package}/content-types">'
-        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-        f'<Override PartName="/xl/workbook.xml" ContentType="{types}.sheet.main+xml"/></Types>',
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
+        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        '<Override PartName="/xl/workbook.xml" '
+        f'ContentType="{types}.sheet.main+xml"/></Types>',
         "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="a" '
-        f'Type="{relations}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
-        "xl/workbook.xml": f'<workbook {main} xmlns:r="{relations}"><sheets><sheet name="Orders" sheetId="1" r:id="b"/>'
-        '<sheet name="Notes" sheetId="2" r:id="c"/></sheets></workbook>',
-        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">'
-        f'<Relationship Id="b" Type="{relations}/worksheet" Target="worksheets/orders.xml"/>'
-        f'<Relationship Id="c" Type="{relations}/worksheet" Target="worksheets/notes.xml"/>'
-        f'<Relationship Id="d" Type="{relations}/styles" Target="styles.xml"/></Relationships>',
-        "xl/styles.xml": f'<styleSheet {main}><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs></styleSheet>',
+        f'Type="{relations}/officeDocument" '
+        'Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook {main} xmlns:r="{relations}"><sheets><sheet name="Orders" '
+        'sheetId="1" r:id="b"/><sheet name="Notes" sheetId="2" '
+        'r:id="c"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="b" '
+        f'Type="{relations}/worksheet" Target="worksheets/orders.xml"/>'
+        f'<Relationship Id="c" Type="{relations}/worksheet" '
+        'Target="worksheets/notes.xml"/><Relationship Id="d" '
+        f'Type="{relations}/styles" Target="styles.xml"/></Relationships>',
+        "xl/styles.xml": f'<styleSheet {main}><cellXfs><xf numFmtId="0"/><xf '
+        'numFmtId="14"/></cellXfs></styleSheet>',
         "xl/worksheets/orders.xml": f"<worksheet {main}><sheetData>{data}</sheetData></worksheet>",
         "xl/worksheets/notes.xml": f"<worksheet {main}><sheetData/></worksheet>",
     }

@@ -37,7 +37,8 @@ def test_an_opening_that_says_nothing_is_found() -> None:
     conversation.
     """
     advice = found(
-        description="PDF tools: this skill is used for merging PDF files and for splitting them."
+        description="PDF tools: this skill is used for merging PDF files and for splitting "
+        "them."
     )
 
     assert [(one.rule, one.tokens, one.when) for one in advice] == [

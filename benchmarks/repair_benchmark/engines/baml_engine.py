@@ -52,7 +52,8 @@ def _plain(value: Any, names: dict[str, dict[str, str]]) -> Any:
 def _function(schema: str) -> tuple[Any, types.ModuleType, dict[str, dict[str, str]]]:
     classes: dict[str, dict[str, str]] = {}
     lines = [
-        "type Anything = int | float | bool | string | null | Anything[] | map<string, Anything>"
+        "type Anything = int | float | bool | string | null | Anything[] | "
+        "map<string, Anything>"
     ]
     document = json.loads(schema)
     root = _class(document, "Arguments", document, classes, lines)
@@ -121,7 +122,10 @@ def _type(
     if kinds == "object" and schema.get("properties"):
         return _class(schema, name, root, classes, lines)
     if kinds == "object":
-        return f"map<string, {_type(schema.get('additionalProperties'), f'{name}v', root, classes, lines, depth + 1)}>"
+        return (
+            "map<string, "
+            f"{_type(schema.get('additionalProperties'), f'{name}v', root, classes, lines, depth + 1)}>"
+        )
     if kinds == "array":
         return f"({_type(schema.get('items', {}), f'{name}i', root, classes, lines, depth + 1)})[]"
     return _SCALARS.get(kinds, "Anything")

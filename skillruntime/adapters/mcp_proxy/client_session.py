@@ -49,7 +49,8 @@ def enforce(
     target: Any = session
     if not (hasattr(target, "call_tool") and hasattr(target, "list_tools")):
         raise TypeError(
-            f"{type(session).__name__} has no call_tool and list_tools; pass an mcp.ClientSession"
+            f"{type(session).__name__} has no call_tool and list_tools; pass an "
+            "mcp.ClientSession"
         )
     if not hasattr(target.call_tool, "enforced_by"):
         enforced = _Enforced(target, options or Options(), log)

@@ -92,12 +92,14 @@ def _check(choices: Mapping[str, Any], where: str) -> None:
                 isinstance(each, list) for each in value.values()
             ):
                 raise ValueError(
-                    f"{where}aliases is not an object with an array of names for each parameter"
+                    f"{where}aliases is not an object with an array of names for each "
+                    "parameter"
                 )
             continue
         if key not in _ALLOWED:
             raise ValueError(
-                f"{where}{key} is not an option; options are {', '.join((*_ALLOWED, 'aliases'))}"
+                f"{where}{key} is not an option; options are "
+                f"{', '.join((*_ALLOWED, 'aliases'))}"
             )
         if value not in _ALLOWED[key]:
             raise ValueError(

@@ -378,7 +378,10 @@ class _Remote:
         if status == 404 and self.session_id:
             return "The MCP server has ended the session (HTTP 404); connect again"
         if status in (401, 403):
-            return f"The MCP server asks for authorization (HTTP {status}); use --header Authorization=env:NAME"
+            return (
+                f"The MCP server asks for authorization (HTTP {status}); use --header "
+                "Authorization=env:NAME"
+            )
         if 300 <= status < 400:
             location = response.headers.get("location", "")[:200]
             return (

@@ -133,7 +133,8 @@ def to_html(report: Report) -> str:
     total = report.total
     calls = sum(total.values()) or 1
     figures = "".join(
-        f'<div class="figure {name}"><b>{total[name]:,}</b>{name} · {total[name] / calls:.1%}</div>'
+        f'<div class="figure {name}"><b>{total[name]:,}</b>{name} · '
+        f"{total[name] / calls:.1%}</div>"
         for name in OUTCOMES
     )
     places = "".join(
@@ -154,7 +155,8 @@ def _rows(counts: dict[str, Counter[str]]) -> str:
     for name, each in sorted(counts.items(), key=lambda item: -sum(item[1].values())):
         calls = sum(each.values()) or 1
         bar = "".join(
-            f'<i class="{outcome}" style="width:{100 * each[outcome] / calls:.2f}%"></i>'
+            f'<i class="{outcome}" '
+            f'style="width:{100 * each[outcome] / calls:.2f}%"></i>'
             for outcome in OUTCOMES
         )
         cells = "".join(

@@ -70,7 +70,10 @@ def checked_result(
     log({"event": "output", "tool": tool.name, "outcome": mode, "errors": places})
     if mode != "refuse":
         return None
-    text = f"{tool.name} ran, but its result does not match its outputSchema: {'; '.join(places)}. Do not rely on it."
+    text = (
+        f"{tool.name} ran, but its result does not match its outputSchema: "
+        f"{'; '.join(places)}. Do not rely on it."
+    )
     return replaced(
         message.raw, {span: to_bytes(tool_result(cut(text), modern=modern))}
     )

@@ -180,11 +180,13 @@ def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
                 repr(name)[:60] for name in policy if name not in switches
             )
             raise ValueError(
-                f"policy has an unknown switch {unknown}; known are {', '.join(switches)}"
+                f"policy has an unknown switch {unknown}; known are "
+                f"{', '.join(switches)}"
             ) from None
     if not isinstance(policy, str) or policy not in _POLICIES:
         raise ValueError(
-            f"policy is {policy!r}; known are {', '.join(_POLICIES)}, or a record of switches"
+            f"policy is {policy!r}; known are {', '.join(_POLICIES)}, or a record of "
+            "switches"
         )
     return _POLICIES[policy]
 

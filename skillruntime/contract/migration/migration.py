@@ -34,7 +34,10 @@ class MigrationError(SkillInputError):
 
     def __init__(self, message: str, *, step: int, path: str, to: Version) -> None:
         details = {"path": path, "step": step, "to": str(to)}
-        action = f"Send the arguments as version {to} describes them, or correct {path or 'them'}"
+        action = (
+            f"Send the arguments as version {to} describes them, or correct "
+            f"{path or 'them'}"
+        )
         error = SkillError(self.code, message, self.recoverable, details, action)
         super().__init__(
             message, skill_errors=[error], details=details, suggested_action=action
@@ -134,7 +137,10 @@ class Migration:
             )
             raise MigrationError(message, step=0, path="", to=self.to) from error
         if not isinstance(result, dict):
-            message = f"cannot migrate to {self.to}: the function returned {type(result).__name__}, not an object"
+            message = (
+                f"cannot migrate to {self.to}: the function returned "
+                f"{type(result).__name__}, not an object"
+            )
             raise MigrationError(message, step=0, path="", to=self.to)
         return result
 
@@ -187,7 +193,8 @@ def link(
                 faults.append(
                     (
                         "/migrations",
-                        f"two migrations lead to {migration.to}; give each its own 'from'",
+                        f"two migrations lead to {migration.to}; give each its own "
+                        "'from'",
                     )
                 )
         linked.append(migration)
@@ -202,7 +209,8 @@ def link(
             faults.append(
                 (
                     "/migrations",
-                    f"two migrations lead from {migration.source} to {migration.to}; keep one",
+                    f"two migrations lead from {migration.source} to {migration.to}; "
+                    "keep one",
                 )
             )
         later = [other for other in linked[index + 1 :] if other.to > migration.to]
@@ -211,14 +219,16 @@ def link(
             faults.append(
                 (
                     "/migrations",
-                    f"nothing leads on from {migration.to}; a later 'from' must include it",
+                    f"nothing leads on from {migration.to}; a later 'from' must "
+                    "include it",
                 )
             )
         if current is not None and migration.to > current:
             faults.append(
                 (
                     "/migrations",
-                    f"one leads to {migration.to}, above the contract's version {current}",
+                    f"one leads to {migration.to}, above the contract's version "
+                    f"{current}",
                 )
             )
     if faults:
@@ -269,7 +279,10 @@ def _take(
                 _refuse_containers(step, value, meant)
             step.change(value)
         except StepRefused as error:
-            message = f"cannot migrate to {to}: {error} - in step {index} ({step.kind}), at {error.path}"
+            message = (
+                f"cannot migrate to {to}: {error} - in step {index} ({step.kind}), at "
+                f"{error.path}"
+            )
             raise MigrationError(message, step=index, path=error.path, to=to) from None
 
 

@@ -106,7 +106,8 @@ class StepFields:
         if member and tokens[-1] == "*":
             self.refuse(
                 name,
-                "must name a member; only places inside an array's items can change, not its items",
+                "must name a member; only places inside an array's items can change, "
+                "not its items",
             )
         return tokens
 

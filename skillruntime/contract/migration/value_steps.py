@@ -85,7 +85,8 @@ def _convert_unit(fields: StepFields, place: Tokens) -> Change:
     if not any(map(fields.has, ("factor", "divisor", "offset"))):
         fields.refuse(
             "",
-            "needs 'to', another type, or a 'factor', 'divisor' or 'offset' for another unit",
+            "needs 'to', another type, or a 'factor', 'divisor' or 'offset' for "
+            "another unit",
         )
     factor, divisor, offset = (
         _number(fields, "factor", 1),

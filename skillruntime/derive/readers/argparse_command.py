@@ -44,7 +44,8 @@ def read_parser(parser: Parser, *, description: str = "") -> Command:
         elif found is not None:
             if found.argument.value.unsure:
                 command.notes.append(
-                    f"{found.argument.shown}: {found.argument.value.unsure}; it is passed on as text"
+                    f"{found.argument.shown}: {found.argument.value.unsure}; it is "
+                    "passed on as text"
                 )
             reads.append(found)
     # The usual handler raises at the second use of a flag, so such a script does not

@@ -178,7 +178,8 @@ def _note_undecided(command: Command, check: Check, ways: list[dict[str, Any]]) 
     are_there = all(_is_there(way.get(name)) for way in ways for name in tested)
     if is_open and are_there and (is_checked or not check.is_usage):
         command.notes.append(
-            f"the script refuses some values of {', '.join(sorted(tested))}: `{check.shown[:80]}`"
+            f"the script refuses some values of {', '.join(sorted(tested))}: "
+            f"`{check.shown[:80]}`"
         )
         return
     reason = f"the script ends if `{check.shown[:80]}`, which cannot be decided"

@@ -86,7 +86,10 @@ class _LauncherProcess:
         # site-packages is imported.
         root = str(Path(__file__).parents[3])
         module = "skillruntime.runtime.sandbox.supervisor"
-        program = f"import sys; sys.path.append({root!r}); from {module} import serve; serve()"
+        program = (
+            f"import sys; sys.path.append({root!r}); from {module} import serve; "
+            "serve()"
+        )
         with theirs:
             # Apart from the host: Ctrl-C in its terminal, its directory and its
             # environment are not the launcher's.

@@ -21,7 +21,8 @@ __all__ = ["LEVELS", "open_sandbox", "sandbox_report"]
 
 _REMEDIES = {
     "bubblewrap": "install bubblewrap (apt install bubblewrap) and allow user namespaces",
-    "landlock": "use Linux 5.13 or newer with 'landlock' among the security modules (lsm=...)",
+    "landlock": "use Linux 5.13 or newer with 'landlock' among the security modules "
+    "(lsm=...)",
 }
 # For the life of this process: a test takes 50 ms.
 _known: dict[str, LocalSandbox | str] = {}
@@ -38,8 +39,10 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
     if not isinstance(choice, str):
         if choice.level == "none":
             raise AccessDeniedError(
-                "The host's sandbox confines nothing, so an untrusted script is not run in it",
-                suggested_action="Tell the user: the host can leave out `sandbox=` to use the best one of this machine",
+                "The host's sandbox confines nothing, so an untrusted script is not "
+                "run in it",
+                suggested_action="Tell the user: the host can leave out `sandbox=` to use the best "
+                "one of this machine",
             )
         return choice
     require_level(choice)

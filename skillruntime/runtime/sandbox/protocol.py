@@ -133,5 +133,6 @@ def require_level(choice: Any) -> None:
     """
     if isinstance(choice, str) and choice not in ("auto", *LEVELS):
         raise ValueError(
-            f"sandbox must be 'auto', {' or '.join(map(repr, LEVELS))}, or a Sandbox; got {choice!r}"
+            f"sandbox must be 'auto', {' or '.join(map(repr, LEVELS))}, or a Sandbox; "
+            f"got {choice!r}"
         )

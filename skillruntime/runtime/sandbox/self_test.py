@@ -108,7 +108,10 @@ async def failure_of(sandbox: LocalSandbox) -> str | None:
         done = json.loads(finished.stdout)
     except ValueError:
         last = finished.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        return f"its self-test did not run: {last[0] if last else f'exit code {finished.exit_code}'}"
+        return (
+            "its self-test did not run: "
+            f"{last[0] if last else f'exit code {finished.exit_code}'}"
+        )
     if missing := [name for name in _EXPECTED if name not in done]:
         return f"its self-test failed: {', '.join(missing)} was refused"
     leaks += [

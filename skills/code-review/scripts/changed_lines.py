@@ -91,7 +91,8 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
                 del hunk["lines"]
     if left < 0:
         notes.append(
-            "Lines beyond max_characters are left out, not their numbers; send only to read a file."
+            "Lines beyond max_characters are left out, not their numbers; send only "
+            "to read a file."
         )
     counts = {
         f"{side}_count": sum(
@@ -106,7 +107,10 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
 def _parsed(text: str, path: str) -> list[dict[str, Any]]:
     files = parse_diff(text)
     if not files and text.strip():
-        action = "Send the output of git diff, with its lines '--- a/name', '+++ b/name' and '@@'."
+        action = (
+            "Send the output of git diff, with its lines '--- a/name', '+++ b/name' "
+            "and '@@'."
+        )
         raise Failure(
             "INVALID_INPUT", "there is no unified diff in it", action, path=path
         )
@@ -156,7 +160,8 @@ def _of_git(revision: str, notes: list[str]) -> tuple[str, list[dict[str, Any]]]
         files += [_untracked(Path(name)) for name in names[:MAX_UNTRACKED]]
         if len(names) > MAX_UNTRACKED:
             notes.append(
-                f"{len(names)} files are untracked; the first {MAX_UNTRACKED} are listed."
+                f"{len(names)} files are untracked; the first {MAX_UNTRACKED} are "
+                "listed."
             )
     return f"git diff {revision}", files
 

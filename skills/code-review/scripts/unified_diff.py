@@ -36,7 +36,10 @@ def parse_diff(text: str) -> list[dict[str, Any]]:
     for number, line in lines:
         found = HUNK.match(line)
         if line.startswith(("diff --cc ", "diff --combined ", "@@@ ")):
-            action = "Send a diff against one parent, such as the output of git diff HEAD^1 HEAD."
+            action = (
+                "Send a diff against one parent, such as the output of git diff "
+                "HEAD^1 HEAD."
+            )
             raise Failure(
                 "INVALID_INPUT",
                 f"line {number} begins a combined diff of a merge",

@@ -109,7 +109,10 @@ def _parse_list(path: Path, *, confined: bool) -> FeedList:
     """Return the list in the JSON file *path*: ``{"timeout_seconds": 10, "feeds": [URL
     | {"name", "url"}]}``.
     """
-    action = 'Write {"feeds": [{"name": "BBC", "url": "https://..."}]} to the feed list; see references/feeds.md.'
+    action = (
+        'Write {"feeds": [{"name": "BBC", "url": "https://..."}]} to the feed list; '
+        "see references/feeds.md."
+    )
 
     def refuse(what: str) -> Failure:
         return Failure("INVALID_INPUT", f"the feed list {path.name} {what}", action)
@@ -153,7 +156,8 @@ def _parse_feed(row: Any, folder: Path, refuse: Any, *, confined: bool) -> Feed:
         )
     if "://" in url:
         raise refuse(
-            f"has {url.split('://')[0]!r} addresses: only http, https and files are read"
+            f"has {url.split('://')[0]!r} addresses: only http, https and files are "
+            "read"
         )
     file = (folder / url).resolve()
     if confined and not file.is_relative_to(Path.cwd().resolve()):
@@ -318,7 +322,8 @@ def _fetch(address: str | Path, timeout: float) -> tuple[bytes, dict[str, str]]:
     end = time.monotonic() + timeout
     headers = {
         "User-Agent": "daily-news-digest/2.0 (feed reader)",
-        "Accept": "application/atom+xml, application/rss+xml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1",
+        "Accept": "application/atom+xml, application/rss+xml, application/xml;q=0.9, "
+        "text/xml;q=0.9, */*;q=0.1",
         "Accept-Encoding": "gzip",
     }
     body = bytearray()

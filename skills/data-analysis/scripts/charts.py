@@ -50,7 +50,10 @@ def draw_result(result: Result, arguments: dict[str, Any], notes: list[str]) -> 
 def _of_rows(kind: str, result: Result, notes: list[str]) -> Plot:
     wanted = 1 if kind == "histogram" else 2
     if result.groups or len(result.names) < wanted:
-        action = "Send values: ['amount'] for a histogram, ['units', 'amount'] for a scatter, and no group."
+        action = (
+            "Send values: ['amount'] for a histogram, ['units', 'amount'] for a "
+            "scatter, and no group."
+        )
         raise Failure(
             "INVALID_INPUT",
             f"a {kind} shows {wanted} column(s) of rows",
@@ -146,7 +149,10 @@ def _of_groups(
             path="/values",
         )
     if len({(name, place) for name, place, _ in drawn}) < len(drawn):
-        action = f"Send group: [{result.names[x]!r}] and a figure in values, such as 'sum({result.names[figures]})'."
+        action = (
+            f"Send group: [{result.names[x]!r}] and a figure in values, such as "
+            f"'sum({result.names[figures]})'."
+        )
         raise Failure(
             "INVALID_INPUT",
             f"one {result.names[x]!r} has several values",

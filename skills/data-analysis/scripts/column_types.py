@@ -178,7 +178,10 @@ def typed_columns(
 
 def cleaned(raw: str) -> str:
     """Return SQL for a text without the blanks around it; a blank one is missing."""
-    return f"nullif(trim({quoted_name(raw)}, ' ' || chr(9) || chr(10) || chr(13) || chr(160)), '')"
+    return (
+        f"nullif(trim({quoted_name(raw)}, ' ' || chr(9) || chr(10) || chr(13) || "
+        "chr(160)), '')"
+    )
 
 
 def _counts(
@@ -189,15 +192,18 @@ def _counts(
     """
     part = table if whole else f"(FROM {table} LIMIT {SAMPLE})"
     texts = f"(SELECT {cleaned(raw)} AS t, count(*) AS n FROM {part} GROUP BY t)"
-    values = f"(SELECT t, n, CASE WHEN NOT regexp_full_match(t, '{GAP}') THEN t END AS v FROM {texts} WHERE t IS NOT NULL)"
+    values = (
+        f"(SELECT t, n, CASE WHEN NOT regexp_full_match(t, '{GAP}') THEN t END AS v "
+        f"FROM {texts} WHERE t IS NOT NULL)"
+    )
     first = (
-        f"SELECT coalesce(sum(n) FILTER (v IS NULL), 0)::BIGINT AS gaps, min(t) FILTER (v IS NULL) AS gap, "
-        f"coalesce(sum(n) FILTER (v IS NOT NULL), 0)::BIGINT AS filled, "
-        f"coalesce(sum(n) FILTER (regexp_full_match(v, '{INTEGER}')), 0)::BIGINT AS integers, "
-        f"coalesce(sum(n) FILTER (regexp_full_match(v, '{ISO_DATE}') AND TRY_CAST(v AS TIMESTAMP) IS NOT NULL), 0)"
-        f"::BIGINT AS iso, coalesce(sum(n) FILTER (lower(v) IN ('true', 'false')), 0)::BIGINT AS booleans, "
-        f"coalesce(bool_or(contains(v, ':')), false) AS timed "
-        f"FROM {values}"
+        "SELECT coalesce(sum(n) FILTER (v IS NULL), 0)::BIGINT AS gaps, min(t) FILTER "
+        "(v IS NULL) AS gap, coalesce(sum(n) FILTER (v IS NOT NULL), 0)::BIGINT AS "
+        f"filled, coalesce(sum(n) FILTER (regexp_full_match(v, '{INTEGER}')), "
+        "0)::BIGINT AS integers, coalesce(sum(n) FILTER (regexp_full_match(v, "
+        f"'{ISO_DATE}') AND TRY_CAST(v AS TIMESTAMP) IS NOT NULL), 0)::BIGINT AS iso, "
+        "coalesce(sum(n) FILTER (lower(v) IN ('true', 'false')), 0)::BIGINT AS "
+        f"booleans, coalesce(bool_or(contains(v, ':')), false) AS timed FROM {values}"
     )
     found = _row(connection, first) | dict.fromkeys(
         ("point", "comma", "both", "unsure", "days", "months", "parts"), 0
@@ -210,23 +216,24 @@ def _counts(
         return found
     point, comma = (quoted_text(pattern) for pattern in (POINT, COMMA))
     second = (
-        f"SELECT coalesce(sum(n) FILTER (p), 0)::BIGINT AS point, coalesce(sum(n) FILTER (c), 0)::BIGINT AS comma, "
-        f"coalesce(sum(n) FILTER (p AND c), 0)::BIGINT AS both, "
-        f"any_value(v ORDER BY v) FILTER (p AND c AND regexp_matches(v, '[.,]')) AS unsure, "
-        f"coalesce(sum(n) FILTER (p OR c), 0)::BIGINT AS numbers, list(DISTINCT u) FILTER (p OR c) AS units, "
-        f"coalesce(sum(n) FILTER ((p OR c) AND u = ''), 0)::BIGINT AS bare, "
-        f"arg_min(v, [u, v]) FILTER (p OR c) AS low, arg_max(v, [u, v]) FILTER (p OR c) AS high, "
-        f"coalesce(sum(n) FILTER (d), 0)::BIGINT AS parts, "
-        f"coalesce(sum(n) FILTER (d AND day::INT > 12), 0)::BIGINT AS days, "
-        f"coalesce(sum(n) FILTER (d AND month::INT > 12), 0)::BIGINT AS months, "
-        f"any_value(v ORDER BY v) FILTER (d AND day <> month) AS part, "
-        f"coalesce(bool_and(contains(v, '.')) FILTER (d), false) AS dotted, "
-        f"coalesce(sum(n) FILTER (try_strptime(v, {NAMED}) IS NOT NULL), 0)::BIGINT AS named FROM ("
-        f"SELECT v, n, regexp_replace(v, '{NO_UNIT}', '', 'g') AS u, "
-        f"regexp_full_match(v, {point}) AS p, regexp_full_match(v, {comma}) AS c, "
-        f"regexp_full_match(v, '{PARTS}') AS d, nullif(regexp_extract(v, '^{PARTS}$', 1), '') AS day, "
-        f"nullif(regexp_extract(v, '^{PARTS}$', 2), '') AS month "
-        f"FROM {values} WHERE v IS NOT NULL)"
+        "SELECT coalesce(sum(n) FILTER (p), 0)::BIGINT AS point, coalesce(sum(n) "
+        "FILTER (c), 0)::BIGINT AS comma, coalesce(sum(n) FILTER (p AND c), "
+        "0)::BIGINT AS both, any_value(v ORDER BY v) FILTER (p AND c AND "
+        "regexp_matches(v, '[.,]')) AS unsure, coalesce(sum(n) FILTER (p OR c), "
+        "0)::BIGINT AS numbers, list(DISTINCT u) FILTER (p OR c) AS units, "
+        "coalesce(sum(n) FILTER ((p OR c) AND u = ''), 0)::BIGINT AS bare, arg_min(v, "
+        "[u, v]) FILTER (p OR c) AS low, arg_max(v, [u, v]) FILTER (p OR c) AS high, "
+        "coalesce(sum(n) FILTER (d), 0)::BIGINT AS parts, coalesce(sum(n) FILTER (d "
+        "AND day::INT > 12), 0)::BIGINT AS days, coalesce(sum(n) FILTER (d AND "
+        "month::INT > 12), 0)::BIGINT AS months, any_value(v ORDER BY v) FILTER (d "
+        "AND day <> month) AS part, coalesce(bool_and(contains(v, '.')) FILTER (d), "
+        f"false) AS dotted, coalesce(sum(n) FILTER (try_strptime(v, {NAMED}) IS NOT "
+        "NULL), 0)::BIGINT AS named FROM (SELECT v, n, regexp_replace(v, "
+        f"'{NO_UNIT}', '', 'g') AS u, regexp_full_match(v, {point}) AS p, "
+        f"regexp_full_match(v, {comma}) AS c, regexp_full_match(v, '{PARTS}') AS d, "
+        f"nullif(regexp_extract(v, '^{PARTS}$', 1), '') AS day, "
+        f"nullif(regexp_extract(v, '^{PARTS}$', 2), '') AS month FROM {values} WHERE "
+        "v IS NOT NULL)"
     )
     return found | _row(connection, second)
 
@@ -324,14 +331,23 @@ def _number(
         and conventions.decimal_comma is None
     ):
         said, other = ("comma", "false") if with_comma else ("point", "true")
-        note = f"{count['unsure']!r} is read with a decimal {said}; if that is wrong, send decimal_comma: {other}"
+        note = (
+            f"{count['unsure']!r} is read with a decimal {said}; if that is wrong, "
+            f"send decimal_comma: {other}"
+        )
     if units[0]:
         note += ("; " if note else "") + f"the numbers are in {units[0]!r}"
     pattern, groups = (COMMA, ".") if with_comma else (POINT, ",")
     digits = f"regexp_replace({value}, '[^0-9.,eE+-]|[A-DF-Za-df-z]+', '', 'g')"
-    digits = f"replace(regexp_extract({digits}, '[+-]?[0-9.,]+(?:[eE][+-]?[0-9]+)?'), '{groups}', '')"
+    digits = (
+        f"replace(regexp_extract({digits}, '[+-]?[0-9.,]+(?:[eE][+-]?[0-9]+)?'), "
+        f"'{groups}', '')"
+    )
     digits = f"replace({digits}, ',', '.')" if with_comma else digits
-    sql = f"CASE WHEN regexp_full_match({value}, {quoted_text(pattern)}) THEN TRY_CAST({digits} AS DOUBLE) END"
+    sql = (
+        f"CASE WHEN regexp_full_match({value}, {quoted_text(pattern)}) THEN "
+        f"TRY_CAST({digits} AS DOUBLE) END"
+    )
     return sql, count["comma" if with_comma else "point"], note
 
 
@@ -342,16 +358,25 @@ def _moment(
     undecided, and what to say.
     """
     formats, found, note = list(NAMED), count["iso"] + count.get("named", 0), ""
-    iso = f"CASE WHEN regexp_full_match({value}, '{ISO_DATE}') THEN TRY_CAST({value} AS TIMESTAMP) END"
+    iso = (
+        f"CASE WHEN regexp_full_match({value}, '{ISO_DATE}') THEN TRY_CAST({value} AS "
+        "TIMESTAMP) END"
+    )
     days, months = count["days"], count["months"]
     if count["parts"]:
         order = conventions.date_format
         if order == "auto" and days != months:
             order = "day first" if days > months else "month first"
-            note = f"dates such as {count['part']!r} are read {order}, as other values show"
+            note = (
+                f"dates such as {count['part']!r} are read {order}, as other values "
+                "show"
+            )
         elif order == "auto" and count["dotted"]:
             order = "day first"
-            note = f"dates such as {count['part']!r} are read day first, as is usual with points; else send date_format"
+            note = (
+                f"dates such as {count['part']!r} are read day first, as is usual "
+                "with points; else send date_format"
+            )
         elif (
             order == "auto" and not count["part"]
         ):  # 05/05/2025 is one day in either order

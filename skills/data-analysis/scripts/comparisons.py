@@ -72,7 +72,10 @@ def add_comparisons(result: Result, wanted: list[str]) -> None:
         if what in ("share", "running_total"):  # of what adds up: a mean has no share
             chosen = [index for index in figures if result.expressions[index].additive]
             if not chosen:
-                message = f"{what} of {result.names[figures[0]]!r} has no meaning: its values do not add up"
+                message = (
+                    f"{what} of {result.names[figures[0]]!r} has no meaning: its "
+                    "values do not add up"
+                )
                 raise Failure(
                     "INVALID_INPUT",
                     message,

@@ -29,7 +29,11 @@ def condition(found: Expression, entry: dict[str, Any], path: str) -> str:
     """
     operator, value = entry.get("op", "="), entry.get("value")
     if operator in OPPOSITES:
-        return f"NOT coalesce({condition(found, {'op': OPPOSITES[operator], 'value': value}, path)}, false)"
+        return (
+            "NOT "
+            f"coalesce({condition(found, {'op': OPPOSITES[operator], 'value': value}, path)}, "
+            "false)"
+        )
     if operator == "empty":
         return f"{found.sql} IS NULL"
     if value is None or value == []:
@@ -138,5 +142,8 @@ def _bounds(parts: re.Match[str]) -> tuple[date, date]:
 
 
 def _unfit(found: Expression, value: Any, wanted: str, path: str) -> Failure:
-    message = f"{str(value)[:60]!r} cannot be compared with {found.text!r}, which is {found.kind}"
+    message = (
+        f"{str(value)[:60]!r} cannot be compared with {found.text!r}, which is "
+        f"{found.kind}"
+    )
     return Failure("INVALID_INPUT", message, f"Send {wanted}.", path=f"{path}/value")

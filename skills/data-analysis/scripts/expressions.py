@@ -109,7 +109,10 @@ def as_number(found: Expression, path: str) -> Expression:
             found, sql=column.number, kind="numeric", converted=((column, "number"),)
         )
     if column and column.mixed:
-        action = "Ask the user what the numbers mean, and send a file that has them in one unit."
+        action = (
+            "Ask the user what the numbers mean, and send a file that has them in one "
+            "unit."
+        )
         raise Failure(
             "INVALID_INPUT",
             f"{found.text!r} is not one quantity: {column.mixed}",
@@ -133,7 +136,10 @@ def as_moment(found: Expression, path: str) -> Expression:
         return found
     column = _text_column(found)
     if column and column.undecided:
-        message = f"dates of {column.name!r} such as {column.undecided} can be read in two ways"
+        message = (
+            f"dates of {column.name!r} such as {column.undecided} can be read in two "
+            "ways"
+        )
         action = "Ask the user, then send date_format: 'day first' or 'month first'."
         raise Failure("INVALID_INPUT", message, action, path="/date_format")
     if column and column.moment:
@@ -187,7 +193,8 @@ class _Reader:
     def failure(self, message: str, action: str = "") -> Failure:
         action = (
             action
-            or "Write a column, or a figure such as 'sum(amount)', 'sum(units * price)', 'month(date)'."
+            or "Write a column, or a figure such as 'sum(amount)', 'sum(units * "
+            "price)', 'month(date)'."
         )
         return Failure(
             "INVALID_INPUT", f"{message} in {self.text!r}", action, path=self.path

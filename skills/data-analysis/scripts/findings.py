@@ -26,12 +26,16 @@ def _duplicates(
     by = ", ".join(expression.sql for expression in chosen)
     shown = ", ".join(shown_sql(expression) for expression in chosen)
     rows = table.rows(
-        f'SELECT {shown}, count(*), array_to_string(list("·left" ORDER BY "·left")[1:10], \', \') FROM base '
-        f'WHERE {filters} GROUP BY {by} HAVING count(*) > 1 ORDER BY min("·left") LIMIT {MAX_FOUND}'
+        f'SELECT {shown}, count(*), array_to_string(list("·left" ORDER BY '
+        f"\"·left\")[1:10], ', ') FROM base WHERE {filters} GROUP BY {by} HAVING "
+        f'count(*) > 1 ORDER BY min("·left") LIMIT {MAX_FOUND}'
     )
     surplus = sum(row[-2] for row in rows) - len(rows)
     what = "these values" if values else "all values"
-    note = f"{len(rows)} group(s) of rows are equal in {what}: {surplus} row(s) more than different ones."
+    note = (
+        f"{len(rows)} group(s) of rows are equal in {what}: {surplus} row(s) more "
+        "than different ones."
+    )
     action = (
         []
         if values
@@ -81,8 +85,8 @@ def _outliers(
     found, notes = [], []
     for number in _numbers(scope, values):
         first, third, count = table.rows(
-            f"SELECT quantile_cont({number.sql}, 0.25), quantile_cont({number.sql}, 0.75), count({number.sql}) "
-            f"FROM base WHERE {filters}"
+            f"SELECT quantile_cont({number.sql}, 0.25), quantile_cont({number.sql}, "
+            f"0.75), count({number.sql}) FROM base WHERE {filters}"
         )[0]
         if count < 4:
             notes.append(f"{number.text}: {count} values are too few to have outliers.")
@@ -95,7 +99,8 @@ def _outliers(
         )
         found += [list(row) for row in rows]
         notes.append(
-            f"{number.text}: {len(rows)} of {count} values are not between {low:.10g} and {high:.10g}."
+            f"{number.text}: {len(rows)} of {count} values are not between {low:.10g} "
+            f"and {high:.10g}."
         )
     return (
         ["row", "column", "value", *(expression.text for expression in context)],

@@ -58,10 +58,14 @@ def joined(left: Table, right: Table | None, on: list[str], notes: list[str]) ->
         )
         row = f'{table.row} AS "·{(LEFT, RIGHT)[side]}"'
         left.connection.execute(
-            f"CREATE TEMP TABLE side{side} AS SELECT *, {row}, {computed} FROM {table.name}"
+            f"CREATE TEMP TABLE side{side} AS SELECT *, {row}, {computed} FROM "
+            f"{table.name}"
         )
     _check_size(left, right, pairs, keys)
-    using = f"side0 l LEFT JOIN side1 r ON {' AND '.join(f'l.{key} = r.{key}' for key in keys)}"
+    using = (
+        "side0 l LEFT JOIN side1 r ON "
+        f"{' AND '.join(f'l.{key} = r.{key}' for key in keys)}"
+    )
     left.connection.execute(
         f"CREATE TEMP TABLE base AS SELECT {', '.join(selected)} FROM {using}"
     )
@@ -134,7 +138,10 @@ def _check_size(
             )
             samples.append(f"{shown_path(table.file)!r} has {plain(found[0][0])!r}")
         shown = " and ".join(samples)
-        action = "Send the columns that hold the same values, such as on: ['customer_id = id']."
+        action = (
+            "Send the columns that hold the same values, such as on: ['customer_id = "
+            "id']."
+        )
         raise Failure(
             "INVALID_INPUT",
             f"no row of the two files fits: {shown}",
@@ -154,24 +161,30 @@ def _note_rest(left: Table, right: Table, keys: list[str], notes: list[str]) -> 
     """
     names = [shown_path(table.file) for table in (left, right)]
     unmatched, matched, most = left.rows(
-        'SELECT count(*) FILTER (n = 0), (SELECT count(DISTINCT "·right") FROM base), max(n) '
-        'FROM (SELECT count("·right") AS n FROM base GROUP BY "·left")'
+        'SELECT count(*) FILTER (n = 0), (SELECT count(DISTINCT "·right") FROM base), '
+        'max(n) FROM (SELECT count("·right") AS n FROM base GROUP BY "·left")'
     )[0]
     if unmatched:
         key = f"concat_ws(', ', {', '.join(keys)})"
-        query = f'SELECT DISTINCT {key} AS k FROM base WHERE "·right" IS NULL ORDER BY k LIMIT 3'
+        query = (
+            f'SELECT DISTINCT {key} AS k FROM base WHERE "·right" IS NULL ORDER BY k '
+            "LIMIT 3"
+        )
         values = ", ".join(
             repr(plain(value)) if value else "without a value"
             for (value,) in left.rows(query)
         )
         notes.append(
-            f"{unmatched} of {left.row_count} rows of {names[0]} have no row in {names[1]}: {values}."
+            f"{unmatched} of {left.row_count} rows of {names[0]} have no row in "
+            f"{names[1]}: {values}."
         )
     if matched < right.row_count:
         notes.append(
-            f"{right.row_count - matched} of {right.row_count} rows of {names[1]} have no row in {names[0]}."
+            f"{right.row_count - matched} of {right.row_count} rows of {names[1]} "
+            f"have no row in {names[0]}."
         )
     if most > 1:
         notes.append(
-            f"Rows of {names[0]} fit up to {most} rows of {names[1]}; a figure counts each row of its file once."
+            f"Rows of {names[0]} fit up to {most} rows of {names[1]}; a figure counts "
+            "each row of its file once."
         )

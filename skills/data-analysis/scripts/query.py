@@ -114,7 +114,10 @@ def _target(arguments: dict[str, Any]) -> Path | None:
     if not name:
         return None
     if not name.lower().endswith(suffix):
-        action = "A chart is a .png, a result without chart a .csv; send chart: 'bar' or 'line' to draw."
+        action = (
+            "A chart is a .png, a result without chart a .csv; send chart: 'bar' or "
+            "'line' to draw."
+        )
         raise Failure(
             "INVALID_INPUT",
             f"{name!r} does not end in {suffix}",
@@ -170,7 +173,10 @@ def _conditions(
         if is_name and not table.rows(f"SELECT 1 FROM base WHERE {sql} LIMIT 1"):
             import difflib
 
-            query = f"SELECT DISTINCT {expression.sql} AS v FROM base WHERE v IS NOT NULL ORDER BY v LIMIT 5000"
+            query = (
+                f"SELECT DISTINCT {expression.sql} AS v FROM base WHERE v IS NOT NULL "
+                "ORDER BY v LIMIT 5000"
+            )
             known = [str(value) for (value,) in table.rows(query)]
             close = (
                 difflib.get_close_matches(str(entry["value"]), known, 3, 0.5)
@@ -178,7 +184,8 @@ def _conditions(
             )
             shown = ", ".join(repr(plain(value)) for value in close)
             notes.append(
-                f"No row has {entry['value']!r} in {expression.text}; it has values such as {shown}."
+                f"No row has {entry['value']!r} in {expression.text}; it has values "
+                f"such as {shown}."
             )
     return " AND ".join(rows), " AND ".join(groups)
 
@@ -192,7 +199,8 @@ def _note_values(table: Table, expressions: list[Expression], notes: list[str]) 
     ):
         if column.undecided:
             notes.append(
-                f"{column.name}: {column.undecided!r} can be two dates; ask the user, then send date_format."
+                f"{column.name}: {column.undecided!r} can be two dates; ask the user, "
+                "then send date_format."
             )
         elif column.note:
             notes.append(f"{column.name}: {column.note}.")
@@ -200,7 +208,10 @@ def _note_values(table: Table, expressions: list[Expression], notes: list[str]) 
         pair for expression in expressions for pair in expression.converted
     ):
         sql = column.number if what == "number" else column.moment
-        bad = f'SELECT DISTINCT {column.sql} AS v, "·left" AS r FROM base WHERE v IS NOT NULL AND ({sql}) IS NULL'
+        bad = (
+            f'SELECT DISTINCT {column.sql} AS v, "·left" AS r FROM base WHERE v IS '
+            f"NOT NULL AND ({sql}) IS NULL"
+        )
         (count,) = table.rows(f"SELECT count(*) FROM ({bad})")[0]
         if count:
             first = table.rows(f"{bad} ORDER BY r LIMIT 3")
@@ -209,7 +220,8 @@ def _note_values(table: Table, expressions: list[Expression], notes: list[str]) 
             )
             kind = "numbers" if what == "number" else "dates"
             notes.append(
-                f"{column.name}: {count} value(s) are not {kind} and are left out: {shown}."
+                f"{column.name}: {count} value(s) are not {kind} and are left out: "
+                f"{shown}."
             )
 
 
@@ -250,7 +262,10 @@ def _grouped(
             for quoted in ('"·left"', '"·right"')
         ]
         right = f'CASE WHEN "·right" IS NOT NULL THEN {over[1]} END'
-        source = f'(SELECT *, {over[0]} AS "·once {LEFT}", {right} AS "·once {RIGHT}" FROM {source})'
+        source = (
+            f'(SELECT *, {over[0]} AS "·once {LEFT}", {right} AS "·once {RIGHT}" FROM '
+            f"{source})"
+        )
     by = f"GROUP BY {', '.join(keys)}" if keys else ""
     shown = [
         shown_sql(replace(group, sql=key))
@@ -290,7 +305,10 @@ def _note_case(table: Table, groups: list[Expression], notes: list[str]) -> None
     """Say where two groups differ in case alone: to a person they are one."""
     for group in groups:
         if group.kind == "text" and not group.period:
-            query = f"SELECT min({group.sql}) AS a, max({group.sql}) AS b FROM base GROUP BY lower({group.sql})"
+            query = (
+                f"SELECT min({group.sql}) AS a, max({group.sql}) AS b FROM base GROUP "
+                f"BY lower({group.sql})"
+            )
             query += " HAVING a <> b ORDER BY a LIMIT 1"
             notes += [
                 f"{group.text}: {one!r} and {other!r} are two groups."

@@ -125,7 +125,10 @@ def _check_object(arguments: dict[str, Any], schema: dict[str, Any], path: str) 
             )
     for name in schema.get("required", []):
         if name not in arguments:
-            hint = f"Send {name!r}: {properties[name].get('description', 'see the contract')}"
+            hint = (
+                f"Send {name!r}: "
+                f"{properties[name].get('description', 'see the contract')}"
+            )
             raise Failure(
                 "MISSING_REQUIRED_PARAM",
                 f"{name!r} is a required parameter",
@@ -156,7 +159,10 @@ def _check(value: Any, schema: dict[str, Any], path: str) -> None:
         word, unit = SIZES[type(value)]
         least, most = f"min{word}", f"max{word}"
         if not schema.get(least, 0) <= len(value) <= schema.get(most, len(value)):
-            wrong = f"has not {schema.get(least, 0)} to {schema.get(most, 'any number of')} {unit}"
+            wrong = (
+                f"has not {schema.get(least, 0)} to "
+                f"{schema.get(most, 'any number of')} {unit}"
+            )
         elif isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
             wrong = f"does not match {schema['pattern']}"
         elif isinstance(value, dict) and "properties" in schema:

@@ -58,7 +58,8 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
                 column.name for column in table.columns[MAX_COLUMNS : MAX_COLUMNS + 20]
             )
             warnings.append(
-                f"Only the first {MAX_COLUMNS} columns are summarised; name others in columns: {rest}"
+                f"Only the first {MAX_COLUMNS} columns are summarised; name others in "
+                f"columns: {rest}"
             )
         if not table.row_count:
             warnings.append("The file has columns and no rows.")
@@ -105,7 +106,8 @@ def _summarise(table: Table, column: Column, top: int) -> dict[str, Any]:
     notes = [f"{column.note}."] if column.note else []
     if column.undecided:
         notes.append(
-            f"{column.undecided!r} can be two dates: ask the user, then send date_format."
+            f"{column.undecided!r} can be two dates: ask the user, then send "
+            "date_format."
         )
     if different == 1 and filled == table.row_count > 1:
         notes.append("Every row has the same value.")
@@ -118,7 +120,8 @@ def _numbers(table: Table, column: Column) -> dict[str, Any]:
     number = f"{column.sql}::DOUBLE"
     shares = ", ".join(map(str, QUANTILES.values()))
     finite, least, most = table.rows(
-        f"SELECT count(*), min({column.sql}), max({column.sql}) FROM data WHERE isfinite({number})"
+        f"SELECT count(*), min({column.sql}), max({column.sql}) FROM data WHERE "
+        f"isfinite({number})"
     )[0]
     entry: dict[str, Any] = {"min": plain(least), "max": plain(most)}
     (filled,) = table.rows(f"SELECT count({column.sql}) FROM data")[0]
@@ -128,8 +131,8 @@ def _numbers(table: Table, column: Column) -> dict[str, Any]:
         return entry
     try:
         mean, spread, quantiles = table.rows(
-            f"SELECT avg({number}), stddev_samp({number}), quantile_cont({number}, [{shares}]) "
-            f"FROM data WHERE isfinite({number})"
+            f"SELECT avg({number}), stddev_samp({number}), quantile_cont({number}, "
+            f"[{shares}]) FROM data WHERE isfinite({number})"
         )[0]
     except (
         duckdb.OutOfRangeException
@@ -149,8 +152,9 @@ def _short(number: float | None) -> float | None:
 
 def _top(table: Table, column: Column, filled: int, top: int) -> list[dict[str, Any]]:
     rows = table.rows(
-        f"SELECT any_value({column.shown_sql}), count(*) AS n FROM data WHERE {column.sql} IS NOT NULL "
-        f"GROUP BY {column.sql} ORDER BY n DESC, any_value({column.sql}::VARCHAR) LIMIT {top}"
+        f"SELECT any_value({column.shown_sql}), count(*) AS n FROM data WHERE "
+        f"{column.sql} IS NOT NULL GROUP BY {column.sql} ORDER BY n DESC, "
+        f"any_value({column.sql}::VARCHAR) LIMIT {top}"
     )
     return [
         {"value": plain(value), "count": count, "share": round(count / filled, 4)}
@@ -167,7 +171,10 @@ def _almost(table: Table, column: Column, filled: int) -> list[str]:
     )
     if not sql:
         return []
-    others = f"SELECT DISTINCT {column.sql} AS v FROM data WHERE v IS NOT NULL AND ({sql}) IS NULL ORDER BY v LIMIT 3"
+    others = (
+        f"SELECT DISTINCT {column.sql} AS v FROM data WHERE v IS NOT NULL AND ({sql}) "
+        "IS NULL ORDER BY v LIMIT 3"
+    )
     shown = ", ".join(repr(plain(value)[:40]) for (value,) in table.rows(others))
     (count,) = table.rows(f"SELECT count({sql}) FROM data")[0]
     return [
@@ -177,7 +184,10 @@ def _almost(table: Table, column: Column, filled: int) -> list[str]:
 
 
 def _sample(table: Table, columns: list[Column], count: int) -> list[dict[str, Any]]:
-    query = f"SELECT {', '.join(column.shown_sql for column in columns)} FROM data LIMIT {count}"
+    query = (
+        f"SELECT {', '.join(column.shown_sql for column in columns)} FROM data LIMIT "
+        f"{count}"
+    )
     names = [column.name for column in columns]
     return [dict(zip(names, map(plain, row), strict=True)) for row in table.rows(query)]
 

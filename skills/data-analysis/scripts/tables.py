@@ -86,10 +86,12 @@ def database() -> Iterator[Opened]:
         duckdb.connect(":memory:") as connection,
     ):
         connection.execute(
-            f"SET temp_directory = '{temporary}'; SET memory_limit = '2GB'; SET TimeZone = 'UTC'"
+            f"SET temp_directory = '{temporary}'; SET memory_limit = '2GB'; SET "
+            "TimeZone = 'UTC'"
         )
         connection.execute(
-            "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false"
+            "SET autoinstall_known_extensions = false; SET autoload_known_extensions "
+            "= false"
         )
         try:
             yield connection, Path(temporary)
@@ -179,7 +181,8 @@ def _open_parquet(
     """Leave the file on disk: it can be larger than memory."""
     options = "hive_partitioning = false, file_row_number = true"
     connection.execute(
-        f"CREATE VIEW {name} AS SELECT * FROM read_parquet({quoted_path(file)}, {options})"
+        f"CREATE VIEW {name} AS SELECT * FROM read_parquet({quoted_path(file)}, "
+        f"{options})"
     )
     described = connection.execute(f"DESCRIBE {name}").fetchall()
     return [
@@ -198,7 +201,10 @@ def _open_json(
     array of objects.
     """
     notes: list[str] = []
-    read = "CREATE OR REPLACE TABLE raw_{} AS SELECT * FROM read_json({}, sample_size = -1, hive_partitioning = false)"
+    read = (
+        "CREATE OR REPLACE TABLE raw_{} AS SELECT * FROM read_json({}, sample_size = "
+        "-1, hive_partitioning = false)"
+    )
     try:
         connection.execute(read.format(name, quoted_path(file)))
     except duckdb.InvalidInputException:
@@ -249,7 +255,8 @@ def _good_lines(file: Path, copy: Path, notes: list[str]) -> Path:
     if len(bad) >= read:
         return file
     notes.append(
-        f"{len(bad)} of {read + len(bad)} lines are not JSON and are left out: {bad[0]}."
+        f"{len(bad)} of {read + len(bad)} lines are not JSON and are left out: "
+        f"{bad[0]}."
     )
     return copy
 
@@ -310,7 +317,10 @@ def _note_total(
     """
     for column in columns:
         if column.kind == "numeric":
-            parts = f"count(*), max({column.sql}) FILTER (rowid = m), sum({column.sql}) FILTER (rowid < m)"
+            parts = (
+                f"count(*), max({column.sql}) FILTER (rowid = m), sum({column.sql}) "
+                "FILTER (rowid < m)"
+            )
             query = f"SELECT {parts} FROM {name}, (SELECT max(rowid) AS m FROM {name})"
             count, last, above = connection.execute(query).fetchall()[0]
             if (
@@ -320,7 +330,8 @@ def _note_total(
                 and abs(last - above) < 1e-9 * abs(last)
             ):
                 notes.append(
-                    f"The last row looks like a total of {column.name!r}; leave it out with where."
+                    f"The last row looks like a total of {column.name!r}; leave it "
+                    "out with where."
                 )
 
 

@@ -69,14 +69,18 @@ def load_text(
         "rejects_table": f"'rejected_{table}'",
         "rejects_scan": f"'scanned_{table}'",
     }
-    fixed = "auto_detect = false, header = false, quote = '\"', escape = '\"', store_rejects = true"
+    fixed = (
+        "auto_detect = false, header = false, quote = '\"', escape = '\"', "
+        "store_rejects = true"
+    )
     given = ", ".join(f"{name} = {value}" for name, value in options.items())
     connection.execute(
-        f"CREATE TABLE {table} AS SELECT * FROM read_csv({quoted_path(text)}, {fixed}, {given})"
+        f"CREATE TABLE {table} AS SELECT * FROM read_csv({quoted_path(text)}, "
+        f"{fixed}, {given})"
     )
     rejected = connection.execute(
-        f"SELECT min(line), any_value(csv_line ORDER BY line), any_value(error_message ORDER BY line) "
-        f"FROM rejected_{table} GROUP BY line_byte_position ORDER BY 1"
+        "SELECT min(line), any_value(csv_line ORDER BY line), any_value(error_message "
+        f"ORDER BY line) FROM rejected_{table} GROUP BY line_byte_position ORDER BY 1"
     ).fetchall()
     if rejected:
         (read,) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0]
@@ -124,20 +128,29 @@ def _rejected(
         .replace("Expected Number of Columns:", "expected values:")
         .replace("Found:", "found:")
     )
-    first = f"line {line}: {str(text).strip()[:80]!r} ({said.strip()[:80]}, delimiter {delimiter!r})"
+    first = (
+        f"line {line}: {str(text).strip()[:80]!r} ({said.strip()[:80]}, delimiter "
+        f"{delimiter!r})"
+    )
     bad = len(rejected)
     unclosed = (
         str(text).strip().count("\n") > 1
     )  # a quote that never closes takes the rest of the file with it
     if unclosed or bad > read:
-        action = "Correct the file: quote values that hold the delimiter, and close each quote."
+        action = (
+            "Correct the file: quote values that hold the delimiter, and close each "
+            "quote."
+        )
         raise Failure(
             "INVALID_INPUT",
             f"{shown!r} is not one table: {first}",
             action,
             path=f"{path}/path",
         )
-    return f"{bad} of {read + bad} rows could not be read and {'is' if bad == 1 else 'are'} left out: {first}."
+    return (
+        f"{bad} of {read + bad} rows could not be read and "
+        f"{'is' if bad == 1 else 'are'} left out: {first}."
+    )
 
 
 def as_utf8(file: Path, encoding: str | None, temporary: Path, path: str) -> Path:
@@ -242,7 +255,10 @@ def sheet_as_text(
     copy = temporary / "sheet.csv"
     with copy.open("w", encoding="utf-8", newline="") as to:
         csv.writer(to).writerows([_cell(value) for value in row] for row in rows)
-    several = f"Sheet {chosen!r} is read; the file has {', '.join(map(repr, names[:20]))} (parameter sheet)."
+    several = (
+        f"Sheet {chosen!r} is read; the file has {', '.join(map(repr, names[:20]))} "
+        "(parameter sheet)."
+    )
     return copy, [several] if len(names) > 1 and not sheet else []
 
 
@@ -287,8 +303,9 @@ def _layout(text: Path, has_header: Any) -> Layout:
     names = [f"column{index}" for index in range(1, len(first) + 1)]
     if has_header is None:
         notes.append(
-            f"The first row looks like data ({', '.join(first)[:60]}), so the columns are named "
-            f"{names[0]} to {names[-1]}; send has_header: true if it has their names."
+            f"The first row looks like data ({', '.join(first)[:60]}), so the columns "
+            f"are named {names[0]} to {names[-1]}; send has_header: true if it has "
+            "their names."
         )
     return Layout(DELIMITERS[best], before, names, notes)
 

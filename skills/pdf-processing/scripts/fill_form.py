@@ -132,7 +132,10 @@ def _stored(fields: dict[str, FormField], name: str, value: Any) -> str | list[s
         # The fonts that every reader has draw these letters alone; others would be a
         # row of question marks.
         if missing := _undrawable(text):
-            action = "Send letters of Western European languages, or tell the user that a person must type this field."
+            action = (
+                "Send letters of Western European languages, or tell the user that a "
+                "person must type this field."
+            )
             raise refuse(f"the font of field {name!r} has no {missing!r}", action)
         return text
 
@@ -206,7 +209,10 @@ def _write(
         undrawn = _undrawn(writer, fields)
         for name, value in undrawn.items():
             if name not in stored and (missing := _undrawable(str(value))):
-                message = f"field {name!r} holds {missing!r}, which the form's font does not have"
+                message = (
+                    f"field {name!r} holds {missing!r}, which the form's font does "
+                    "not have"
+                )
                 raise Failure(
                     "INVALID_INPUT",
                     message,

@@ -64,7 +64,8 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
     if shared := sorted(name for name, times in field_names.items() if times > 1):
         names_shown = ", ".join(shared[:10])
         warnings.append(
-            f"Fields named alike in several files may lose their values; flatten first: {names_shown}."
+            "Fields named alike in several files may lose their values; flatten "
+            f"first: {names_shown}."
         )
     check_output(
         target,
@@ -83,7 +84,10 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
                 import_outline=arguments["bookmarks"],
             )
         except Exception as error:
-            message = f"{shown_path(file)!r} is damaged: its pages could not be copied ({type(error).__name__})"
+            message = (
+                f"{shown_path(file)!r} is damaged: its pages could not be copied "
+                f"({type(error).__name__})"
+            )
             raise Failure(
                 "INVALID_INPUT",
                 message,

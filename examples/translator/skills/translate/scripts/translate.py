@@ -115,7 +115,10 @@ def main() -> int:
     source = arguments.get("source_language", "auto")
     if column is None or source.partition("-")[0].lower() not in ("auto", "en"):
         known = ", ".join(COLUMNS)
-        message = f"This word list goes from English to {known}; it cannot go from {source!r} to {target!r}"
+        message = (
+            f"This word list goes from English to {known}; it cannot go from "
+            f"{source!r} to {target!r}"
+        )
         error = {"code": "INVALID_INPUT", "message": message, "recoverable": True}
         json.dump({"status": "failed", "errors": [error]}, sys.stdout)
         return 1
