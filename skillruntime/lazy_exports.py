@@ -18,6 +18,8 @@ from skillruntime.extras import missing_extra
 
 __all__ = ["lazy_exports"]
 
+_PUNCTUATION = str.maketrans("(,)", "   ")
+
 
 def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and ``__dir__`` (PEP 562) of *package*, which has an
@@ -35,10 +37,12 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
         module = sys.modules[package]
         path = f"{module.__path__[0]}/__init__.pyi"
         stub = module.__spec__.loader.get_data(path).decode("utf-8")  # type: ignore[union-attr]  # every loader of files
-        imports = (
-            line.split() for line in stub.splitlines() if line.startswith("from ")
-        )
-        return {words[-1]: words[1] for words in imports if words[-2:-1] == ["as"]}
+        exports: dict[str, str] = {}
+        for statement in stub.split("from ")[1:]:
+            # ``module import Name as Name``, in parentheses where the line is long
+            target, _, *names = statement.translate(_PUNCTUATION).split()
+            exports |= dict.fromkeys(names[2::3], target)
+        return exports
 
     def resolve(name: str) -> Any:
         if name == "__all__":

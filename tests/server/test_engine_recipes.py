@@ -77,7 +77,7 @@ def recipe(
         # The test's server is on this machine, where the client connects only if it is
         # allowed to.
         shared = _code(SHARED).replace(
-            ".read_text())))", ".read_text())), guard=GUARD)"
+            ".read_text()))\n)", ".read_text())),\n    guard=GUARD,\n)"
         )
         exec(compile(shared, str(PAGE), "exec"), names)  # noqa: S102 - it is what the test is for
         attempts: list[dict[str, Any]] = []
