@@ -26,8 +26,8 @@ from typing import Any
 from skill_roots import skill_roots
 from token_budget_peers import PEERS
 
-from skillruntime.adapters.conversation_tools import fits
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillToolkit
+from skillruntime.adapters.tools.conversation_tools import fits
 from skillruntime.catalog import SkillCatalog, discover
 from skillruntime.contract import Contract, SkillResponse
 from skillruntime.errors import SkillInputError

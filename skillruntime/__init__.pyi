@@ -3,11 +3,9 @@ from skillruntime.adapters.agent_middleware import SkillMiddleware as SkillMiddl
 from skillruntime.adapters.enforced_tool import enforce as enforce
 from skillruntime.adapters.langchain import SkillToolkit as SkillToolkit
 from skillruntime.catalog.catalog import SkillCatalog as SkillCatalog
-from skillruntime.catalog.discovery import discover as discover
+from skillruntime.catalog.discovery.discovery import discover as discover
 from skillruntime.catalog.skill import Skill as Skill
 from skillruntime.catalog.skill import SkillMetadata as SkillMetadata
-from skillruntime.contract.coercion.coercion import Policy as Policy
-from skillruntime.contract.coercion.coercion import Repair as Repair
 from skillruntime.contract.contract import Accepted as Accepted
 from skillruntime.contract.contract import Contract as Contract
 from skillruntime.contract.input_validator import (
@@ -16,9 +14,11 @@ from skillruntime.contract.input_validator import (
 from skillruntime.contract.migration.migration import Migration as Migration
 from skillruntime.contract.repairing import Repairer as Repairer
 from skillruntime.contract.repairing import repair as repair
+from skillruntime.contract.repairs.coercion import Policy as Policy
+from skillruntime.contract.repairs.coercion import Repair as Repair
 from skillruntime.contract.response import SkillResponse as SkillResponse
 from skillruntime.contract.response import handle_skill_error as handle_skill_error
-from skillruntime.contract.schema import Schema as Schema
+from skillruntime.contract.schemas.schema import Schema as Schema
 from skillruntime.contract.versions import Version as Version
 from skillruntime.contract.versions import VersionRange as VersionRange
 from skillruntime.contract.versions import (

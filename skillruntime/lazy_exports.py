@@ -27,7 +27,7 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
     >>> getattr_, dir_ = lazy_exports("skillruntime.catalog")
     >>> getattr_("discover").__module__
-    'skillruntime.catalog.discovery'
+    'skillruntime.catalog.discovery.discovery'
     """
 
     @cache

@@ -19,7 +19,14 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "skillruntime"
 LAYERS = [
     {"extras"},
-    {"errors", "diagnostic", "lazy_exports", "cache_files", "_version"},
+    {
+        "errors",
+        "diagnostic",
+        "lazy_exports",
+        "cache_files",
+        "package_directory",
+        "_version",
+    },
     {"contract"},
     {"compatibility", "derive"},
     {"catalog", "tokens"},
@@ -30,27 +37,27 @@ LAYERS = [
     {"__main__"},
 ]
 PURE = [
-    *("contract", "compatibility", "derive"),
-    *(f"catalog/{name}.py" for name in ("autofix", "frontmatter", "rendering")),
-    "catalog/skill_lint.py",
-    *("catalog/summary.py", "catalog/yaml_reader.py"),
-    *(
-        f"remote/{name}.py"
-        for name in (
-            "descriptor",
-            "wire_errors",
-            "protocol",
-            "http_message",
-            "invocation_flow",
-        )
-    ),
-    *(
-        "remote/tracing.py",
-        "server/executions.py",
-        "server/http_responses.py",
-        "server/openapi.py",
-    ),
-    *("server/access.py", "server/rate_limits.py", "server/metrics.py"),
+    "contract",
+    "compatibility",
+    "derive",
+    "catalog/checks/autofix.py",
+    "catalog/checks/lint.py",
+    "catalog/discovery/summary.py",
+    "catalog/frontmatter/frontmatter.py",
+    "catalog/frontmatter/yaml_reader.py",
+    "catalog/rendering.py",
+    "remote/descriptor.py",
+    "remote/http_message.py",
+    "remote/invocation_flow.py",
+    "remote/protocol.py",
+    "remote/tracing.py",
+    "remote/wire_errors.py",
+    "server/callers/access.py",
+    "server/callers/rate_limits.py",
+    "server/executions/executions.py",
+    "server/http/openapi.py",
+    "server/http/responses.py",
+    "server/metrics.py",
 ]
 IMPURE = {
     "anyio",

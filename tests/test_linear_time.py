@@ -14,8 +14,8 @@ import pytest
 from skillruntime import discover
 from skillruntime.adapters.mcp_proxy.client_files import ClientFileError, wrapped
 from skillruntime.adapters.mcp_proxy.messages import quick_response, read_messages
-from skillruntime.adapters.mcp_proxy.remote import encode_value
-from skillruntime.catalog.lockfile import read_lock
+from skillruntime.adapters.mcp_proxy.transports.remote import encode_value
+from skillruntime.catalog.checks.lockfile import read_lock
 from skillruntime.catalog.visibility import (
     escaped,
     framed,
@@ -24,7 +24,7 @@ from skillruntime.catalog.visibility import (
 )
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote.descriptor_file import read_descriptor_file
-from skillruntime.runtime.script_result import parse_text_output, reported_failure
+from skillruntime.runtime.scripts.result import parse_text_output, reported_failure
 from tests.linear_time import (
     COMMON_SHAPES,
     SHAPES,

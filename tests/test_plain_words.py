@@ -73,7 +73,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     "tests/compatibility": {
         r"NO_COUNTEREXAMPLE": "a name that stands after the operator 'is'"
     },
-    "skillruntime/catalog/search_words.py": {
+    "skillruntime/catalog/search/words.py": {
         r"\bnobody\b": "one of the English stop words"
     },
     "benchmarks/search_tasks.jsonl": {

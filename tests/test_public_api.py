@@ -63,7 +63,7 @@ def page() -> str:
         parts.append(
             f"\n## `skillruntime{package}`\n\n| name | what it is |\n|---|---|"
         )
-        for name in sorted(names, key=str.casefold):
+        for name in sorted(names, key=lambda each: (each.casefold(), each)):
             value = getattr(import_module(names[name]), name)
             text = (
                 inspect.getdoc(value)

@@ -9,8 +9,8 @@ from collections import OrderedDict
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from skillruntime.adapters.conversation_tools import ToolStyle, to_object
 from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.adapters.tools.conversation_tools import ToolStyle, to_object
 from skillruntime.contract.repairing import Repairer
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import SkillInputError

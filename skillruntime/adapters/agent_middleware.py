@@ -31,32 +31,35 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error) from None
 
-from skillruntime.adapters import agent_messages
-from skillruntime.adapters.agent_conversation import (
+from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
+from skillruntime.adapters.langchain_agent import messages as agent_messages
+from skillruntime.adapters.langchain_agent.checkpoints import register_checkpoint_types
+from skillruntime.adapters.langchain_agent.conversation import (
     Conversation,
     Conversations,
     Prompting,
     Workspaces,
 )
-from skillruntime.adapters.agent_messages import (
+from skillruntime.adapters.langchain_agent.messages import (
     SkillState,
     active_skills,
     first_turn,
     loading_answers,
     next_use,
 )
-from skillruntime.adapters.checkpoints import register_checkpoint_types
-from skillruntime.adapters.conversation_tools import (
+from skillruntime.adapters.langchain_agent.model_reply import (
+    refused_call,
+    with_calls_settled,
+)
+from skillruntime.adapters.langchain_agent.tool_call import is_control_flow
+from skillruntime.adapters.tools.conversation_tools import (
     FIXED,
     TYPED,
     ToolListName,
     require_free_names,
     unknown_tool,
 )
-from skillruntime.adapters.known_names import is_hidden, meant_tool
-from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
-from skillruntime.adapters.model_reply import refused_call, with_calls_settled
-from skillruntime.adapters.tool_call import is_control_flow
+from skillruntime.adapters.tools.known_names import is_hidden, meant_tool
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode
 from skillruntime.runtime.activation import digest_of

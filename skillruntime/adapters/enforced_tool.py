@@ -24,20 +24,23 @@ from langchain_core.tools import BaseTool, StructuredTool, Tool, ToolException
 from pydantic import BaseModel, PrivateAttr, ValidationError
 from typing_extensions import Unpack
 
-from skillruntime.adapters.checkpoints import register_checkpoint_types
-from skillruntime.adapters.tool_call import (
+from skillruntime.adapters.langchain_agent.checkpoints import register_checkpoint_types
+from skillruntime.adapters.langchain_agent.tool_call import (
     PROOF,
     ainvoke,
     invoke,
     is_control_flow,
     to_tool_result,
 )
-from skillruntime.contract.annotation_schema import SchemaWriter
-from skillruntime.contract.coercion.state import Policy, Repair, policy_named
 from skillruntime.contract.contract import Accepted, Contract, Formats
-from skillruntime.contract.function_contract import TypedFunction, to_skill_errors
-from skillruntime.contract.pointer import format_pointer
+from skillruntime.contract.document.annotation_schema import SchemaWriter
+from skillruntime.contract.document.function_contract import (
+    TypedFunction,
+    to_skill_errors,
+)
+from skillruntime.contract.repairs.state import Policy, Repair, policy_named
 from skillruntime.contract.response import SkillResponse
+from skillruntime.contract.schemas.pointer import format_pointer
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 from skillruntime.runtime.error_responses import to_errors, unwrapped
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skillruntime.adapters.conversation_tools import refusal_text
+from skillruntime.adapters.tools.conversation_tools import refusal_text
 from skillruntime.contract.repairing import repair
 from skillruntime.errors import SkillInputError
 from skillruntime.extras import missing_extra

@@ -29,22 +29,13 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error) from None
 
-from skillruntime.adapters.checkpoints import register_checkpoint_types
-from skillruntime.adapters.conversation_tools import (
-    ToolStyle,
-    chosen_style,
-    require_free_names,
-    require_runtime,
-    skills_prompt,
-    to_text,
-    tool_list_of,
-    tools_of_conversation,
-    unknown_tool,
-)
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
-from skillruntime.adapters.known_names import meant_tool, put_right
-from skillruntime.adapters.model_reply import refused_call, with_calls_settled
-from skillruntime.adapters.tool_call import (
+from skillruntime.adapters.langchain_agent.checkpoints import register_checkpoint_types
+from skillruntime.adapters.langchain_agent.model_reply import (
+    refused_call,
+    with_calls_settled,
+)
+from skillruntime.adapters.langchain_agent.tool_call import (
     PROOF,
     Content,
     Place,
@@ -56,8 +47,20 @@ from skillruntime.adapters.tool_call import (
     to_blocks,
     to_tool_result,
 )
-from skillruntime.adapters.tool_names import to_tool_name
-from skillruntime.adapters.tool_schema import to_tool_schema
+from skillruntime.adapters.tools.conversation_tools import (
+    ToolStyle,
+    chosen_style,
+    require_free_names,
+    require_runtime,
+    skills_prompt,
+    to_text,
+    tool_list_of,
+    tools_of_conversation,
+    unknown_tool,
+)
+from skillruntime.adapters.tools.known_names import meant_tool, put_right
+from skillruntime.adapters.tools.tool_names import to_tool_name
+from skillruntime.adapters.tools.tool_schema import to_tool_schema
 from skillruntime.catalog.visibility import escaped
 from skillruntime.contract.response import SkillResponse
 from skillruntime.runtime.call_options import CallOptions

@@ -29,12 +29,12 @@ except ModuleNotFoundError as error:
     raise missing_extra(error) from None
 
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
     from skillruntime.adapters.mcp_client import import_skills, import_tools
-    from skillruntime.adapters.mcp_handlers import Served
+    from skillruntime.adapters.mcp_server.handlers import Served
     from skillruntime.runtime.runtime import SkillRuntime
 
 __all__ = ["import_skills", "import_tools", "serve_http", "serve_stdio", "to_server"]
@@ -75,7 +75,7 @@ def to_server(
     standard input and output, where it offers exactly one, else a temporary directory.
     """
     if not isinstance(source, SkillCatalog):
-        from skillruntime.adapters.conversation_tools import (
+        from skillruntime.adapters.tools.conversation_tools import (
             require_free_names,
         )  # of a catalog, only at its first use
 
@@ -85,7 +85,7 @@ def to_server(
     def handler(method: str) -> Callable[[Any, Any], Awaitable[Any]]:
         async def handle(context: Any, params: Any) -> Any:
             if not served:
-                from skillruntime.adapters.mcp_handlers import Served
+                from skillruntime.adapters.mcp_server.handlers import Served
                 from skillruntime.runtime.runtime import SkillRuntime
 
                 runtime = source
@@ -151,7 +151,7 @@ async def serve_http(
     except ModuleNotFoundError as error:
         raise missing_extra(error) from None
 
-    from skillruntime.adapters.local_port import LOCAL_HOSTS, guarded
+    from skillruntime.adapters.mcp_server.local_port import LOCAL_HOSTS, guarded
 
     is_local = host in LOCAL_HOSTS
     token = os.environ.get(TOKEN_VARIABLE)

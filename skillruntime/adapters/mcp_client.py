@@ -18,14 +18,14 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error) from None
 
-from skillruntime.adapters.mcp_handlers import (
+from skillruntime.adapters.mcp_server.handlers import (
     MAX_BYTES,
     MAX_FILES,
     ListSkillsResult,
     split_uri,
 )
-from skillruntime.catalog.sources import SkillSource
-from skillruntime.catalog.visible_contract import visible_document
+from skillruntime.catalog.contracts.visible_contract import visible_document
+from skillruntime.catalog.discovery.sources import SkillSource
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import ToolExecutionError
 from skillruntime.runtime.runners import ReportedFailureError

@@ -11,8 +11,12 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from skillruntime.adapters.conversation_tools import ToolStyle, refusal_text, to_text
 from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.adapters.tools.conversation_tools import (
+    ToolStyle,
+    refusal_text,
+    to_text,
+)
 from skillruntime.contract.repairing import repair
 from skillruntime.errors import SkillInputError
 from skillruntime.extras import missing_extra

@@ -7,9 +7,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from skillruntime.adapters.conversation_tools import ToolStyle, refusal_text, to_text
 from skillruntime.adapters.tool_formats import SkillTools
-from skillruntime.contract.arguments import parse_arguments
+from skillruntime.adapters.tools.conversation_tools import (
+    ToolStyle,
+    refusal_text,
+    to_text,
+)
+from skillruntime.contract.reading.arguments import parse_arguments
 from skillruntime.contract.repairing import repair
 from skillruntime.errors import SkillInputError
 from skillruntime.extras import missing_extra

@@ -25,7 +25,7 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error) from None
 
-from skillruntime.contract.secret_names import masked, names_a_secret
+from skillruntime.contract.schemas.secret_names import masked, names_a_secret
 from skillruntime.runtime.call_record import CallRecord, Observer, Operation
 
 __all__ = ["ATTRIBUTES", "CONTENT", "SCHEMA_URL", "spans"]

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack
 
-from skillruntime.adapters.conversation_tools import (
+from skillruntime.adapters.tools.conversation_tools import (
     ToolStyle,
     chosen_style,
     require_free_names,
@@ -19,14 +19,14 @@ from skillruntime.adapters.conversation_tools import (
     tools_of_conversation,
     unknown_tool,
 )
-from skillruntime.adapters.known_names import meant_tool, put_right
-from skillruntime.adapters.strict_schema import to_strict
-from skillruntime.adapters.tool_names import to_tool_name, tool_names
-from skillruntime.adapters.tool_schema import to_tool_schema
+from skillruntime.adapters.tools.known_names import meant_tool, put_right
+from skillruntime.adapters.tools.strict_schema import to_strict
+from skillruntime.adapters.tools.tool_names import to_tool_name, tool_names
+from skillruntime.adapters.tools.tool_schema import to_tool_schema
 from skillruntime.catalog.visibility import escaped
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.references import referenced
 from skillruntime.contract.response import SkillResponse, to_plain
+from skillruntime.contract.schemas.references import referenced
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.images import Image
 from skillruntime.runtime.runtime import SkillRuntime

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from skillruntime.catalog.offering import (
+from skillruntime.catalog.discovery.offering import (
     Guard,
     all_diagnostics,
     as_reference,
@@ -22,16 +22,21 @@ from skillruntime.catalog.offering import (
     offered_of,
     several,
 )
-from skillruntime.catalog.precedence import by_name, newest, rank, version_of
-from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, Entry, Root, Snapshot
+from skillruntime.catalog.discovery.precedence import by_name, newest, rank, version_of
+from skillruntime.catalog.discovery.root_snapshot import (
+    HIDDEN_FROM_MODEL,
+    Entry,
+    Root,
+    Snapshot,
+)
 from skillruntime.catalog.skill import Skill, SkillMetadata, read_skill
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
 if TYPE_CHECKING:
-    from skillruntime.catalog.environment_check import Surroundings
+    from skillruntime.catalog.checks.environment_check import Surroundings
     from skillruntime.catalog.rendering import Rendered
-    from skillruntime.catalog.search import Hits, SearchIndex
+    from skillruntime.catalog.search.search import Hits, SearchIndex
     from skillruntime.contract.contract import Contract
 
 __all__ = ["SkillCatalog"]
@@ -54,7 +59,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     plain name. In every lookup, ``digest@^1`` is the newest skill of that name whose
     version satisfies the range, and ``digest@1.2.0`` is that one version. If versions
     are equal or missing, the first root wins; the full rule is in
-    `skillruntime.catalog.precedence`. A range is compared with the effective version,
+    `skillruntime.catalog.discovery.precedence`. A range is compared with the effective version,
     which is the contract's if there is one: therefore the lookup reads the skills of
     that name.
 
@@ -204,7 +209,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         by the state of the skill's files, but not those of locked and installed skills,
         which are compared to what was locked when they are read.
         """
-        from skillruntime.catalog.callable_names import KeptNames, callables_of
+        from skillruntime.catalog.contracts.callable_names import (
+            KeptNames,
+            callables_of,
+        )
 
         is_kept = self._is_indexed and self._guard is None and not self._recorded
         return callables_of(
@@ -217,7 +225,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
         False says nothing.
         """
-        from skillruntime.catalog.callable_names import surely_has_tools
+        from skillruntime.catalog.contracts.callable_names import surely_has_tools
 
         # What is locked or installed is compared when it is read.
         may_tell = self._derive and self._guard is None and not self._recorded
@@ -267,7 +275,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             InvalidSkillError: its file cannot be read.
         """
         from skillruntime._version import __version__
-        from skillruntime.catalog.environment_check import Surroundings, unmet_of
+        from skillruntime.catalog.checks.environment_check import Surroundings, unmet_of
 
         skill = read_skill(
             self._find(name), derive=False
@@ -278,7 +286,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """Return the names closest to *name*, the best first; only of skills that a
         model may see.
         """
-        from skillruntime.catalog.closest_names import closest_names
+        from skillruntime.catalog.search.closest_names import closest_names
 
         return closest_names(
             name,
@@ -400,7 +408,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 f"search takes words, such as 'fill pdf forms'; got {query!r:.80}"
             )
         if self._index is None:
-            from skillruntime.catalog.search import open_search_index
+            from skillruntime.catalog.search.search import open_search_index
 
             shown = [
                 metadata_of(entry)

@@ -25,10 +25,10 @@ from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from skillruntime.catalog.contract_files import ContractFiles
-    from skillruntime.catalog.frontmatter import Frontmatter
+    from skillruntime.catalog.contracts.contract_files import ContractFiles
+    from skillruntime.catalog.frontmatter.frontmatter import Frontmatter
+    from skillruntime.catalog.frontmatter.skill_frontmatter import SkillFrontmatter
     from skillruntime.catalog.resources import Resource
-    from skillruntime.catalog.skill_frontmatter import SkillFrontmatter
     from skillruntime.contract.contract import Contract
 
 __all__ = ["MAX_SKILL_BYTES", "Skill", "SkillMetadata", "read_skill"]
@@ -70,7 +70,7 @@ class SkillMetadata:
         """Return all fields of the frontmatter, read from the file now; empty if it is
         gone or no longer readable.
         """
-        from skillruntime.catalog.skill_frontmatter import SkillFrontmatter
+        from skillruntime.catalog.frontmatter.skill_frontmatter import SkillFrontmatter
 
         return SkillFrontmatter(_frontmatter(self.path).fields)
 
@@ -143,7 +143,7 @@ class Skill:
             ValueError: *name* is not usable, or the path of a file leads out of the
                 skill.
         """
-        from skillruntime.catalog.sources import write_skill
+        from skillruntime.catalog.discovery.sources import write_skill
 
         return read_skill(
             SkillMetadata(
@@ -165,7 +165,7 @@ class Skill:
     def body(self) -> str:
         """The instructions, without hidden characters."""
         if self._body is None:
-            from skillruntime.catalog.frontmatter import cut
+            from skillruntime.catalog.frontmatter.frontmatter import cut
             from skillruntime.catalog.visibility import visible_text
 
             self._written = cut(self._data, self.metadata.path).body
@@ -202,7 +202,7 @@ class Skill:
     @property
     def frontmatter(self) -> SkillFrontmatter:
         """All fields of the frontmatter, as they were when the skill was activated."""
-        from skillruntime.catalog.skill_frontmatter import SkillFrontmatter
+        from skillruntime.catalog.frontmatter.skill_frontmatter import SkillFrontmatter
 
         return SkillFrontmatter(self._frontmatter.fields)
 
@@ -403,7 +403,9 @@ class Skill:
 
     def _read_contracts(self) -> ContractFiles:
         if self._contracts is None:
-            from skillruntime.catalog.contract_files import read_contract_files
+            from skillruntime.catalog.contracts.contract_files import (
+                read_contract_files,
+            )
 
             self._contracts = read_contract_files(
                 os.path.dirname(self.metadata.path),  # noqa: PTH120
@@ -420,7 +422,7 @@ class Skill:
         return self._contracts
 
     def _derived(self) -> dict[str, Contract]:
-        from skillruntime.catalog.derived_contracts import derived_contracts
+        from skillruntime.catalog.contracts.derived_contracts import derived_contracts
 
         return derived_contracts(
             self.resources(),
@@ -478,7 +480,7 @@ def _read_file(metadata: SkillMetadata) -> tuple[bytes, Identity]:
 
 
 def _frontmatter(path: str) -> Frontmatter:
-    from skillruntime.catalog.frontmatter import Frontmatter
+    from skillruntime.catalog.frontmatter.frontmatter import Frontmatter
 
     try:
         state = os.stat(path)  # noqa: PTH116
@@ -495,7 +497,7 @@ def _cached_frontmatter(path: str, size: int, modified: int) -> Frontmatter:
     """Return the frontmatter of the file; *size* and *modified* are part of the cache
     key.
     """
-    from skillruntime.catalog.frontmatter import MAX_FRONTMATTER
+    from skillruntime.catalog.frontmatter.frontmatter import MAX_FRONTMATTER
 
     limit = 2 * MAX_FRONTMATTER
     return _read_frontmatter(read_regular(path, limit, cut=True), path, size <= limit)
@@ -506,6 +508,6 @@ def _read_frontmatter(data: bytes, path: str, is_whole: bool) -> Frontmatter:
     """Return the frontmatter in *data*; what lists skills asks for it twice, by its
     metadata and of the skill.
     """
-    from skillruntime.catalog.frontmatter import read_frontmatter
+    from skillruntime.catalog.frontmatter.frontmatter import read_frontmatter
 
     return read_frontmatter(data, path, is_whole=is_whole)

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillruntime.cli.call_arguments import read_arguments
-from skillruntime.cli.output import (
+from skillruntime.cli.inputs.call_arguments import read_arguments
+from skillruntime.cli.inputs.remote_source import is_remote
+from skillruntime.cli.inputs.roots import (
+    catalog_options,
+    open_catalog,
+    short_enough,
+    with_next_command,
+)
+from skillruntime.cli.terminal.output import (
     draw_response,
     echo,
     exit_code,
     json_option,
     print_json,
     to_json,
-)
-from skillruntime.cli.remote_source import is_remote
-from skillruntime.cli.roots import (
-    catalog_options,
-    open_catalog,
-    short_enough,
-    with_next_command,
 )
 from skillruntime.errors import AccessDeniedError, ErrorCode, SkillNotFoundError
 
@@ -176,7 +176,7 @@ def _question(request: Approval) -> Iterator[str]:
     """Yield what a person decides on: the script, its arguments, what it asks for, and
     what it lacks.
     """
-    from skillruntime.contract.secret_names import masked
+    from skillruntime.contract.schemas.secret_names import masked
 
     yield f"{request.skill.name!r} is in an untrusted directory: {request.skill.directory}"
     yield f"This call runs {request.script} with {json.dumps(masked(request.arguments), default=str)[:400]}"

@@ -93,7 +93,7 @@ class _LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except SkillRuntimeError as error:
-            from skillruntime.cli.output import fail
+            from skillruntime.cli.terminal.output import fail
 
             fail(error, as_json=as_json)
 
@@ -119,7 +119,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 
     With ``SKILLRUNTIME_DEBUG`` set, the traceback is shown.
     """
-    from skillruntime.cli.output import make_streams_safe
+    from skillruntime.cli.terminal.output import make_streams_safe
 
     make_streams_safe()
     try:
@@ -164,7 +164,7 @@ def _fail_on_usage(error: click.ClickException, *, as_json: bool) -> NoReturn:
     if not as_json:
         error.show()
         sys.exit(error.exit_code)
-    from skillruntime.cli.output import fail
+    from skillruntime.cli.terminal.output import fail
     from skillruntime.errors import SkillInputError
 
     context = getattr(error, "ctx", None)

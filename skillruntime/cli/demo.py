@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from skillruntime.cli.output import (
+from skillruntime.cli.inputs.roots import bundled_skills
+from skillruntime.cli.terminal.output import (
     EXIT_FAILED,
     console,
     json_option,
     notes,
     print_result,
 )
-from skillruntime.cli.roots import bundled_skills
 from skillruntime.errors import SkillNotFoundError, ToolNotAvailableError
 
 if TYPE_CHECKING:

@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.contract_source import Source, read_sources
-from skillruntime.cli.output import EXIT_FAILED, json_option, print_result, short
-from skillruntime.cli.sarif import sarif_option, to_sarif
+from skillruntime.cli.inputs.contract_source import Source, read_sources
+from skillruntime.cli.terminal.output import (
+    EXIT_FAILED,
+    json_option,
+    print_result,
+    short,
+)
+from skillruntime.cli.terminal.sarif import sarif_option, to_sarif
 from skillruntime.compatibility import (
     NO_COUNTEREXAMPLE,
     Bump,

@@ -12,8 +12,8 @@ import anyio
 import click
 
 from skillruntime import __version__
-from skillruntime.cli.output import json_option, print_result
-from skillruntime.cli.roots import PLACES, catalog_options, open_catalog
+from skillruntime.cli.inputs.roots import PLACES, catalog_options, open_catalog
+from skillruntime.cli.terminal.output import json_option, print_result
 from skillruntime.extras import installed_extras
 
 if TYPE_CHECKING:

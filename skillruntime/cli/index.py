@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from skillruntime.cache_files import cache_directory
-from skillruntime.cli.output import echo, json_option, print_result
-from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
+from skillruntime.cli.inputs.roots import catalog_options, no_skills, open_catalog
+from skillruntime.cli.terminal.output import echo, json_option, print_result
 
 if TYPE_CHECKING:
     from rich.console import Console

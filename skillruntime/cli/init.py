@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.output import draw_diagnostics, json_option, print_result, to_json
-from skillruntime.cli.roots import (
+from skillruntime.cli.inputs.roots import (
     catalog_options,
     open_catalog,
     short_enough,
     with_next_command,
+)
+from skillruntime.cli.terminal.output import (
+    draw_diagnostics,
+    json_option,
+    print_result,
+    to_json,
 )
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
@@ -47,8 +52,8 @@ def command(
     The contract is derived from its scripts and its frontmatter, for you to edit;
     findings of the linter are printed.
     """
-    from skillruntime.catalog.derived_contracts import derive_scripts
-    from skillruntime.contract.contract_lint import lint_contract
+    from skillruntime.catalog.contracts.derived_contracts import derive_scripts
+    from skillruntime.contract.document.lint import lint_contract
     from skillruntime.derive.draft import draft_contracts
 
     found = _find(skill, directories)

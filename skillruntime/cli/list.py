@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli import output
-from skillruntime.cli.output import (
+from skillruntime.cli.inputs.roots import catalog_options, no_skills, open_catalog
+from skillruntime.cli.terminal import output
+from skillruntime.cli.terminal.output import (
     draw_diagnostics,
     json_option,
     print_result,
     print_rows,
     with_progress,
 )
-from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
-from skillruntime.cli.terminal_text import NARROW, shown
+from skillruntime.cli.terminal.text import NARROW, shown
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.catalog.file_opening import write_inside
-from skillruntime.catalog.lockfile import (
+from skillruntime.catalog.checks.lockfile import (
     LOCK_FILE,
     check_lock,
     lock_document,
     lock_skills,
     read_lock,
 )
-from skillruntime.cli.output import (
+from skillruntime.catalog.file_opening import write_inside
+from skillruntime.cli.inputs.roots import catalog_options, no_skills, open_catalog
+from skillruntime.cli.terminal.output import (
     EXIT_FAILED,
     EXIT_USAGE,
     draw_diagnostics,
@@ -27,9 +28,8 @@ from skillruntime.cli.output import (
     print_result,
     to_json,
 )
-from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
-from skillruntime.cli.sarif import sarif_option, to_sarif
-from skillruntime.cli.terminal_text import shown
+from skillruntime.cli.terminal.sarif import sarif_option, to_sarif
+from skillruntime.cli.terminal.text import shown
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
 if TYPE_CHECKING:

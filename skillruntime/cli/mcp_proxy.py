@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.remote_source import has_host
+from skillruntime.cli.inputs.remote_source import has_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -187,9 +187,13 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
     The counts are by tool, argument, rule and client: they show which schemas mislead
     models.
     """
-    from skillruntime.adapters.mcp_proxy.report import OUTCOMES, read_report, to_html
-    from skillruntime.adapters.mcp_proxy.suggestions import suggestions
-    from skillruntime.cli.output import print_result
+    from skillruntime.adapters.mcp_proxy.reports.report import (
+        OUTCOMES,
+        read_report,
+        to_html,
+    )
+    from skillruntime.adapters.mcp_proxy.reports.suggestions import suggestions
+    from skillruntime.cli.terminal.output import print_result
 
     with log.open(encoding="utf-8", errors="replace") as lines:
         found = read_report(lines)
@@ -344,7 +348,7 @@ def _with_notes(log: Write) -> Write:
 
 def _relay_command(server: tuple[str, ...], options: Options, log: Write) -> int:
     from skillruntime.adapters.mcp_proxy.session import Session
-    from skillruntime.adapters.mcp_proxy.stdio import run_stdio
+    from skillruntime.adapters.mcp_proxy.transports.stdio import run_stdio
 
     try:
         return run_stdio(server, lambda: Session(options, log=log))
@@ -357,9 +361,9 @@ def _relay_url(
 ) -> int:
     import threading
 
-    from skillruntime.adapters.mcp_proxy.remote import start_remote
     from skillruntime.adapters.mcp_proxy.session import Session
-    from skillruntime.adapters.mcp_proxy.stdio import note_signals, relay
+    from skillruntime.adapters.mcp_proxy.transports.remote import start_remote
+    from skillruntime.adapters.mcp_proxy.transports.stdio import note_signals, relay
 
     session = Session(options, log=log)
     ended = threading.Event()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillruntime.cli.output import json_option, print_result
+from skillruntime.cli.terminal.output import json_option, print_result
 from skillruntime.errors import InvalidSkillError
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillruntime.cli.output import json_option, print_result
-from skillruntime.cli.roots import (
+from skillruntime.cli.inputs.roots import (
     catalog_options,
     open_catalog,
     short_enough,
     with_next_command,
 )
-from skillruntime.cli.terminal_text import shown
+from skillruntime.cli.terminal.output import json_option, print_result
+from skillruntime.cli.terminal.text import shown
 from skillruntime.errors import SkillNotFoundError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def command(
     package runs. Each lock gets an environment of its own in the cache directory, which
     calls then use without network. `uv lock --script FILE` makes a lock.
     """
-    from skillruntime.runtime.script_environments import (
+    from skillruntime.runtime.scripts.environments import (
         prepare_script,
         scripts_with_packages,
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from skillruntime.catalog.rendering import STYLES
-from skillruntime.cli.output import echo, json_option, print_result
-from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
+from skillruntime.cli.inputs.roots import catalog_options, no_skills, open_catalog
+from skillruntime.cli.terminal.output import echo, json_option, print_result
 
 __all__ = ["command"]
 

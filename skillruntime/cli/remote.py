@@ -16,8 +16,15 @@ from urllib.parse import quote, urlencode
 import anyio
 import click
 
-from skillruntime.cli.call_arguments import read_arguments
-from skillruntime.cli.output import (
+from skillruntime.cli.inputs.call_arguments import read_arguments
+from skillruntime.cli.inputs.remote_source import read_descriptor, unreachable
+from skillruntime.cli.inputs.roots import (
+    catalog_options,
+    open_catalog,
+    short_enough,
+    with_next_command,
+)
+from skillruntime.cli.terminal.output import (
     EXIT_FAILED,
     draw_response,
     exit_code,
@@ -25,13 +32,6 @@ from skillruntime.cli.output import (
     print_json,
     print_result,
     to_json,
-)
-from skillruntime.cli.remote_source import read_descriptor, unreachable
-from skillruntime.cli.roots import (
-    catalog_options,
-    open_catalog,
-    short_enough,
-    with_next_command,
 )
 from skillruntime.contract import SkillResponse
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError

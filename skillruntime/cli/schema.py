@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import click
 
-from skillruntime.cli.output import to_json
+from skillruntime.cli.terminal.output import to_json
 
 __all__ = ["command"]
 

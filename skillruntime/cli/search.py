@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillruntime.cli.output import json_option, print_result, print_rows
-from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
-from skillruntime.cli.terminal_text import shown
+from skillruntime.cli.inputs.roots import catalog_options, no_skills, open_catalog
+from skillruntime.cli.terminal.output import json_option, print_result, print_rows
+from skillruntime.cli.terminal.text import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,7 +44,7 @@ def command(
     The best match comes first. Skills that are hidden from models are left out. To a
     pipe, each result is a line with tabs: name, score, description.
     """
-    from skillruntime.catalog.closest_names import nearest_names
+    from skillruntime.catalog.search.closest_names import nearest_names
 
     catalog = open_catalog(directories, trust=trust)
     words = " ".join(query)

@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from skillruntime.cli.output import EXIT_FAILED, EXIT_TRY_AGAIN
-from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.cli.inputs.roots import (
+    catalog_options,
+    open_catalog,
+    with_next_command,
+)
+from skillruntime.cli.terminal.output import EXIT_FAILED, EXIT_TRY_AGAIN
 from skillruntime.errors import SkillNotFoundError
 
 if TYPE_CHECKING:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.output import (
+from skillruntime.cli.inputs.remote_source import address_of, is_remote, read_descriptor
+from skillruntime.cli.inputs.roots import (
+    catalog_options,
+    open_catalog,
+    short_enough,
+    with_next_command,
+)
+from skillruntime.cli.terminal.output import (
     console,
     draw_diagnostics,
     echo,
@@ -19,15 +26,8 @@ from skillruntime.cli.output import (
     print_rows,
     short,
 )
-from skillruntime.cli.remote_source import address_of, is_remote, read_descriptor
-from skillruntime.cli.roots import (
-    catalog_options,
-    open_catalog,
-    short_enough,
-    with_next_command,
-)
-from skillruntime.cli.terminal_text import NARROW, shown, without_controls
-from skillruntime.contract.references import referenced
+from skillruntime.cli.terminal.text import NARROW, shown, without_controls
+from skillruntime.contract.schemas.references import referenced
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from skillruntime.catalog import Skill, SkillCatalog
     from skillruntime.contract import Contract
-    from skillruntime.runtime.readiness import Missing
+    from skillruntime.runtime.scripts.readiness import Missing
 
 __all__ = ["command"]
 

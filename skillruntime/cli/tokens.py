@@ -13,8 +13,8 @@ from rich.table import Table
 
 from skillruntime.catalog import discover
 from skillruntime.catalog.rendering import STYLES
-from skillruntime.cli import output
-from skillruntime.cli.output import (
+from skillruntime.cli.terminal import output
+from skillruntime.cli.terminal.output import (
     EXIT_FAILED,
     echo,
     json_option,
@@ -22,7 +22,7 @@ from skillruntime.cli.output import (
     print_rows,
     with_progress,
 )
-from skillruntime.cli.terminal_text import shown
+from skillruntime.cli.terminal.text import shown
 from skillruntime.tokens.report import SkillCost, TokenReport, measure
 
 __all__ = ["command"]

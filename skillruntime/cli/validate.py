@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli import output
-from skillruntime.cli.contract_source import parse_document
-from skillruntime.cli.output import (
+from skillruntime.cli.inputs.contract_source import parse_document
+from skillruntime.cli.terminal import output
+from skillruntime.cli.terminal.output import (
     EXIT_FAILED,
     draw_diagnostics,
     json_option,
@@ -23,8 +23,8 @@ from skillruntime.cli.output import (
     to_github,
     with_progress,
 )
-from skillruntime.cli.sarif import sarif_option, to_sarif
-from skillruntime.cli.terminal_text import without_controls
+from skillruntime.cli.terminal.sarif import sarif_option, to_sarif
+from skillruntime.cli.terminal.text import without_controls
 from skillruntime.contract import check_document, lint_contract
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, SkillRuntimeError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from skillruntime.catalog import Skill
-    from skillruntime.catalog.validation import Validation
+    from skillruntime.catalog.checks.validation import Validation
 
 __all__ = ["command", "contract_findings"]
 

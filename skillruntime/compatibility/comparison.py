@@ -20,7 +20,7 @@ from skillruntime.compatibility.diff import Bump, Finding, differences, opened
 from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.migration.value_conversions import same_as, show
-from skillruntime.contract.pointer import format_pointer
+from skillruntime.contract.schemas.pointer import format_pointer
 from skillruntime.contract.versions import Version, VersionRange
 
 __all__ = ["NO_COUNTEREXAMPLE", "Bump", "Change", "Verdict", "compare"]

@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 
 from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
 from skillruntime.compatibility.sampling import samples
-from skillruntime.contract.coercion.coercion import coerce, without_decimals
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, MigrationError, chain
-from skillruntime.contract.plain_json import type_name
-from skillruntime.contract.pointer import parse_pointer, value_at
-from skillruntime.contract.schema import Schema
+from skillruntime.contract.repairs.coercion import coerce, without_decimals
+from skillruntime.contract.schemas.explanation import explain
+from skillruntime.contract.schemas.plain_json import type_name
+from skillruntime.contract.schemas.pointer import parse_pointer, value_at
+from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.versions import Version, same_line
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import ErrorCode, SkillInputError

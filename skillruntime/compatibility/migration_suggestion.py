@@ -16,12 +16,12 @@ from typing import Any
 from skillruntime.compatibility.comparison import Change, Verdict, compare
 from skillruntime.compatibility.containment import Containment
 from skillruntime.compatibility.sampling import samples
-from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.migration.migration import Migration, MigrationError
 from skillruntime.contract.migration.steps import MAX_STEPS
 from skillruntime.contract.migration.value_conversions import TYPES
-from skillruntime.contract.pointer import format_pointer
+from skillruntime.contract.repairs.scalars import is_same
+from skillruntime.contract.schemas.pointer import format_pointer
 from skillruntime.contract.versions import Version
 
 __all__ = ["Suggestion", "suggest_migration"]

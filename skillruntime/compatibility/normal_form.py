@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from skillruntime.contract.migration.value_conversions import same_as
-from skillruntime.contract.pointer import value_at
-from skillruntime.contract.references import resolve
+from skillruntime.contract.schemas.pointer import value_at
+from skillruntime.contract.schemas.references import resolve
 
 __all__ = ["BRANCHES", "NotComparable", "closed", "normal_form"]
 

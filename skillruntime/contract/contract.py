@@ -15,8 +15,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from skillruntime.contract.aliases import alias_faults, names_by_alias, with_own_names
-from skillruntime.contract.arguments import (
+from skillruntime.contract.document.aliases import (
+    alias_faults,
+    names_by_alias,
+    with_own_names,
+)
+from skillruntime.contract.document.defaults import Defaults
+from skillruntime.contract.document.form import EDITOR_SCHEMA, document_faults
+from skillruntime.contract.migration.readings import Reading, Shapes, read_as_version
+from skillruntime.contract.reading.arguments import (
     FINISHED,
     Parsed,
     cut_off,
@@ -24,29 +31,31 @@ from skillruntime.contract.arguments import (
     several_calls,
     too_deep,
 )
-from skillruntime.contract.coercion.coercion import (
+from skillruntime.contract.reading.envelopes import (
+    ENVELOPE_KEYS,
+    calls_in,
+    check_tool,
+    opened,
+)
+from skillruntime.contract.reading.parameters import (
+    may_have_swallowed,
+    typed_parameters,
+    with_swallowed,
+)
+from skillruntime.contract.repairs.coercion import (
     Policy,
     Repair,
     policy_named,
     with_whole_numbers,
     without_decimals,
 )
-from skillruntime.contract.coercion.subschemas import declared_properties, secret_texts
-from skillruntime.contract.defaults import Defaults
-from skillruntime.contract.document import EDITOR_SCHEMA, document_faults
-from skillruntime.contract.envelopes import ENVELOPE_KEYS, calls_in, check_tool, opened
-from skillruntime.contract.explanation import explain
-from skillruntime.contract.parameters import (
-    may_have_swallowed,
-    typed_parameters,
-    with_swallowed,
-)
-from skillruntime.contract.plain_json import find_fault, is_plain_json
-from skillruntime.contract.pointer import format_pointer
-from skillruntime.contract.readings import Reading, Shapes, read_as_version
-from skillruntime.contract.references import properties_of
 from skillruntime.contract.response import to_plain
-from skillruntime.contract.schema import Schema
+from skillruntime.contract.schemas.explanation import explain
+from skillruntime.contract.schemas.plain_json import find_fault, is_plain_json
+from skillruntime.contract.schemas.pointer import format_pointer
+from skillruntime.contract.schemas.references import properties_of
+from skillruntime.contract.schemas.schema import Schema
+from skillruntime.contract.schemas.subschemas import declared_properties, secret_texts
 from skillruntime.errors import InvalidSkillError, SkillInputError, SkillOutputError
 
 if TYPE_CHECKING:
@@ -228,7 +237,7 @@ class Contract:
                 none.
         """
         if isinstance(schema, type):
-            from skillruntime.contract.function_contract import (
+            from skillruntime.contract.document.function_contract import (
                 document_of_model,
             )  # it needs pydantic
 
@@ -263,7 +272,7 @@ class Contract:
         Raises:
             InvalidSkillError: its annotations make no usable schema.
         """
-        from skillruntime.contract.function_contract import (
+        from skillruntime.contract.document.function_contract import (
             document_of_function,
         )  # what it needs is slow to import
 

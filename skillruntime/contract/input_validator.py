@@ -7,9 +7,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from skillruntime.contract.coercion.coercion import coerce, without_decimals
-from skillruntime.contract.explanation import explain
-from skillruntime.contract.schema import Schema
+from skillruntime.contract.repairs.coercion import coerce, without_decimals
+from skillruntime.contract.schemas.explanation import explain
+from skillruntime.contract.schemas.schema import Schema
 from skillruntime.errors import SkillInputError
 
 __all__ = ["SkillInputValidator"]

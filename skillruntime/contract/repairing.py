@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from skillruntime.contract.coercion.state import Policy
 from skillruntime.contract.contract import Accepted, Contract, Formats
-from skillruntime.contract.wording import nearest
+from skillruntime.contract.repairs.state import Policy
+from skillruntime.contract.schemas.wording import nearest
 from skillruntime.errors import SkillNotFoundError
 
 __all__ = ["Repairer", "repair"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
 
-from skillruntime.contract.plain_json import is_plain_json
+from skillruntime.contract.schemas.plain_json import is_plain_json
 from skillruntime.errors import (
     ErrorCode,
     RateLimitError,

@@ -20,7 +20,7 @@ import anyio
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.document import may_be_repeated
+from skillruntime.contract.document.form import may_be_repeated
 from skillruntime.errors import (
     ErrorCode,
     InvalidSkillError,

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from skillruntime.catalog.visible_contract import visible_document
+from skillruntime.catalog.contracts.visible_contract import visible_document
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.explanation import explain
-from skillruntime.contract.plain_json import find_fault
-from skillruntime.contract.schema import Schema
+from skillruntime.contract.schemas.explanation import explain
+from skillruntime.contract.schemas.plain_json import find_fault
+from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.versions import Version
 from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.descriptor_parts import (

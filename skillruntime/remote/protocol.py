@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, NoReturn
 
-from skillruntime.contract.plain_json import is_unicode
+from skillruntime.contract.schemas.plain_json import is_unicode
 from skillruntime.remote.json_form import write
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode, printable
 

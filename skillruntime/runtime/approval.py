@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.skill import Skill
-from skillruntime.contract.document import may_be_repeated
+from skillruntime.contract.document.form import may_be_repeated
 from skillruntime.errors import AccessDeniedError, ToolTimeoutError
 from skillruntime.runtime.call import Prepared
+from skillruntime.runtime.files.skill_copy import copy_skill
 from skillruntime.runtime.grants import Grants, requirements_of
-from skillruntime.runtime.skill_copy import copy_skill
 
 if TYPE_CHECKING:
-    from skillruntime.runtime.readiness import (
+    from skillruntime.runtime.scripts.readiness import (
         Missing,
     )  # imports packaging, which only scripts need
 
@@ -69,7 +69,7 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
     target = prepared.target
     if not target.needs_approval:
         return await _run_within_deadline(prepared)
-    from skillruntime.runtime.scripts import (
+    from skillruntime.runtime.scripts.runner import (
         ScriptRunner,
     )  # loaded already: a script is about to run
 

@@ -18,16 +18,21 @@ from skillruntime.catalog.visibility import escaped
 from skillruntime.errors import SkillError
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.error_responses import TELL
+from skillruntime.runtime.files.skill_copy import SkillCopy
+from skillruntime.runtime.files.workspace import (
+    FILE_LIMIT,
+    Identity,
+    Workspace,
+    is_there,
+)
 from skillruntime.runtime.function_skill import FunctionSkill
 from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.runners import CallContext, Runner
-from skillruntime.runtime.skill_copy import SkillCopy
-from skillruntime.runtime.workspace import FILE_LIMIT, Identity, Workspace, is_there
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Accepted, Contract
-    from skillruntime.runtime.own_directory import CallFiles
-    from skillruntime.runtime.scripts import ScriptRunner
+    from skillruntime.runtime.files.own_directory import CallFiles
+    from skillruntime.runtime.scripts.runner import ScriptRunner
     from skillruntime.runtime.session import SkillSession
 
 __all__ = [
@@ -133,12 +138,12 @@ class Target(NamedTuple):
         """Return the target, with the two answers about it that every call needs."""
         # Imported by the first skill that has a script; before that no runner can be
         # one.
-        scripts = sys.modules.get("skillruntime.runtime.scripts")
+        scripts = sys.modules.get("skillruntime.runtime.scripts.runner")
         is_script = scripts is not None and isinstance(runner, scripts.ScriptRunner)
         is_untrusted_script = (
             is_script and not cast("ScriptRunner", runner).skill.trusted
         )
-        from skillruntime.runtime.path_arguments import has_paths
+        from skillruntime.runtime.files.path_arguments import has_paths
 
         return cls(
             name,

@@ -29,7 +29,7 @@ from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
-    from skillruntime.runtime.readiness import (
+    from skillruntime.runtime.scripts.readiness import (
         Missing,
     )  # imports packaging, which only scripts need
 
@@ -256,7 +256,7 @@ class Callables:
             SkillRuntimeError: nothing of this name can be called here.
         """
         runner = self.target(name).runner
-        from skillruntime.runtime.scripts import (
+        from skillruntime.runtime.scripts.runner import (
             ScriptRunner,
         )  # sandboxes and processes: only for this question
 

@@ -257,7 +257,7 @@ def _error_from(item: Any) -> SkillError:
 
 
 def _line(text: str, limit: int) -> str:
-    from skillruntime.runtime.script_result import capped
+    from skillruntime.runtime.scripts.result import capped
 
     # Cut first: cleaning megabytes takes longer than the call may.
     return capped(visible_line(text[: 2 * limit]), limit)

@@ -21,7 +21,7 @@ from skillruntime.runtime.runners import (
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
-    from skillruntime.contract.function_contract import TypedFunction
+    from skillruntime.contract.document.function_contract import TypedFunction
 
 __all__ = ["ContractLike", "FunctionSkill", "contract_of", "runner_for", "skill"]
 
@@ -250,7 +250,7 @@ def _models() -> Any:
             it.
     """
     try:
-        from skillruntime.contract import function_contract
+        from skillruntime.contract.document import function_contract
     except ModuleNotFoundError as error:
         raise missing_extra(error) from None
     return function_contract

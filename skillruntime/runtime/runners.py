@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from skillruntime.catalog.skill import Skill
-from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.response import to_plain
+from skillruntime.contract.schemas.plain_json import rebuilt
 from skillruntime.errors import ToolExecutionError
+from skillruntime.runtime.files.skill_copy import SkillCopy
 from skillruntime.runtime.grants import Grants
-from skillruntime.runtime.skill_copy import SkillCopy
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract

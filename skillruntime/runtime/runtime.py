@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Unpack, ove
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
-from skillruntime.contract.coercion.state import policy_named
+from skillruntime.contract.repairs.state import policy_named
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import InvalidSkillError
 from skillruntime.runtime.activation import ActiveSkill
@@ -54,6 +54,7 @@ from skillruntime.runtime.error_responses import (
     to_errors,
     unwrapped,
 )
+from skillruntime.runtime.files.workspace import Workspace
 from skillruntime.runtime.function_skill import (
     ContractLike,
     FunctionSkill,
@@ -69,15 +70,14 @@ from skillruntime.runtime.runners import (
     RunnerFactory,
 )
 from skillruntime.runtime.sandbox.protocol import DEFAULT_LIMITS, Limits, require_level
-from skillruntime.runtime.workspace import Workspace
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
-    from skillruntime.runtime.own_directory import CallFiles
-    from skillruntime.runtime.readiness import (
+    from skillruntime.runtime.files.own_directory import CallFiles
+    from skillruntime.runtime.sandbox.protocol import Sandbox
+    from skillruntime.runtime.scripts.readiness import (
         Missing,
     )  # imports packaging, which only scripts need
-    from skillruntime.runtime.sandbox.protocol import Sandbox
     from skillruntime.runtime.session import SkillSession
     from skillruntime.tokens.budget import TokenLimits
     from skillruntime.tokens.counter import Model
@@ -160,7 +160,7 @@ class SkillRuntime:
         self._grants = dict(grants or {})
 
         def start(owner: Skill, contract: Contract) -> Runner:
-            from skillruntime.runtime.scripts import (
+            from skillruntime.runtime.scripts.runner import (
                 ScriptRunner,
             )  # sandboxes and processes: only skills with scripts
 
@@ -551,7 +551,7 @@ class SkillRuntime:
         )
         watched, arguments = self._files_of(target, workspace, accepted.arguments)
         if target.has_paths:
-            from skillruntime.runtime.path_arguments import with_resolved_paths
+            from skillruntime.runtime.files.path_arguments import with_resolved_paths
 
             arguments = with_resolved_paths(arguments, target.contract.input, watched)
         if target.needs_approval and self._approve is None:
@@ -576,7 +576,7 @@ class SkillRuntime:
             return WatchedWorkspace(
                 workspace, is_untrusted=target.needs_approval
             ), arguments
-        from skillruntime.runtime.own_directory import CallFiles, own_directory
+        from skillruntime.runtime.files.own_directory import CallFiles, own_directory
 
         files = CallFiles(
             own_directory(workspace, target.skill.name, self._script_limits.workspace)

@@ -37,8 +37,8 @@ from skillruntime.runtime.activation import (
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_record import Operation, notify, record_of, start
 from skillruntime.runtime.error_responses import Refusals
+from skillruntime.runtime.files.workspace import Workspace
 from skillruntime.runtime.images import Image, image_type
-from skillruntime.runtime.workspace import Workspace
 from skillruntime.tokens.budget import Admitted, Tier, TokenLedger, TokenLimits
 from skillruntime.tokens.counter import Model
 from skillruntime.tokens.pages import json_lines

@@ -17,26 +17,26 @@ from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 from skillruntime.remote.descriptor import AccessPolicy, AuthConfig, AuthType, Provider
 from skillruntime.remote.hosts import ascii_host
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.server.access import Authenticator, any_of
-from skillruntime.server.app import create_app
-from skillruntime.server.execution_errors import DatabaseAwayError
-from skillruntime.server.executions import Executions
-from skillruntime.server.key_store import DatabaseKeys, KeyFile, shared_secret
-from skillruntime.server.metrics import Metrics
-from skillruntime.server.open_executions import (
+from skillruntime.server.callers.access import Authenticator, any_of
+from skillruntime.server.callers.key_store import DatabaseKeys, KeyFile, shared_secret
+from skillruntime.server.callers.rate_limits import Limits
+from skillruntime.server.executions.errors import DatabaseAwayError
+from skillruntime.server.executions.executions import Executions
+from skillruntime.server.executions.open_executions import (
     durable_executions,
     memory_executions,
     read_secret,
 )
+from skillruntime.server.executions.sqlite.sqlite_executions import SqliteExecutions
+from skillruntime.server.http.app import create_app
+from skillruntime.server.http.uvicorn_server import Server, bind
+from skillruntime.server.metrics import Metrics
 from skillruntime.server.published_skill import PublishedSkill, SkillWork, serve_catalog
-from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
-from skillruntime.server.sqlite_executions import SqliteExecutions
-from skillruntime.server.uvicorn_server import Server, bind
 from skillruntime.server.webhooks import Webhooks
 
 if TYPE_CHECKING:
-    from skillruntime.server.engine_executions import EngineExecutions
+    from skillruntime.server.executions.engine.engine_executions import EngineExecutions
 
 __all__ = ["Hosting", "host_skills"]
 

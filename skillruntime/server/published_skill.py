@@ -14,7 +14,7 @@ import anyio
 from skillruntime.catalog.skill import Skill
 from skillruntime.compatibility.containment import Containment
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.document import may_be_repeated
+from skillruntime.contract.document.form import may_be_repeated
 from skillruntime.contract.response import SkillResponse
 from skillruntime.contract.versions import Version
 from skillruntime.errors import (
@@ -39,9 +39,9 @@ from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.server.executions import Report
-from skillruntime.server.outcomes import Outcome, withdrawn
-from skillruntime.server.ticket import Ticket
+from skillruntime.server.executions.executions import Report
+from skillruntime.server.executions.outcomes import Outcome, withdrawn
+from skillruntime.server.executions.ticket import Ticket
 
 __all__ = ["PublishedSkill", "SkillWork", "describe", "discovery_document"]
 

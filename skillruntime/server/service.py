@@ -24,10 +24,7 @@ from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import Execution, MessageError
 from skillruntime.remote.tracing import new_traceparent, trace_id_of
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
-from skillruntime.server import execution_errors as faults
-from skillruntime.server import http_responses as responses
-from skillruntime.server import request_parsing as parsing
-from skillruntime.server.access import (
+from skillruntime.server.callers.access import (
     ANONYMOUS,
     INVOKE,
     READ,
@@ -36,7 +33,7 @@ from skillruntime.server.access import (
     Principal,
     identify,
 )
-from skillruntime.server.authorization import (
+from skillruntime.server.callers.authorization import (
     Call,
     check_operator,
     check_scope,
@@ -44,13 +41,16 @@ from skillruntime.server.authorization import (
     find_callable,
     find_skill,
 )
-from skillruntime.server.executions import Executions, is_expired
+from skillruntime.server.callers.rate_limits import Limits, RateLimiter
+from skillruntime.server.executions import errors as faults
+from skillruntime.server.executions.executions import Executions, is_expired
+from skillruntime.server.executions.outcomes import as_released
+from skillruntime.server.executions.ticket import Ticket
+from skillruntime.server.http import request_parsing as parsing
+from skillruntime.server.http import responses
+from skillruntime.server.http.openapi import build_openapi
 from skillruntime.server.metrics import Metrics
-from skillruntime.server.openapi import build_openapi
-from skillruntime.server.outcomes import as_released
 from skillruntime.server.published_skill import PublishedSkill, discovery_document
-from skillruntime.server.rate_limits import Limits, RateLimiter
-from skillruntime.server.ticket import Ticket
 from skillruntime.server.webhooks import Webhooks
 
 __all__ = ["SkillService"]

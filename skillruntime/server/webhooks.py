@@ -21,7 +21,7 @@ from skillruntime.remote.http_message import Transport, UnreachableError, WireRe
 from skillruntime.remote.http_transport import HttpTransport
 from skillruntime.remote.protocol import Execution
 from skillruntime.remote.ssrf_guard import AddressGuard
-from skillruntime.server.ticket import Ticket
+from skillruntime.server.executions.ticket import Ticket
 
 __all__ = ["Webhooks", "sign"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skillruntime.contract.references import referenced
+from skillruntime.contract.schemas.references import referenced
 from skillruntime.tokens.counter import Count, Model, count, method_for
 from skillruntime.tokens.schema_views import compact_json
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.discovery.discovery import discover
 
 SKILLS = Path(__file__).parents[2] / "skills"
 

@@ -179,7 +179,7 @@ def test_an_interrupt_passes_through_and_the_run_resumes(
 @pytest.mark.processes
 def test_an_approval_may_be_an_interrupt(counting: SkillCatalog) -> None:
     """A person approves an untrusted script through LangGraph's own means."""
-    from skillruntime.catalog.discovery import discover
+    from skillruntime.catalog.discovery.discovery import discover
 
     untrusted = discover(counting.roots[0].path)
     asked: list[Approval] = []

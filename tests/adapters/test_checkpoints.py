@@ -1,4 +1,4 @@
-"""Responses in LangGraph's checkpoints: `skillruntime/adapters/checkpoints.py`."""
+"""Responses in LangGraph's checkpoints: `skillruntime/adapters/langchain_agent/checkpoints.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
-from skillruntime.adapters.checkpoints import CHECKPOINT_TYPES
+from skillruntime.adapters.langchain_agent.checkpoints import CHECKPOINT_TYPES
 from skillruntime.contract.response import SkillResponse
 from skillruntime.runtime.function_skill import skill
 from skillruntime.runtime.runtime import SkillRuntime

@@ -24,7 +24,7 @@ from langgraph.types import RetryPolicy
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillTool, SkillToolkit
 from skillruntime.adapters.tool_formats import SkillTools
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.remote.client import (
     RemoteClient,
     RemoteRunner,

@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillToolkit
 from skillruntime.adapters.tool_formats import SkillTools, to_gemini_result
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
 from skillruntime.tokens import count

@@ -25,8 +25,8 @@ from skillruntime.adapters.tool_formats import (
     to_gemini_result,
     to_openai_result,
 )
-from skillruntime.adapters.tool_names import to_tool_name
-from skillruntime.catalog.discovery import discover
+from skillruntime.adapters.tools.tool_names import to_tool_name
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.remote.client import attach_remote_skills
 from skillruntime.remote.credentials import NoCredentials
 from skillruntime.runtime.function_skill import skill

@@ -16,8 +16,8 @@ import anyio
 import pytest
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
-from skillruntime.adapters.tool_names import to_tool_name
-from skillruntime.catalog.discovery import discover
+from skillruntime.adapters.tools.tool_names import to_tool_name
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.runtime.runtime import SkillRuntime
 from tests.adapters.test_every_adapter import ADAPTERS, call_generic_tool
 from tests.in_process import run_command

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, RootModel
 
 from skillruntime.adapters.langchain import SkillTool
 from skillruntime.adapters.tool_formats import SkillTools
-from skillruntime.adapters.tool_names import to_tool_name
+from skillruntime.adapters.tools.tool_names import to_tool_name
 from skillruntime.errors import InvalidSkillError
 from skillruntime.runtime.function_skill import skill
 from skillruntime.runtime.runtime import SkillRuntime

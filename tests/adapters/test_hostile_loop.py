@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
-from skillruntime.adapters.tool_names import to_tool_name
+from skillruntime.adapters.tools.tool_names import to_tool_name
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.runtime.runtime import SkillRuntime
 

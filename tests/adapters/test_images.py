@@ -25,7 +25,7 @@ from skillruntime.adapters.tool_formats import (
     to_gemini_result,
     to_openai_result,
 )
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.runtime.images import image_type
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.testing.scripted_model import ScriptedChatModel, call_message

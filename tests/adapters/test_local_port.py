@@ -1,4 +1,4 @@
-"""Who may use a local port: `skillruntime/adapters/local_port.py`."""
+"""Who may use a local port: `skillruntime/adapters/mcp_server/local_port.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from skillruntime.adapters.local_port import guarded
+from skillruntime.adapters.mcp_server.local_port import guarded
 
 KNOWN = {b"host": b"127.0.0.1:8401", b"authorization": b"Bearer t"}
 

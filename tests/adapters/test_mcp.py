@@ -24,9 +24,9 @@ import mcp_types as types  # noqa: E402
 from mcp import Client, MCPError, StdioServerParameters  # noqa: E402
 
 from skillruntime.adapters import mcp as adapter  # noqa: E402
-from skillruntime.adapters.mcp_handlers import ListSkillsResult  # noqa: E402
+from skillruntime.adapters.mcp_server.handlers import ListSkillsResult  # noqa: E402
 from skillruntime.catalog.catalog import SkillCatalog  # noqa: E402
-from skillruntime.catalog.discovery import discover  # noqa: E402
+from skillruntime.catalog.discovery.discovery import discover  # noqa: E402
 from skillruntime.runtime.runtime import SkillRuntime  # noqa: E402
 
 Steps = Callable[[Client], Awaitable[Any]]
@@ -267,7 +267,7 @@ def test_initialize_is_answered_without_the_runtime(counting: SkillCatalog) -> N
     script = (
         "import sys\n"
         "from skillruntime.adapters.mcp import to_server\n"
-        "from skillruntime.catalog.discovery import discover\n"
+        "from skillruntime.catalog.discovery.discovery import discover\n"
         "server = to_server(discover(sys.argv[1]))\n"
         "assert 'counting' in server.create_initialization_options().instructions\n"
         "assert not [name for name in sys.modules if "
@@ -288,7 +288,7 @@ def test_no_contract_is_read_before_tools_are_listed(
         raise AssertionError("a contract was read")
 
     monkeypatch.setattr(
-        "skillruntime.catalog.contract_files.read_contract_files", refuse
+        "skillruntime.catalog.contracts.contract_files.read_contract_files", refuse
     )
 
     async def steps(client: Client) -> Any:

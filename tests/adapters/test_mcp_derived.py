@@ -17,7 +17,7 @@ mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
 from mcp import Client  # noqa: E402
 
 from skillruntime.adapters.mcp import to_server  # noqa: E402
-from skillruntime.catalog.discovery import discover  # noqa: E402
+from skillruntime.catalog.discovery.discovery import discover  # noqa: E402
 from skillruntime.runtime.runtime import SkillRuntime  # noqa: E402
 from tests.skill_files import write_skill_files  # noqa: E402
 

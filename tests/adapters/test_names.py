@@ -25,8 +25,8 @@ from langgraph.prebuilt import ToolNode
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillToolkit
 from skillruntime.adapters.tool_formats import SkillTools
-from skillruntime.adapters.tool_names import to_tool_name
-from skillruntime.catalog.discovery import discover
+from skillruntime.adapters.tools.tool_names import to_tool_name
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
 from tests.adapters.conftest import SKILLS

@@ -1,5 +1,5 @@
 """Alternatives at a schema's root become one object:
-`skillruntime/adapters/schema_folding.py`.
+`skillruntime/adapters/tools/schema_folding.py`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from skillruntime.adapters.schema_folding import fold_root
-from skillruntime.adapters.tool_schema import to_tool_schema
+from skillruntime.adapters.tools.schema_folding import fold_root
+from skillruntime.adapters.tools.tool_schema import to_tool_schema
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import SkillInputError
 

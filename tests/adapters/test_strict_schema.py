@@ -1,4 +1,4 @@
-"""Strict mode of OpenAI: `skillruntime/adapters/strict_schema.py`."""
+"""Strict mode of OpenAI: `skillruntime/adapters/tools/strict_schema.py`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from skillruntime.adapters.strict_schema import to_strict
 from skillruntime.adapters.tool_formats import to_openai
+from skillruntime.adapters.tools.strict_schema import to_strict
 from skillruntime.contract.contract import Contract
 from tests.contract.generated import DEFINITIONS, make_object, make_value
 

@@ -1,4 +1,4 @@
-"""Names that every provider takes: `skillruntime/adapters/tool_names.py`."""
+"""Names that every provider takes: `skillruntime/adapters/tools/tool_names.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.adapters.tool_names import (
+from skillruntime.adapters.tools.tool_names import (
     MeantName,
     meant_name,
     to_tool_name,

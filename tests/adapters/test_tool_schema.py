@@ -1,4 +1,4 @@
-"""A contract's input as a tool's parameters: `skillruntime/adapters/tool_schema.py`."""
+"""A contract's input as a tool's parameters: `skillruntime/adapters/tools/tool_schema.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.adapters.tool_schema import to_tool_schema
+from skillruntime.adapters.tools.tool_schema import to_tool_schema
 from skillruntime.contract.contract import Contract
 
 IN = {

@@ -17,7 +17,7 @@ from langchain_core.tools import BaseTool
 from skillruntime.adapters.langchain import SkillToolkit
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.contract.contract import Contract
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.tokens.budget import TokenLimits

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from skillruntime.catalog.autofix import Fixed, fix
-from skillruntime.catalog.frontmatter import read_frontmatter
-from skillruntime.catalog.simple_frontmatter import scan
-from skillruntime.catalog.skill_file import summary_of
-from skillruntime.catalog.skill_lint import is_valid, lint
-from skillruntime.catalog.summary import summarize
-from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
+from skillruntime.catalog.checks.autofix import Fixed, fix
+from skillruntime.catalog.checks.lint import is_valid, lint
+from skillruntime.catalog.discovery.skill_file import summary_of
+from skillruntime.catalog.discovery.summary import summarize
+from skillruntime.catalog.frontmatter.frontmatter import read_frontmatter
+from skillruntime.catalog.frontmatter.simple_frontmatter import scan
+from skillruntime.catalog.frontmatter.yaml_reader import YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.autofix import Fixed, fix
-from skillruntime.catalog.skill_lint import is_valid, lint
-from skillruntime.catalog.validation import fix_skill, validate
+from skillruntime.catalog.checks.autofix import Fixed, fix
+from skillruntime.catalog.checks.lint import is_valid, lint
+from skillruntime.catalog.checks.validation import fix_skill, validate
 from tests.catalog.conftest import WriteSkill
 
 BODY = "\n# PDF\n\n---\n  kept   as it is\n"

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.autofix import fix
-from skillruntime.catalog.discovery import discover
-from skillruntime.catalog.frontmatter import cut, read_frontmatter
-from skillruntime.catalog.simple_frontmatter import scan
-from skillruntime.catalog.skill_file import summary_of
-from skillruntime.catalog.skill_lint import is_valid, lint
-from skillruntime.catalog.summary import summarize
+from skillruntime.catalog.checks.autofix import fix
+from skillruntime.catalog.checks.lint import is_valid, lint
+from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog.discovery.skill_file import summary_of
+from skillruntime.catalog.discovery.summary import summarize
+from skillruntime.catalog.frontmatter.frontmatter import cut, read_frontmatter
+from skillruntime.catalog.frontmatter.simple_frontmatter import scan
 from skillruntime.diagnostic import Diagnostic
 
 reference = pytest.importorskip("skills_ref", reason="skills-ref is not installed")

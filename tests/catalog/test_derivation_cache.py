@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from skillruntime import derive as derive_package
-from skillruntime.catalog.derivation_cache import derive_known
-from skillruntime.contract import limits
+from skillruntime.catalog.contracts.derivation_cache import derive_known
+from skillruntime.contract.schemas import limits
 from skillruntime.derive import derive
 
 PARSER = """

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog import root_diagnostics
-from skillruntime.catalog.discovery import MAX_DEPTH, discover
-from skillruntime.catalog.root_snapshot import Root
-from skillruntime.catalog.validation import validate
+from skillruntime.catalog.checks.validation import validate
+from skillruntime.catalog.discovery import root_diagnostics
+from skillruntime.catalog.discovery.discovery import MAX_DEPTH, discover
+from skillruntime.catalog.discovery.root_snapshot import Root
 from tests.catalog.conftest import WriteSkill
 
 

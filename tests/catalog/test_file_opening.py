@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.checks.lockfile import files_of
+from skillruntime.catalog.checks.validation import validate
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.catalog.file_opening import (
     FileTooLargeError,
     open_inside,
@@ -18,8 +20,6 @@ from skillruntime.catalog.file_opening import (
     read_regular,
     write_inside,
 )
-from skillruntime.catalog.lockfile import files_of
-from skillruntime.catalog.validation import validate
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
 from tests.catalog.conftest import WriteSkill
 

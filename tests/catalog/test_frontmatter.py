@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from skillruntime.catalog.frontmatter import (
+from skillruntime.catalog.frontmatter.frontmatter import (
     MAX_FRONTMATTER,
     read_frontmatter,
     repair_block,
 )
-from skillruntime.catalog.yaml_reader import MAX_DEPTH, MAX_NODES, YamlFault, read_yaml
+from skillruntime.catalog.frontmatter.yaml_reader import (
+    MAX_DEPTH,
+    MAX_NODES,
+    YamlFault,
+    read_yaml,
+)
 
 HEAD = b"---\nname: pdf\n"
 
@@ -264,7 +269,7 @@ def test_plain_fields_beside_a_broken_one_need_no_yaml(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Four of five fields of a broken frontmatter are plain text."""
-    monkeypatch.setattr("skillruntime.catalog.frontmatter.read_yaml", None)
+    monkeypatch.setattr("skillruntime.catalog.frontmatter.frontmatter.read_yaml", None)
 
     fields = repair_block(
         "name: pdf\nlicense: MIT (see LICENSE)\ndescription: Use when: asked"

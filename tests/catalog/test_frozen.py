@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from skillruntime.catalog import SkillCatalog, discover, lock_skills
-from skillruntime.catalog import lockfile as formats
-from skillruntime.catalog.lockfile import check_lock, npx_hash
+from skillruntime.catalog.checks import lockfile as formats
+from skillruntime.catalog.checks.lockfile import check_lock, npx_hash
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 from tests.catalog.conftest import WriteSkill
 

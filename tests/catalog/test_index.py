@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog import discovery
-from skillruntime.catalog import skill_file as reading
-from skillruntime.catalog.discovery import discover
-from skillruntime.catalog.index import index_path
+from skillruntime.catalog.discovery import discovery
+from skillruntime.catalog.discovery import skill_file as reading
+from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog.discovery.index import index_path
 from tests.catalog.conftest import WriteSkill
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.discovery import discover
-from skillruntime.catalog.validation import validate
+from skillruntime.catalog.checks.validation import validate
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.cli import main
 from skillruntime.runtime.runtime import SkillRuntime
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog import search as search_module
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery import discover
-from skillruntime.catalog.search import SearchIndex
+from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog.search import search as search_module
+from skillruntime.catalog.search.search import SearchIndex
 from tests.catalog.conftest import WriteSkill
 
 ANIMALS = (
@@ -539,7 +539,7 @@ def test_a_process_ends_while_its_skills_are_indexed(
     """The thread is not waited for, and leaves no index that is not whole."""
     code = (
         "import sys, time; from skillruntime import discover; from "
-        "skillruntime.catalog import search;search._AT_ONCE = 3; search.read_regular "
+        "skillruntime.catalog.search import search;search._AT_ONCE = 3; search.read_regular "
         "= lambda *_, **__: time.sleep(3600);"
         "print(discover(sys.argv[1]).search('walrus').bodies_searched)"
     )

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from skillruntime.catalog.frontmatter import Cut, cut, parse_cut
-from skillruntime.catalog.simple_frontmatter import scan
-from skillruntime.catalog.summary import Summary, judge, summarize
+from skillruntime.catalog.discovery.summary import Summary, judge, summarize
+from skillruntime.catalog.frontmatter.frontmatter import Cut, cut, parse_cut
+from skillruntime.catalog.frontmatter.simple_frontmatter import scan
 from tests.catalog.conftest import DATA
 
 SHAPES = DATA / "frontmatter_shapes/frontmatters.jsonl.gz"

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.catalog.discovery import discover
-from skillruntime.catalog.skill_lint import lint
+from skillruntime.catalog.checks.lint import lint
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.catalog.visibility import (
     escaped,
     framed,

@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 from rich.cells import cell_len
 from rich.console import Console
 
-from skillruntime.cli import group, output
+from skillruntime.cli import group
+from skillruntime.cli.terminal import output
 from tests.in_process import run_command
 
 Run = Callable[..., Result]
@@ -236,7 +237,9 @@ def test_a_narrow_terminal_gets_whole_numbers(
     (skills / name / "contract.json").write_text(json.dumps(contract))
     drawn = io.StringIO()
     terminal = Console(file=drawn, width=40, force_terminal=True, color_system=None)
-    monkeypatch.setattr("skillruntime.cli.output.console", lambda **_: terminal)
+    monkeypatch.setattr(
+        "skillruntime.cli.terminal.output.console", lambda **_: terminal
+    )
 
     listed, shown = run("list"), run("show", name)
 
@@ -261,7 +264,9 @@ def test_many_skills_are_drawn_a_line_each(
         )
     drawn = io.StringIO()
     terminal = Console(file=drawn, width=60, force_terminal=True, color_system=None)
-    monkeypatch.setattr("skillruntime.cli.output.console", lambda **_: terminal)
+    monkeypatch.setattr(
+        "skillruntime.cli.terminal.output.console", lambda **_: terminal
+    )
 
     assert run("list").exit_code == 0
 
@@ -381,7 +386,7 @@ def test_a_skill_that_cannot_be_read_any_more_is_unavailable(
     run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between discovery and the look at its requirements it may vanish."""
-    from skillruntime.catalog import environment_check as requirements
+    from skillruntime.catalog.checks import environment_check as requirements
     from skillruntime.errors import InvalidSkillError
 
     def gone(*arguments: Any) -> None:
@@ -582,7 +587,7 @@ def test_a_file_that_cannot_be_fixed_is_an_envelope(
     def refuse(path: str) -> tuple[str, ...]:
         raise OSError(30, "Read-only file system", path)
 
-    monkeypatch.setattr("skillruntime.catalog.validation.fix_skill", refuse)
+    monkeypatch.setattr("skillruntime.catalog.checks.validation.fix_skill", refuse)
     write(skills, "Loud", "Shouts. Use when silence fails.")
 
     result = run("validate", str(skills), "--fix", "--json", own=False)

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skillruntime.cli import group, main
-from skillruntime.cli.roots import bundled_skills
+from skillruntime.cli.inputs.roots import bundled_skills
 
 Run = Callable[..., Result]
 

@@ -1,4 +1,4 @@
-"""What reaches a terminal, a pipe and an odd locale: `skillruntime/cli/output.py`."""
+"""What reaches a terminal, a pipe and an odd locale: `skillruntime/cli/terminal/output.py`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS
 from skillruntime.catalog import discover
 from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli import group, main
-from skillruntime.cli.output import print_json, to_github
 from skillruntime.cli.prompt import command as prompt
+from skillruntime.cli.terminal.output import print_json, to_github
 from skillruntime.diagnostic import Diagnostic, Severity
 from tests.in_process import run_command, run_on_terminal
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from skillruntime.contract.pointer import Path, value_at
+from skillruntime.contract.schemas.pointer import Path, value_at
 
 LOOKALIKES = [
     *(

@@ -1,4 +1,4 @@
-"""Other names of parameters: `skillruntime/contract/aliases.py`."""
+"""Other names of parameters: `skillruntime/contract/document/aliases.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model's raw text to arguments: `contract/arguments.py`. The texts themselves are
+"""The model's raw text to arguments: `contract/reading/arguments.py`. The texts themselves are
 in test_repairs_of_text.py.
 """
 
@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.contract.arguments import parse_arguments, parse_container
-from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.reading.arguments import parse_arguments, parse_container
+from skillruntime.contract.repairs.scalars import is_same
 from skillruntime.errors import SkillInputError
 
 JSON = st.recursive(

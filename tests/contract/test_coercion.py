@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.coercion.coercer import begin, with_texts_read
-from skillruntime.contract.coercion.coercion import (
+from skillruntime.contract.repairs.coercer import begin, with_texts_read
+from skillruntime.contract.repairs.coercion import (
     SAFE,
     STRICT,
     Policy,
@@ -19,7 +19,7 @@ from skillruntime.contract.coercion.coercion import (
     coerce,
     policy_named,
 )
-from skillruntime.contract.schema import Schema
+from skillruntime.contract.schemas.schema import Schema
 
 SCHEMA = Schema(
     {

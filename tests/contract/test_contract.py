@@ -17,9 +17,9 @@ from skillruntime import (
     SkillInputError,
     TruncatedInputError,
 )
-from skillruntime.contract.coercion.coercion import Policy
 from skillruntime.contract.migration.migration import Migration
-from skillruntime.contract.schema import Schema
+from skillruntime.contract.repairs.coercion import Policy
+from skillruntime.contract.schemas.schema import Schema
 from skillruntime.errors import SkillOutputError, UnsupportedVersionError
 
 INPUT: dict[str, Any] = {

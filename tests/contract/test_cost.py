@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.coercion.coercion import coerce
-from skillruntime.contract.coercion.state import BASE_WORK, WORK_PER_PART
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.schema import Schema
+from skillruntime.contract.repairs.coercion import coerce
+from skillruntime.contract.repairs.state import BASE_WORK, WORK_PER_PART
+from skillruntime.contract.schemas.schema import Schema
 from tests.proportion import files_walked
 
 

@@ -1,4 +1,4 @@
-"""Contract documents are checked wholly: `skillruntime/contract/document_check.py` and
+"""Contract documents are checked wholly: `skillruntime/contract/document/check.py` and
 its schema.
 """
 

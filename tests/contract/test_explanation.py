@@ -1,4 +1,4 @@
-"""Errors a model can act on: `contract/explanation.py`."""
+"""Errors a model can act on: `contract/schemas/explanation.py`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.explanation import explain
-from skillruntime.contract.schema import Schema
+from skillruntime.contract.schemas.explanation import explain
+from skillruntime.contract.schemas.schema import Schema
 from skillruntime.errors import SkillError, SkillInputError
 from skillruntime.tokens.counter import count
 

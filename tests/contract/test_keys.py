@@ -7,7 +7,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.contract.coercion.keys import is_wrapper, renames
+from skillruntime.contract.repairs.keys import is_wrapper, renames
 
 NAMES = st.lists(st.text("aAbB_-1 ", max_size=4), max_size=5, unique=True)
 

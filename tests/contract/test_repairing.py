@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.coercion.state import Policy
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.repairing import Repairer, repair
+from skillruntime.contract.repairs.state import Policy
 from skillruntime.errors import (
     InvalidSkillError,
     SkillInputError,

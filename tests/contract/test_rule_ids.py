@@ -12,10 +12,17 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "skillruntime" / "contract"
-OTHERS = ("aliases", "arguments", "json_text", "call_forms", "contract", "prose")
+OTHERS = (
+    "contract.py",
+    "document/aliases.py",
+    "reading/arguments.py",
+    "reading/call_forms.py",
+    "reading/json_text.py",
+    "reading/prose.py",
+)
 SOURCES = [
-    *sorted((PACKAGE / "coercion").glob("*.py")),
-    *(PACKAGE / f"{name}.py" for name in OTHERS),
+    *sorted((PACKAGE / "repairs").glob("*.py")),
+    *(PACKAGE / name for name in OTHERS),
 ]
 FORMATS = {"date-time"}
 _HYPHENATED = re.compile(r"[a-z]+(-[a-z]+)+")

@@ -1,4 +1,4 @@
-"""One scalar converted to another: `contract/coercion/scalars.py`. Whole calls are in
+"""One scalar converted to another: `contract/repairs/scalars.py`. Whole calls are in
 test_repairs.py.
 """
 
@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.contract.coercion.keys import fold_name
-from skillruntime.contract.coercion.scalars import (
+from skillruntime.contract.repairs.keys import fold_name
+from skillruntime.contract.repairs.scalars import (
     Options,
     fold_value,
     is_same,

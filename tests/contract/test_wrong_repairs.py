@@ -488,7 +488,7 @@ def test_the_linter_advises_a_new_name_where_a_meaning_changes() -> None:
     """A unit or a default that changes under the old name makes calls without a version
     ambiguous.
     """
-    from skillruntime.contract.contract_lint import lint_contract
+    from skillruntime.contract.document.lint import lint_contract
 
     renamed = {"default": 3, **INTEGER}
     changed = {

@@ -17,8 +17,8 @@ import pytest
 from skillruntime.catalog import SkillCatalog, discover
 from skillruntime.remote.http_message import WireRequest
 from skillruntime.runtime import Approval, Grants, SkillRuntime
-from skillruntime.server.access import KeyRing
-from skillruntime.server.open_executions import durable_executions
+from skillruntime.server.callers.access import KeyRing
+from skillruntime.server.executions.open_executions import durable_executions
 from skillruntime.server.published_skill import SkillWork, serve_catalog
 from skillruntime.server.service import SkillService
 from tests.hostile.cases import skill_text

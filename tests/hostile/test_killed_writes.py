@@ -20,7 +20,7 @@ from skillruntime.cache_files import read_cached, write_cached
 from skillruntime.catalog import discover
 from skillruntime.catalog.file_opening import write_inside
 from skillruntime.cli import group
-from skillruntime.runtime.workspace import Workspace
+from skillruntime.runtime.files.workspace import Workspace
 from tests.hostile.cases import skill_text
 
 pytestmark = [

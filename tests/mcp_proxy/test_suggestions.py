@@ -1,5 +1,5 @@
 """Changes to a schema that a log speaks for:
-`skillruntime/adapters/mcp_proxy/suggestions.py`.
+`skillruntime/adapters/mcp_proxy/reports/suggestions.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from skillruntime.adapters.mcp_proxy.log import open_log
-from skillruntime.adapters.mcp_proxy.report import read_report
-from skillruntime.adapters.mcp_proxy.suggestions import Suggestion, suggestions
+from skillruntime.adapters.mcp_proxy.reports.report import read_report
+from skillruntime.adapters.mcp_proxy.reports.suggestions import Suggestion, suggestions
 from skillruntime.cli import group
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import SkillInputError

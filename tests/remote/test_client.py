@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.client import (
     RemoteClient,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.discovery.discovery import discover
 
 SCHEMA = {
     "type": "object",

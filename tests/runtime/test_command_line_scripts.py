@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.derived_contracts import derive_scripts
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.contracts.derived_contracts import derive_scripts
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.derive.draft import draft_contracts
 from skillruntime.runtime.approval import Approval
 from skillruntime.runtime.runtime import SkillRuntime

@@ -1,5 +1,5 @@
 """Skills of typed Python functions: `skillruntime/runtime/function_skill.py`,
-`contract/function_contract.py`.
+`contract/document/function_contract.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pydantic import (
     field_validator,
 )
 
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, InvalidSkillError

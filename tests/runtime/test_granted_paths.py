@@ -20,12 +20,12 @@ import pytest
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode
+from skillruntime.runtime.files.workspace import Workspace
 from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.sandbox.levels import open_sandbox
 from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
-from skillruntime.runtime.workspace import Workspace
 
 pytestmark = [
     pytest.mark.processes,

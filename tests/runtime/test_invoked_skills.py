@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.errors import AccessDeniedError, SkillNotFoundError
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession

@@ -1,5 +1,5 @@
 """Untrusted scripts work apart from the workspace of trusted ones:
-`skillruntime/runtime/own_directory.py`.
+`skillruntime/runtime/files/own_directory.py`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery import discover
-from skillruntime.catalog.root_snapshot import Root
+from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog.discovery.root_snapshot import Root
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode
+from skillruntime.runtime.files.own_directory import own_directory
+from skillruntime.runtime.files.workspace import Workspace
 from skillruntime.runtime.grants import Grants
-from skillruntime.runtime.own_directory import own_directory
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.sandbox.protocol import Limits
-from skillruntime.runtime.workspace import Workspace
 
 pytestmark = [
     pytest.mark.processes,

@@ -1,4 +1,4 @@
-"""One child process: `skillruntime/runtime/process.py`."""
+"""One child process: `skillruntime/runtime/scripts/process.py`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skillruntime.runtime.process import PlainProcess
 from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand
+from skillruntime.runtime.scripts.process import PlainProcess
 
 pytestmark = [pytest.mark.processes, pytest.mark.anyio]
 

@@ -1,8 +1,8 @@
-"""Which declared dependencies are installed: `skillruntime/runtime/readiness.py`."""
+"""Which declared dependencies are installed: `skillruntime/runtime/scripts/readiness.py`."""
 
 from __future__ import annotations
 
-from skillruntime.runtime.readiness import missing_packages
+from skillruntime.runtime.scripts.readiness import missing_packages
 
 
 def test_a_version_that_does_not_fit_is_missing_too() -> None:

@@ -23,6 +23,7 @@ import pytest
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import AccessDeniedError, ErrorCode
+from skillruntime.runtime.files.temporary import remove_tree
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.sandbox import levels
 from skillruntime.runtime.sandbox.launcher import LocalSandbox
@@ -31,7 +32,6 @@ from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxComma
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 from skillruntime.runtime.sandbox.self_test import failure_of
 from skillruntime.runtime.sandbox.without_links import used_bytes
-from skillruntime.runtime.temporary import remove_tree
 
 pytestmark = [
     pytest.mark.processes,

@@ -1,4 +1,4 @@
-"""Locked environments of scripts: `skillruntime/runtime/script_environments.py`, with
+"""Locked environments of scripts: `skillruntime/runtime/scripts/environments.py`, with
 uv and a local index.
 """
 
@@ -16,7 +16,7 @@ import pytest
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.errors import InvalidSkillError, ToolNotAvailableError
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.runtime.script_environments import environment_of, prepare_script
+from skillruntime.runtime.scripts.environments import environment_of, prepare_script
 
 pytestmark = pytest.mark.processes
 

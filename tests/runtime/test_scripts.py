@@ -1,5 +1,5 @@
 """Running a skill's script, and every way in which it can go wrong:
-`skillruntime/runtime/scripts.py`.
+`skillruntime/runtime/scripts/runner.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was approved is what runs: `skillruntime/runtime/skill_copy.py` and
+"""What was approved is what runs: `skillruntime/runtime/files/skill_copy.py` and
 `approval.py`.
 """
 
@@ -17,10 +17,10 @@ import pytest
 from skillruntime.catalog import Root, discover, lock_skills
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.errors import ErrorCode, InvalidSkillError
-from skillruntime.runtime import skill_copy
+from skillruntime.runtime.files import skill_copy
+from skillruntime.runtime.files.skill_copy import copy_skill
 from skillruntime.runtime.runtime import Approval, SkillRuntime
 from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
-from skillruntime.runtime.skill_copy import copy_skill
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="links and directory descriptors are POSIX"

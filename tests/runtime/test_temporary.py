@@ -12,9 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.runtime import temporary
-from skillruntime.runtime.temporary import make_temporary, remove_soon, remove_tree
-from skillruntime.runtime.workspace import Workspace
+from skillruntime.runtime.files import temporary
+from skillruntime.runtime.files.temporary import (
+    make_temporary,
+    remove_soon,
+    remove_tree,
+)
+from skillruntime.runtime.files.workspace import Workspace
 
 pytestmark = [
     pytest.mark.processes,
@@ -25,7 +29,7 @@ pytestmark = [
 
 START = (
     "import os, sys, tempfile\n"
-    "from skillruntime.runtime.temporary import make_temporary\n"
+    "from skillruntime.runtime.files.temporary import make_temporary\n"
 )
 
 
@@ -50,7 +54,7 @@ def test_a_process_that_ends_leaves_nothing(tmp_path: Path) -> None:
 def test_what_takes_long_is_removed_before_the_process_ends(tmp_path: Path) -> None:
     """Also where no thread can be started any more."""
     source = (
-        "from skillruntime.runtime import temporary\ntemporary._WAITED = -1.0\n"
+        "from skillruntime.runtime.files import temporary\ntemporary._WAITED = -1.0\n"
         "for n in range(300):\n    (make_temporary() / 'd').mkdir()\n"
     )
     run(tmp_path, source)
@@ -61,7 +65,7 @@ def test_what_takes_long_is_removed_before_the_process_ends(tmp_path: Path) -> N
 def test_a_forked_process_leaves_the_directories_of_its_parent(tmp_path: Path) -> None:
     """Whether it ends, or closes a workspace that it was forked with."""
     source = """
-from skillruntime.runtime.workspace import Workspace
+from skillruntime.runtime.files.workspace import Workspace
 workspace = Workspace()
 made = [make_temporary(), workspace.directory]
 if os.fork() == 0:

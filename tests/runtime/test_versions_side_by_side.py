@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.errors import ErrorCode
 from skillruntime.runtime import callables
 from skillruntime.runtime.runtime import SkillRuntime

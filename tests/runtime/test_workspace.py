@@ -1,4 +1,4 @@
-"""The directory of a session: `skillruntime/runtime/workspace.py`."""
+"""The directory of a session: `skillruntime/runtime/files/workspace.py`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.runtime import workspace as module
-from skillruntime.runtime.workspace import Workspace
+from skillruntime.runtime.files import workspace as module
+from skillruntime.runtime.files.workspace import Workspace
 
 
 def test_a_temporary_workspace_goes_when_it_is_closed() -> None:

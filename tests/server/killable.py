@@ -20,12 +20,15 @@ import anyio
 
 from skillruntime.contract.contract import Contract
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.server.app import create_app
-from skillruntime.server.open_executions import durable_executions, read_secret
+from skillruntime.server.callers.rate_limits import Limits
+from skillruntime.server.executions.open_executions import (
+    durable_executions,
+    read_secret,
+)
+from skillruntime.server.http.app import create_app
+from skillruntime.server.http.uvicorn_server import Server, bind
 from skillruntime.server.published_skill import PublishedSkill, SkillWork, describe
-from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
-from skillruntime.server.uvicorn_server import Server, bind
 
 GATED = ("9", "19", "29", "39")
 SCHEMA = {

@@ -34,12 +34,17 @@ from skillruntime.remote.protocol import Progress
 from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.server.access import Authenticator, KeyRing, Principal, hash_key
-from skillruntime.server.executions import Executions
+from skillruntime.server.callers.access import (
+    Authenticator,
+    KeyRing,
+    Principal,
+    hash_key,
+)
+from skillruntime.server.callers.rate_limits import Limits
+from skillruntime.server.executions.executions import Executions
+from skillruntime.server.executions.open_executions import memory_executions
 from skillruntime.server.metrics import Metrics
-from skillruntime.server.open_executions import memory_executions
 from skillruntime.server.published_skill import PublishedSkill, SkillWork, describe
-from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
 from tests.server.processes import read_port
 
@@ -319,7 +324,7 @@ async def serve_over_socket(
     executions in a database.
     """
     pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
-    from skillruntime.server.open_executions import durable_executions
+    from skillruntime.server.executions.open_executions import durable_executions
 
     with TemporaryDirectory() as directory:
 
@@ -358,10 +363,13 @@ async def serve_over_socket_from_memory(
 def wait_for_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not take the database for away, however busy the machine is."""
     for limit in ("_SUBMIT", "_ASK"):
-        monkeypatch.setattr(f"skillruntime.server.engine_executions.{limit}", 300.0)
+        monkeypatch.setattr(
+            f"skillruntime.server.executions.engine.engine_executions.{limit}", 300.0
+        )
     for limit in ("seconds", "seconds_to_connect"):
         monkeypatch.setattr(
-            f"skillruntime.server.postgres_connections.PromptConnection.{limit}", 300
+            f"skillruntime.server.executions.engine.postgres_connections.PromptConnection.{limit}",
+            300,
         )
 
 
@@ -443,7 +451,7 @@ async def serve_engine(
     base: str | None = None,
 ) -> AsyncIterator[Served]:
     """Serve on the engine; whatever several servers share is in *directory*."""
-    from skillruntime.server.open_executions import durable_executions
+    from skillruntime.server.executions.open_executions import durable_executions
 
     def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
         return durable_executions(work, url, poll=0.05, lease=300.0, **options)
@@ -468,8 +476,8 @@ async def _serve_over_socket(
 ) -> AsyncIterator[Served]:
     for name in ("starlette", "uvicorn"):
         pytest.importorskip(name, reason="a server needs the extra 'serve'")
-    from skillruntime.server.app import create_app
-    from skillruntime.server.uvicorn_server import Server, bind
+    from skillruntime.server.http.app import create_app
+    from skillruntime.server.http.uvicorn_server import Server, bind
 
     listening = bind("127.0.0.1", 0)
     own = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -12,10 +12,10 @@ import anyio
 import pytest
 
 from skillruntime.remote.protocol import ExecutionStatus
-from skillruntime.server.executions import Report
-from skillruntime.server.open_executions import durable_executions
-from skillruntime.server.outcomes import Outcome
-from skillruntime.server.ticket import Ticket
+from skillruntime.server.executions.executions import Report
+from skillruntime.server.executions.open_executions import durable_executions
+from skillruntime.server.executions.outcomes import Outcome
+from skillruntime.server.executions.ticket import Ticket
 from tests.server.postgres import Postgres
 
 pytestmark = [pytest.mark.processes, pytest.mark.anyio]

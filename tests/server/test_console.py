@@ -25,9 +25,9 @@ import pytest
 
 from skillruntime.remote.descriptor import ParameterDefinition
 from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.server.console import Pages
-from skillruntime.server.console_drawing import draw_field
-from skillruntime.server.execution_errors import DatabaseAwayError
+from skillruntime.server.console.drawing import draw_field
+from skillruntime.server.console.pages import Pages
+from skillruntime.server.executions.errors import DatabaseAwayError
 from tests.server.serving import (
     BASE,
     KEY,

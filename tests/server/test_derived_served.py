@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import ErrorCode, SkillInputError, SkillNotFoundError
 from skillruntime.remote.descriptor import SkillDescriptor

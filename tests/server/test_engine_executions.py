@@ -12,11 +12,11 @@ import psycopg
 import pytest
 
 from skillruntime.remote.protocol import ExecutionStatus
-from skillruntime.server.executions import Terms
+from skillruntime.server.executions.executions import Terms
 from tests.server.test_execution_laws import counting, ended, opened, ticket, until
 
 engine_instance = pytest.importorskip(
-    "skillruntime.server.engine_instance", reason="needs the extra 'dbos'"
+    "skillruntime.server.executions.engine.instance", reason="needs the extra 'dbos'"
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
@@ -44,8 +44,12 @@ async def test_what_was_taken_is_run_though_the_answer_was_lost(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database committed that this server takes it, and its answer never came."""
-    monkeypatch.setattr("skillruntime.server.engine_executions._SWEEP", 0.05)
-    monkeypatch.setattr("skillruntime.server.engine_executions._MISSED", 0.5)
+    monkeypatch.setattr(
+        "skillruntime.server.executions.engine.engine_executions._SWEEP", 0.05
+    )
+    monkeypatch.setattr(
+        "skillruntime.server.executions.engine.engine_executions._MISSED", 0.5
+    )
     gate, ran = anyio.Event(), list[str]()
 
     async with opened(counting(ran, gate.wait), url, capacity=1) as executions:
@@ -77,7 +81,9 @@ async def test_what_waits_in_a_queue_of_another_server_is_run(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has another limit, and is gone: the queue is found a moment later."""
-    monkeypatch.setattr("skillruntime.server.engine_executions._SWEEP", 0.05)
+    monkeypatch.setattr(
+        "skillruntime.server.executions.engine.engine_executions._SWEEP", 0.05
+    )
     ran: list[str] = []
 
     async with opened(counting(ran), url) as executions:
@@ -92,8 +98,8 @@ async def test_what_waits_in_a_queue_of_another_server_is_run(
 
 def enqueue_elsewhere(url: str, now: float) -> None:
     """Accept an execution as a server with a limit for its skill does."""
-    from skillruntime.server.engine_tables import RUN
-    from skillruntime.server.postgres_connections import create_engine
+    from skillruntime.server.executions.engine.postgres_connections import create_engine
+    from skillruntime.server.executions.engine.tables import RUN
 
     engine = create_engine(url, "another", size=1, prompt=False)
     client = engine_instance.new_client(engine)

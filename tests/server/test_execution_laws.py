@@ -16,17 +16,23 @@ import anyio
 import pytest
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus
-from skillruntime.server.execution_errors import (
+from skillruntime.server.executions.errors import (
     KeyReusedError,
     NotATaskError,
     NotHeldError,
     TooManyError,
 )
-from skillruntime.server.executions import Executions, Report, Work
-from skillruntime.server.open_executions import durable_executions, read_secret
-from skillruntime.server.outcomes import Outcome, as_released
-from skillruntime.server.sqlite_database import DatabaseInUseError, SqliteDatabase
-from skillruntime.server.ticket import Ticket
+from skillruntime.server.executions.executions import Executions, Report, Work
+from skillruntime.server.executions.open_executions import (
+    durable_executions,
+    read_secret,
+)
+from skillruntime.server.executions.outcomes import Outcome, as_released
+from skillruntime.server.executions.sqlite.database import (
+    DatabaseInUseError,
+    SqliteDatabase,
+)
+from skillruntime.server.executions.ticket import Ticket
 
 pytestmark = pytest.mark.anyio
 PRAGMAS = ("journal_mode", "synchronous")

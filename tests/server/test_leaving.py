@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from skillruntime.errors import SkillNotFoundError
-from skillruntime.server.executions import Report
-from skillruntime.server.open_executions import memory_executions
-from skillruntime.server.outcomes import Outcome, broken
-from skillruntime.server.ticket import Ticket
+from skillruntime.server.executions.executions import Report
+from skillruntime.server.executions.open_executions import memory_executions
+from skillruntime.server.executions.outcomes import Outcome, broken
+from skillruntime.server.executions.ticket import Ticket
 
 pytestmark = pytest.mark.anyio
 

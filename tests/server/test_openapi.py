@@ -14,10 +14,10 @@ import anyio.from_thread
 import hypothesis
 import pytest
 
-from skillruntime.contract.schema import Schema
+from skillruntime.contract.schemas.schema import Schema
 from skillruntime.remote.descriptor import AccessPolicy, SkillDescriptor
-from skillruntime.server.openapi import build_openapi
-from skillruntime.server.rate_limits import Limits
+from skillruntime.server.callers.rate_limits import Limits
+from skillruntime.server.http.openapi import build_openapi
 from tests.remote.test_descriptor import TRANSLATOR
 from tests.server.serving import KEY, serve_over_socket_from_memory
 

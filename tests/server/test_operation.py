@@ -20,9 +20,9 @@ from skillruntime.cli.serve import command
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.server.execution_errors import DatabaseAwayError
+from skillruntime.server.callers.key_store import add_key
+from skillruntime.server.executions.errors import DatabaseAwayError
 from skillruntime.server.host import Hosting, host_skills
-from skillruntime.server.key_store import add_key
 from skillruntime.server.published_skill import PublishedSkill, describe
 from tests.server.serving import (
     KEY,

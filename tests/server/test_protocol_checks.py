@@ -375,7 +375,7 @@ async def test_a_key_may_go_into_the_header_that_a_descriptor_names() -> None:
     from dataclasses import replace
 
     from skillruntime.remote.descriptor import AuthConfig, AuthType
-    from skillruntime.server.access import KeyRing
+    from skillruntime.server.callers.access import KeyRing
     from skillruntime.server.service import SkillService
     from tests.server.serving import KEYS, serve_in_memory
 

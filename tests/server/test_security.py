@@ -19,11 +19,11 @@ from skillruntime.remote.credentials import NoCredentials, variable_for
 from skillruntime.remote.hosts import origin_of
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.ssrf_guard import is_inside
-from skillruntime.server.access import KeyRing, Principal, hash_key
-from skillruntime.server.key_store import KeyFile, add_key, revoke_keys
-from skillruntime.server.open_executions import memory_executions
+from skillruntime.server.callers.access import KeyRing, Principal, hash_key
+from skillruntime.server.callers.key_store import KeyFile, add_key, revoke_keys
+from skillruntime.server.callers.rate_limits import Limits
+from skillruntime.server.executions.open_executions import memory_executions
 from skillruntime.server.published_skill import SkillWork, serve_catalog
-from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
 from tests.remote.invoking import descriptor
 from tests.server.serving import (
@@ -311,7 +311,7 @@ async def test_a_head_that_does_not_arrive_is_given_up(
     time.
     """
     monkeypatch.setattr(
-        "skillruntime.server.http_protocol.BoundedProtocol.head_seconds", 0.2
+        "skillruntime.server.http.protocol.BoundedProtocol.head_seconds", 0.2
     )
     async with serve_over_socket_from_memory() as served:
         port = int(served.base.rpartition(":")[2])
@@ -328,7 +328,7 @@ async def test_a_foreign_host_name_is_refused() -> None:
     """
     from starlette.testclient import TestClient
 
-    from skillruntime.server.app import create_app
+    from skillruntime.server.http.app import create_app
 
     async with serve_in_memory() as served:
         app = create_app(served.service, hosts=frozenset({"localhost"}))

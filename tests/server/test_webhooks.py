@@ -15,12 +15,12 @@ from anyio.abc import SocketAttribute, SocketStream
 from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
 from skillruntime.remote.protocol import Execution, ExecutionStatus
 from skillruntime.remote.ssrf_guard import AddressGuard
-from skillruntime.server.access import KeyRing
-from skillruntime.server.open_executions import memory_executions
-from skillruntime.server.outcomes import Outcome
+from skillruntime.server.callers.access import KeyRing
+from skillruntime.server.executions.open_executions import memory_executions
+from skillruntime.server.executions.outcomes import Outcome
+from skillruntime.server.executions.ticket import Ticket
 from skillruntime.server.published_skill import SkillWork
 from skillruntime.server.service import SkillService
-from skillruntime.server.ticket import Ticket
 from skillruntime.server.webhooks import Webhooks, sign
 from tests.server.serving import KEY, KEYS, Served, Skills, invocation, read
 

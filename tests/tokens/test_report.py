@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.tokens.report import TokenReport, measure
 
 CONTRACT = {

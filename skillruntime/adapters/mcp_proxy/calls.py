@@ -133,7 +133,7 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
             unchecked=tool.reason
             or ("policy is off" if policy == "off" else "no schema")
         )
-    from skillruntime.contract.parameters import may_have_swallowed
+    from skillruntime.contract.reading.parameters import may_have_swallowed
     from skillruntime.errors import SkillInputError, UnsupportedVersionError
 
     # Most calls fit: they are only read and validated, and nothing of them is copied.

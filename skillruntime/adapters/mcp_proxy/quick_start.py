@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from skillruntime.adapters.mcp_proxy.stdio import run_stdio
+from skillruntime.adapters.mcp_proxy.transports.stdio import run_stdio
 
 TYPE_CHECKING = False  # importing `typing` takes 8 ms
 if TYPE_CHECKING:

@@ -86,8 +86,8 @@ def folded_page(message: Message) -> bytes:
     Some providers reject those; the proxy still enforces the original. All other bytes
     stay.
     """
-    from skillruntime.adapters.schema_folding import fold_root
-    from skillruntime.contract.references import referenced
+    from skillruntime.adapters.tools.schema_folding import fold_root
+    from skillruntime.contract.schemas.references import referenced
 
     changes: dict[Span, bytes] = {}
     raw = message.raw

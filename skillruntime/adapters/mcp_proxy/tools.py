@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.adapters.mcp_proxy.options import Options
-from skillruntime.adapters.tool_names import MeantName, meant_name
+from skillruntime.adapters.tools.tool_names import MeantName, meant_name
 
 if TYPE_CHECKING:
     from skillruntime.contract import Contract, Schema

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from skillruntime.contract.plain_json import rebuilt
-from skillruntime.contract.pointer import Path, format_pointer
+from skillruntime.contract.schemas.plain_json import rebuilt
+from skillruntime.contract.schemas.pointer import Path, format_pointer
 
 Change: TypeAlias = Callable[[dict[str, Any]], None]
 Tokens: TypeAlias = tuple[str, ...]

@@ -14,11 +14,11 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skillruntime.contract.arguments import looks_like_container
 from skillruntime.contract.migration.locations import StepRefused, copy_json, each
 from skillruntime.contract.migration.steps import Step, parse_steps
-from skillruntime.contract.plain_json import find_fault
-from skillruntime.contract.pointer import parse_pointer, value_at
+from skillruntime.contract.reading.arguments import looks_like_container
+from skillruntime.contract.schemas.plain_json import find_fault
+from skillruntime.contract.schemas.pointer import parse_pointer, value_at
 from skillruntime.contract.versions import Version, VersionRange, read_version
 from skillruntime.errors import InvalidSkillError, SkillError, SkillInputError
 

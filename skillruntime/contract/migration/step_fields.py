@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from skillruntime.contract.migration.locations import Tokens, common_prefix
-from skillruntime.contract.pointer import parse_pointer
+from skillruntime.contract.schemas.pointer import parse_pointer
 
 # Where in the document, as a JSON Pointer, and a sentence.
 Fault: TypeAlias = tuple[str, str]

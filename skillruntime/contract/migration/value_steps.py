@@ -24,7 +24,7 @@ from skillruntime.contract.migration.value_conversions import (
     show,
     type_of,
 )
-from skillruntime.contract.wording import type_names
+from skillruntime.contract.schemas.wording import type_names
 
 _EXACT_BELOW = 2**53
 

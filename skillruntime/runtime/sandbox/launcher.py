@@ -16,6 +16,7 @@ from typing import Any
 
 import anyio
 
+from skillruntime.runtime.files.temporary import make_temporary, remove_soon
 from skillruntime.runtime.sandbox.launcher_process import launcher_process
 from skillruntime.runtime.sandbox.protocol import (
     Finished,
@@ -25,7 +26,6 @@ from skillruntime.runtime.sandbox.protocol import (
 )
 from skillruntime.runtime.sandbox.readable_paths import system_paths
 from skillruntime.runtime.sandbox.without_links import WritablePathError, outermost
-from skillruntime.runtime.temporary import make_temporary, remove_soon
 
 __all__ = ["LocalSandbox", "with_private_directories"]
 

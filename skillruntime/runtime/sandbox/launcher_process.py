@@ -14,7 +14,8 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
+
+from skillruntime.package_directory import PACKAGE_DIRECTORY
 
 __all__ = ["launcher_process"]
 
@@ -84,7 +85,7 @@ class _LauncherProcess:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         # -I and -S: nothing of the environment, of the working directory or of
         # site-packages is imported.
-        root = str(Path(__file__).parents[3])
+        root = os.path.dirname(PACKAGE_DIRECTORY)  # noqa: PTH120
         module = "skillruntime.runtime.sandbox.supervisor"
         program = (
             f"import sys; sys.path.append({root!r}); from {module} import serve; "

@@ -1,0 +1,1 @@
+"""What an agent of LangChain keeps of skills: its conversation, messages and checkpoints."""

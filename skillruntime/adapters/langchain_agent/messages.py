@@ -1,0 +1,289 @@
+"""What an agent's state holds of skills: which are loaded, and the messages with their
+text and answers to calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware.types import AgentState, PrivateStateAttr
+from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
+from langgraph.prebuilt.tool_node import ToolCallRequest
+from typing_extensions import TypedDict
+
+from skillruntime.adapters.langchain_agent.checkpoints import storable
+from skillruntime.adapters.langchain_agent.model_reply import refused_call
+from skillruntime.adapters.tools.conversation_tools import unknown_tool
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.runtime.activation import as_text, digest_of
+
+
+class LoadedSkill(TypedDict):
+    """One loaded skill: its fingerprint, a digest of the message that shows its
+    instructions, and when it was used.
+
+    ``used`` is a counter, not a time: the highest was used last.
+    """
+
+    edition: str
+    text: str
+    used: int
+
+
+def merge_loaded(
+    before: Mapping[str, LoadedSkill | None] | None,
+    update: Mapping[str, LoadedSkill | None] | None,
+) -> dict[str, LoadedSkill | None]:
+    """Return the state after *update*: the reducer. None instead of a skill unloads it.
+
+    >>> merge_loaded({"a": {"edition": "1", "text": "t", "used": 1}}, {"a": None})
+    {}
+    """
+    # LangGraph applies the updates of parallel tool calls one by one: each names only
+    # the skill that it touched.
+    merged = {**(before or {}), **(update or {})}
+    return {name: loaded for name, loaded in merged.items() if loaded is not None}
+
+
+class SkillState(AgentState[Any]):
+    """What the middleware keeps in an agent's state."""
+
+    loaded_skills: NotRequired[
+        Annotated[dict[str, Any], PrivateStateAttr, merge_loaded]
+    ]
+    skill_session: NotRequired[Annotated[str, PrivateStateAttr]]
+    skill_turn: NotRequired[Annotated[str, PrivateStateAttr]]
+    """Names the last message of the model, within the conversation: see
+    `first_turn`.
+    """
+
+
+def first_turn(state: Mapping[str, Any], parent: str) -> str:
+    """Return the name of the turn in which a run begins: different for each run, the
+    same if the run is begun again.
+
+    It is made of the messages up to the last that is not the model's work, because a
+    history that a caller sends again has other ids. *parent* names the task of the
+    graph around this one, so that two agents of one thread differ.
+    """
+    messages = state.get("messages") or []
+    people = [
+        number
+        for number, message in enumerate(messages, start=1)
+        if message.type == "human"
+    ]
+    begun = people[-1] if people else 0
+    said = [
+        (message.type, message.content, getattr(message, "tool_calls", None))
+        for message in messages[:begun]
+    ]
+    turn = digest_of(as_text([state.get("skill_turn"), parent, said]))
+    for message in messages[begun:]:
+        if isinstance(message, AIMessage):
+            turn = digest_of(
+                turn
+            )  # as `SkillMiddleware` names the turn after each message of the model
+    return turn
+
+
+def active_skills(state: Mapping[str, Any], limit: int) -> dict[str, LoadedSkill]:
+    """Return the active skills in the order of loading: of those loaded, the *limit*
+    that were used last.
+    """
+    loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
+    if len(loaded) <= limit:
+        return dict(loaded)
+    # By use, but in the order of loading: the prompt keeps its bytes.
+    kept = sorted(loaded, key=lambda name: loaded[name]["used"], reverse=True)[:limit]
+    return {name: loaded[name] for name in loaded if name in kept}
+
+
+def next_use(state: Mapping[str, Any]) -> int:
+    """Return the ``used`` counter for a skill that is used now."""
+    loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
+    return max((one["used"] for one in loaded.values()), default=0) + 1
+
+
+def loading_answers(messages: Sequence[Any]) -> dict[int, str]:
+    """Return, by their index, the messages that show a skill's instructions, each with
+    the skill's name.
+
+    The text itself is read: a history that a caller sent back as JSON has lost
+    artifacts and ``additional_kwargs``.
+    """
+    found: dict[int, str] = {}
+    calls: set[str] = set()
+    for index, message in enumerate(messages):
+        if isinstance(message, AIMessage):
+            # Only of this message: a model may use the same ids in its next one.
+            calls = {
+                str(call["id"])
+                for call in message.tool_calls
+                if call["name"] == "load_skill"
+            }
+        is_answer = isinstance(message, ToolMessage) and message.tool_call_id in calls
+        if is_answer and (opening := _OPENING.match(message.text)):
+            found[index] = opening["name"]
+    return found
+
+
+# As `render_activation` begins the instructions.
+_OPENING = re.compile(r'<skill name="(?P<name>[^"]+)">')
+
+
+def with_text(message: SystemMessage | None, text: str) -> SystemMessage | None:
+    """Return the system message with *text* at its end, so that a provider's prompt
+    cache keeps its beginning.
+    """
+    if not text or message is None:
+        return SystemMessage(text) if text else message
+    # Content blocks keep the cache marks that a host may have put on them.
+    if isinstance(message.content, str):
+        return message.model_copy(update={"content": f"{message.content}\n\n{text}"})
+    return message.model_copy(
+        update={"content": [*message.content, {"type": "text", "text": text}]}
+    )
+
+
+def with_each_once(
+    messages: list[Any], texts: Mapping[str, str]
+) -> tuple[list[Any], set[str]]:
+    """Return *messages* with each active skill's instructions at most once, and the
+    names of those shown.
+    """
+    shown: set[str] = set()
+    changed = messages
+    for index, name in loading_answers(messages).items():
+        message = messages[index]
+        # A digest, not the edition: a summary may have changed the message itself.
+        if texts.get(name) == digest_of(message.text) and name not in shown:
+            shown.add(name)
+            continue
+        replaced = _SUPERSEDED if name in texts else _UNLOADED
+        changed = [*changed]
+        changed[index] = message.model_copy(update={"content": replaced.format(name)})
+    return changed, shown
+
+
+def takes_images(model: Any) -> bool:
+    """Whether *model* takes images in tool messages, as its LangChain profile says."""
+    return bool((getattr(model, "profile", None) or {}).get("image_tool_message"))
+
+
+def without_images(messages: list[Any]) -> list[Any]:
+    """Return *messages* with the answers of skills as texts alone: an earlier model of
+    the conversation took images.
+    """
+    found = []
+    for message in messages:
+        is_skills = isinstance(message, ToolMessage) and isinstance(
+            message.artifact, SkillResponse
+        )
+        has_blocks = is_skills and not isinstance(message.content, str)
+        found.append(
+            message.model_copy(update={"content": message.text})
+            if has_blocks
+            else message
+        )
+    return found
+
+
+def second_answers(messages: Sequence[Any]) -> list[ToolMessage]:
+    """Return the answers to calls that a later message answers again; providers reject
+    two answers to one call.
+
+    A person who rejects a message's calls (`HumanInTheLoopMiddleware`) answers also
+    those that were broken, which are answered when the message arrives.
+    """
+    answered: set[str] = set()
+    second: list[ToolMessage] = []
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            answered.clear()  # some models count their calls from 1 in every message
+        elif isinstance(message, ToolMessage):
+            if message.tool_call_id in answered:
+                second.append(message)
+            answered.add(message.tool_call_id)
+    return second
+
+
+def is_loading(skill: str, state: Mapping[str, Any]) -> bool:
+    """Whether the model's last message calls ``load_skill`` for *skill*."""
+    # Only the last message: an earlier load is in the state already.
+    last = next(
+        (
+            each
+            for each in reversed(state.get("messages") or [])
+            if isinstance(each, AIMessage)
+        ),
+        None,
+    )
+    calls = last.tool_calls if last is not None else []
+    return any(
+        call["name"] == "load_skill" and skill in map(str, call["args"].values())
+        for call in calls
+    )
+
+
+_SUPERSEDED = (
+    "The instructions of {!r} were loaded here; they are now elsewhere in this "
+    "conversation."
+)
+_UNLOADED = "{!r} was loaded here and is no longer active; load it again to use it."
+
+
+# A part of langgraph.prebuilt.tool_node's INVALID_TOOL_NAME_ERROR_TEMPLATE.
+_UNKNOWN = "is not a valid tool, try one of"
+
+
+def refused(
+    request: ToolCallRequest, code: ErrorCode, message: str, action: str
+) -> ToolMessage:
+    """Return the answer to a call that the middleware does not make, and that the model
+    can correct.
+    """
+    call = request.tool_call
+    return refused_call(
+        call["name"], call["id"], SkillError(code, message, True, None, action)
+    )
+
+
+def in_place_of_framework_text(
+    request: ToolCallRequest,
+    result: ToolMessage,
+    nearest: Callable[[ToolCallRequest], Sequence[str]],
+) -> ToolMessage | None:
+    """Return the envelope for an unknown tool.
+
+    LangGraph's text about it lists every tool of the agent, also those that are not
+    offered at the moment.
+    """
+    if (
+        result.status != "error"
+        or request.tool is not None
+        or _UNKNOWN not in result.text
+    ):
+        return None
+    call = request.tool_call
+    return refused_call(
+        call["name"], call["id"], unknown_tool(call["name"], nearest(request))
+    )
+
+
+def make_storable(answer: ToolMessage) -> None:
+    """Let a checkpoint store the answer's artifact; the answer's text has the data in
+    any case.
+    """
+    response = answer.artifact
+    if not isinstance(response, SkillResponse):
+        return
+    try:
+        data, metadata = storable(response.data), storable(response.metadata)
+    except ValueError:
+        data, metadata = None, None
+    if data is not response.data or metadata is not response.metadata:
+        answer.artifact = replace(response, data=data, metadata=metadata)

@@ -1,0 +1,192 @@
+"""Repair or answer the broken tool calls of a model's message: no call is dropped, and
+no call runs truncated.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from skillruntime.adapters.langchain_agent.checkpoints import storable
+from skillruntime.contract.reading.arguments import CUT_OFF_REASONS, parse_arguments
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import (
+    ErrorCode,
+    SkillError,
+    SkillInputError,
+    TruncatedInputError,
+)
+
+PutRight = Callable[[str, Any], tuple[str, Any]]
+"""Returns a call's tool and arguments with the names put right."""
+
+
+def with_calls_settled(
+    message: AIMessage,
+    is_ours: Callable[[str], bool] = lambda name: True,
+    put_right: PutRight = lambda name, arguments: (name, arguments),
+) -> list[BaseMessage]:
+    """Return *message* with its calls put right, and an answer for each that cannot be
+    made.
+
+    A call that cannot be repaired becomes one without arguments that is answered
+    already, so the model reads what was wrong and the agent continues. A missing id, or
+    one that several calls share, is replaced: each call is answered by its id, so none
+    may be ambiguous. Arguments that no checkpoint could store are changed or refused. A
+    model that was cut off may have lost the end of its last call: a call of a tool that
+    *is_ours* is then refused, even if its arguments look complete. *put_right* is asked
+    before anything else, so that approvals and logs see the right name.
+    """
+    reason = finish_reason(message)
+    is_cut = reason is not None and reason.lower() in CUT_OFF_REASONS
+    answers: list[BaseMessage] = []
+    calls: list[Any] = []
+    repaired: dict[str, list[str]] = {}
+    # LangChain puts a call whose arguments json.loads rejects into
+    # `invalid_tool_calls`, where agents ignore it.
+    written = [*message.tool_calls, *message.invalid_tool_calls]
+    for number, each in enumerate(written, start=1):
+        # A cut hits the end of the message, so only its last call can be truncated:
+        # calls are written one by one.
+        may_be_cut = is_cut and number == len(written)
+        why = reason if may_be_cut or not is_cut else None
+        call, rules, refused = _settled(_with_own_id(each, calls), why, put_right)
+        if (
+            may_be_cut
+            and not message.invalid_tool_calls
+            and not refused
+            and is_ours(call["name"])
+        ):
+            cut = TruncatedInputError(
+                f"The model was cut off (finish_reason {reason}), so this call may "
+                "not be whole",
+                suggested_action="Call again with all arguments, in fewer words",
+            )
+            refused = [refused_call(call["name"], call["id"], *cut.to_errors())]
+        calls.append(call)
+        answers += refused
+        if rules and not refused:
+            repaired[call["id"]] = rules
+    if calls == message.tool_calls and not answers:
+        return [message]
+    changes: dict[str, Any] = {"tool_calls": calls, "invalid_tool_calls": []}
+    if repaired:
+        changes["additional_kwargs"] = {
+            **message.additional_kwargs,
+            "skillruntime": {"repairs": repaired},
+        }
+    return [message.model_copy(update=changes), *answers]
+
+
+def _settled(
+    written: Any, reason: str | None, put_right: PutRight
+) -> tuple[Any, list[str], list[BaseMessage]]:
+    """Return a call as one that can be made, the rules of its repair, and the answer to
+    one that cannot be made.
+    """
+    arguments, rules, errors = written["args"], list[str](), list[SkillError]()
+    if not isinstance(arguments, dict):
+        arguments, rules, errors = _read(arguments, reason)
+    sent = written["name"] or "unknown"
+    name, arguments = put_right(sent, arguments)
+    if name != sent:
+        rules = [*rules, "tool-name"]
+    known = {
+        key: value for key, value in written.items() if key != "error"
+    }  # which a broken call has beside
+    call, refused = _storable_call(
+        {**known, "name": name, "args": arguments, "type": "tool_call"}
+    )
+    if errors and not refused:
+        refused = [refused_call(call["name"], call["id"], *errors)]
+    return call, rules, refused
+
+
+def _with_own_id(call: Any, before: list[Any]) -> Any:
+    """Return *call* with a new id if its own is missing or taken by one of those
+    *before*.
+    """
+    call_id = call.get("id")
+    if call_id and all(each["id"] != call_id for each in before):
+        return call
+    return {**call, "id": f"call_{uuid.uuid4().hex[:16]}"}
+
+
+def _storable_call(call: Any) -> tuple[Any, list[BaseMessage]]:
+    """Return *call* as a checkpoint can store it, and the answer to one that cannot be
+    stored.
+    """
+    # A checkpointer that cannot write one message of a thread ends the run, and every
+    # later run of that thread.
+    try:
+        arguments = storable(call["args"])
+        storable(call["name"])
+    except ValueError:
+        name = str(call["name"]).encode(errors="replace").decode()
+        wrong = SkillError(
+            ErrorCode.INVALID_INPUT,
+            "The arguments cannot be stored: they are nested too deep, or hold text "
+            "that is not valid Unicode",
+            recoverable=True,
+            suggested_action="Send plain text and at most 100 levels of nesting",
+        )
+        return {**call, "name": name, "args": {}}, [
+            refused_call(name, call["id"], wrong)
+        ]
+    return (call if arguments is call["args"] else {**call, "args": arguments}), []
+
+
+def finish_reason(message: BaseMessage) -> str | None:
+    """Return why the model stopped, in its provider's words; None if the provider did
+    not say.
+    """
+    said: Mapping[str, Any] = (
+        message.response_metadata if isinstance(message, AIMessage) else {}
+    )
+    # OpenAI and Gemini; Anthropic and Bedrock; Ollama; Bedrock's Converse.
+    for key in ("finish_reason", "stop_reason", "done_reason", "stopReason"):
+        if isinstance(reason := said.get(key), str):
+            return reason
+    # OpenAI's responses API has no finish_reason: {"incomplete_details": {"reason":
+    # "max_output_tokens"}}.
+    details = said.get("incomplete_details")
+    return (
+        str(details["reason"])
+        if isinstance(details, Mapping) and details.get("reason")
+        else None
+    )
+
+
+def refused_call(name: str, call_id: str | None, *errors: SkillError) -> ToolMessage:
+    """Return the answer to a call that was not run: the envelope, as an error."""
+    response = SkillResponse.failed(*errors, metadata={"skill": name})
+    return ToolMessage(
+        response.to_json(),
+        artifact=response,
+        tool_call_id=call_id or "",
+        name=name,
+        status="error",
+    )
+
+
+def _read(
+    text: Any, reason: str | None
+) -> tuple[dict[str, Any], list[str], list[SkillError]]:
+    try:
+        parsed = parse_arguments(
+            text if isinstance(text, str) else "", finish_reason=reason
+        )
+    except SkillInputError as error:
+        return {}, [], list(error.to_errors())
+    if not isinstance(parsed.value, dict):
+        wrong = SkillError(
+            ErrorCode.INVALID_INPUT,
+            "The arguments are not a JSON object",
+            recoverable=True,
+            suggested_action='Send the arguments as one JSON object: {"name": value}',
+        )
+        return {}, [], [wrong]
+    return parsed.value, list(parsed.rules), []

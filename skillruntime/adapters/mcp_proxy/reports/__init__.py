@@ -1,0 +1,1 @@
+"""What the proxy's log says."""

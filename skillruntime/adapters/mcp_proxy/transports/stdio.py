@@ -1,0 +1,389 @@
+"""stdio on both sides: the client on this process's stdin and stdout, the server as a
+child process.
+
+A few threads and no event loop: blocking reads and writes of whole chunks are the
+cheapest way there is to pass bytes on, they start in no time, and a side that does not
+read holds back the other by itself. Until the first message that a session has to see,
+its modules are not imported either.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import deque
+
+from skillruntime.adapters.mcp_proxy.transports.process import Process
+
+TYPE_CHECKING = False  # importing `typing` takes 8 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from skillruntime.adapters.mcp_proxy.session import Send, Session
+
+__all__ = ["CHUNK", "Lines", "note_signals", "relay", "run_stdio"]
+
+CHUNK = 1 << 18
+LISTING_TIMEOUT = 30.0
+"""Seconds after which a call whose schema the server does not give is forwarded
+unchecked.
+"""
+DRAIN_TIMEOUT = 1.0
+"""Seconds without a byte after which nothing more is expected of a server that has
+exited.
+"""
+TICK = 0.2
+# More than a pipe holds (64 KiB on Linux), and little beside one large message.
+MOST_QUEUED = 1 << 20
+MOST_EARLY = 8
+CLIENT, SERVER = "client", "server"
+# What only a session can decide. The handshake passes in any case, and is shown to the
+# session when there is one.
+_NEEDS_SESSION = (b"tools/", b"cancelled", b"\\")
+
+
+class Lines:
+    """Splits what is fed to it into lines, each with its own ending; what is left at
+    the end is a line too.
+
+    >>> lines = Lines()
+    >>> list(lines.feed(b"one\\ntw")), list(lines.feed(b"o\\n\\nthr")), lines.rest()
+    ([b'one\\n'], [b'two\\n', b'\\n'], b'thr')
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the lines that *chunk* completes. A long line is joined once, however
+        many chunks it comes in.
+        """
+        start = 0
+        while (end := chunk.find(b"\n", start) + 1) > 0:
+            self._parts.append(chunk[start:end])
+            line = b"".join(self._parts)
+            self._parts.clear()
+            start = end
+            yield line
+        if start < len(chunk):
+            self._parts.append(chunk[start:])
+
+    def rest(self) -> bytes:
+        """Return what came after the last line."""
+        rest = b"".join(self._parts)
+        self._parts.clear()
+        return rest
+
+
+def _lines_of(descriptor: int) -> Iterator[bytes]:
+    """Yield every line that comes from *descriptor* until its end; the last one may
+    have no ending.
+    """
+    lines = Lines()
+    try:
+        while chunk := os.read(descriptor, CHUNK):
+            yield from lines.feed(chunk)
+    except OSError:  # closed by the other end
+        pass
+    if rest := lines.rest():
+        yield rest
+
+
+class _Writer:
+    """A thread that writes to one file descriptor; the sender waits while more than a
+    megabyte is queued.
+
+    What the other direction adds (a refusal, a call that waited) never waits: two
+    readers that wait for one another's writers would not end.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._queue: deque[bytes] = deque()
+        self._size = 0
+        self._closing = False
+        self._changed = threading.Condition()
+        self.broken = False
+        self.progress = 0
+        """Grows with everything that is queued or written."""
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def put(self, data: bytes) -> None:
+        """Queue *data*; never waits, so that it can be called with the order of
+        messages locked.
+        """
+        with self._changed:
+            if not self.broken:
+                self._queue.append(data)
+                self._size += len(data)
+                self.progress += 1
+                self._changed.notify_all()
+
+    def wait_for_space(self) -> None:
+        """Wait while more than a megabyte is queued."""
+        with self._changed:
+            while self._size > MOST_QUEUED and not self.broken:
+                self._changed.wait()
+
+    def close(self) -> None:
+        """Close the descriptor when all that is queued is written."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._queue and not self._closing:
+                    self._changed.wait()
+                if not self._queue:
+                    break
+                # Small messages in one write, large ones without a copy.
+                data = b"".join(self._queue) if self._size < CHUNK else self._queue[0]
+                taken = len(self._queue) if self._size < CHUNK else 1
+                for _ in range(taken):
+                    self._queue.popleft()
+            view = memoryview(data)
+            try:
+                while view:
+                    view = view[os.write(self._descriptor, view) :]
+                    self.progress += 1
+            except (
+                OSError
+            ):  # the reader is gone: the other direction finds out and ends the proxy
+                with self._changed:
+                    self.broken = True
+                    self._changed.notify_all()
+                break
+            with self._changed:
+                self._size -= len(data)
+                self._changed.notify_all()
+        try:
+            os.close(self._descriptor)
+        except OSError:
+            return
+
+
+def run_stdio(
+    command: Sequence[str],
+    make_session: Callable[[], Session],
+    *,
+    stdin: int = 0,
+    stdout: int = 1,
+) -> int:
+    """Run *command* as the server of the client at *stdin* and *stdout* until either
+    ends; return its exit status.
+
+    The server has the environment, the working directory and the stderr of this
+    process. It is ended as the protocol says: its stdin is closed, then SIGTERM, then
+    SIGKILL, for its whole process group.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
+    ended = threading.Event()
+    signals = note_signals(
+        ended
+    )  # first, so that there is no moment at which a signal leaves the server behind
+    process = Process(command)
+    relay(
+        make_session, (stdin, stdout), (process.stdin, process.stdout), ended, process
+    )
+    return process.end(patient=not signals)
+
+
+def relay(
+    make_session: Callable[[], Session],
+    client: tuple[int, int],
+    server: tuple[int, int],
+    ended: threading.Event,
+    process: Process | None = None,
+) -> None:
+    """Pass messages on until either side has ended or *ended* is set; closes the
+    server's stdin.
+
+    Each side is two descriptors: the client's are read and written, the server's
+    written and read.
+    """
+    stdin, stdout = client
+    server_in, server_out = server
+    writers = {CLIENT: _Writer(os.dup(stdout)), SERVER: _Writer(server_in)}
+    both = _Relay(make_session, writers)
+
+    def from_client() -> None:
+        try:
+            both.pump(stdin, CLIENT)
+            both.wait_for_calls()
+        finally:
+            writers[SERVER].close()
+
+    def from_server() -> None:
+        try:
+            both.pump(server_out, SERVER)
+            writers[CLIENT].close()
+            writers[CLIENT].thread.join()
+        finally:
+            ended.set()
+
+    for run in (from_client, from_server, both.import_ahead):
+        threading.Thread(target=run, daemon=True).start()
+    while not ended.wait(TICK):
+        if process is not None and process.exited.is_set():
+            # Its last messages are still on their way, and a process that it left
+            # behind may hold its stdout open.
+            seen = -1
+            while seen != writers[CLIENT].progress and not ended.is_set():
+                seen = writers[CLIENT].progress
+                ended.wait(DRAIN_TIMEOUT)
+            break
+        if writers[CLIENT].broken or _has_no_reader(stdout):
+            break
+    writers[SERVER].close()
+
+
+def note_signals(ended: threading.Event) -> list[int]:
+    """Return the list to which a signal that ends the proxy is added; it sets *ended*
+    too.
+    """
+    signals: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        signals.append(number)
+        ended.set()
+
+    for name in ("SIGTERM", "SIGHUP", "SIGINT"):
+        try:
+            signal.signal(getattr(signal, name), note)
+        except (
+            ValueError,
+            AttributeError,
+        ):  # not in the main thread; not on this system
+            continue
+    return signals
+
+
+class _Relay:
+    """Passes on what the session says, in the order in which it says it."""
+
+    def __init__(
+        self, make_session: Callable[[], Session], writers: dict[str, _Writer]
+    ) -> None:
+        self._make_session = make_session
+        self._writers = writers
+        self._session: Session | None = None
+        self._early: list[bytes] = []
+        self._unended: set[str] = set()
+        self._lock = threading.Condition()
+        self._answered, self._listed = threading.Event(), threading.Event()
+
+    def pump(self, descriptor: int, side: str) -> None:
+        """Pass on every line that comes from *descriptor* until its end; wait while the
+        other side does not read.
+        """
+        other = self._writers[CLIENT if side == SERVER else SERVER]
+        for line in _lines_of(descriptor):
+            self._pass(side, line)
+            other.wait_for_space()
+
+    def wait_for_calls(self) -> None:
+        """Wait until no call waits for its schema: `printf ... | skillruntime
+        mcp-proxy` ends its input at once.
+        """
+        with self._lock:
+            self._lock.wait_for(
+                lambda: self._session is None or not self._session.waiting
+            )
+
+    def import_ahead(self) -> None:
+        """Import what the next messages need while the server or the model is busy, so
+        that none of them waits.
+        """
+        self._answered.wait()
+        import skillruntime.adapters.mcp_proxy.session
+
+        self._listed.wait()
+        import skillruntime.contract.contract  # noqa: F401
+
+    def _pass(self, side: str, line: bytes) -> None:
+        ending = (
+            b"\n" if line.endswith(b"\n") else b""
+        )  # the last line may have none, and gets none
+        with self._lock:
+            if self._session is None and not self._needs_session(side, line):
+                self._put([(SERVER if side == CLIENT else CLIENT, line)], ending)
+                return
+            session = self._session or self._open_session()
+            waits = session.waits
+            self._put(
+                session.from_client(line)
+                if side == CLIENT
+                else session.from_server(line),
+                ending,
+            )
+            if session.tools.complete:
+                self._listed.set()
+            begun = session.waits if session.waits != waits else None
+            self._lock.notify_all()
+        if begun is not None:
+            timer = threading.Timer(LISTING_TIMEOUT, self._expire, [session, begun])
+            timer.daemon = True
+            timer.start()
+
+    def _needs_session(self, side: str, line: bytes) -> bool:
+        if (
+            side == SERVER
+        ):  # no call is pending, and no tool known: nothing of it is of interest
+            self._answered.set()
+            return False
+        if (
+            any(word in line for word in _NEEDS_SESSION)
+            or len(self._early) > MOST_EARLY
+        ):
+            return True
+        if b"initialize" in line:
+            self._early.append(line)
+        return False
+
+    def _open_session(self) -> Session:
+        self._session = self._make_session()
+        for line in self._early:
+            self._session.from_client(
+                line
+            )  # it was passed on already, as the session would have
+        return self._session
+
+    def _put(self, sends: list[Send], ending: bytes = b"\n") -> None:
+        for to, data in sends:
+            line = data if data.endswith(b"\n") else data + ending
+            # A side may end its last message without a line break, and something else
+            # may still follow it.
+            self._writers[to].put(b"\n" + line if to in self._unended else line)
+            if line.endswith(b"\n"):
+                self._unended.discard(to)
+            else:
+                self._unended.add(to)
+
+    def _expire(self, session: Session, wait: int) -> None:
+        with self._lock:
+            if session.waiting and session.waits == wait:
+                self._put(session.give_up_listing())
+            self._lock.notify_all()
+
+
+def _has_no_reader(descriptor: int) -> bool:
+    """Whether *descriptor* is a pipe that has no reader any more: the client was
+    killed.
+    """
+    import select
+
+    if not hasattr(select, "poll"):
+        return False
+    # A pipe without a reader is in error before anything is written to it (Linux,
+    # poll(2), POLLERR).
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(
+        events & (select.POLLERR | select.POLLNVAL) for _, events in poll.poll(0)
+    )

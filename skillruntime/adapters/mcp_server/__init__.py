@@ -1,0 +1,1 @@
+"""What the MCP server of skills answers, and who may use its port."""

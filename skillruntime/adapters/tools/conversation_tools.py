@@ -1,0 +1,560 @@
+"""The tools of every conversation. They have contracts, so their malformed arguments
+are repaired too.
+
+``load_skill``, ``read_skill_resource`` (also for the rest of a text that was cut),
+``call_skill``, and, where the catalog does not fit its budget, ``search_skills``.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Literal
+
+from skillruntime.adapters.tools.known_names import (
+    OWN_TOOLS,
+    is_hidden,
+    meant_callable,
+    meant_skill,
+)
+from skillruntime.adapters.tools.tool_names import to_tool_name, tool_names
+from skillruntime.adapters.tools.tool_schema import to_tool_schema
+from skillruntime.catalog.rendering import Rendered
+from skillruntime.catalog.resources import media_type
+from skillruntime.catalog.search.closest_names import nearest_names
+from skillruntime.catalog.visibility import (
+    escaped,
+    visible_json,
+    visible_line,
+    visible_text,
+)
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import (
+    ErrorCode,
+    SkillError,
+    SkillNotFoundError,
+    SkillRuntimeError,
+)
+from skillruntime.runtime.activation import fingerprint, within_tokens
+from skillruntime.runtime.runners import CallContext
+from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime.session import SkillSession
+
+MAX_OFFERED_NAMES = 100
+"""The most names that ``load_skill`` lists in its schema; each costs about seven tokens
+in every request.
+"""
+
+_NOT_INDEXED = (
+    "Only names and descriptions were searched; the instructions can be searched in a "
+    "minute."
+)
+
+MOST_TOOLS = 128
+"""The most tools that OpenAI takes in one request; the other providers' limits are
+higher or not stated.
+"""
+
+ToolListName = Literal["fixed", "typed"]
+ToolStyle = Literal["typed", "generic"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolList:
+    """How a model calls skills: each as a tool of its own, or all through
+    ``call_skill``.
+
+    ``own`` are the conversation's tools. ``to_shown_name`` and ``to_schema`` say how
+    instructions name a callable, and whether they contain its schema: they must where
+    no tool definition does.
+    """
+
+    own: tuple[str, ...]
+    how_to: str
+    to_shown_name: Callable[[str], str]
+    to_schema: Callable[[Contract], Mapping[str, Any]] | None
+
+
+_ON_FAILURE = (
+    "Answers are envelopes: on failure, read errors[].suggested_action and act on it."
+)
+
+TYPED = ToolList(
+    ("load_skill", "read_skill_resource"),
+    "You have skills. Before you use one, load it with load_skill and follow its "
+    f"instructions; its tools are offered then. {_ON_FAILURE}",
+    to_tool_name,
+    None,
+)
+
+FIXED = ToolList(
+    ("load_skill", "call_skill", "read_skill_resource", "search_skills"),
+    "You have skills. Before you use one, load it with load_skill and follow its "
+    f"instructions. Call what they list as callable with call_skill. {_ON_FAILURE}",
+    str,
+    to_tool_schema,
+)
+
+
+def fits(rendered: Rendered) -> bool:
+    """Whether the rendered catalog has every skill in full."""
+    return not (rendered.shortened or rendered.name_only or rendered.omitted)
+
+
+def to_text(response: SkillResponse) -> str:
+    """Return an answer as a model reads it: instructions, resources and pages as plain
+    text, anything else as JSON.
+    """
+    metadata = response.metadata or {}
+    if "page" in metadata:
+        return escaped(visible_text(metadata["page"]))
+    # In JSON every line end and quote of a long text would cost a token more.
+    if (
+        isinstance(response.data, str)
+        and response.status == "success"
+        and metadata.get("skill") in OWN_TOOLS
+    ):
+        return escaped(response.data)
+    return escaped(visible_json(response.to_json()))
+
+
+def refusal_text(error: SkillRuntimeError) -> str:
+    """Return what a model reads of a call that was refused with *error*."""
+    return to_text(SkillResponse.failed(*error.to_errors()))
+
+
+def to_object(response: SkillResponse) -> dict[str, Any]:
+    """Return an answer as the JSON object that an SDK writes out itself, with hidden
+    characters as visible escapes.
+    """
+    metadata = dict(response.metadata or {})
+    if "page" in metadata:
+        response = replace(response, data=metadata.pop("page"), metadata=metadata)
+    # Half of a surrogate pair is hidden too: Google's SDK could not encode it, and the
+    # whole request would fail.
+    envelope: dict[str, Any] = json.loads(
+        escaped(visible_json(response.to_json(), escape=r"\\u"))
+    )
+    return envelope
+
+
+def visible_callables(runtime: SkillRuntime) -> list[str]:
+    """Return what a model may call: scripts, functions, remote skills and tools of MCP
+    servers alike.
+    """
+    require_free_names(runtime)
+    # A third-party skill that is called as one of our tools is left out: it must not
+    # end the host's program.
+    return [
+        name
+        for name in runtime.callable_names()
+        if not is_hidden(runtime, name) and name not in OWN_TOOLS
+    ]
+
+
+def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
+    """Return the contracts of *names* that a request may define: of an untrusted skill
+    no more than its tokens allow.
+
+    What is left out is called by name, with ``call_skill``.
+    """
+    contracts = {}
+    for name in names:
+        with suppress(SkillRuntimeError):  # it may have changed since it was listed
+            contracts[name] = runtime.contract(name)
+    limited: dict[str, dict[str, str]] = {}
+    for name, contract in contracts.items():
+        metadata = runtime.catalog.get(name.partition("/")[0])
+        if metadata is not None and not metadata.trusted:
+            text = (
+                f"{name} {contract.description} "
+                f"{json.dumps(to_tool_schema(contract), ensure_ascii=False)}"
+            )
+            limited.setdefault(metadata.name, {})[name] = text
+    for definitions in limited.values():
+        for name in definitions.keys() - within_tokens(
+            definitions, runtime.definition_tokens
+        ):
+            del contracts[name]
+    return contracts
+
+
+def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
+    """Return *style*, or without one ``"typed"``, and above `MOST_TOOLS` callables
+    ``"generic"``, with a warning.
+
+    Where scripts are surely too many tools, their contracts are not read.
+
+    Raises:
+        ValueError: there is no such style.
+    """
+    if style in ("typed", "generic"):
+        return style
+    if style is not None:
+        raise ValueError(f"style must be 'typed' or 'generic'; got {style!r}")
+    if not runtime.catalog.surely_has_tools(MOST_TOOLS + 1):
+        # Not a list: at ten thousand skills reading every contract takes minutes.
+        visible = (
+            name
+            for name in runtime.iter_callable_names()
+            if not is_hidden(runtime, name)
+        )
+        if len(list(islice(visible, MOST_TOOLS + 1))) <= MOST_TOOLS:
+            return "typed"
+    warnings.warn(
+        f"there are more than {MOST_TOOLS} callable skills, more than providers "
+        "accept as tools: the tools are load_skill, call_skill and "
+        "read_skill_resource (style='generic'). Give style='generic' to choose this, "
+        "style='typed' to have a tool for each, or a smaller catalog: "
+        "catalog.select(include=[...])",
+        stacklevel=3,
+    )
+    return "generic"
+
+
+def require_runtime(value: Any) -> None:
+    """Refuse what newcomers give in place of a runtime: a catalog, or the directory of
+    the skills.
+
+    Raises:
+        TypeError: *value* is not a `SkillRuntime`.
+    """
+    if not isinstance(value, SkillRuntime):
+        raise TypeError(
+            "expected a runtime, as SkillRuntime(discover('skills')) makes it; got "
+            f"{value!r:.80}"
+        )
+
+
+def require_free_names(runtime: Any) -> None:
+    """Refuse a runtime with a function that has the name of one of `OWN_TOOLS`, which
+    would replace it.
+
+    Raises:
+        TypeError: *runtime* is not a `SkillRuntime`.
+        ValueError: a function has such a name.
+    """
+    require_runtime(runtime)
+    if taken := [name for name in runtime.function_skills() if name in OWN_TOOLS]:
+        raise ValueError(
+            f"the function {taken[0]!r} has the name of a tool that every agent with "
+            "skills has; give it another: @skill(name=...)"
+        )
+
+
+def tool_list_of(style: ToolStyle) -> ToolList:
+    """Return how a model calls skills in this style."""
+    return TYPED if style == "typed" else FIXED
+
+
+def skills_prompt(
+    runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList
+) -> str:
+    """Return the system message's part about skills: how to use them, the catalog, and
+    the host's functions.
+    """
+    parts = [tool_list.how_to, rendered.text]
+    # Typed tools describe functions already; behind call_skill a model would not know
+    # that they exist.
+    if tool_list.to_schema is not None and (names := runtime.function_skills()):
+        lines = [
+            f"- {name}: {_description(runtime, name)}"
+            for name in names[:MAX_OFFERED_NAMES]
+        ]
+        parts.append(
+            "\n".join(["Functions (load one by name for its arguments):", *lines])
+        )
+    return "\n\n".join(filter(None, parts))
+
+
+def unknown_tool(name: Any, nearest: Sequence[str] = ()) -> SkillError:
+    """Return the error for a call of a tool that does not exist, or is not offered
+    now.
+    """
+    return SkillError(
+        ErrorCode.TOOL_NOT_AVAILABLE,
+        f"Unknown tool {str(name)[:80]!r}",
+        recoverable=True,
+        suggested_action=_did_you_mean(nearest)
+        if nearest
+        else "Use one of the tools that are offered",
+    )
+
+
+def _did_you_mean(names: Sequence[str]) -> str:
+    return f"Did you mean {' or '.join(repr(name) for name in names)}?"
+
+
+def conversation_runtime(
+    runtime: SkillRuntime,
+    session: SkillSession,
+    *,
+    tool_list: ToolList = TYPED,
+    rendered: Rendered | None = None,
+    let_through: Callable[[Exception], bool] | None = None,
+    load: Callable[[str], str] | None = None,
+    calls_in: SkillSession | None = None,
+) -> SkillRuntime:
+    """Return the conversation's own tools as functions under contract.
+
+    *rendered* is the catalog that the model sees, for the enum of ``load_skill``;
+    *let_through* is as for a call. With *load*, which gives a skill's instructions,
+    *session* is for cut texts alone, because many clients share it, and skills are
+    called in *calls_in*.
+    """
+    own = SkillRuntime()
+
+    @own.implements(
+        "load_skill", contract=_load_skill(_offered_names(runtime, rendered))
+    )
+    def load_skill(arguments: dict[str, Any]) -> SkillResponse:
+        # Before anything else, so that no other error reveals that it exists.
+        name = _skill_name(runtime, arguments["name"])
+        if load is not None:
+            return SkillResponse("success", load(name))
+        text = session.activate(
+            name, to_tool_name=tool_list.to_shown_name, to_schema=tool_list.to_schema
+        )
+        active = session.active[
+            runtime.catalog[name].name if name in runtime.catalog else name
+        ]
+        # The middleware keeps both in the agent's state.
+        loaded = {"name": active.name, "digest": fingerprint(active)}
+        return SkillResponse("success", text, metadata={"loaded": loaded})
+
+    @own.implements("read_skill_resource", contract=READ_RESOURCE)
+    def read_skill_resource(arguments: dict[str, Any]) -> SkillResponse:
+        path = arguments["path"]
+        if session.has_page(path):
+            return SkillResponse("success", session.read_on(path))
+        name = _skill_name(runtime, arguments["name"])
+        text = session.read_resource(name, path)
+        # For `SkillSession.images`, which looks whether it is one.
+        is_image = media_type(path).startswith("image/")
+        return SkillResponse(
+            "success",
+            text,
+            metadata={"resource": {"skill": name, "path": path}} if is_image else None,
+        )
+
+    @own.implements("search_skills", contract=_SEARCH)
+    def search_skills(arguments: dict[str, Any]) -> str:
+        # Functions have no index: they follow what search ranks.
+        query, limit = arguments["query"], arguments.get("limit", 10)
+        hits = runtime.catalog.search(query, limit)
+        later = "" if hits.bodies_searched else f"\n{_NOT_INDEXED}"
+        found = [f"- {hit.name}: {visible_line(hit.description)}" for hit in hits]
+        found += [
+            f"- {name}: {_description(runtime, name)}"
+            for name in runtime.function_skills(query)
+        ]
+        if found:
+            return "\n".join(found[:limit]) + later
+        guess = nearest_names(
+            query, (*runtime.catalog.for_model(), *runtime.function_skills()), 3
+        )
+        nearest = (
+            f" The nearest names, which is a guess: {', '.join(guess)}."
+            if guess
+            else ""
+        )
+        return (
+            f"No skill matches these words.{nearest} Try other words, or load a skill "
+            f"that may fit.{later}"
+        )
+
+    @own.implements("call_skill", contract=CALL_SKILL)
+    async def call_skill(
+        arguments: dict[str, Any], context: CallContext
+    ) -> SkillResponse:
+        name = _callable_name(runtime, arguments["name"])
+        # One call id for both: a trace shows the skill under the tool call of the
+        # model.
+        return await runtime.call(
+            name,
+            arguments.get("arguments", {}),
+            session=session if load is None else calls_in,
+            version=arguments.get("version"),
+            config=context.config,
+            call_id=context.call_id,
+            conversation=context.conversation,
+            message=context.message,
+            let_through=let_through,
+        )
+
+    return own
+
+
+def tools_of_conversation(
+    runtime: SkillRuntime,
+    session: SkillSession,
+    style: ToolStyle,
+    rendered: Rendered,
+    let_through: Callable[[Exception], bool] | None = None,
+) -> tuple[SkillRuntime, list[str], dict[str, Contract]]:
+    """Return the conversation's own tools, the names of those it needs, and the
+    contracts that are tools themselves.
+
+    Raises:
+        ValueError: two callables would share a tool name.
+    """
+    tool_list = tool_list_of(style)
+    own = conversation_runtime(
+        runtime,
+        session,
+        tool_list=tool_list,
+        rendered=rendered,
+        let_through=let_through,
+    )
+    callables = [] if style == "generic" else visible_callables(runtime)
+    tool_names([*callables, *OWN_TOOLS])
+    contracts = definable(runtime, callables)
+    names = ["load_skill", "read_skill_resource"]
+    names += [] if fits(rendered) else ["search_skills"]
+    names += (
+        ["call_skill"] if style == "generic" or len(contracts) < len(callables) else []
+    )
+    return own, names, contracts
+
+
+def _offered_names(runtime: SkillRuntime, rendered: Rendered | None) -> tuple[str, ...]:
+    """Return the names for the enum of ``load_skill``; none if that would cost more
+    tokens than it saves.
+
+    Without it the names are still in the catalog, and the answer to a wrong name
+    suggests the closest ones.
+    """
+    if rendered is None or not fits(rendered):
+        return ()
+    # In an enum, because constrained decoding then cannot misspell a name.
+    names = (*rendered.included, *runtime.function_skills())
+    return names if len(names) <= MAX_OFFERED_NAMES else ()
+
+
+def _description(runtime: SkillRuntime, name: str) -> str:
+    """Return one line about a skill of functions: its own description, or the names of
+    its tools.
+    """
+    active = runtime.open_skill(name)
+    text = active.body or "Tools: " + ", ".join(active.contracts)
+    line = visible_line(text)
+    return line if len(line) <= 200 else line[:199] + "…"
+
+
+def _skill_name(runtime: SkillRuntime, sent: str) -> str:
+    """Return the skill that a model means; a hidden one is as unknown as any other."""
+    name = meant_skill(runtime, sent) or sent
+    _require_visible(runtime, name)
+    return name
+
+
+def _callable_name(runtime: SkillRuntime, sent: str) -> str:
+    """Return the callable that a model means.
+
+    Raises:
+        SkillNotFoundError: there is none; the nearest names are in its suggested
+            action.
+    """
+    meant = meant_callable(runtime, sent)
+    if meant.name is not None:
+        return meant.name
+    _require_visible(runtime, sent)
+    if meant.nearest and meant_skill(runtime, sent) is None:
+        raise SkillNotFoundError(
+            f"There is no skill or tool named {sent[:80]!r}",
+            suggested_action=_did_you_mean(meant.nearest),
+        )
+    return sent
+
+
+def _require_visible(runtime: SkillRuntime, name: str) -> None:
+    """Raise for a hidden skill exactly as for an unknown one, so that the answer does
+    not reveal it.
+    """
+    # The catalog without it raises the error, with the suggestions that an unknown name
+    # gets.
+    if is_hidden(runtime, name):
+        runtime.catalog.for_model().activate(name.partition("/")[0])
+
+
+def _contract(
+    name: str, description: str, required: list[str], /, **properties: Mapping[str, Any]
+) -> Contract:
+    # Hosts run read-only tools without asking; what call_skill does, the skill decides.
+    read_only = {} if name == "call_skill" else {"annotations": {"read_only": True}}
+    schema = {
+        "type": "object",
+        "required": required,
+        "additionalProperties": False,
+        "properties": properties,
+    }
+    return Contract.from_dict(
+        {"name": name, "description": description, **read_only, "input": schema}
+    )
+
+
+def _load_skill(names: tuple[str, ...]) -> Contract:
+    if not names:
+        return LOAD_SKILL
+    return _contract(
+        "load_skill",
+        LOAD_SKILL.description,
+        ["name"],
+        name={"type": "string", "enum": [*names]},
+    )
+
+
+_NAME = {"type": "string", "minLength": 1, "description": "The skill's name, as listed"}
+LOAD_SKILL = _contract(
+    "load_skill",
+    "Load a skill: returns its instructions, its files, and what of it can be called.",
+    ["name"],
+    name=_NAME,
+)
+READ_RESOURCE = _contract(
+    "read_skill_resource",
+    "Read one text file of a skill, by the path that load_skill listed, or the rest "
+    "of a text that was cut.",
+    ["name", "path"],
+    name=_NAME,
+    path={
+        "type": "string",
+        "minLength": 1,
+        "description": "Such as 'references/FORMS.md'",
+    },
+)
+_SEARCH = _contract(
+    "search_skills",
+    "Find skills by what they do; not all may be listed.",
+    ["query"],
+    query={
+        "type": "string",
+        "minLength": 1,
+        "description": "What the task is about, in a few words",
+    },
+    limit={
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 50,
+        "description": "How many at most; 10 if not given",
+    },
+)
+CALL_SKILL = _contract(
+    "call_skill",
+    "Call a skill's tool with arguments, as its instructions say; returns an envelope.",
+    ["name"],
+    name={**_NAME, "description": "What to call, such as 'pdf-processing/extract'"},
+    arguments={
+        "type": "object",
+        "description": "The arguments, as the skill's contract says",
+    },
+    version={
+        "type": "string",
+        "description": "The version the arguments are written for, if known",
+    },
+)

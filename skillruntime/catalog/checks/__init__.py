@@ -1,0 +1,1 @@
+"""Check skills: by the format's rules, by the environment, and against a lockfile."""

@@ -1,0 +1,213 @@
+"""Corrects the mechanical errors in a SKILL.md and changes nothing else. Pure.
+
+Law: the result means the same to the lenient reader, the body keeps every character,
+and a second run changes nothing. A file that is not UTF-8, or whose frontmatter cannot
+be located, stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from skillruntime.catalog.checks.lint import lint, suggested_name
+from skillruntime.catalog.frontmatter.frontmatter import (
+    cut,
+    read_frontmatter,
+    split_fields,
+)
+from skillruntime.catalog.frontmatter.skill_frontmatter import SkillFrontmatter
+from skillruntime.catalog.frontmatter.yaml_reader import YamlFault, read_yaml
+
+__all__ = ["Fixed", "fix"]
+
+_MAX_ROUNDS = 8
+_FORMAT = (
+    "name",
+    "description",
+    "license",
+    "compatibility",
+    "metadata",
+    "allowed-tools",
+)
+# Fields that clients read at the top level of the frontmatter; moved under metadata,
+# they would be lost.
+_CLIENT_WORDS = (
+    "agent argument-hint context disable-model-invocation effort hooks inputs "
+    "input_schema model parameters paths tools user-invocable when_to_use"
+)
+_CLIENT_FIELDS = frozenset(_CLIENT_WORDS.split())
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """The corrected file, and a sentence for each correction; empty if there was
+    nothing to correct.
+    """
+
+    data: bytes
+    done: tuple[str, ...] = ()
+
+
+def fix(data: bytes, directory: str) -> Fixed:
+    """Return *data*, the SKILL.md of the skill in the directory named *directory*, with
+    its mechanical errors corrected.
+
+    >>> fixed = fix(b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\nversion: 1.0\\n---\\n# PDF\\n", "pdf")
+    >>> print(fixed.data.decode(), fixed.done)
+    ---
+    name: pdf
+    description: 'Use when: a PDF comes'
+    metadata:
+      version: '1.0'
+    ---
+    # PDF
+     ('description was put in quotes', 'version was moved under metadata')
+    """
+    done: tuple[str, ...] = ()
+    for _ in range(_MAX_ROUNDS):  # correcting one error can reveal another
+        fixed = _fix_once(data, directory)
+        if fixed.data == data:
+            break
+        data, done = fixed.data, done + fixed.done
+    return Fixed(data, done)
+
+
+def _fix_once(data: bytes, directory: str) -> Fixed:
+    rules = {diagnostic.rule for diagnostic in lint(data, directory)}
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return Fixed(data)
+    parts = cut(data)
+    fields = read_frontmatter(data).fields
+    if parts.block is None or fields is None:
+        return Fixed(data)
+    done: list[str] = []
+    if "byte-order-mark" in rules:
+        done.append("the byte-order mark was removed")
+    # `cut` has already dropped the mark and the text; here only the reports follow.
+    if "text-before-frontmatter" in rules:
+        done.append("the text above the frontmatter was removed")
+    if "closing-dots" in rules:
+        done.append("the frontmatter was closed with ---")
+    tail = parts.tail
+    if "closing-with-text" in rules:
+        tail = f"\n{tail.lstrip()}"
+        done.append("a line break was put after the closing ---")
+    block = parts.block
+    if _FORBIDDEN.search(block):
+        block = _FORBIDDEN.sub("", block)
+        done.append("control characters were removed")
+    block = _fixed_fields(block, fields, directory, rules, done)
+    if not done:
+        return Fixed(data)
+    new = f"---\n{block.rstrip()}\n---{tail}"
+    # Keep the line endings of the file.
+    if "\r\n" in text:
+        new = new.replace("\r\n", "\n").replace("\n", "\r\n")
+    encoded = new.encode()
+    if cut(encoded).body != parts.body:
+        return Fixed(data)  # the correction would have moved the end of the frontmatter
+    return Fixed(encoded, tuple(done))
+
+
+def _fixed_fields(
+    block: str, fields: dict[str, Any], directory: str, rules: set[str], done: list[str]
+) -> str:
+    pieces = dict(_pieces(block))
+    for key in [key for key in pieces if key not in _FORMAT and key.lower() in _FORMAT]:
+        if key.lower() not in pieces:
+            pieces[key.lower()] = key.lower() + pieces.pop(key)[len(key) :]
+            done.append(f"{key} was renamed to {key.lower()}")
+    fields = {
+        key.lower() if key.lower() in pieces else key: value
+        for key, value in fields.items()
+    }
+    if "yaml-invalid" in rules:
+        for key, piece in pieces.items():
+            if isinstance(fields.get(key), str) and not _is_yaml(piece):
+                pieces[key] = _field(key, fields[key])
+                done.append(f"{key} was put in quotes")
+    # A flow list is an error for the reference, a block list only a warning: both
+    # become one string.
+    if "allowed-tools-form" in rules or (
+        "yaml-flow" in rules and isinstance(fields.get("allowed-tools"), list)
+    ):
+        pieces["allowed-tools"] = _field(
+            "allowed-tools", " ".join(SkillFrontmatter(fields).allowed_tools)
+        )
+        done.append("allowed-tools was written as one string")
+    pieces = _with_own_name(pieces, fields.get("name"), directory, rules, done)
+    _move_under_metadata(pieces, fields, done)
+    return "\n".join(piece.rstrip("\n") for piece in pieces.values())
+
+
+def _with_own_name(
+    pieces: dict[str, str], name: Any, directory: str, rules: set[str], done: list[str]
+) -> dict[str, str]:
+    """Return *pieces* with the directory's name, if that is what was meant."""
+    # Only if the directory name is valid, and the stated name has the same words:
+    # otherwise the author must decide.
+    if (
+        rules & {"name-missing", "name-form", "name-mismatch"}
+        and suggested_name(directory) == directory
+    ):
+        stated = name if isinstance(name, str) else ""
+        if not stated.strip() or suggested_name(stated) == directory:
+            pieces = {
+                "name": f"name: {directory}",
+                **{key: piece for key, piece in pieces.items() if key != "name"},
+            }
+            done.append(f"the name was set to the directory name, {directory}")
+    return pieces
+
+
+def _move_under_metadata(
+    pieces: dict[str, str], fields: dict[str, Any], done: list[str]
+) -> None:
+    """Move the texts that the format does not know below ``metadata``."""
+    moved = [key for key in pieces if key not in _FORMAT and key not in _CLIENT_FIELDS]
+    moved = [
+        key for key in moved if isinstance(fields.get(key), str) and fields[key].strip()
+    ]
+    metadata = fields.get("metadata", {})
+    if (
+        moved
+        and isinstance(metadata, dict)
+        and (not metadata or _is_block_mapping(pieces.get("metadata", "")))
+    ):
+        below = pieces.get("metadata", "metadata:").rstrip()
+        indent = re.search(r"\n( +)\S", below)
+        for key in moved:
+            if key not in metadata:
+                below += (
+                    f"\n{indent.group(1) if indent else '  '}{_field(key, fields[key])}"
+                )
+                del pieces[key]
+                done.append(f"{key} was moved under metadata")
+        pieces["metadata"] = below
+
+
+def _pieces(block: str) -> list[tuple[str, str]]:
+    return [(key, "\n".join(lines)) for key, lines in split_fields(block)]
+
+
+def _is_yaml(piece: str) -> bool:
+    try:
+        return isinstance(read_yaml(piece).value, dict)
+    except YamlFault:
+        return False
+
+
+def _is_block_mapping(piece: str) -> bool:
+    return bool(re.match(r"metadata:[ \t]*\n +\S", piece)) and _is_yaml(piece)
+
+
+def _field(key: str, value: str) -> str:
+    """Return one field on one line, in single quotes: there YAML escapes only the quote
+    (YAML 1.2.2, section 7.3.2).
+    """
+    return f"{key}: '{' '.join(value.split()).replace(chr(39), chr(39) * 2)}'"

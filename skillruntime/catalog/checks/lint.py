@@ -1,0 +1,606 @@
+"""The strict check of a SKILL.md: the rules of the format as errors, good practice as
+advice. Pure.
+
+Law: a file has no error here if and only if the reference validator, skills-ref 0.1.1,
+accepts it. There are three intended differences: a file that is not UTF-8 or contains a
+control character is an error (skills-ref crashes), and a ``---`` inside a value does
+not end the frontmatter.
+"""
+
+from __future__ import annotations
+
+import difflib
+import posixpath
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from skillruntime.catalog.checks.hidden_text import hidden_text
+from skillruntime.catalog.frontmatter.frontmatter import Cut, cut, cut_by_comments
+from skillruntime.catalog.frontmatter.yaml_reader import (
+    Mark,
+    YamlDocument,
+    YamlFault,
+    read_yaml,
+)
+from skillruntime.catalog.resources import Resource
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["chains", "is_valid", "lint", "suggested_name"]
+
+FORMAT_FIELDS = frozenset(
+    {"name", "description", "license", "allowed-tools", "metadata", "compatibility"}
+)
+"""The top-level fields of the Agent Skills specification."""
+
+_DECLARATIONS = frozenset(
+    {"inputs", "parameters", "input", "arguments", "input_schema", "inputSchema"}
+)
+MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1024, 500
+MAX_BODY_LINES, MAX_BODY_TOKENS = 500, 5_000
+
+# The specification asks for "what the skill does and when to use it". 86 % of
+# 706 real descriptions contain one of these words.
+_WHEN = re.compile(
+    r"\b(when|whenever|if|before|after|while|trigger\w*|use (this|it|for|to|proactively)|for (use|tasks))\b"
+    r"|[当若时]|用于|适用",
+    re.IGNORECASE,
+)
+# Inline links and images of CommonMark (section 6.3). Reference links are rare in
+# skills and not checked. The text of a link has no bracket, and its target follows:
+# what does not fit is looked at once.
+_LINK = re.compile(r"!?\[[^\[\]\n]*+\]\(<?([^()\s<>]++)>?[^()\n]*+\)")
+# A fence has at most three spaces of indentation (CommonMark, section 4.5); links
+# inside it are examples.
+_FENCE = re.compile(r"^ {0,3}(```|~~~)")
+# What YAML does not allow in a stream (YAML 1.2.2, section 5.1, c-printable).
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+
+
+# What is not an error: skills-ref accepts it.
+_WARNINGS = frozenset(
+    {
+        *("closing-with-text", "metadata-form", "allowed-tools-form"),
+        *("hidden-characters", "cut-by-comment", "body-missing"),
+    }
+)
+_ADVICE = frozenset(
+    {
+        *("body-length", "link-broken", "link-deep", "description-when"),
+        *("script-missing", "license-missing", "reference-chain"),
+    }
+)
+# The path of a script of this skill, also after the name of its directory in braces:
+# "{baseDir}/scripts/run.py".
+_SCRIPT = re.compile(r"(?:(?<![\w./$*>-])(?:\./)?|(?<=\}/))(scripts/[\w./-]++)")
+_SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
+_FILE_NAME = re.compile(r"(?<![\w./-])[\w-]++\.(?:txt|md)\b")
+
+
+def lint(
+    data: bytes,
+    directory: str,
+    *,
+    path: str = "SKILL.md",
+    files: Collection[str] | None = None,
+    count: Callable[[str], int] | None = None,
+) -> list[Diagnostic]:
+    """Return all violations in *data*, the SKILL.md at *path* of the skill in the
+    directory named *directory*.
+
+    With *files*, the paths of the skill's files, links are checked; with *count* the
+    tokens of the instructions.
+
+    >>> [str(each) for each in lint(b"---\\nname: PDF\\ndescription: Use when a PDF comes\\n---\\n# PDF", "pdf")]
+    ["SKILL.md:2:7: error: the name 'PDF' is not lowercase; write 'pdf' [name-form]",
+     "SKILL.md:2:7: error: the name 'PDF' differs from the directory name 'pdf'; write 'pdf' [name-mismatch]"]
+    """
+    parts = cut(data, path)
+    linting = _Linting(path, parts)
+    # The reader is lenient: here its findings have the severity of the strict rule, and
+    # a place in the line.
+    found = [
+        replace(each, severity=_severity_of(each.rule), column=each.column or 1)
+        for each in parts.diagnostics
+    ]
+    if parts.block is not None:
+        found += linting.frontmatter(directory, files)
+    found += linting.body(files, count)
+    # In the order of the file, what concerns all of it first; the sort is stable, so
+    # equal places keep their order.
+    return sorted(found, key=lambda each: (each.line or 0, each.column or 0))
+
+
+def is_valid(diagnostics: Collection[Diagnostic]) -> bool:
+    """Whether there is no error among *diagnostics*."""
+    return not any(each.severity is Severity.ERROR for each in diagnostics)
+
+
+class _Linting:
+    """The check of one file; it converts positions in the frontmatter to positions in
+    the file.
+    """
+
+    def __init__(self, path: str, parts: Cut) -> None:
+        self.path = path
+        self.parts = parts
+        self.shift = parts.first_line - 1
+        self.document: YamlDocument = YamlDocument(None)
+
+    def finding(
+        self,
+        rule: str,
+        message: str,
+        place: tuple[int, int] | None = None,
+        hint: str | None = None,
+    ) -> Diagnostic:
+        line, column = place or (None, None)
+        return Diagnostic(
+            rule, _severity_of(rule), self.path, message, line, column, hint
+        )
+
+    def at(self, *keys: str) -> Mark:
+        """Return the position of the value of *keys* in the file."""
+        mark = self.document.values.get(keys) or self.document.keys.get(keys)
+        return (mark[0] + self.shift, mark[1]) if mark else (self.parts.first_line, 1)
+
+    def frontmatter(
+        self, directory: str, files: Collection[str] | None
+    ) -> Iterator[Diagnostic]:
+        block = self.parts.block or ""
+        yield from hidden_text(
+            block, self.path, first_line=self.parts.first_line, is_page=False
+        )
+        forbidden = _FORBIDDEN.search(block)
+        if forbidden:
+            line = self.parts.first_line + block.count("\n", 0, forbidden.start())
+            character = f"U+{ord(forbidden.group()):04X}"
+            yield self.finding(
+                "control-character",
+                f"the character {character} is not allowed",
+                (line, 1),
+                "remove it",
+            )
+            # PyYAML refuses the whole text at the first of these; without them the
+            # other errors are found too.
+            block = _FORBIDDEN.sub("", block)
+        try:
+            self.document = read_yaml(block)
+        except YamlFault as fault:
+            place = (fault.line + self.shift, fault.column or 1) if fault.line else None
+            hint = (
+                "indent with spaces"
+                if "tab character" in str(fault)
+                else "correct this line"
+            )
+            if "mapping values" in str(fault):  # an unquoted text with ": " in it
+                hint = "put the value in quotes"
+            yield self.finding(
+                "yaml-invalid",
+                f"the frontmatter is not valid YAML: {fault}",
+                place,
+                hint,
+            )
+            return
+        yield from self.oddities(block)
+        # skills-ref loads with strictyaml and then requires a dictionary.
+        fields = self.document.value
+        if not isinstance(fields, dict):
+            message, hint = (
+                "the frontmatter is not a mapping",
+                "write name: and description:, each on its own line",
+            )
+            yield self.finding(
+                "frontmatter-not-mapping", message, (self.parts.first_line, 1), hint
+            )
+            return
+        # skills-ref: validator.py, ALLOWED_FIELDS; case matters.
+        for key in fields:
+            if key not in FORMAT_FIELDS:
+                hint = (
+                    "move it under metadata or remove it; the fields are "
+                    f"{', '.join(sorted(FORMAT_FIELDS))}"
+                )
+                # `allowed_tools`, `Description`, `descripton`: another spelling, not
+                # another field.
+                close = difflib.get_close_matches(
+                    str(key).lower().replace("_", "-"), FORMAT_FIELDS, 1, cutoff=0.8
+                )
+                if close and close[0] not in fields:
+                    hint = f"did you mean {close[0]!r}?"
+                if key in _DECLARATIONS:
+                    hint = (
+                        "it is not enforced; run `skillruntime init` to create a "
+                        "contract from it"
+                    )
+                yield self.finding(
+                    "unknown-field",
+                    f"{key!r} is not a field of the format",
+                    self.at(key),
+                    hint,
+                )
+        yield from self.name(fields, directory)
+        yield from self.description(fields)
+        yield from self.others(fields)
+        yield from self.license(fields.get("license"), files)
+
+    def oddities(self, block: str) -> Iterator[Diagnostic]:
+        """Yield violations that are valid YAML but not in the subset that the reference
+        accepts (strictyaml).
+        """
+        for key, line, column in self.document.duplicates:
+            place = (line + self.shift, column)
+            yield self.finding(
+                "duplicate-key",
+                f"the key {key!r} appears twice",
+                place,
+                "keep one of the two",
+            )
+        for kind, line, column in self.document.oddities:
+            message, hint = _ODDITIES[kind]
+            yield self.finding(
+                f"yaml-{kind}", message, (line + self.shift, column), hint
+            )
+        for line, column in _uneven_mappings(self.document):
+            message = "this mapping is indented differently from the one before it"
+            yield self.finding(
+                "yaml-indentation",
+                message,
+                (line + self.shift, column),
+                "indent both alike",
+            )
+        yield from cut_by_comments(self.document, block, self.path, self.shift)
+
+    def name(self, fields: dict[str, Any], directory: str) -> Iterator[Diagnostic]:
+        stated = fields.get("name")
+        if not isinstance(stated, str) or not stated.strip():
+            what = (
+                "there is no name"
+                if stated in (None, "") or isinstance(stated, str)
+                else "`name` is not a string"
+            )
+            yield self.finding(
+                "name-missing", what, self.at("name"), f"write name: {directory}"
+            )
+            return
+        # skills-ref compares names after NFKC, so full-width letters are accepted.
+        name = unicodedata.normalize("NFKC", stated.strip())
+        place = self.at("name")
+        proposed = suggested_name(name)
+        hint = (
+            f"write {proposed!r}"
+            if proposed
+            else "write lowercase letters, digits and single hyphens"
+        )
+        if len(name) > MAX_NAME:
+            message = (
+                f"the name has {len(name)} characters; at most {MAX_NAME} are allowed"
+            )
+            yield self.finding(
+                "name-length", message, place, "shorten it, with the directory's name"
+            )
+        if name != name.lower():
+            yield self.finding(
+                "name-form", f"the name {name!r} is not lowercase", place, hint
+            )
+        if name.startswith("-") or name.endswith("-"):
+            yield self.finding(
+                "name-form",
+                f"the name {name!r} begins or ends with a hyphen",
+                place,
+                hint,
+            )
+        if "--" in name:
+            yield self.finding(
+                "name-form", f"the name {name!r} has two hyphens in a row", place, hint
+            )
+        # `isalnum`, not [a-z0-9]: skills-ref accepts letters and digits of every
+        # script.
+        if not all(character.isalnum() or character == "-" for character in name):
+            what = (
+                f"the name {name!r} contains characters other than letters, digits "
+                "and hyphens"
+            )
+            yield self.finding("name-form", what, place, hint)
+        if unicodedata.normalize("NFKC", directory) != name:
+            message = f"the name {name!r} differs from the directory name {directory!r}"
+            yield self.finding("name-mismatch", message, place, f"write {directory!r}")
+
+    def description(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
+        text = fields.get("description")
+        place = self.at("description")
+        if not isinstance(text, str) or not text.strip():
+            what = (
+                "there is no description"
+                if not text or isinstance(text, str)
+                else "`description` is not a string"
+            )
+            yield self.finding(
+                "description-missing",
+                what,
+                place,
+                "say what the skill does and when to use it",
+            )
+            return
+        if len(text) > MAX_DESCRIPTION:
+            message = (
+                f"the description has {len(text)} characters; at most "
+                f"{MAX_DESCRIPTION} are allowed"
+            )
+            yield self.finding(
+                "description-length",
+                message,
+                place,
+                "shorten it, and move details to the instructions",
+            )
+        if not _WHEN.search(text):
+            hint = "add a sentence such as 'Use when the user asks for ...'"
+            yield self.finding(
+                "description-when",
+                "the description does not say when to use the skill",
+                place,
+                hint,
+            )
+
+    def others(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
+        if "compatibility" in fields:
+            text = fields["compatibility"]
+            if not isinstance(text, str):
+                message = "`compatibility` is not a string"
+                yield self.finding(
+                    "compatibility-form",
+                    message,
+                    self.at("compatibility"),
+                    "write it as one string",
+                )
+            elif len(text) > MAX_COMPATIBILITY:
+                message = (
+                    f"`compatibility` has {len(text)} characters; at most "
+                    f"{MAX_COMPATIBILITY} are allowed"
+                )
+                yield self.finding(
+                    "compatibility-form",
+                    message,
+                    self.at("compatibility"),
+                    "shorten it",
+                )
+        metadata = fields.get("metadata", {})
+        if not isinstance(metadata, dict):
+            hint = "write a line `key: value` below it for each entry"
+            yield self.finding(
+                "metadata-form",
+                "`metadata` is not a mapping",
+                self.at("metadata"),
+                hint,
+            )
+        else:
+            for key, value in metadata.items():
+                if not isinstance(value, str):
+                    message = f"`metadata.{key}` is not a string"
+                    yield self.finding(
+                        "metadata-form",
+                        message,
+                        self.at("metadata", key),
+                        "write it as one string",
+                    )
+        if not isinstance(fields.get("allowed-tools", ""), str):
+            message = "`allowed-tools` is a list; the format requires one string"
+            yield self.finding(
+                "allowed-tools-form",
+                message,
+                self.at("allowed-tools"),
+                "put spaces between the tools",
+            )
+
+    def license(self, text: Any, files: Collection[str] | None) -> Iterator[Diagnostic]:
+        """Yield the file that the field ``license`` names, where it is not there."""
+        if (
+            isinstance(text, str)
+            and files is not None
+            and (named := _FILE_NAME.search(text))
+            and named[0] not in files
+        ):
+            message = f"`license` names a file that is not there: {named[0]}"
+            yield self.finding(
+                "license-missing",
+                message,
+                self.at("license"),
+                "add the file, or name the licence",
+            )
+
+    def body(
+        self, files: Collection[str] | None, count: Callable[[str], int] | None
+    ) -> Iterator[Diagnostic]:
+        body = self.parts.body
+        start = self.parts.body_line
+        if self.parts.block is not None and not body:
+            message, hint = (
+                "there are no instructions after the frontmatter",
+                "say what the model should do",
+            )
+            yield self.finding("body-missing", message, (start, 1), hint)
+            return
+        yield from hidden_text(body, self.path, first_line=start)
+        lines = body.split("\n")
+        if len(lines) > MAX_BODY_LINES:
+            message = (
+                f"the instructions have {len(lines)} lines; at most {MAX_BODY_LINES} "
+                "are recommended"
+            )
+            yield self.finding(
+                "body-length",
+                message,
+                (start, 1),
+                "move details to files in references/",
+            )
+        # The specification recommends less than 5,000 tokens for the instructions.
+        if count is not None and (tokens := count(body)) > MAX_BODY_TOKENS:
+            message = (
+                f"the instructions have {tokens:,} tokens; at most "
+                f"{MAX_BODY_TOKENS:,} are recommended"
+            )
+            yield self.finding(
+                "body-length",
+                message,
+                (start, 1),
+                "move details to files in references/",
+            )
+        if files is not None:
+            yield from self.links(lines, start, files)
+            yield from self.scripts(lines, start, files)
+
+    def links(
+        self, lines: list[str], start: int, files: Collection[str]
+    ) -> Iterator[Diagnostic]:
+        for number, column, target in _links(lines):
+            place = (start + number, column)
+            if target not in files and not any(
+                each.startswith(target + "/") for each in files
+            ):
+                # On macOS and Windows a link in the wrong case, or with backslashes,
+                # works for its author.
+                wanted = target.replace("\\", "/").lower()
+                same = next(
+                    (each for each in sorted(files) if each.lower() == wanted), None
+                )
+                hint = (
+                    f"write {same}" if same else "create the file, or correct the link"
+                )
+                yield self.finding(
+                    "link-broken", f"the link does not resolve: {target}", place, hint
+                )
+            # The specification: "Keep file references one level deep from SKILL.md".
+            elif target.count("/") > 1:
+                message = f"the link goes more than one directory deep: {target}"
+                yield self.finding(
+                    "link-deep",
+                    message,
+                    place,
+                    "keep linked files at most one directory below SKILL.md",
+                )
+
+    def scripts(
+        self, lines: list[str], start: int, files: Collection[str]
+    ) -> Iterator[Diagnostic]:
+        """Yield each script that the instructions name, in code or not, and that is not
+        there.
+        """
+        seen = set(files)
+        for number, line in enumerate(lines):
+            for found in _SCRIPT.finditer(line):
+                path = found[1]
+                if path.endswith(_SCRIPT_SUFFIXES) and path not in seen:
+                    seen.add(path)
+                    place = (start + number, found.start(1) + 1)
+                    message = (
+                        f"the instructions name a script that is not there: {path}"
+                    )
+                    yield self.finding(
+                        "script-missing",
+                        message,
+                        place,
+                        "add the file, or correct the path",
+                    )
+
+
+def chains(
+    body: str, pages: Iterable[tuple[Resource, str, bytes]], files: Collection[str]
+) -> Iterator[Diagnostic]:
+    """Yield the files that only another file links to: a model that reads SKILL.md
+    alone does not know them.
+
+    *body* are the instructions, *pages* the skill's Markdown files, each with its path
+    for a reader and its bytes. The specification: "Avoid deeply nested reference
+    chains."
+    """
+    for page, file, data in pages:
+        for number, column, target in _links(
+            data.decode("utf-8", "replace").split("\n")
+        ):
+            linked = posixpath.normpath(
+                posixpath.join(posixpath.dirname(page.path), target)
+            )
+            if (
+                linked in files
+                and linked not in ("SKILL.md", page.path)
+                and linked.rpartition("/")[2] not in body
+            ):
+                message = f"it leads on to {linked}, which the instructions do not name"
+                hint = "name that file in SKILL.md too"
+                yield Diagnostic(
+                    "reference-chain",
+                    Severity.ADVICE,
+                    file,
+                    message,
+                    number + 1,
+                    column,
+                    hint,
+                )
+
+
+def _links(lines: Iterable[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield the index of the line, the column and the target of each link into the
+    skill.
+    """
+    in_code = False
+    for number, line in enumerate(lines):
+        if _FENCE.match(line):
+            in_code = not in_code
+        if in_code:
+            continue
+        for link in _LINK.finditer(line):
+            target = (
+                link.group(1).split("#")[0].split("?")[0].removeprefix("./").rstrip("/")
+            )
+            # Absolute paths, URLs, and placeholders such as {file} or $FILE are not
+            # links into the skill.
+            if target and not re.match(r"[A-Za-z][\w+.-]*:|/|\{|<|\$", target):
+                yield number, link.start() + 1, target
+
+
+_ODDITIES = {
+    "flow": (
+        "inline lists [ ] and mappings { } are not allowed here",
+        "write it in block style, or put it in quotes",
+    ),
+    "anchor": (
+        "anchors and aliases are not allowed here",
+        "write the value out, or put it in quotes",
+    ),
+    "tag": ("tags are not allowed here", "put the value in quotes"),
+}
+
+
+def suggested_name(name: str) -> str:
+    """Return *name* in the form that the format requires; empty if no letter or digit
+    is left.
+
+    >>> suggested_name("My  PDF_Tools!")
+    'my-pdf-tools'
+    """
+    # `\W` keeps letters of every script; the underscore is a word character, so it is
+    # listed separately.
+    words = re.split(r"[\W_]+", unicodedata.normalize("NFKC", name).lower())
+    return "-".join(word for word in words if word)[:MAX_NAME].strip("-")
+
+
+def _severity_of(rule: str) -> Severity:
+    if rule in _WARNINGS:
+        return Severity.WARNING
+    return Severity.ADVICE if rule in _ADVICE else Severity.ERROR
+
+
+def _uneven_mappings(document: YamlDocument) -> list[Mark]:
+    """Return the positions of nested mappings whose column differs from their first
+    sibling (strictyaml forbids it).
+    """
+    if not isinstance(document.value, dict):
+        return []
+    marks = [
+        document.values[key,]
+        for key, value in document.value.items()
+        if isinstance(value, dict)
+    ]
+    return [mark for mark in marks[1:] if mark[1] != marks[0][1]]

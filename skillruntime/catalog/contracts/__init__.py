@@ -1,0 +1,1 @@
+"""Read what can be called in a skill: written contracts, and scripts without one."""

@@ -1,0 +1,1 @@
+"""Find the skills below directories, in packages and in other sources."""

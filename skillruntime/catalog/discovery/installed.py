@@ -1,0 +1,277 @@
+"""Skills in installed packages: ``PACKAGE/.agents/skills/NAME/SKILL.md``, as FastAPI,
+Typer and Streamlit ship them.
+
+They are untrusted, and only looked for when a host asks. A skill counts only if its
+distribution's RECORD lists its SKILL.md (PyPA, "Recording installed projects"), and
+only while the file has the digest that is written there. The same holds for every other
+file of it when it is read, or copied to run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from skillruntime.catalog.discovery.root_snapshot import Root, Snapshot
+from skillruntime.catalog.file_opening import read_inside, read_regular
+from skillruntime.catalog.search.closest_names import closest_names
+from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.errors import InvalidSkillError
+
+if TYPE_CHECKING:
+    from skillruntime.catalog.skill import Skill
+
+__all__ = ["PLACE", "check_recorded", "installed_roots", "with_recorded_only"]
+
+PLACE = ".agents/skills"
+"""Where a package keeps its skills, below its directory."""
+
+MAX_RECORD = 64 * 1024 * 1024
+MAX_FILE = 4 * 1024 * 1024
+_MAX_BESIDE = 256 * 1024 * 1024
+_ALGORITHMS = frozenset(
+    {"sha256", "sha384", "sha512"}
+)  # PEP 427: "sha256 or better"; in practice always sha256
+
+Recorded = tuple[str, str]
+"""An algorithm and a digest, in the form of RECORD."""
+
+
+def installed_roots(
+    packages: bool | str | Iterable[str] = True, *, missing_ok: bool = False
+) -> list[Root]:
+    """Return the roots of the skills in installed packages, in the order of
+    ``sys.path`` and of the packages' names.
+
+    *packages* is the name of a distribution, or several in the order that they shall
+    have, or ``True`` for all.
+
+    Raises:
+        FileNotFoundError: a package that is named has no skills; with *missing_ok* it
+            is left out.
+    """
+    if packages is False:
+        return []
+    found: dict[str, list[Root]] = {}
+    places = dict.fromkeys(
+        os.path.abspath(path)  # noqa: PTH100
+        for path in sys.path
+        if path and os.path.isdir(path)  # noqa: PTH112
+    )
+    for directory in places:
+        here: dict[str, list[Root]] = {}
+        for root in _roots_in(directory):
+            here.setdefault(root.scope, []).append(
+                root
+            )  # a distribution can hold several packages
+        for name, roots in here.items():
+            found.setdefault(name, roots)  # as Python imports: the first on the path
+    if packages is True:
+        return [root for roots in found.values() for root in roots]
+    names = {
+        _normalized(name): name
+        for name in ([packages] if isinstance(packages, str) else packages)
+    }
+    for name, written in names.items():
+        if name not in found and not missing_ok:
+            close = closest_names(name, found, 3)
+            hint = (
+                f"did you mean {', '.join(close)}?"
+                if close
+                else "install it, or pass missing_ok=True"
+            )
+            raise FileNotFoundError(
+                f"No installed package {written!r} has skills in {PLACE} in its "
+                f"RECORD; {hint}"
+            )
+    return [root for name in names for root in found.get(name, ())]
+
+
+def with_recorded_only(snapshot: Snapshot) -> Snapshot:
+    """Return *snapshot* without the skills that differ from the RECORD of their
+    distribution, and with its version.
+    """
+    root = snapshot.root
+    if not root.record:
+        return snapshot
+    recorded = dict(_lines(root.record, _below(root)))
+    faults: dict[int, Diagnostic] = {}
+    own = list(snapshot.entries)
+    for position, entry in enumerate(snapshot.entries):
+        own[position] = entry._replace(version=root.version or entry.version, root=root)
+        # An entry without a name is invalid anyway, and reported.
+        if (
+            not entry.name
+            or (fault := _fault(entry.file, recorded.get(_relative(entry.file, root))))
+            is None
+        ):
+            continue
+        faults[position] = Diagnostic(
+            "record-mismatch",
+            Severity.ERROR,
+            entry.file,
+            f"{fault}; skipped",
+            hint=_HINT,
+        )
+    return snapshot._replace(entries=own).without(faults, faults.values())
+
+
+def check_recorded(root: Root, skill: Skill) -> Mapping[str, str]:
+    """Return the SHA-256 of each file of *skill* that the RECORD of *root*'s
+    distribution lists, by its path.
+
+    Raises:
+        InvalidSkillError: its SKILL.md is not what is written there.
+    """
+    import hashlib
+
+    directory, own_name = os.path.split(skill.metadata.path)
+    below = f"{_relative(directory, root)}/"
+    found: dict[str, str] = {}
+    for path, recorded in _lines(root.record, below):
+        name = path.removeprefix(below)
+        try:
+            if name != own_name and recorded[0] == "sha256":
+                found[name] = urlsafe_b64decode(f"{recorded[1]}=").hex()
+                continue
+            data = (
+                skill.data
+                if name == own_name
+                else read_inside(directory, name, _MAX_BESIDE)
+            )
+            if _digest(data, recorded[0]) == recorded:
+                found[name] = hashlib.sha256(data).hexdigest()
+        except (OSError, ValueError):
+            continue  # what has no usable digest is refused when it is read
+    if own_name not in found:
+        raise InvalidSkillError(
+            f"The SKILL.md of {skill.name!r} differs from the RECORD of its package",
+            suggested_action="Continue without this skill",
+        )
+    return found
+
+
+_HINT = "reinstall the package"
+
+
+def _fault(path: str, recorded: Recorded | None) -> str | None:
+    if recorded is None:
+        return "the RECORD of its package does not list it"
+    try:
+        data = read_regular(path, MAX_FILE)
+    except OSError as error:
+        return f"it cannot be read: {error.strerror or error}"
+    if _digest(data, recorded[0]) == recorded:
+        return None
+    return (
+        f"its bytes differ from the {recorded[0].upper().replace('SHA', 'SHA-')} in "
+        "the RECORD of its package"
+    )
+
+
+def _digest(data: bytes, algorithm: str) -> Recorded:
+    import hashlib
+
+    return algorithm, urlsafe_b64encode(hashlib.new(algorithm, data).digest()).rstrip(
+        b"="
+    ).decode()
+
+
+def _site(record: str) -> str:
+    """Return the directory of packages that the dist-info with *record* is in."""
+    return os.path.dirname(os.path.dirname(record))  # noqa: PTH120
+
+
+def _below(root: Root) -> str:
+    return f"{_relative(root.path, root)}/"
+
+
+def _relative(path: str, root: Root) -> str:
+    return path.removeprefix(f"{_site(root.record)}/")
+
+
+def _lines(record: str, below: str) -> Iterator[tuple[str, Recorded]]:
+    """Yield the paths in a RECORD that begin with *below* and have a digest, each with
+    it.
+    """
+    import csv
+
+    try:
+        data = read_regular(record, MAX_RECORD)
+    except OSError:
+        return
+    if (
+        os.fsencode(below) not in data
+    ):  # before it is decoded: that would take ten times as long
+        return
+    for path, *rest in csv.reader(
+        [line for line in data.decode("utf-8", "replace").splitlines() if below in line]
+    ):
+        algorithm, _, digest = (rest[0] if rest else "").partition("=")
+        if path.startswith(below) and algorithm in _ALGORITHMS and digest:
+            yield path, (algorithm, digest.rstrip("="))
+
+
+def _names_in(directory: str) -> list[str]:
+    try:
+        with os.scandir(directory) as children:
+            return sorted(child.name for child in children)
+    except (OSError, ValueError):
+        return []
+
+
+def _roots_in(directory: str) -> Iterator[Root]:
+    """Yield the roots in one directory of packages, by the name of the package."""
+    names = _names_in(directory)
+    metadata = {
+        name: _distribution(name) for name in names if name.endswith(".dist-info")
+    }
+    for holder in names:
+        place = f"{directory}/{holder}/{PLACE}"
+        # One question to the file system for each package; reading every RECORD would
+        # take a hundred times as long.
+        if "." in holder or not metadata or not os.path.isdir(place):  # noqa: PTH112
+            continue
+        # Usually the distribution has the package's name, or a longer one
+        # (pydantic-ai-slim): these are asked first.
+        like = _normalized(holder)
+        own = [name for name, distribution in metadata.items() if distribution == like]
+        longer = [
+            name
+            for name, distribution in metadata.items()
+            if distribution.startswith(f"{like}-")
+        ]
+        missing = {
+            f"{holder}/{PLACE}/{name}/SKILL.md"
+            for name in _names_in(place)
+            if os.path.isfile(f"{place}/{name}/SKILL.md")  # noqa: PTH113
+        }
+        for candidate in dict.fromkeys((*own, *longer, *metadata)):
+            if not missing:
+                break  # all its skills have a distribution
+            record = f"{directory}/{candidate}/RECORD"
+            listed = dict(_lines(record, f"{holder}/{PLACE}/"))
+            if listed:
+                version = candidate.removesuffix(".dist-info").partition("-")[2]
+                yield Root(
+                    place, scope=metadata[candidate], version=version, record=record
+                )
+                missing -= listed.keys()
+
+
+def _distribution(metadata: str) -> str:
+    """Return the normalized name of the distribution whose ``NAME-VERSION.dist-info``
+    is *metadata*.
+    """
+    return _normalized(metadata.removesuffix(".dist-info").partition("-")[0])
+
+
+def _normalized(name: str) -> str:
+    """Return *name* as PEP 503 normalizes it."""
+    text = name.lower().replace("_", "-").replace(".", "-")
+    while "--" in text:
+        text = text.replace("--", "-")
+    return text

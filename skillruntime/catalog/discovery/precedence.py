@@ -1,0 +1,262 @@
+"""Which skill a name refers to if several have it: versions side by side, and
+collisions. Pure, except for links.
+
+The rule for all skills of one name, in the order of their roots and then of their
+paths:
+
+- Different versions are available side by side. The newest has the plain name, a
+  release before any prerelease; an older one is ``digest@1.2.0``. A newer one from an
+  untrusted root does not replace a trusted one.
+- The skills of installed packages do not compete by version: the first skill wins, the
+  others get qualified names.
+- Two files with the same bytes are one skill.
+- If versions are equal, the first skill wins; if the version of either skill is
+  unknown, a later one is a collision too. The other skill gets a qualified name,
+  ``user:digest``, and one diagnostic.
+
+The version is the one in the frontmatter, because discovery reads nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from skillruntime.catalog.discovery.root_snapshot import Entry, Snapshot
+from skillruntime.diagnostic import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from skillruntime.contract.versions import Version
+
+__all__ = ["Names", "by_name", "newest", "rank", "settle", "version_of"]
+
+
+_MAX_COMPARED = 4 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Names:
+    """Which entry each name refers to.
+
+    ``counting`` maps plain names, ``beside`` maps ``name@version``, ``shadowed`` maps
+    qualified names. ``rivals`` maps a plain name that several skills have to all of
+    them in order, each with the name under which it is available.
+    """
+
+    counting: dict[str, Entry] = field(default_factory=dict)
+    beside: dict[str, Entry] = field(default_factory=dict)
+    shadowed: dict[str, Entry] = field(default_factory=dict)
+    rivals: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
+    collisions: list[Diagnostic] = field(default_factory=list)
+
+
+def by_name(snapshots: Sequence[Snapshot]) -> Names:
+    """Return which entry each name in *snapshots* refers to, and a diagnostic for each
+    skill that lost its name.
+    """
+    first: dict[str, Entry] = {}
+    rivals: dict[str, list[Entry]] = {}
+    for snapshot in snapshots:
+        # Reversed, so that the first of two entries with one name stays in the
+        # dictionary.
+        own = {entry.name: entry for entry in reversed(snapshot.entries)}
+        own.pop("", None)  # files without a valid skill have no name
+        if not first:
+            first = own
+        else:
+            for name, entry in own.items():
+                if first.setdefault(name, entry) is not entry:
+                    rivals.setdefault(name, [first[name]]).append(entry)
+        if len(own) < len(
+            snapshot.entries
+        ):  # one root has a name twice, or a file without a skill
+            for entry in snapshot.entries:
+                if entry.name and own[entry.name] is not entry:
+                    rivals.setdefault(entry.name, [first[entry.name]]).append(entry)
+    names = Names(first)
+    if rivals:
+        _settle_all(names, rivals)
+    names.counting = {name: first[name] for name in sorted(first)}
+    return names
+
+
+def settle(
+    name: str, entries: Sequence[Entry], reserved: Container[str] = ()
+) -> tuple[Entry, dict[str, Entry], list[Entry]]:
+    """Return the entry that gets *name*, the other versions by their names, and the
+    entries that lose.
+
+    All *entries* have *name*. No version gets a *reserved* name.
+    """
+    versions = [version_of(entry.version) for entry in entries]
+    if any(entry.root.record for entry in entries):
+        # The version of an installed package says nothing about a skill of another
+        # source: the first root wins.
+        return entries[0], {}, list(entries[1:])
+    chosen = newest(
+        (version, entry.root.trusted)
+        for version, entry in zip(versions, entries, strict=True)
+    )
+    # Versions are compared without build metadata (SemVer 2.0.0, section 10).
+    taken = {versions[chosen]}
+    beside: dict[str, Entry] = {}
+    losers: list[Entry] = []
+    for position, (version, entry) in enumerate(zip(versions, entries, strict=True)):
+        if position == chosen:
+            continue
+        own = f"{name}@{version}"
+        if None in taken or version is None or version in taken or own in reserved:
+            losers.append(entry)
+            continue
+        # The path is stated from here on: the name no longer says which directory it
+        # is.
+        taken.add(version)
+        beside[own] = entry._replace(name=own, path=entry.file)
+    return entries[chosen], beside, losers
+
+
+def newest(
+    candidates: Iterable[tuple[Version | None, bool]], *, releases_first: bool = True
+) -> int:
+    """Return the position of the candidate that wins; each is a version and whether it
+    is trusted.
+    """
+    best, holder = 0, None
+    for position, candidate in enumerate(candidates):
+        if holder is None:
+            holder = candidate
+            continue
+        (old, old_trusted), (new, new_trusted) = holder, candidate
+        # An untrusted skill must not replace a trusted one by stating a higher version.
+        if old is None or new is None or (old_trusted and not new_trusted):
+            continue
+        is_newer = new > old
+        # SemVer 2.0.0, section 9: a prerelease may not satisfy its users, so it never
+        # becomes the default.
+        if releases_first and old.is_prerelease is not new.is_prerelease:
+            is_newer = old.is_prerelease
+        if is_newer:
+            best, holder = position, candidate
+    return best
+
+
+def version_of(stated: str | None) -> Version | None:
+    """Return *stated* as a version, read leniently; ``None`` if it is not a version."""
+    if stated is None:
+        return None
+    from skillruntime.contract.versions import (
+        read_version,
+    )  # imported only if two skills have the same name
+
+    try:
+        return read_version(stated).version
+    except ValueError:
+        return None
+
+
+def rank(version: Version | None) -> tuple[Any, ...]:
+    """Return a key that sorts versions, with those that are missing first."""
+    return (0,) if version is None else (1, version)
+
+
+def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
+    first = names.counting
+    losing: list[tuple[Entry, Entry]] = []
+    files: dict[str, list[str]] = {}  # by name, in order of precedence
+    for name, found in rivals.items():
+        entries = list(_distinct(found))
+        winner, beside, losers = settle(
+            name, entries, reserved=first
+        )  # a skill may really be named a@1.0.0
+        first[name] = winner
+        names.beside.update(beside)
+        losing += [(loser, _holder(loser, winner, beside)) for loser in losers]
+        files[name] = [entry.file for entry in entries]
+    for loser, holder in sorted(losing, key=lambda pair: pair[0].file):
+        qualified = _qualified(loser, first, names.shadowed)
+        names.shadowed[qualified] = loser._replace(name=qualified, path=loser.file)
+        message = (
+            f"the name {loser.name!r} is already used by {holder.file}; this skill is "
+            f"available as {qualified!r}"
+        )
+        collision = Diagnostic(
+            "name-collision",
+            Severity.WARNING,
+            loser.file,
+            message,
+            related=(holder.file,),
+        )
+        names.collisions.append(collision)
+    known = {
+        entry.file: entry
+        for entry in (*names.beside.values(), *names.shadowed.values())
+    }
+    for name, own_files in files.items():
+        if len(own_files) > 1:
+            winner = first[name]
+            names.rivals[name] = tuple(
+                winner if file == winner.file else known[file] for file in own_files
+            )
+
+
+def _holder(loser: Entry, winner: Entry, beside: Mapping[str, Entry]) -> Entry:
+    """Return the skill that has the name that *loser* would have had."""
+    version = version_of(loser.version)
+    same = (
+        entry
+        for entry in beside.values()
+        if version is not None and version_of(entry.version) == version
+    )
+    return winner if version_of(winner.version) is None else next(same, winner)
+
+
+def _distinct(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield *entries* without those whose file is reached a second time, through a
+    link, or has the same bytes.
+    """
+    seen: set[str] = set()
+    kept: list[Entry] = []
+    for entry in entries:
+        target = os.path.realpath(entry.file)
+        if target in seen:
+            continue
+        seen.add(target)
+        like = [each for each in kept if each.description == entry.description]
+        # Read only if the metadata are the same: two files of one name usually differ
+        # there. In one root each file is accounted for: a copy in it is reported, and
+        # has a qualified name.
+        if like and entry.root != like[0].root:
+            own = _body(entry)
+            if own is not None and any(_body(each) == own for each in like):
+                continue
+        kept.append(entry)
+        yield entry
+
+
+def _body(entry: Entry) -> bytes | None:
+    from skillruntime.catalog.file_opening import read_regular
+
+    try:
+        return read_regular(entry.file, _MAX_COMPARED)
+    except OSError:
+        return None
+
+
+def _qualified(
+    entry: Entry, counting: Mapping[str, Entry], shadowed: Mapping[str, Entry]
+) -> str:
+    """Return a qualified name: prefixed with the scope of the root, or with the parent
+    directory.
+    """
+    directory = os.path.dirname(entry.file)  # noqa: PTH120
+    above = os.path.basename(os.path.dirname(directory)) or "skills"  # noqa: PTH119, PTH120
+    base = f"{entry.root.scope or above}:{entry.name}"
+    # The directory name comes from the file system and can contain control characters.
+    if not base.isprintable():
+        base = f"other:{entry.name}"
+    name, number = base, 2
+    while name in counting or name in shadowed:
+        name, number = f"{base}~{number}", number + 1
+    return name

@@ -1,0 +1,175 @@
+"""Skills that are not in a directory: a host's own source of them, and skills that are
+written in code.
+
+Law: their files are copied to a private directory of this process, and read from there
+alone. So every limit, digest, lockfile and sandbox holds for them, and trust is given
+to them, as for a directory of skills.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Protocol
+
+from skillruntime.catalog.discovery.summary import is_usable
+from skillruntime.catalog.file_opening import write_inside
+from skillruntime.catalog.resources import MAX_RESOURCE_BYTES, MAX_RESOURCES
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["MAX_SKILL_BYTES", "SkillCopies", "SkillSource", "write_skill"]
+
+MAX_SKILL_BYTES = 64 * 1024 * 1024
+"""How many bytes the files of one skill may have together."""
+
+
+class SkillSource(Protocol):
+    """Where skills are read from: a database, an object store, a server. `discover`
+    takes one like a directory.
+    """
+
+    def skills(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the files of each skill by its name: the path of each, and its
+        edition, which changes with the file.
+
+        An edition is a digest, a time or a version. Every skill has the file
+        ``SKILL.md``.
+        """
+        ...
+
+    def read(self, skill: str, path: str) -> bytes:
+        """Return the bytes of one file; whatever it raises leaves this skill out, and
+        no other.
+        """
+        ...
+
+
+class SkillCopies:
+    """The files of *source* in a private directory; files whose edition did not change
+    are not read again.
+    """
+
+    def __init__(self, source: SkillSource) -> None:
+        self.directory = _private_directory()
+        self._source = source
+        self._kept: dict[str, dict[str, tuple[str, int]]] = {}
+
+    def update(self) -> list[Diagnostic]:
+        """Bring the directory up to date; return a diagnostic for each skill that could
+        not be read.
+
+        What was read of such a skill before stays. An error of the source's list is
+        raised at the first time alone.
+        """
+        found: list[Diagnostic] = []
+        try:
+            listed = self._source.skills()
+        except Exception as error:
+            if not self._kept:
+                raise
+            return [_unreadable(self.directory, error)]
+        for name in self._kept.keys() - listed.keys():
+            del self._kept[name]
+            shutil.rmtree(f"{self.directory}/{name}", ignore_errors=True)
+        for name, files in listed.items():
+            try:
+                self._copy(name, files)
+            except (
+                Exception
+            ) as error:  # of the host's own code: it must not hide the other skills
+                found.append(_unreadable(f"{self.directory}/{name}", error))
+        return found
+
+    def _copy(self, name: str, files: Mapping[str, str]) -> None:
+        before = self._kept.get(name, {})
+        if not is_usable(name):
+            raise ValueError("this is not a usable name")
+        if len(files) > MAX_RESOURCES:
+            raise ValueError(f"it has more than {MAX_RESOURCES:,} files")
+        now = {
+            path: before[path]
+            for path, edition in files.items()
+            if path in before and before[path][0] == edition
+        }
+        fresh: dict[str, bytes] = {}
+        # All are read before the first is written: a source that fails leaves the skill
+        # as it was.
+        for path in files.keys() - now.keys():
+            fresh[path] = self._source.read(name, path)
+            now[path] = (files[path], len(fresh[path]))
+            if (
+                len(fresh[path]) > MAX_RESOURCE_BYTES
+                or sum(size for _, size in now.values()) > MAX_SKILL_BYTES
+            ):
+                raise ValueError(f"it is too large with {path!r}")
+        for path, data in fresh.items():
+            write_inside(self.directory, f"{name}/{path}", data)
+        for path in before.keys() - now.keys():
+            with suppress(OSError):
+                os.unlink(f"{self.directory}/{name}/{path}")  # noqa: PTH108 - pathlib is slow to import
+        self._kept[name] = now
+
+
+def _unreadable(path: str, error: Exception) -> Diagnostic:
+    message = f"it cannot be read from its source: {type(error).__name__}: {error}"
+    return Diagnostic("source-unreadable", Severity.ERROR, path, message)
+
+
+def write_skill(
+    name: str, description: str, instructions: str, files: Mapping[str, str | bytes]
+) -> str:
+    """Write a skill to a private directory, and return the path of its SKILL.md.
+
+    Raises:
+        ValueError: *name* is not usable, or the path of a file leads out of the skill.
+    """
+    if not is_usable(name):
+        raise ValueError(
+            f"{name!r:.80} is not a usable name: use lowercase letters, digits and "
+            "hyphens"
+        )
+    # A string of JSON is one of YAML (YAML 1.2.2, section 1.3).
+    head = "\n".join(
+        [
+            "---",
+            f"name: {json.dumps(name)}",
+            f"description: {json.dumps(description)}",
+            "---",
+        ]
+    )
+    directory = f"{_private_directory()}/{name}"
+    for path, content in {**files, "SKILL.md": f"{head}\n{instructions}\n"}.items():
+        try:
+            write_inside(
+                os.path.dirname(directory),  # noqa: PTH120
+                f"{name}/{path}",
+                _to_bytes(content),
+            )
+        except OSError as error:
+            raise ValueError(
+                f"the file {path!r:.80} cannot be written: {error.strerror}"
+            ) from None
+    return f"{directory}/SKILL.md"
+
+
+def _to_bytes(content: str | bytes) -> bytes:
+    return content.encode("utf-8") if isinstance(content, str) else content
+
+
+def _private_directory() -> str:
+    """Return a new directory that only this user may enter; it is removed when this
+    process ends.
+    """
+    made = os.path.realpath(tempfile.mkdtemp(prefix="skillruntime-"))
+    atexit.register(_remove, made, os.getpid())
+    return made
+
+
+def _remove(directory: str, maker: int) -> None:
+    if os.getpid() == maker:  # a forked process ends earlier than its parent
+        shutil.rmtree(directory, ignore_errors=True)

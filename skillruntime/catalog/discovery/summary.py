@@ -1,0 +1,291 @@
+"""The metadata that a catalog needs of a skill: name, description, version, permitted
+users. Pure.
+
+`summarize` takes them from the fields that YAML gave, or its repair;
+`skillruntime.catalog.frontmatter.simple_frontmatter` reads simple frontmatter without YAML.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from skillruntime.catalog.discovery.root_snapshot import (
+    HIDDEN_FROM_MODEL,
+    HIDDEN_FROM_USER,
+)
+from skillruntime.catalog.visibility import (
+    hidden_characters,
+    is_visible,
+    listed_kinds,
+    visible_line,
+    visible_text,
+)
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["BOOLEANS", "FLAGS", "Summary", "judge", "notes_on_name", "summarize"]
+
+MAX_NAME = 64
+MAX_DESCRIPTION = 1024
+MAX_USABLE_NAME = 256
+"""The maximum length of a name; if it is longer, the directory name is used."""
+
+
+class Summary(NamedTuple):
+    """The metadata of one skill. An empty ``name`` or ``description`` is missing."""
+
+    name: str
+    description: str
+    version: str | None
+    flags: int
+
+
+FLAGS = {
+    "disable-model-invocation": (True, HIDDEN_FROM_MODEL),
+    "user-invocable": (False, HIDDEN_FROM_USER),
+}
+# YAML 1.2.2, section 10.2.1: no value. Also in quotes: none of these words describes or
+# names a skill.
+_NULLS = frozenset({"~", "null", "Null", "NULL"})
+_SHORT = 5  # no hash of a whole description
+BOOLEANS = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "no": False,
+    "off": False,
+}  # the words of YAML 1.1
+
+
+def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> Summary:
+    """Return the summary of *fields*, read leniently; each deviation from the format is
+    added to *found*.
+    """
+    version: str | None = None
+    metadata = fields.get("metadata")
+    # The format allows a version only here; the top-level field is an old habit.
+    if isinstance(metadata, dict) and isinstance(metadata.get("version"), str):
+        version = metadata["version"].strip() or None
+    if version is None and isinstance(fields.get("version"), str):
+        version = fields["version"].strip() or None
+    flags = _flags(fields, path, found)
+    name = _field(fields, "name", path, found)
+    if not isinstance(name, str):
+        if name is not None:
+            found.append(
+                _warning(
+                    "name-not-text",
+                    path,
+                    "`name` is not a string; using the directory name",
+                )
+            )
+        name = ""
+    description = _field(fields, "description", path, found)
+    if isinstance(description, list) and all(
+        isinstance(each, str) for each in description
+    ):
+        found.append(
+            _warning(
+                "description-not-text",
+                path,
+                "`description` is a list; its items were joined",
+            )
+        )
+        description = " ".join(description)
+    if not isinstance(description, str):
+        if description is not None:
+            found.append(
+                _warning("description-not-text", path, "`description` is not a string")
+            )
+        description = ""
+    return Summary(
+        name, description, visible_line(version) or None if version else None, flags
+    )
+
+
+def _flags(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> int:
+    """Return the flags of the two fields that hide a skill."""
+    flags = 0
+    for key, (hides, flag) in FLAGS.items():
+        value = fields.get(key)
+        # Text, because nothing is converted at discovery: YAML 1.1 has eleven spellings
+        # of each boolean.
+        stated = BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
+        if stated is hides:
+            flags |= flag
+        elif stated is None and value:
+            found.append(
+                _warning(
+                    "not-a-boolean", path, f"{key} is neither true nor false; ignored"
+                )
+            )
+    return flags
+
+
+def _field(
+    fields: Mapping[str, Any], key: str, path: str, found: list[Diagnostic]
+) -> Any:
+    """Return a field by its name, or by its name in another case if there is exactly
+    one.
+    """
+    if key in fields:
+        return fields[key]
+    # `Name:` and `Description:` are in real files.
+    others = [other for other in fields if other.lower() == key]
+    if len(others) != 1:
+        return None
+    found.append(
+        _warning(
+            "key-case", path, f"the key is spelled {others[0]!r} instead of {key!r}"
+        )
+    )
+    return fields[others[0]]
+
+
+def judge(
+    summary: Summary, directory: str, path: str, found: list[Diagnostic]
+) -> Summary | None:
+    """Return *summary* with a usable name, or ``None`` if it is not a valid skill.
+
+    *directory* is the name of the skill's directory. Lenient, as the Agent Skills guide
+    for clients recommends: a name that is too long, malformed or different from the
+    directory is a warning; a missing description is an error.
+    """
+    name, description, version, flags = summary
+    description = description.strip()
+    if not is_visible(description):
+        hidden = hidden_characters(description)
+        if hidden:
+            found.append(
+                _warning(
+                    "hidden-characters",
+                    path,
+                    f"the description has {listed_kinds(hidden)}; removed",
+                )
+            )
+        description = visible_text(description).strip()
+    if len(description) < _SHORT and (not description or description in _NULLS):
+        hint = "say what the skill does and when to use it"
+        found.append(
+            Diagnostic(
+                "description-missing",
+                Severity.ERROR,
+                path,
+                "there is no description; skipped",
+                hint=hint,
+            )
+        )
+        return None
+    name = name.strip()
+    # Generators write the null of their own language into quotes: `name: "null"`.
+    if name in _NULLS:
+        name = ""
+    if version and version in _NULLS:
+        version = None
+    if not name.isascii():
+        # NFKC as in skills-ref, so that a full-width name equals its ASCII form.
+        name = unicodedata.normalize("NFKC", name)
+    elif _ASCII_NAME.fullmatch(name) and len(name) <= MAX_USABLE_NAME:
+        same = (
+            name is summary.name
+            and description is summary.description
+            and version is summary.version
+        )
+        return summary if same else Summary(name, description, version, flags)
+    if not is_usable(name):
+        fallback = unicodedata.normalize("NFKC", directory)
+        what = (
+            "there is no name" if not name else f"the name {name[:80]!a} cannot be used"
+        )
+        if not is_usable(fallback):
+            found.append(
+                Diagnostic("name-missing", Severity.ERROR, path, f"{what}; skipped")
+            )
+            return None
+        found.append(
+            _warning(
+                "name-missing" if not name else _UNUSABLE,
+                path,
+                f"{what}; using the directory name",
+            )
+        )
+        name = fallback
+    return Summary(name, description, version, flags)
+
+
+_UNUSABLE = "name-form"
+
+
+def notes_on_name(
+    name: str, description: str, path: str, noted: Iterable[Diagnostic] = ()
+) -> list[Diagnostic]:
+    """Return what is unusual about a *name* and a *description* that `judge` accepted.
+
+    *noted* are the diagnostics that discovery kept: they decide whether the name is the
+    directory's. These here follow from the metadata, so that no start has to make or to
+    store them: half of the real skills have one.
+    """
+    found: list[Diagnostic] = []
+    if not _is_well_formed(name) and not any(
+        note.rule in ("name-missing", _UNUSABLE) for note in noted
+    ):
+        what = "lowercase letters, digits and single hyphens between them"
+        found.append(
+            _warning(
+                "name-form",
+                path,
+                f"the name {name!r} is not well formed",
+                hint=f"use {what}",
+            )
+        )
+    if len(name) > MAX_NAME:
+        message = f"the name has {len(name)} characters; at most {MAX_NAME} are allowed"
+        found.append(_warning("name-length", path, message))
+    directory = path.rsplit("/", 2)[-2] if path.count("/") > 1 else ""
+    if name != directory and name != unicodedata.normalize("NFKC", directory):
+        message = f"the name {name!r} differs from the directory name {directory!r}"
+        found.append(_warning("name-mismatch", path, message))
+    if len(description) > MAX_DESCRIPTION:
+        message = (
+            f"the description has {len(description)} characters; at most "
+            f"{MAX_DESCRIPTION} are allowed"
+        )
+        found.append(_warning("description-length", path, message))
+    return found
+
+
+def is_usable(name: str) -> bool:
+    """Whether a model can call a skill by this name: one line of printable text that is
+    not a path.
+    """
+    # Names become parts of paths and of tool names.
+    is_path = "/" in name or "\\" in name or not name.strip(".")
+    return (
+        len(name) <= MAX_USABLE_NAME
+        and name.isprintable()
+        and is_visible(name)
+        and not is_path
+    )
+
+
+_ASCII_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+def _is_well_formed(name: str) -> bool:
+    if len(name) > MAX_NAME:
+        return False
+    if _ASCII_NAME.fullmatch(name):
+        return True
+    return (
+        not name.isascii()
+        and name == name.lower()
+        and all(part and part.isalnum() for part in name.split("-"))
+        and unicodedata.is_normalized("NFKC", name)
+    )
+
+
+def _warning(rule: str, path: str, message: str, hint: str | None = None) -> Diagnostic:
+    return Diagnostic(rule, Severity.WARNING, path, message, hint=hint)

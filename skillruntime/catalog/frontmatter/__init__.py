@@ -1,0 +1,1 @@
+"""Read the frontmatter of SKILL.md files."""

@@ -1,0 +1,460 @@
+"""Ranks skills for a query: BM25 over the instructions, the description and the name,
+of every word of the query.
+
+Requests are often whole paragraphs: every word counts, but stop words do not, and a
+word that is repeated counts by the logarithm. The index is made at the first search and
+kept on disk where the catalog has an index file; later searches, of other processes
+too, read again only the skills that changed. Where many have to be read, a thread does
+it, and until it has finished, names and descriptions are searched without an index.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import compress
+from math import log
+from operator import attrgetter
+from threading import Event, Thread
+from typing import NamedTuple
+
+from skillruntime.catalog.discovery.root_snapshot import Snapshot
+from skillruntime.catalog.file_opening import read_regular
+from skillruntime.catalog.search.segment import (
+    WEIGHT_OF_ONE,
+    Postings,
+    Segment,
+    Texts,
+    build_segment,
+    digest_of,
+    load_segment,
+    save_segment,
+    search_file,
+)
+from skillruntime.catalog.search.words import (
+    STOP_WORDS,
+    folded,
+    parts_of,
+    stem,
+    words_of,
+)
+from skillruntime.catalog.skill import SkillMetadata
+
+__all__ = ["Hit", "Hits", "SearchIndex", "open_search_index"]
+
+BODY_CHARACTERS = 2_500
+"""How much of the instructions is searched: as much as the baseline of
+`benchmarks/search.py` reads.
+"""
+
+BODY_BYTES = 3_000
+"""A thousand Chinese characters tell as much as 2,500 Latin ones, and have two and a
+half times as many pairs.
+"""
+
+_TAG_FIELD = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILINE)
+_BYTES_READ = 8 * 1024
+_DESCRIPTOR_BYTES = 1024 * 1024
+_MAX_QUERY = 20_000
+_CANDIDATES = 50
+_MAX_NAME = 200
+_ONE_IN = 20
+"""If more than one in twenty skills changed, the index is made again, and written for
+the next process.
+"""
+
+_AT_ONCE = 300
+"""As many skills are read by the search that needs them, in a tenth of a second; more
+are read by a thread.
+"""
+
+_log = logging.getLogger("skillruntime.catalog")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A skill that matches a query; the higher the ``score``, the better. Scores
+    compare within one query only.
+    """
+
+    name: str
+    description: str
+    score: float
+
+
+class Hits(list[Hit]):
+    """The skills that match a query, the best first.
+
+    ``bodies_searched`` is False if only names and descriptions were searched, because a
+    thread still reads the instructions: the same search finds more later.
+    """
+
+    bodies_searched = True
+
+
+_Scored = tuple[float, SkillMetadata]
+_Found = tuple[Mapping[str, Postings], Sequence[SkillMetadata | None]]
+"""The postings of some words in one part of an index, and the skill of each number."""
+
+
+class _Part(NamedTuple):
+    """An index, and the skill of each of its numbers; ``None`` for one that is not to
+    be found.
+    """
+
+    segment: Segment
+    skills: Sequence[SkillMetadata | None]
+    has_hidden: bool = False
+
+    def find(self, words: Iterable[str]) -> _Found:
+        found = self.segment.find(words)
+        if self.has_hidden:
+            found = {
+                word: _without_hidden(each, self.skills) for word, each in found.items()
+            }
+        return found, self.skills
+
+
+class SearchIndex:
+    """An index over some skills; it can be used from any thread, and after a fork."""
+
+    def __init__(
+        self,
+        skills: Iterable[SkillMetadata],
+        *,
+        bodies: bool = True,
+        file: str | None = None,
+        stamps: Mapping[str, bytes] | None = None,
+        save: bool = True,
+    ) -> None:
+        """Prepare to index *skills*; with *bodies* the beginning of each SKILL.md is
+        read, unless *file* has it.
+
+        *file* is its name in the cache directory; it is written if *save*, and if more
+        than a few skills are missing. *stamps* maps paths to what identifies the
+        edition of each file.
+        """
+        self._skills = sorted(skills, key=attrgetter("name"))
+        known = stamps or {}
+        self._keys = [
+            _key(each.path, known.get(each.path, b"")) for each in self._skills
+        ]
+        # Of the skills that this view of a catalog leaves out.
+        self._others = {
+            _key(path, known[path])
+            for path in known.keys() - {each.path for each in self._skills}
+        }
+        self._bodies = bodies
+        self._file = file if bodies else None
+        self._save = save
+        self._parts: list[_Part] | None = None
+        self._is_stale = False
+        # By process: a fork has no thread that indexes.
+        self._indexing: dict[int, Event] = {}
+
+    def search(self, query: str, limit: int = 10, *, wait: bool = False) -> Hits:
+        """Return at most *limit* skills that contain a word of *query*, the best first;
+        ties by name.
+
+        Without *wait*, only names and descriptions are searched while many files have
+        to be read for the index.
+        """
+        hits = Hits()
+        if limit <= 0:
+            return hits
+        query = query[:_MAX_QUERY]
+        words = _words(query)
+        found = self._in_index(words, wait=wait)
+        hits.bodies_searched = found is not None
+        best = self._best(
+            words,
+            [self._in_descriptions(words)] if found is None else found,
+            max(limit, _CANDIDATES),
+        )
+        # Four digits, not four decimals: a word that most skills contain adds very
+        # little.
+        for score, skill in self._named_first(query.strip(), best)[:limit]:
+            hits.append(Hit(skill.name, skill.description, float(f"{score:.4g}")))
+        if found is None or self._is_stale:
+            indexed = (
+                self._index_in_thread()
+            )  # only now, so that it does not slow this answer
+            if wait:
+                indexed.wait()
+        return hits
+
+    def _in_index(self, words: Iterable[str], *, wait: bool) -> list[_Found] | None:
+        """Return what each part of the index has of *words*; ``None`` if the
+        instructions are not indexed yet.
+        """
+        for _ in range(
+            3
+        ):  # to look, to look again once it is indexed, and once more where the file was replaced
+            if self._parts is None and os.getpid() not in self._indexing:
+                known, missing = self._known()
+                if len(missing) <= _AT_ONCE or not self._bodies:
+                    self._parts = self._with(known, missing)
+            if self._parts is None:
+                if not wait:
+                    return None
+                self._index_in_thread().wait()
+                continue
+            try:
+                return [part.find(words) for part in self._parts]
+            except OSError:  # another process replaced the file
+                self._parts = None
+                self._indexing = {}
+        return None
+
+    def _in_descriptions(self, words: Iterable[str]) -> _Found:
+        """Return what names and descriptions have of *words*, without an index."""
+        # A stem is the beginning of its words but for a last letter: "queri" is that of
+        # "query".
+        marks = [word[:-1] if word[-1] in "is" else word for word in words]
+        near = []
+        for skill in self._skills:
+            text = f"{skill.name} {skill.description}"
+            text = (text if text.isascii() else folded(text)).lower()
+            if any(mark in text for mark in marks):
+                near.append(skill)
+        segment = Segment(
+            build_segment(
+                Texts(bytes(8), each.name, each.description, "") for each in near
+            )
+        )
+        return segment.find(words), near
+
+    def _index_in_thread(self) -> Event:
+        """Return the event that the instructions are indexed; a thread does it that
+        does not delay the exit.
+        """
+        own = Event()
+        done = self._indexing.setdefault(os.getpid(), own)
+        if done is own:
+            try:
+                Thread(
+                    target=self._index,
+                    args=(done,),
+                    name="skillruntime-search",
+                    daemon=True,
+                ).start()
+            except RuntimeError:  # no more threads
+                self._index(done)
+        return done
+
+    def _index(self, done: Event) -> None:
+        try:
+            known, missing = self._known()
+            parts = (
+                self._with([], range(len(self._skills)))
+                if self._is_stale
+                else self._with(known, missing)
+            )
+            self._is_stale = False
+            if len(parts) == 1 and parts[0].segment.is_in_file:
+                # The next search opens it. What this thread kept would lie among the
+                # memory that it has used, and hold back 40 MB of it at 30,000 skills.
+                self._indexing.pop(os.getpid(), None)
+            else:
+                self._parts = parts
+        except Exception:  # search goes on with names and descriptions
+            _log.exception(
+                "the instructions of %d skills could not be indexed for search",
+                len(self._skills),
+            )
+        finally:
+            done.set()
+
+    def _known(self) -> tuple[list[_Part], Sequence[int]]:
+        """Return what the file has, and the positions of the other skills; note whether
+        that is much to make up.
+        """
+        kept = load_segment(self._file) if self._file else None
+        if kept is None:
+            return [], range(len(self._skills))
+        missing = {key: position for position, key in enumerate(self._keys)}
+        # Skills of the file that were changed or deleted, or are not in this view of
+        # the catalog, are None.
+        positions = [missing.pop(key, None) for key in kept.keys]
+        gone = (
+            len(positions)
+            - len(self._keys)
+            + len(missing)
+            - len(self._others.intersection(kept.keys))
+        )
+        self._is_stale = self._save and max(len(missing), gone) * _ONE_IN > len(
+            positions
+        )
+        shown = [
+            None if position is None else self._skills[position]
+            for position in positions
+        ]
+        return [_Part(kept, shown, None in positions)], [*missing.values()]
+
+    def _with(self, known: list[_Part], missing: Sequence[int]) -> list[_Part]:
+        """Return *known* and an index of the skills at the positions *missing*, which
+        is kept if it is the only one.
+        """
+        if known and not missing:
+            return known
+        data = build_segment(map(self._texts, missing))
+        segment = (
+            save_segment(self._file, data)
+            if self._file and self._save and not known
+            else Segment(data)
+        )
+        return [
+            *known,
+            _Part(segment, [self._skills[position] for position in missing]),
+        ]
+
+    def _texts(self, position: int) -> Texts:
+        skill = self._skills[position]
+        head, body = _beginning(skill.path) if self._bodies else ("", "")
+        tags = f"{_tags(head)} {_descriptor_tags(skill.path)}" if self._bodies else ""
+        return Texts(
+            self._keys[position], skill.name, f"{skill.description} {tags}", body
+        )
+
+    def _best(
+        self, words: Mapping[str, int], found: Sequence[_Found], wanted: int
+    ) -> list[_Scored]:
+        """Return the best *wanted* of the *found* skills, the best first."""
+        scores = [[0.0] * len(skills) for _, skills in found]
+        for word, times in words.items():
+            parts = [
+                (each[word], own)
+                for (each, _), own in zip(found, scores, strict=True)
+                if word in each
+            ]
+            # A word's rarity is that in all parts together, so the scores of one query
+            # compare.
+            count = sum(len(numbers) for (numbers, _), _ in parts)
+            rarity = (
+                log(1 + times)
+                * log(1 + (len(self._skills) - count + 0.5) / (count + 0.5))
+                / WEIGHT_OF_ONE
+            )
+            for (numbers, weights), own in parts:
+                for number, weight in zip(numbers, weights, strict=True):
+                    own[number] += rarity * weight
+        best: list[_Scored] = []
+        for (_, skills), own in zip(found, scores, strict=True):
+            for number in nlargest(wanted, range(len(own)), key=own.__getitem__):
+                skill = skills[number]
+                if skill is not None and own[number] > 0:
+                    best.append((own[number], skill))
+        best.sort(key=lambda each: (-each[0], each[1].name))
+        return best[:wanted]
+
+    def _named_first(self, query: str, best: list[_Scored]) -> list[_Scored]:
+        """Return *best* with the skill first that *query* names."""
+        if len(query) > _MAX_NAME or not best:
+            return best
+        # A name says so little beside thousands of bodies that its skill may not be
+        # among the best.
+        for name in dict.fromkeys((query, "-".join(words_of(query)))):
+            at = bisect_left(self._skills, name, key=attrgetter("name"))
+            skill = self._skills[at] if at < len(self._skills) else None
+            if skill and skill.name == name and best[0][1] is not skill:
+                best = [
+                    (best[0][0], skill),
+                    *(each for each in best if each[1] is not skill),
+                ]
+        return best
+
+
+def open_search_index(
+    skills: Sequence[SkillMetadata], snapshots: Sequence[Snapshot], *, is_kept: bool
+) -> SearchIndex:
+    """Return the index of *skills*, a part of *snapshots*; if it *is_kept*, from its
+    file where that is up to date.
+    """
+    if not is_kept:
+        return SearchIndex(skills)
+    stamps = {
+        entry.file: snapshot.stamp(position)
+        for snapshot in snapshots
+        for position, entry in enumerate(snapshot.entries)
+        if entry.name
+    }
+    file = search_file(snapshot.root.path for snapshot in snapshots)
+    # A view of few skills must not replace the index of all.
+    return SearchIndex(
+        skills, file=file, stamps=stamps, save=2 * len(skills) > len(stamps)
+    )
+
+
+def _key(path: str, stamp: bytes) -> bytes:
+    """Return what stands for one edition of a file."""
+    return digest_of(f"{path}\n{stamp.hex()}")
+
+
+def _without_hidden(
+    postings: Postings, skills: Sequence[SkillMetadata | None]
+) -> Postings:
+    numbers, weights = postings
+    is_shown = [skills[number] is not None for number in numbers]
+    return array("I", compress(numbers, is_shown)), bytes(compress(weights, is_shown))
+
+
+def _words(query: str) -> dict[str, int]:
+    """Return the stems of the words in *query* that are searched, and how often each
+    occurs.
+    """
+    every = [*words_of(query), *parts_of(query)]
+    # Stop words count only if the query has nothing else.
+    return Counter(
+        map(stem, [word for word in every if word not in STOP_WORDS] or every)
+    )
+
+
+def _tags(head: str) -> str:
+    """Return the value of ``tags`` or ``keywords`` as text: for its words no YAML is
+    needed.
+    """
+    return (
+        " ".join(_TAG_FIELD.findall(head))
+        if "tags:" in head or "keywords:" in head
+        else ""
+    )
+
+
+def _descriptor_tags(path: str) -> str:
+    """Return the tags of the descriptor.json beside the SKILL.md at *path*, as text."""
+    try:
+        document = json.loads(
+            read_regular(
+                f"{path.rpartition('/')[0]}/descriptor.json", _DESCRIPTOR_BYTES
+            )
+        )
+    except (OSError, ValueError, RecursionError):  # none, in most skills
+        return ""
+    tags = document.get("tags") if isinstance(document, dict) else None
+    return (
+        " ".join(each for each in tags if isinstance(each, str))
+        if isinstance(tags, list)
+        else ""
+    )
+
+
+def _beginning(path: str) -> tuple[str, str]:
+    """Return the frontmatter and the beginning of the instructions; empty if the file
+    cannot be read.
+    """
+    try:
+        data = read_regular(path, _BYTES_READ, cut=True)
+    except (OSError, ValueError):  # discovery or activation reports it
+        return "", ""
+    head, _, body = data.replace(b"\r\n", b"\n").partition(b"\n---")
+    return head.decode(errors="ignore"), body[:BODY_BYTES].decode(errors="ignore")[
+        :BODY_CHARACTERS
+    ]

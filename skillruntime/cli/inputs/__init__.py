@@ -1,0 +1,1 @@
+"""Read what the commands are given: directories of skills, contracts, arguments."""

@@ -1,0 +1,166 @@
+"""Where ``skillruntime diff`` reads contracts: a file, a skill, a directory of skills,
+or any of them in git.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import tarfile
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from skillruntime.catalog.contracts.contract_files import read_contract_files
+from skillruntime.contract import Contract
+from skillruntime.errors import InvalidSkillError
+
+__all__ = ["Source", "parse_document", "read_sources"]
+
+_OWN = ("contract.json", "contract.yaml", "contract.yml", "contracts")
+_GIT_SECONDS = (
+    60  # a network file system may be slow; a prompt for a password would wait for ever
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The contracts of one side by callable name, and the version of each; *is_single*:
+    one file, or one skill.
+    """
+
+    contracts: dict[str, Contract]
+    versions: dict[str, str] = field(default_factory=dict)
+    is_single: bool = False
+
+
+def read_sources(old: str, new: str) -> tuple[Source, Source]:
+    """Return the contracts of both sides; a revision without a path (``v1.0``) means
+    the other side's path in it.
+
+    Raises:
+        click.UsageError: one of them is neither a path nor a revision.
+        InvalidSkillError: a contract cannot be read.
+    """
+    # "diff v1.0 skills/digest": the revision alone means the same path in it.
+    here = new if os.path.exists(new) else old  # noqa: PTH110 - False for any text
+    with tempfile.TemporaryDirectory(prefix="skillruntime-diff-") as scratch:
+        # The new side first: "diff HEAD nope.json" is not about HEAD.
+        after, before = (
+            _read(_located(spec, here, Path(scratch, str(n))))
+            for n, spec in enumerate((new, old))
+        )
+    return before, after
+
+
+def _located(spec: str, here: str, scratch: Path) -> Path:
+    # A path wins over a revision of the same name, as in "git checkout".
+    if os.path.exists(spec):  # noqa: PTH110
+        return Path(spec)
+    revision, _, path = spec.partition(":")
+    wanted = Path(path or here).absolute()
+    start = next(
+        (parent for parent in (wanted, *wanted.parents) if parent.is_dir()), Path.cwd()
+    )
+    root = Path(_git(start, "rev-parse", "--show-toplevel").decode().strip() or ".")
+    # --end-of-options: a revision that starts with "-" must not become an option of
+    # git.
+    commit = _git(
+        start,
+        "rev-parse",
+        "--verify",
+        "--quiet",
+        "--end-of-options",
+        f"{revision}^{{commit}}",
+    )
+    if not revision or not commit:
+        raise click.UsageError(
+            f"{spec[:200]!r} is neither a file, a directory nor a git revision "
+            "(REVISION or REVISION:PATH)"
+        )
+    relative = wanted.resolve().relative_to(root.resolve()).as_posix()
+    # An archive, and not a checkout: the work tree stays as it is, and a bare
+    # repository works too.
+    archive = _git(
+        root, "archive", "--format=tar", commit.decode().strip(), "--", relative
+    )
+    if not archive:
+        raise click.UsageError(f"{relative!r} is not in revision {revision!r}")
+    scratch.mkdir()
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        # "data" refuses links and paths that leave the directory (PEP 706): the
+        # revision may be untrusted.
+        files.extractall(scratch, filter="data")
+    return scratch / relative
+
+
+def _git(directory: Path, *arguments: str) -> bytes:
+    """Return what git prints, or nothing where it fails."""
+    command = ["git", "-C", str(directory), *arguments]
+    try:
+        return subprocess.run(
+            command, capture_output=True, check=False, timeout=_GIT_SECONDS
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return b""
+
+
+def _read(path: Path) -> Source:
+    if path.is_file():
+        try:
+            data = path.read_bytes()
+        except OSError as unread:
+            raise InvalidSkillError(
+                f"{path.name} cannot be read: {unread.strerror or unread}"
+            ) from None
+        contract = Contract.from_dict(parse_document(data, path.name), name=path.stem)
+        versions = {contract.name: contract.version} if contract.version else {}
+        return Source({contract.name: contract}, versions, is_single=True)
+    # A skill, or a directory of skills; deeper nesting is left to several calls.
+    source = Source({}, is_single=_is_skill(path))
+    skills = [path]
+    if not source.is_single:
+        skills = sorted(
+            child for child in path.iterdir() if child.is_dir() and _is_skill(child)
+        )
+    for directory in skills:
+        found = read_contract_files(str(directory), directory.resolve().name)
+        # A broken contract cannot be compared, and to leave it out would look like a
+        # removal.
+        for name, error in found.broken.items():
+            raise InvalidSkillError(f"{name}: {error}", details=error.details)
+        for name, contract in found.contracts.items():
+            source.contracts[name] = contract
+            version = contract.version or found.descriptor_version
+            if version:
+                source.versions[name] = version
+    return source
+
+
+def _is_skill(directory: Path) -> bool:
+    return any((directory / name).exists() for name in (*_OWN, "SKILL.md"))
+
+
+def parse_document(data: bytes, name: str) -> Any:
+    """Return the JSON value that *data*, the file *name*, holds as JSON or YAML.
+
+    Raises:
+        InvalidSkillError: it holds none.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+        if name.endswith(".json"):
+            return json.loads(text)
+        import yaml  # only for a contract that is written so
+
+        return json.loads(json.dumps(yaml.safe_load(text), default=str))
+    except Exception as error:
+        # yaml.YAMLError among them, which is not worth importing for a JSON file
+        raise InvalidSkillError(
+            f"{name} cannot be read: {' '.join(str(error).split())[:200]}"
+        ) from None

@@ -1,0 +1,1 @@
+"""Print results: on a terminal, as JSON, as SARIF."""

@@ -1,0 +1,398 @@
+"""What every command prints with: one JSON document, or the same drawn for a person."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from skillruntime.cli.terminal.text import ESCAPED_IN_JSON, without_controls
+from skillruntime.contract import SkillResponse
+from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.errors import ErrorCode, SkillRuntimeError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = [
+    *(
+        "EXIT_FAILED",
+        "EXIT_OK",
+        "EXIT_TRY_AGAIN",
+        "EXIT_USAGE",
+        "draw_response",
+        "echo",
+        "exit_code",
+        "fail",
+    ),
+    *(
+        "json_option",
+        "make_streams_safe",
+        "print_json",
+        "print_result",
+        "print_rows",
+        "to_github",
+        "to_json",
+    ),
+    *("with_progress", "writable"),
+]
+
+EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_TRY_AGAIN = 0, 1, 2, 3
+
+# An error with one of these codes that also calls itself recoverable may be gone when
+# the same call is made again. TOOL_NOT_AVAILABLE is recoverable only for a server that
+# cannot be reached; a missing command or package is not.
+_MAY_PASS = {
+    *(
+        ErrorCode.TOOL_TIMEOUT,
+        ErrorCode.EXECUTION_TIMEOUT,
+        ErrorCode.RATE_LIMIT_EXCEEDED,
+    ),
+    *(ErrorCode.FETCH_FAILED, ErrorCode.SEARCH_API_ERROR, ErrorCode.TOOL_NOT_AVAILABLE),
+}
+_MOST_ERRORS = 5  # drawn for a person; --json has them all
+_MOST_OF_A_RULE = 20  # findings, likewise
+
+_Item = TypeVar("_Item")
+_FEW = 200  # skills that are read in less than a second
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout."
+)
+
+
+def print_result(
+    document: Any, draw: Callable[[Console], None], *, as_json: bool
+) -> None:
+    """Print *document* as JSON, or let *draw* show it to a person."""
+    # Never both: a program that asked for JSON gets one document and nothing else.
+    if as_json:
+        click.echo(to_json(document))
+    else:
+        draw(console())
+
+
+def print_json(data: Any, *, as_json: bool = False) -> None:
+    """Print *data* as JSON: in colours on a terminal, unless a program asked for it
+    with ``--json``.
+    """
+    if sys.stdout.isatty() and not as_json:
+        console().print_json(to_json(data))
+    else:
+        click.echo(to_json(data))
+
+
+def print_rows(rows: Iterable[Sequence[object]]) -> None:
+    """Print *rows* for another program: a line each, its fields separated by tabs, on
+    stdout.
+    """
+    # cut, awk and sort count tabs and lines: neither may be inside a field.
+    lines = [
+        "\t".join(without_controls(" ".join(str(field).split())) for field in row)
+        for row in rows
+    ]
+    if lines:
+        click.echo(writable("\n".join(lines)))
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print *text*: as it is to a pipe or a file, without control characters to a
+    terminal.
+    """
+    click.echo(
+        without_controls(text)
+        if (sys.stderr if err else sys.stdout).isatty()
+        else text,
+        err=err,
+    )
+
+
+def to_json(document: Any) -> str:
+    r"""Return *document* as JSON that can always be written: bytes of a path that are
+    not UTF-8 become escapes.
+
+    >>> to_json({"path": "\udcff"})
+    '{\n  "path": "\\udcff"\n}'
+    """
+    # Under an ASCII or Latin-1 locale only the escapes of JSON itself keep the document
+    # readable for a program.
+    plain = (
+        not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    )
+    text = json.dumps(document, ensure_ascii=plain, indent=2, default=str)
+    # json.dumps leaves U+0080 to U+009F as they are, and U+009B starts a terminal's
+    # control sequence.
+    return writable(
+        ESCAPED_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    )
+
+
+def writable(text: str) -> str:
+    """Return *text* with escapes for bytes that are not UTF-8, which file names may
+    contain.
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def make_streams_safe() -> None:
+    """Let stdout and stderr write an escape for a character that the locale's encoding
+    lacks, instead of failing.
+    """
+    # Python has None for a stream that the shell closed (`<&-`, `>&-`); it is empty, or
+    # what is written to it is lost.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        setattr(
+            sys,
+            name,
+            getattr(sys, name) or open(os.devnull, mode, encoding="utf-8"),  # noqa: PTH123, SIM115
+        )
+    for stream in (sys.stdout, sys.stderr):
+        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def fail(
+    error: SkillRuntimeError, *, as_json: bool, code: int | None = None
+) -> NoReturn:
+    """Print *error* as the envelope and exit with *code*, by default that of the
+    error.
+    """
+    response = SkillResponse.failed(*error.to_errors())
+    if as_json:
+        click.echo(to_json(response.to_dict()))
+    elif error.code is ErrorCode.INTERNAL_ERROR:  # a code that says nothing to a person
+        click.echo(f"Error: {error}", err=True)
+    else:
+        draw_response(response)
+    sys.exit(exit_code(response) if code is None else code)
+
+
+def exit_code(response: SkillResponse) -> int:
+    """Return 0 for a result, 3 where the same call may succeed later, else 1.
+
+    >>> exit_code(SkillResponse("partial_success", data=1)), exit_code(SkillResponse.failed())
+    (0, 1)
+    """
+    if response.ok:
+        return EXIT_OK
+    errors = response.errors
+    may_pass = bool(errors) and all(
+        error.recoverable and error.code in _MAY_PASS for error in errors
+    )
+    return EXIT_TRY_AGAIN if may_pass else EXIT_FAILED
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return the console to draw on; no control character of a text reaches the
+    terminal through it.
+    """
+    from rich.console import Console
+
+    from skillruntime.cli.terminal.filter import (
+        WithoutControls,
+    )  # rich takes 40 ms: --json does without
+
+    # Wrapped lines would have to be joined again by whatever reads the pipe.
+    drawn = Console(stderr=stderr, highlight=False, soft_wrap=not sys.stdout.isatty())
+    drawn.push_render_hook(WithoutControls())
+    return drawn
+
+
+def with_progress(items: Iterable[_Item], description: str) -> Iterable[_Item]:
+    """Return *items*; while many of them are worked through, a bar on stderr shows how
+    many are done.
+    """
+    listed = list(items)
+    if len(listed) <= _FEW:
+        return listed
+    out = console(stderr=True)
+    # In a log a bar would be a thousand lines.
+    if not out.is_terminal:
+        return listed
+    from rich.progress import track
+
+    return track(listed, description, console=out, transient=True)
+
+
+def draw_response(response: SkillResponse) -> None:
+    """Draw an envelope on stderr: its status, the repairs, and each error with its
+    suggested action.
+    """
+    metadata = response.metadata or {}
+    colour = {"success": "green", "partial_success": "yellow"}.get(
+        response.status, "red"
+    )
+    took = f"{metadata['duration_ms']} ms" if "duration_ms" in metadata else ""
+    sandbox = f"sandbox: {metadata['sandbox']}" if "sandbox" in metadata else ""
+    aside = [
+        _styled(part, dim=True)
+        for part in (metadata.get("version", ""), took, sandbox)
+        if part
+    ]
+    lines = [
+        [
+            _styled(response.status, fg=colour, bold=True),
+            _styled(metadata.get("skill", "")),
+            *aside,
+        ]
+    ]
+    lines += [[" ", _styled(line, fg="cyan")] for line in notes(metadata)]
+    for error in response.errors[:_MOST_ERRORS]:
+        lines.append(
+            [
+                " ",
+                _styled(error.code.value, fg="red", bold=True),
+                _styled(error.message),
+            ]
+        )
+        if error.suggested_action:
+            lines.append(
+                ["   ", _styled("→", fg="green"), _styled(error.suggested_action)]
+            )
+    if (more := len(response.errors) - _MOST_ERRORS) > 0:
+        lines.append(
+            [" ", _styled(f"and {more} more errors (--json shows all)", dim=True)]
+        )
+    # click takes the colours out unless stderr is a terminal.
+    text = "\n".join(" ".join(line).rstrip() for line in lines)
+    click.echo(
+        writable(text), err=True, color=False if "NO_COLOR" in os.environ else None
+    )
+
+
+def _styled(text: object, **style: Any) -> str:
+    return click.style(without_controls(str(text)), **style)
+
+
+def notes(metadata: dict[str, Any]) -> Iterable[str]:
+    """Yield the migration, repairs, warnings and files of the metadata, one line
+    each.
+    """
+    if "migrated_from" in metadata:
+        yield f"migrated from {metadata['migrated_from']}"
+    for repair in metadata.get("repairs", []):
+        if not repair["path"] and repair["after"] is None:
+            # A repair of the text itself, such as a trailing comma, has no place and no
+            # value among the arguments.
+            yield f"repaired the text {short(repair['before'])} ({repair['rule']})"
+            continue
+        where = repair["path"] or "the arguments"
+        yield f"repaired {where}: {short(repair['before'])} → {short(repair['after'])} ({repair['rule']})"
+    for warning in metadata.get("warnings", []):
+        yield f"warning: {warning}"
+    for file in metadata.get("files", []):
+        yield f"file: {file['path']} ({file['media_type']}, {file['bytes']:,} bytes)"
+
+
+def short(value: Any, limit: int = 60) -> str:
+    """Return *value* as JSON of at most *limit* characters.
+
+    >>> short({"a": "x" * 100}, 20)
+    '{"a": "xxxxxxxxxxxx…'
+    """
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> None:
+    """Draw findings, one line each; paths below the current directory as they would be
+    typed there.
+    """
+    from rich.markup import escape
+
+    from skillruntime.catalog.visibility import visible_line
+
+    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - what the shell shows, links not followed
+
+    colours = {"error": "red", "warning": "yellow", "advice": "cyan"}
+    some, left = _some_of_each_rule(diagnostics)
+    for diagnostic in some:
+        # Not wrapped: editors and CI read "path:line:" at the start of a line, and a
+        # finding is one line.
+        line = escape(
+            visible_line(str(diagnostic).removeprefix(here))
+        )  # it quotes what a contract says
+        console.print(f"[{colours[diagnostic.severity.value]}]{line}[/]")
+    for line, _ in left:
+        console.print(line, style="dim", markup=False)
+
+
+def _some_of_each_rule(
+    diagnostics: Iterable[Diagnostic],
+) -> tuple[list[Diagnostic], list[tuple[str, Severity]]]:
+    """Return the first findings of each rule and severity, and a line for each of which
+    there are more.
+    """
+    counted: Counter[tuple[str, Severity]] = Counter()
+    some = []
+    for each in diagnostics:
+        counted[each.rule, each.severity] += 1
+        if counted[each.rule, each.severity] <= _MOST_OF_A_RULE:
+            some.append(each)
+    more = {
+        kind: number - _MOST_OF_A_RULE
+        for kind, number in counted.items()
+        if number > _MOST_OF_A_RULE
+    }
+    return some, [
+        (f"and {left:,} more of [{rule}] (--json shows all)", level)
+        for (rule, level), left in more.items()
+    ]
+
+
+_GITHUB = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.ADVICE: "notice",
+}
+
+
+def to_github(diagnostics: Iterable[Diagnostic]) -> str:
+    """Return workflow commands that GitHub shows next to the lines of a pull request.
+
+    >>> to_github([Diagnostic("name-form", Severity.ERROR, "pdf/SKILL.md", "100% wrong", 2, 7)])
+    '::error file=pdf/SKILL.md,line=2,col=7,title=name-form::100%25 wrong'
+    """
+    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109
+    lines = []
+    some, left = _some_of_each_rule(diagnostics)
+    for each in some:
+        places = {
+            "file": each.path.removeprefix(here),
+            "line": each.line,
+            "col": each.column,
+            "title": each.rule,
+        }
+        fields = [
+            f"{key}={_escaped(value, _IN_FIELDS)}"
+            for key, value in places.items()
+            if value is not None
+        ]
+        message = f"{each.message}; {each.hint}" if each.hint else each.message
+        lines.append(
+            f"::{_GITHUB[each.severity]} "
+            f"{','.join(fields)}::{_escaped(message, _IN_MESSAGES)}"
+        )
+    return writable(
+        "\n".join(
+            [*lines, *(f"::{_GITHUB[severity]}::{line}" for line, severity in left)]
+        )
+    )
+
+
+# actions/toolkit, packages/core/src/command.ts. The percent sign first: the other codes
+# contain it.
+_IN_MESSAGES = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_IN_FIELDS = {**_IN_MESSAGES, ":": "%3A", ",": "%2C"}
+
+
+def _escaped(value: object, codes: dict[str, str]) -> str:
+    text = str(value)
+    for character, code in codes.items():
+        text = text.replace(character, code)
+    return text

@@ -1,0 +1,92 @@
+"""Other names of parameters that a contract declares: what models write in place of
+them, renamed before validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from skillruntime.contract.repairs.scalars import is_same
+from skillruntime.contract.repairs.state import Repair
+from skillruntime.contract.schemas.pointer import format_pointer
+from skillruntime.errors import ErrorCode, SkillError, SkillInputError
+
+
+def names_by_alias(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return the parameter that each alias of the contract *document* means.
+
+    >>> names_by_alias({"aliases": {"path": ["file_path", "file"]}})
+    {'file_path': 'path', 'file': 'path'}
+    """
+    return {
+        alias: name
+        for name, aliases in document.get("aliases", {}).items()
+        for alias in aliases
+    }
+
+
+def alias_faults(
+    document: Mapping[str, Any], declared: Collection[str], older: Collection[str]
+) -> list[str]:
+    """Return what is wrong with the aliases of *document*.
+
+    An alias means one of the parameters that are *declared*, and is not one itself, nor
+    one of *older* versions.
+    """
+    faults = []
+    meant: dict[str, str] = {}
+    for name, aliases in document.get("aliases", {}).items():
+        if name not in declared:
+            faults.append(f"/aliases: {name!r} is not a parameter of the contract")
+        for alias in aliases:
+            if alias in declared:
+                faults.append(f"/aliases/{name}: {alias!r} is a parameter itself")
+            elif alias in older:
+                faults.append(
+                    f"/aliases/{name}: {alias!r} is a parameter of an older version; "
+                    "migrations rename it"
+                )
+            elif alias in meant:
+                faults.append(
+                    f"/aliases/{name}: {alias!r} is an alias of {meant[alias]!r} too"
+                )
+            meant.setdefault(alias, name)
+    return faults
+
+
+def with_own_names(
+    arguments: dict[str, Any], names: Mapping[str, str]
+) -> tuple[dict[str, Any], tuple[Repair, ...]]:
+    """Return *arguments* with each alias renamed, and a repair for each; *names* are
+    the parameters by alias.
+
+    A value that is sent under several names of a parameter counts once, as it was sent
+    under the parameter's own.
+
+    Raises:
+        SkillInputError: two names of one parameter have different values.
+    """
+    renamed: dict[str, Any] = {}
+    repairs = []
+    for key, value in arguments.items():
+        name = names.get(key, key)
+        kept = renamed.setdefault(
+            name, arguments.get(name, value)
+        )  # what is sent under the own name, if anything
+        if kept is not value and not is_same(kept, value):
+            raise _differing(name, key)
+        if name != key:
+            repairs.append(Repair(format_pointer((key,)), "alias", key, name))
+    return renamed, tuple(repairs)
+
+
+def _differing(name: str, alias: str) -> SkillInputError:
+    error = SkillError(
+        ErrorCode.INVALID_INPUT,
+        f"{name!r} was sent under two names, {alias!r} too, with different values",
+        recoverable=True,
+        details={"path": format_pointer((name,))},
+        suggested_action=f"Send {name!r} alone",
+    )
+    return SkillInputError("A parameter was sent twice", skill_errors=[error])

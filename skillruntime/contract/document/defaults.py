@@ -1,0 +1,178 @@
+"""Declared defaults: the values of parameters that a call leaves out."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+from skillruntime.contract.repairs.keys import close_names
+from skillruntime.contract.schemas.pointer import Path
+from skillruntime.contract.schemas.schema import Schema
+from skillruntime.contract.schemas.subschemas import (
+    ABSENT,
+    EACH_ALONE,
+    default_at,
+    in_place,
+    property_locations,
+)
+
+MAX_DEPTH = 8
+MAX_COMPARED = 50
+
+
+class _Level(NamedTuple):
+    """The defaults of one object, and the levels below its members: of an array, that
+    of its items.
+
+    ``names`` are its declared properties where it may hold others, else ``None``.
+    """
+
+    names: frozenset[str] | None
+    defaults: dict[str, Any]
+    below: dict[str, _Level]
+
+
+class Defaults:
+    """The defaults of one schema, ready to fill in; false if it declares none.
+
+    A default that the schema itself would refuse does not count: so ``"default": null``
+    of a parameter that is not nullable. An object that is absent is not made up; where
+    it is there, its own defaults are filled in. Beside an undeclared key that is like
+    the name of an absent parameter, its default is not filled in: ``{"limt": 5}``.
+    """
+
+    __slots__ = ("_independent", "_root", "_schema", "_simple")
+
+    def __init__(self, schema: Schema, root: _Level) -> None:
+        self._schema = schema
+        self._root = root
+        self._simple = not root.below and not any(
+            isinstance(each, dict | list) for each in root.defaults.values()
+        )
+        self._independent = (
+            self._simple
+            and isinstance(schema.document, dict)
+            and schema.document.keys() <= EACH_ALONE
+        )
+
+    @classmethod
+    def of(cls, schema: Schema) -> Defaults:
+        """Return the defaults that *schema* declares for its properties, and for
+        theirs.
+        """
+        return cls(schema, _level(schema, (), 0, {}))
+
+    def __bool__(self) -> bool:
+        return bool(self._root.defaults or self._root.below)
+
+    def filled(
+        self, arguments: dict[str, Any], misspelt: list[tuple[str, str]] | None = None
+    ) -> dict[str, Any]:
+        """Return *arguments*, which fit, with the defaults filled in; the same object
+        if none is missing.
+
+        *misspelt* receives each undeclared key with the parameter that it may mean,
+        whose default was left out.
+
+        >>> schema = Schema({"properties": {"limit": {"default": 5}}})
+        >>> Defaults.of(schema).filled({"m": 1}), Defaults.of(schema).filled({"limt": 1})
+        ({'m': 1, 'limit': 5}, {'limt': 1})
+        """
+        root = self._root
+        filled: dict[str, Any]
+        # The usual case, on every valid call: two set comparisons and one merge.
+        if self._simple and (root.names is None or arguments.keys() <= root.names):
+            if root.defaults.keys() <= arguments.keys():
+                return arguments
+            filled = {**arguments, **root.defaults, **arguments}
+            if self._independent:
+                # each default fits its property, and no other keyword depends on it
+                return filled
+        else:
+            filled = _fill(arguments, root, [] if misspelt is None else misspelt)
+            if filled is arguments:
+                return arguments
+        return filled if self._schema.is_valid(filled) else arguments
+
+
+def _fill(value: Any, level: _Level, misspelt: list[tuple[str, str]]) -> Any:
+    if isinstance(value, list):
+        items = [_fill(item, level, misspelt) for item in value]
+        return (
+            items
+            if any(new is not old for new, old in zip(items, value, strict=True))
+            else value
+        )
+    if not isinstance(value, dict):
+        return value
+    # A caller may change its arguments: a default that is a container is never shared.
+    added = {
+        name: copy.deepcopy(default)
+        for name, default in level.defaults.items()
+        if name not in value
+    }
+    if added and level.names is not None:
+        _leave_out_misspelt(value, level.names, added, misspelt)
+    for name in level.below.keys() & value.keys():
+        filled = _fill(value[name], level.below[name], misspelt)
+        if filled is not value[name]:
+            added[name] = filled
+    return value | added if added else value
+
+
+def _leave_out_misspelt(
+    value: dict[str, Any],
+    names: frozenset[str],
+    added: dict[str, Any],
+    misspelt: list[tuple[str, str]],
+) -> None:
+    """Remove from *added* what an undeclared key of *value* may mean, and note both in
+    *misspelt*.
+    """
+    for key, name in close_names(
+        [key for key in value if key not in names][:MAX_COMPARED], list(added)
+    ):
+        if name in added:
+            misspelt.append((key, name))
+            del added[name]
+
+
+def _level(
+    schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]
+) -> _Level:
+    # Twelve definitions that refer to one another have 12**8 ways down, but few places:
+    # each is read once a depth.
+    if (location, depth) not in known:
+        known[location, depth] = _read_level(schema, location, depth, known)
+    return known[location, depth]
+
+
+def _read_level(
+    schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]
+) -> _Level:
+    defaults: dict[str, Any] = {}
+    below: dict[str, _Level] = {}
+    references = schema.references
+    properties = property_locations(references, [location], choices=False)
+    for name, places in properties.items():
+        default = default_at(references, places)
+        # `default: null` of a parameter that is not nullable means that there is none.
+        if default is not ABSENT and all(
+            schema.fits(default, place) for place in places
+        ):
+            defaults[name] = default
+        if depth < MAX_DEPTH:
+            here = in_place(references, places[:1], choices=False)
+            items = [
+                (*place, "items")
+                for place, each in here
+                if isinstance(each.get("items"), dict)
+            ]
+            level = _level(schema, [*items, places[0]][0], depth + 1, known)
+            below |= {name: level} if level.defaults or level.below else {}
+    # A pattern takes undeclared keys as well, though all others are refused.
+    is_closed = any(
+        each.get("additionalProperties") is False and not each.get("patternProperties")
+        for _, each in in_place(references, [location], choices=False)
+    )
+    return _Level(None if is_closed else frozenset(properties), defaults, below)

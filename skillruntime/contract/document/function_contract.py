@@ -1,0 +1,580 @@
+"""A typed Python function as a contract: its signature gives the types, its docstring
+the descriptions.
+
+pydantic reads the annotations, so parameters may be models, dataclasses, TypedDicts,
+enums or dates: a call's JSON arguments arrive as such, and what the function returns
+becomes JSON again by the same annotations.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from skillruntime.extras import missing_extra
+
+try:
+    from pydantic import TypeAdapter
+    from pydantic import ValidationError as PydanticError
+    from pydantic.fields import FieldInfo
+    from pydantic_core import (
+        PydanticSerializationError,
+        PydanticUndefined,
+        to_jsonable_python,
+    )
+except ModuleNotFoundError as error:
+    raise missing_extra(error) from None
+
+from skillruntime.contract.document.annotation_schema import (
+    adapter_of,
+    is_model,
+    plain_default,
+    raw_schema,
+    schema_of,
+    tidied,
+    unusable,
+)
+from skillruntime.contract.response import SkillResponse, holds_iterator
+from skillruntime.contract.schemas.plain_json import is_plain_json
+from skillruntime.contract.schemas.pointer import Path, format_pointer
+from skillruntime.errors import ErrorCode, SkillError, SkillInputError, SkillOutputError
+
+_EMPTY = inspect.Parameter.empty
+# What JSON arguments already are: converting them would only cost time.
+_PLAIN = (str, bool, Any, object, dict, list, _EMPTY)
+
+
+def document_of_function(
+    function: Callable[..., Any], *, name: str = "", version: str | None = None
+) -> dict[str, Any]:
+    """Return the contract document of calling *function* with keyword arguments, for
+    `Contract.from_function`.
+
+    Types come from the annotations, descriptions from the docstring (Google, NumPy and
+    Sphinx forms), from ``Annotated[..., "text"]`` or from pydantic's ``Field``,
+    defaults from the signature. ``self``, ``cls`` and the call's context are left out.
+    If the only parameter is a model, its fields are the arguments; so they are if
+    *function* is itself a model, a dataclass or a TypedDict.
+
+    >>> def search(query: str, limit: int = 5) -> list[str]:
+    ...     '''Search the notes.
+    ...
+    ...     Args:
+    ...         query: Words to look for.
+    ...     '''
+    >>> document_of_function(search)["input"]["properties"]
+    {'query': {'type': 'string', 'description': 'Words to look for.'}, 'limit': {'type': 'integer', 'default': 5}}
+
+    Raises:
+        InvalidSkillError: an annotation has no JSON Schema, or the function takes
+            ``*args`` or is a generator.
+    """
+    if is_model(function):
+        document = {
+            **document_of_model(function),
+            **({"version": version} if version else {}),
+        }
+        return {**document, "name": name} if name else document
+    return TypedFunction.of(function).document(name=name, version=version)
+
+
+def document_of_model(model: Any) -> dict[str, Any]:
+    """Return the contract document whose arguments are the fields of *model*.
+
+    Raises:
+        InvalidSkillError: a field's annotation has no JSON Schema.
+    """
+    schema = schema_of(adapter_of(model, model.__name__), "validation", model.__name__)
+    return {
+        "name": model.__name__,
+        "description": schema.pop("description", ""),
+        "input": schema,
+    }
+
+
+def to_skill_errors(
+    error: PydanticError, value: Any, path: Path = ()
+) -> list[SkillError]:
+    """Return one error for each part of *value* that pydantic refused; *path* leads to
+    the whole value.
+    """
+    found = []
+    for item in error.errors(
+        include_url=False, include_input=False, include_context=False
+    ):
+        where = format_pointer(
+            (
+                *path,
+                *_sent_part(item["loc"], value, is_absent=item["type"] == "missing"),
+            )
+        )
+        text = item["msg"].removeprefix(
+            "Value error, "
+        )  # what a validator of the model says, as it says it
+        action = "Send a value that satisfies this, and call again"
+        found.append(
+            SkillError(
+                ErrorCode.INVALID_INPUT,
+                f"{text} - at {where or '/'}",
+                True,
+                {"path": where},
+                action,
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TypedFunction:
+    """A function whose signature was read once: how to call it with JSON arguments, and
+    its result as JSON.
+
+    ``whole`` names the parameter that takes all arguments as one model; ``context`` the
+    one that takes the call's context. ``annotations`` are those of the other
+    parameters, and ``adapters`` convert them; ``output`` converts the result. A None
+    needs no conversion.
+    """
+
+    function: Callable[..., Any]
+    signature: inspect.Signature
+    annotations: Mapping[str, Any]
+    adapters: Mapping[str, TypeAdapter[Any] | None]
+    output: TypeAdapter[Any] | None
+    whole: str | None
+    context: str | None
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> TypedFunction:
+        """Return the reading of *function*.
+
+        Raises:
+            InvalidSkillError: an annotation cannot be resolved, or pydantic cannot
+                convert to it.
+        """
+        signature, hints = _read_signature(function)
+        _require_callable_by_name(function, signature)
+        context = next(
+            (
+                each.name
+                for each in signature.parameters.values()
+                if _is_context(each, hints)
+            ),
+            None,
+        )
+        parameters = {
+            name: each
+            for name, each in signature.parameters.items()
+            if _takes_argument(each, context)
+        }
+        named = _named(function)
+        annotations = {
+            name: _annotated(hints[name], each.default)
+            for name, each in parameters.items()
+        }
+        adapters = {
+            name: None
+            if each in _PLAIN
+            else adapter_of(each, f"parameter {name!r} of {named}")
+            for name, each in annotations.items()
+        }
+        only = next(iter(parameters), None) if len(parameters) == 1 else None
+        # A root model has no fields: its value may be an array, and arguments are an
+        # object.
+        is_root = only is not None and getattr(
+            hints[only], "__pydantic_root_model__", False
+        )
+        is_whole = (
+            only
+            and not is_root
+            and is_model(hints[only])
+            and parameters[only].default is _EMPTY
+        )
+        result = hints.get("return", _EMPTY)
+        # An annotation `-> SkillResponse` says nothing about the data inside.
+        has_output = (
+            result not in _PLAIN
+            and getattr(result, "__origin__", result) is not SkillResponse
+        )
+        output = adapter_of(result, f"the result of {named}") if has_output else None
+        return cls(
+            function,
+            signature,
+            annotations,
+            adapters,
+            output,
+            only if is_whole else None,
+            context,
+        )
+
+    def document(self, *, name: str = "", version: str | None = None) -> dict[str, Any]:
+        """Return the contract document."""
+        summary, described = _documented(inspect.getdoc(_written(self.function)) or "")
+        document: dict[str, Any] = {
+            "name": name or _named(self.function),
+            "description": summary,
+        }
+        if version is not None:
+            document["version"] = version
+        document["input"] = self._input(described)
+        _, hints = _read_signature(self.function)
+        result = hints.get("return", _EMPTY)
+        if self.output is not None or result in (str, int, bool, dict, list):
+            adapter = self.output or TypeAdapter(result)
+            document["output"] = schema_of(
+                adapter, "serialization", f"the result of {_named(self.function)}"
+            )
+        return document
+
+    def bind(self, arguments: dict[str, Any], context: Any) -> inspect.BoundArguments:
+        """Return the function's arguments for the JSON *arguments*, converted to its
+        annotations.
+
+        Raises:
+            SkillInputError: a value breaks a rule that JSON Schema cannot express (a
+                validator of a model, say).
+        """
+        values: dict[str, Any] = {}
+        errors: list[SkillError] = []
+        if self.whole is not None:
+            adapter = self.adapters[self.whole]
+            assert adapter is not None
+            values[self.whole] = _converted(adapter, arguments, (), errors)
+        else:
+            for name, value in arguments.items():
+                adapter = self.adapters.get(name)
+                values[name] = (
+                    value
+                    if adapter is None
+                    else _converted(adapter, value, (name,), errors)
+                )
+        if errors:
+            raise SkillInputError("Input validation failed", skill_errors=errors)
+        if self.context is not None:
+            values[self.context] = context
+        return self._bound(values)
+
+    def to_plain(self, result: Any) -> Any:
+        """Return *result* as JSON values.
+
+        Raises:
+            SkillOutputError: it has no JSON form.
+        """
+        try:
+            if isinstance(result, Iterator):
+                raise SkillOutputError(
+                    f"The function returned a {type(result).__name__}; return a list "
+                    "of its items"
+                )
+            is_json = type(result) in (dict, list) and is_plain_json(result)
+            if is_json and self.output is None:
+                return result
+            if not is_json and holds_iterator(result):
+                raise SkillOutputError(
+                    "The function's result holds a generator or another iterator; "
+                    "return a list"
+                )
+            if self.output is not None:
+                # warnings=False: a result of another type is reported by the contract's
+                # check, with its place.
+                return self.output.dump_python(
+                    result, mode="json", by_alias=True, warnings=False
+                )
+            return to_jsonable_python(result)
+        except (
+            PydanticSerializationError,
+            ValueError,
+            TypeError,
+            RecursionError,
+        ) as error:
+            if isinstance(result, dict | list) and is_plain_json(result):
+                return result  # pydantic stops at 255 levels, whatever the value is
+            reason = (
+                "it is nested too deep, or contains itself"
+                if isinstance(error, RecursionError)
+                else error
+            )
+            raise SkillOutputError(
+                f"The function's result cannot be written as JSON: {reason}"
+            ) from None
+
+    def _bound(self, values: Mapping[str, Any]) -> inspect.BoundArguments:
+        """Bind by name; `Signature.bind` cannot, because it refuses positional-only
+        parameters by name.
+        """
+        bound = inspect.BoundArguments(self.signature, dict[str, Any]())
+        extra = dict(values)
+        for name, parameter in self.signature.parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                bound.arguments[name] = extra
+            elif name in extra:
+                bound.arguments[name] = extra.pop(name)
+            elif (
+                default := _default_of(parameter, self.adapters.get(name))
+            ) is not PydanticUndefined:
+                bound.arguments[name] = default
+        return bound
+
+    def _input(self, described: Mapping[str, str]) -> dict[str, Any]:
+        if self.whole is not None:
+            adapter = self.adapters[self.whole]
+            assert adapter is not None
+            schema = schema_of(
+                adapter,
+                "validation",
+                f"parameter {self.whole!r} of {_named(self.function)}",
+            )
+            # The parameter's name, so that {"trip": {...}} is understood as the
+            # arguments too.
+            return {"title": self.whole, **schema}
+        properties: dict[str, Any] = {}
+        definitions: dict[str, Any] = {}
+        required: list[str] = []
+        for name, adapter in self.adapters.items():
+            annotation, parameter = (
+                self.annotations[name],
+                self.signature.parameters[name],
+            )
+            label = f"parameter {name!r} of {_named(self.function)}"
+            schema = (
+                {} if annotation in (_EMPTY, object) else raw_schema(annotation, label)
+            )
+            definitions |= schema.pop("$defs", {})
+            schema.pop("default", None)
+            text = _annotated_text(annotation) or described.get(name)
+            # A class brings its own docstring; what is said about this parameter is
+            # more specific.
+            if text and ("description" not in schema or isinstance(annotation, type)):
+                schema["description"] = text
+            if _has_factory(annotation):
+                # a default_factory: what it returns now is not what a later call gets
+                pass
+            elif (default := _default_of(parameter, adapter)) is PydanticUndefined:
+                required.append(name)
+            elif (
+                plain := plain_default(default, adapter and adapter.validate_python)
+            ) is not PydanticUndefined:
+                schema["default"] = plain
+            properties[name] = schema
+        document: dict[str, Any] = {"type": "object", "properties": properties}
+        document |= {"required": required} if required else {}
+        kinds = [each.kind for each in self.signature.parameters.values()]
+        document["additionalProperties"] = inspect.Parameter.VAR_KEYWORD in kinds
+        return tidied({**document, "$defs": definitions}, closed=True)
+
+
+def _read_signature(
+    function: Callable[..., Any],
+) -> tuple[inspect.Signature, dict[str, Any]]:
+    """Return the signature, and the resolved annotation of each parameter and of
+    ``return``.
+    """
+    signature = inspect.signature(function)
+    owner = _written(function)
+    try:
+        try:
+            hints = typing.get_type_hints(owner, include_extras=True)
+        except NameError:
+            # a class defined inside a function (a test, say) is known only to the
+            # frames running now
+            hints = typing.get_type_hints(
+                owner, None, _names_in_frames(), include_extras=True
+            )
+    except NameError as error:
+        what = f"An annotation of {_named(function)} cannot be resolved: {error}"
+        raise unusable(
+            what, "Define or import the class at the top of the module"
+        ) from None
+    return signature, {
+        **dict.fromkeys(signature.parameters, _EMPTY),
+        "return": _EMPTY,
+        **hints,
+    }
+
+
+def _require_callable_by_name(
+    function: Callable[..., Any], signature: inspect.Signature
+) -> None:
+    """Refuse a function that a call with named arguments cannot use, or whose result is
+    not one value.
+    """
+    starred = next(
+        (
+            each
+            for each in signature.parameters.values()
+            if each.kind is each.VAR_POSITIONAL
+        ),
+        None,
+    )
+    if starred is not None:
+        what = (
+            f"{_named(function)} takes *{starred.name}, and a call has named "
+            "arguments only"
+        )
+        raise unusable(
+            what, f"Write a parameter that is a list, such as {starred.name}: list[str]"
+        )
+    inner = inspect.unwrap(function)
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        raise unusable(
+            f"{_named(function)} is a generator, and a call has one result",
+            "Return a list",
+        )
+
+
+def _names_in_frames() -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        names = {**frame.f_locals, **names}
+        frame = frame.f_back
+    return names
+
+
+def _is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
+    """Whether *parameter* takes the call's context: by its type, or by its name where
+    it has no annotation.
+    """
+    annotation = hints[parameter.name]
+    if annotation is _EMPTY:
+        return parameter.name == "context"
+    # By name, because the class itself is defined in a higher layer.
+    is_union = typing.get_origin(annotation) in (
+        typing.Union,
+        types.UnionType,
+    )  # `CallContext | None`
+    parts = typing.get_args(annotation) if is_union else (annotation,)
+    return any(getattr(part, "__name__", "") == "CallContext" for part in parts)
+
+
+def _takes_argument(parameter: inspect.Parameter, context: str | None) -> bool:
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        return False
+    return parameter.name not in ("self", "cls", context)
+
+
+def _annotated(annotation: Any, default: Any) -> Any:
+    """Return *annotation* with pydantic's own style of a default, ``limit: int =
+    Field(5, ge=1)``.
+    """
+    return (
+        Annotated[annotation, default] if isinstance(default, FieldInfo) else annotation
+    )
+
+
+def _converted(
+    adapter: TypeAdapter[Any], value: Any, path: Path, errors: list[SkillError]
+) -> Any:
+    try:
+        # A strict model would take no date and no enum, which JSON has as texts; the
+        # schema has checked the types.
+        return adapter.validate_python(value, strict=False)
+    except PydanticError as error:
+        errors += to_skill_errors(error, value, path)
+        return None
+
+
+def _sent_part(
+    location: tuple[int | str, ...], value: Any, *, is_absent: bool
+) -> Iterator[int | str]:
+    """Yield the steps of *location* that lead into *value*; pydantic names the branches
+    of unions between them.
+    """
+    for step in location:
+        is_item = (
+            isinstance(value, list) and isinstance(step, int) and step < len(value)
+        )
+        if not is_item and not (isinstance(value, dict) and step in value):
+            continue
+        value = value[step]
+        yield step
+    if is_absent:
+        yield location[-1]
+
+
+def _has_factory(annotation: Any) -> bool:
+    return any(
+        isinstance(part, FieldInfo) and part.default_factory
+        for part in getattr(annotation, "__metadata__", ())
+    )
+
+
+def _default_of(parameter: inspect.Parameter, adapter: TypeAdapter[Any] | None) -> Any:
+    """Return the default, or ``PydanticUndefined`` for a required parameter."""
+    if parameter.default is not _EMPTY and not isinstance(parameter.default, FieldInfo):
+        return parameter.default
+    # `limit: Annotated[int, Field(default=5)]`, which pydantic fills too
+    found = adapter.get_default_value() if adapter else None
+    return found.value if found else PydanticUndefined
+
+
+def _annotated_text(annotation: Any) -> str | None:
+    """Return the text of ``Annotated[int, "In pixels"]``, which pydantic ignores."""
+    return next(
+        (
+            part
+            for part in getattr(annotation, "__metadata__", ())
+            if isinstance(part, str)
+        ),
+        None,
+    )
+
+
+def _written(function: Any) -> Any:
+    """Return what has the annotations and the docstring: behind a partial, or inside an
+    object that can be called.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
+def _named(function: Any) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _documented(text: str) -> tuple[str, dict[str, str]]:
+    """Return the first paragraph of a docstring, and what it says of each parameter.
+
+    >>> _documented("Search the notes.\\n\\nArgs:\\n    query: Words to look for.\\n")
+    ('Search the notes.', {'query': 'Words to look for.'})
+    """
+    summary = " ".join(re.split(r"\n\s*\n", text.strip())[0].split())
+    described = {
+        match[1]: " ".join(match[2].split()) for match in _SPHINX.finditer(text)
+    }
+    if section := re.search(
+        r"^(?:Args|Arguments|Parameters)(?::|\n---)[^\n]*+\n((?:[ \t]+\S.*\n?|\w.*\n?|\n)+)",
+        text,
+        re.MULTILINE,
+    ):
+        # Google's style indents the section, NumPy's underlines its heading with
+        # dashes.
+        pattern = _NUMPY if "---" in section[0] else _GOOGLE
+        described |= {
+            match[1]: " ".join(match[2].split())
+            for match in pattern.finditer(section[1])
+        }
+    return summary, described
+
+
+_SPHINX = re.compile(
+    r"^:param (?:[\w\[\]., |]+ )?(\w+):\s*(.+?)(?=\n:|\n\s*\n|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+_GOOGLE = re.compile(
+    r"^[ \t]{2,8}\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.+?)"
+    r"(?=\n[ \t]{2,8}\*{0,2}\w+\s*(?:\([^)]*\))?:|\n\s*\n|\n\w|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+_NUMPY = re.compile(
+    r"^(\w+)(?:\s*:[^\n]*)?\n[ \t]+(.+?)(?=\n\w|\n\s*\n|\Z)", re.MULTILINE | re.DOTALL
+)

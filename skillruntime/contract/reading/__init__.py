@@ -1,0 +1,1 @@
+"""Read the text that a model wrote into arguments."""

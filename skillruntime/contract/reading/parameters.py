@@ -1,0 +1,160 @@
+"""Decide what the text of a parameter means by its schema: the parameters of chat
+templates, and swallowed ones.
+
+A text is a string wherever the schema takes one, and else JSON of the declared type;
+where it could be both, with different values, the call is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skillruntime.contract.reading.json_text import UnreadableError, decode
+from skillruntime.contract.reading.templates import without_breaks
+from skillruntime.contract.repairs.scalars import is_same
+from skillruntime.contract.schemas.schema import Schema
+from skillruntime.contract.schemas.subschemas import places_of, property_locations
+from skillruntime.errors import SkillInputError
+
+_WORDS = {"true": True, "false": False, "null": None, "none": None}
+
+
+def typed_parameters(
+    texts: Mapping[str, str], strings: Mapping[str, bool], schema: Schema
+) -> dict[str, Any]:
+    """Return the values of *texts*, the parameters of a chat template; *strings* says
+    of some whether they are strings.
+
+    >>> schema = Schema({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
+    >>> typed_parameters({"city": "75001", "days": "3"}, {}, schema)
+    {'city': '75001', 'days': 3}
+
+    Raises:
+        SkillInputError: a text may be a string or another value.
+    """
+    return {
+        name: _typed(name, text, strings.get(name), schema)
+        for name, text in texts.items()
+    }
+
+
+def _typed(name: str, text: str, is_string: bool | None, schema: Schema) -> Any:
+    if is_string:
+        return text
+    fits = _fitting(name, schema)
+    is_read, value = _read(text)
+    if is_string is False:
+        return value if is_read else text
+    is_text = fits(text)
+    is_value = is_read and fits(value)
+    if is_text and is_value and not is_same(text, value):
+        raise SkillInputError(
+            f"The parameter {name!r} could be a string or another value",
+            suggested_action="Send the arguments as one JSON object",
+        )
+    # What fits as neither may need a repair, as any other value that was sent as a
+    # string.
+    return value if is_value else text
+
+
+def _fitting(name: str, schema: Schema) -> Callable[[Any], bool]:
+    """Return whether a value may stand under *name*."""
+    certain = places_of(schema.references, (), (name,))
+    if certain:
+        return lambda value: all(schema.fits(value, place) for place in certain)
+    possible = property_locations(schema.references, [()]).get(name, [])
+    return lambda value: (
+        not possible or any(schema.fits(value, place) for place in possible)
+    )
+
+
+def _read(text: str) -> tuple[bool, Any]:
+    """Return whether *text* writes a JSON value, or a word that Python's templates
+    write for one, and the value.
+    """
+    plain = text.strip()
+    if plain.casefold() in _WORDS:
+        return True, _WORDS[plain.casefold()]
+    try:
+        return True, decode(plain, literals=False)
+    except (ValueError, RecursionError, UnreadableError):
+        return False, None
+
+
+# A closing tag and nothing but parameter elements behind it, as APIs that take calls
+# out of XML leave them in a value (ten public threads; in one of them 6.2 % of the
+# calls).
+_SWALLOWED = re.compile(r"</(?P<tag>[\w:.-]{1,80})>\s*(?=<(?:antml:)?parameter[\s=])")
+_ELEMENT = re.compile(
+    r"""\s*<(?P<tag>(?:antml:)?parameter)(?:\s+name\s*=|=)\s*["']?(?P<name>[^<>"'=\s]{1,120})["']?\s*>"""
+)
+
+
+def may_have_swallowed(arguments: Mapping[str, Any]) -> bool:
+    """Whether it is worth to look for swallowed parameters in *arguments*: a valid call
+    pays only for this.
+    """
+    for value in arguments.values():
+        if type(value) is str and "</" in value and "parameter" in value:
+            return True
+    return False
+
+
+def with_swallowed(
+    arguments: dict[str, Any], schema: Schema
+) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
+    """Return *arguments* with the parameters that were pasted into the end of another,
+    and their names by that one.
+
+    >>> schema = Schema({"properties": {"text": {"type": "string"}, "tags": {"type": "array"}}})
+    >>> with_swallowed({"text": 'long</text>\\n<parameter name="tags">["a"]</parameter>'}, schema)
+    ({'text': 'long', 'tags': ['a']}, {'text': ('tags',)})
+
+    Raises:
+        SkillInputError: they do not fit; the message names them.
+    """
+    declared = property_locations(schema.references, [()])
+    recovered: dict[str, tuple[str, ...]] = {}
+    for name, value in list(arguments.items()):
+        split = _split(value) if isinstance(value, str) else None
+        if split is None:
+            continue
+        text, swallowed = split
+        if not all(each in declared and each not in arguments for each in swallowed):
+            continue
+        typed = typed_parameters(swallowed, {}, schema)
+        if not all(_fitting(each, schema)(typed[each]) for each in typed):
+            names = ", ".join(map(repr, swallowed))
+            raise SkillInputError(
+                f"The parameter {name!r} holds others that do not fit: {names}",
+                suggested_action="Send each parameter under its own name, in its declared type",
+            )
+        arguments = {**arguments, name: text, **typed}
+        recovered[name] = tuple(swallowed)
+    return arguments, recovered
+
+
+def _split(text: str) -> tuple[str, dict[str, str]] | None:
+    """Return what *text* says itself, and the parameters behind it; ``None`` where it
+    is not of that form.
+    """
+    match = _SWALLOWED.search(text)
+    if match is None or re.search(
+        rf"<{re.escape(match['tag'])}[\s>]", text[: match.start()]
+    ):
+        return None
+    found: dict[str, str] = {}
+    position = match.end()
+    while text[position:].strip():
+        element = _ELEMENT.match(text, position)
+        if element is None or element["name"] in found:
+            return None
+        closing = f"</{element['tag']}>"
+        end = text.find(closing, element.end())
+        found[element["name"]] = without_breaks(
+            text[element.end() : end if end >= 0 else len(text)], False
+        )
+        position = end + len(closing) if end >= 0 else len(text)
+    return text[: match.start()], found

@@ -1,0 +1,1 @@
+"""Repair arguments that do not fit their schema."""

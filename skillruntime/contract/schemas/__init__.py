@@ -1,0 +1,1 @@
+"""What a schema says: whether a value fits, what is wrong with it, and where."""

@@ -1,0 +1,175 @@
+"""The engine that validates values by a JSON Schema: jsonschema-rs.
+
+It never fetches: a reference is looked up among the resources handed in, and nowhere
+else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote, urljoin
+
+from skillruntime.contract.schemas.pointer import Path, format_pointer
+from skillruntime.contract.schemas.wording import quoted, shortened
+
+# The URI of each dialect -> its name in jsonschema-rs. The contract document leaves out
+# ``/schema`` behind a date.
+_DRAFTS = {
+    "https://json-schema.org/draft/2020-12/schema": "Draft202012",
+    "https://json-schema.org/draft/2019-09/schema": "Draft201909",
+    "http://json-schema.org/draft-07/schema#": "Draft7",
+    "http://json-schema.org/draft-06/schema#": "Draft6",
+    "http://json-schema.org/draft-04/schema#": "Draft4",
+}
+DIALECTS = {
+    name: uri
+    for uri in _DRAFTS
+    for name in (uri.rstrip("#"), uri.removesuffix("/schema"))
+}
+
+# The URI of a document that does not name itself: one that relative references can be
+# resolved against (RFC 6761).
+BASE = "http://skillruntime.invalid/"
+
+# One megabyte of compiled pattern: enough for any that a person writes, and a bound for
+# `(a{1000}){1000}`.
+_PATTERN_BYTES = 1 << 20
+
+
+class UnusableSchemaError(ValueError):
+    """The engine cannot use the document as a schema."""
+
+
+def _reference(location: Path, uri: str = BASE) -> str:
+    return uri + "#" + quote(format_pointer(location), safe="/~!$&'()*+,;=:@?-._")
+
+
+class Engine:
+    """One schema document compiled by jsonschema-rs, which matches patterns in linear
+    time.
+
+    A *location* picks one of its subschemas. A part of a value is judged once by what a
+    reference leads to, and not once for each way to it: where a recursive schema has
+    two ways to go on, the time would double with every level.
+    """
+
+    def __init__(self, document: Any, *, dialect: str, assert_formats: bool) -> None:
+        import jsonschema_rs  # not needed before a schema is compiled
+
+        self._document = document
+        self._dialect = dialect
+        self._validators: dict[Path, Any] = {}
+        self._options: dict[str, Any] = {
+            "validate_formats": assert_formats,
+            "pattern_options": jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES),
+            # Nothing is fetched, whatever the schema says: it may be untrusted.
+            "offline": True,
+            "base_uri": BASE,
+        }
+        self._compile = jsonschema_rs.validator_for
+        self._new_registry = jsonschema_rs.Registry
+        self._draft = getattr(jsonschema_rs, _DRAFTS[dialect])
+        self._registry: Any = None
+        own = (
+            document.get("id" if "draft-04" in dialect else "$id")
+            if isinstance(document, dict)
+            else None
+        )
+        try:
+            # the document's own identifier, against which its relative references are
+            # resolved
+            self._uri = (
+                urljoin(BASE, own).partition("#")[0] if isinstance(own, str) else BASE
+            )
+        except ValueError:
+            self._uri = BASE
+        # ValueError and TypeError: numbers and texts that the library cannot read, such
+        # as half of a surrogate pair.
+        self._refusals = (
+            jsonschema_rs.ValidationError,
+            jsonschema_rs.ReferencingError,
+            ValueError,
+            TypeError,
+        )
+        try:
+            self._validators[()] = self._compile(document, **self._options)
+        except self._refusals as error:
+            raise UnusableSchemaError(_reason(error)) from None
+
+    def _open_registry(self) -> Any:
+        if self._registry is None:
+            document = self._document
+            if isinstance(document, dict):
+                document = {**document, "$schema": self._dialect}
+            self._registry = self._new_registry([(self._uri, document)], self._draft)
+        return self._registry
+
+    def _validator(self, location: Path) -> Any:
+        validator = self._validators.get(location)
+        if validator is None:
+            schema = {"$schema": self._dialect, "$ref": _reference(location, self._uri)}
+            try:
+                options = self._options | {
+                    "registry": self._open_registry(),
+                    "base_uri": BASE + "part",
+                }
+                validator = self._compile(schema, **options)
+            except self._refusals as error:
+                raise UnusableSchemaError(_reason(error)) from None
+            except BaseException as error:
+                # jsonschema-rs 0.60.3 panics where a pointer leads through an embedded
+                # resource that refers back.
+                if type(error).__name__ != "PanicException":
+                    raise
+                raise UnusableSchemaError(
+                    f"the part at {format_pointer(location)} cannot be compiled alone"
+                ) from None
+            self._validators[location] = validator
+        return validator
+
+    def alone(self, schema: Mapping[str, Any]) -> Engine:
+        """Return the engine of *schema*, which refers to nothing, in the same
+        dialect.
+        """
+        formats = bool(self._options["validate_formats"])
+        return Engine(
+            {"$schema": self._dialect, **schema},
+            dialect=self._dialect,
+            assert_formats=formats,
+        )
+
+    def checker(self, location: Path) -> Callable[[Any], bool]:
+        """Return the function that says whether a value fits the subschema."""
+        check: Callable[[Any], bool] = self._validator(location).is_valid
+        return check
+
+
+def _reason(error: Exception) -> str:
+    path: Path = tuple(getattr(error, "instance_path", None) or ())
+    if not path:
+        return shortened(str(getattr(error, "message", error)), 160)
+    # The engine says of a misspelt type: "strin" is not valid under any of the schemas
+    # listed in the 'anyOf' keyword.
+    is_schema = path[-2:-1] and path[-2] in (
+        "properties",
+        "patternProperties",
+        "$defs",
+        "definitions",
+    )
+    wanted = (
+        "a schema" if is_schema else _WANTED.get(str(path[-1]), f"a valid {path[-1]!r}")
+    )
+    return (
+        f"{quoted(getattr(error, 'instance', None))} is not {wanted} - at "
+        f"{format_pointer(path)}"
+    )
+
+
+# What authors often get wrong.
+_WANTED = {
+    "type": "a type; use one of array, boolean, integer, null, number, object, string",
+    "required": "an array; name the required properties in an array beside 'properties'",
+    "enum": "an array; list the choices in an array",
+    "pattern": "a regex of linear time, without look-around and references to groups",
+}

@@ -1,0 +1,221 @@
+"""Tell JSON values from others, and walk them: a host may pass anything, and an engine
+may raise on it.
+
+The law: how deep a value is nested never decides whether it is JSON, as long as
+Python's own json can write it. So what walks a whole value does not call itself for
+each level; only repairs are bounded (`MAX_REPAIRED_LEVELS`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from skillruntime.contract.schemas.pointer import Path, format_pointer
+
+# Real calls are at most a dozen levels deep; what is nested deeper and malformed is not
+# worth a guess.
+MAX_REPAIRED_LEVELS = 100
+# More levels than Python's json reads: 3.11 stops at the limit of its own stack, later
+# versions at about 10,000.
+ANY_LEVELS = 100_000
+# So many are walked by recursion, which is quicker and needs no more of the stack than
+# what follows.
+USUAL_LEVELS = 12
+# About 4,200 digits: below the limit at which CPython refuses to write an integer as
+# text.
+MAX_BITS = 14_000
+
+_TOO_DEEP = "nested deeper than JSON can be written here"
+
+
+def is_plain_json(
+    value: Any, levels: int = ANY_LEVELS, _nested: int = USUAL_LEVELS
+) -> bool:
+    """Whether the array or object *value* holds nothing but JSON, at most *levels*
+    levels deep.
+
+    >>> is_plain_json({"a": [1.5, None]}), is_plain_json({"a": float("nan")})
+    (True, False)
+    """
+    if _nested <= 0:
+        return _first_fault(value, levels - USUAL_LEVELS) is None
+    # `type` is faster than `isinstance`, and a subclass of dict may not behave as one.
+    if type(value) is dict:
+        for key in value:
+            if type(key) is not str or not (key.isascii() or is_unicode(key)):
+                return False
+        value = value.values()
+    for member in value:
+        kind = type(member)
+        if kind is str:
+            if not member.isascii() and not is_unicode(member):
+                return False
+        elif kind is dict or kind is list:
+            if not is_plain_json(member, levels, _nested - 1):
+                return False
+        elif kind is int:
+            if member.bit_length() > MAX_BITS:
+                return False
+        elif not (
+            kind is bool or member is None or (kind is float and math.isfinite(member))
+        ):
+            return False
+    return True
+
+
+def type_name(value: Any) -> str:
+    """Return the name that JSON Schema has for the type of *value*; of an integer the
+    narrower one.
+
+    >>> [type_name(value) for value in (True, 1, 1.5, None)]
+    ['boolean', 'integer', 'number', 'null']
+    """
+    names = {
+        str: "string",
+        bool: "boolean",
+        int: "integer",
+        list: "array",
+        dict: "object",
+        type(None): "null",
+    }
+    return names.get(type(value), "number")
+
+
+def is_unicode(value: Any) -> bool:
+    """Whether no text in *value*, which is JSON, holds half of a surrogate pair, which
+    is not a Unicode character.
+
+    >>> is_unicode({"a": ["\N{GRINNING FACE}"]}), is_unicode({"a": ["\\ud83d"]})
+    (True, False)
+    """
+    # The encoder of C walks the value faster than any loop here.
+    text = (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False, default=str)
+    )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def find_fault(value: Any, levels: int = ANY_LEVELS) -> str | None:
+    """Return a phrase about the first part of *value* that is not JSON, or ``None``.
+
+    A value of more than *levels* levels, or of more than Python's json can write, has
+    the fault of being ``nested``.
+
+    >>> find_fault({"a": {1, 2}})
+    'a set at /a'
+    """
+    return None if is_plain_json((value,), levels) else _first_fault(value, levels)
+
+
+def _first_fault(value: Any, levels: int) -> str | None:
+    pending: list[tuple[Any, Path]] = [(value, ())]
+    is_writable = False
+    while pending:
+        part, path = pending.pop()
+        if len(path) > MAX_REPAIRED_LEVELS and not is_writable:
+            if not _is_writable(value):  # a cycle has no end that could be found here
+                return _TOO_DEEP
+            is_writable = True
+        if len(path) > levels:
+            return _TOO_DEEP
+        fault = _scalar_fault(part, path)
+        if fault is not None:
+            return fault
+        members = (
+            part.items()
+            if isinstance(part, dict)
+            else enumerate(part)
+            if isinstance(part, list | tuple)
+            else ()
+        )
+        # In the order of the value, for the first fault is the one that is reported.
+        pending += [(member, (*path, key)) for key, member in members][::-1]
+    return None
+
+
+def _scalar_fault(part: Any, path: Path) -> str | None:
+    """Return what is wrong with *part* itself, or with its keys; its members are looked
+    at later.
+    """
+    match part:
+        case None | bool() | list() | tuple():
+            return None
+        case str():
+            fault = (
+                None
+                if part.isascii() or is_unicode(part)
+                else "half of a surrogate pair"
+            )
+        case int():
+            fault = (
+                "a number of thousands of digits"
+                if part.bit_length() > MAX_BITS
+                else None
+            )
+        case float() | Decimal():
+            name = (
+                "NaN" if math.isnan(part) else "Infinity" if part > 0 else "-Infinity"
+            )
+            return (
+                None
+                if math.isfinite(part)
+                else f"{name} at {_where(path)}, which JSON cannot express"
+            )
+        case dict():
+            for key in part:
+                if not isinstance(key, str):
+                    return f"the key {key!r}, which is not a string, at {_where(path)}"
+                if not key.isascii() and not is_unicode(key):
+                    return f"half of a surrogate pair in a key at {_where(path)}"
+            return None
+        case _:
+            fault = f"a {type(part).__name__}"
+    return None if fault is None else f"{fault} at {_where(path)}"
+
+
+def rebuilt(value: Any, scalar: Callable[[Any], Any]) -> Any:
+    """Return a copy of the JSON *value* that shares no container with it, each scalar
+    replaced by ``scalar(it)``.
+
+    >>> rebuilt({"a": [1, "b"]}, str)
+    {'a': ['1', 'b']}
+    """
+    top = [value]
+    pending: list[tuple[Any, Any]] = [(top, 0)]
+    while pending:
+        holder, key = pending.pop()
+        part = holder[key]
+        if isinstance(part, dict):
+            holder[key] = made = dict(part)
+            pending += ((made, name) for name in made)
+        elif isinstance(part, list):
+            holder[key] = items = list(part)
+            pending += ((items, index) for index in range(len(items)))
+        else:
+            holder[key] = scalar(part)
+    return top[0]
+
+
+def _is_writable(value: Any) -> bool:
+    """Whether Python's json can write *value*: it is neither a cycle nor nested beyond
+    the interpreter's limit.
+    """
+    try:
+        json.dumps(value, skipkeys=True, default=str)
+    except (RecursionError, ValueError):
+        return False
+    return True
+
+
+def _where(path: Path) -> str:
+    return format_pointer(path) or "the top"

@@ -1,0 +1,196 @@
+"""One compiled JSON Schema: whether a value fits, and if not, what is wrong and where.
+
+Draft 2020-12 and older ones; ``$schema`` may be written as the contract document writes
+it. ``format`` is asserted, as in 31.3 of that document. A ``$ref`` resolves inside the
+document only. A schema that could cost too much is refused before it is compiled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from skillruntime.contract.schemas.engines import (
+    BASE,
+    DIALECTS,
+    Engine,
+    UnusableSchemaError,
+)
+from skillruntime.contract.schemas.limits import SchemaTooCostlyError, measure
+from skillruntime.contract.schemas.pointer import Path
+from skillruntime.contract.schemas.secret_names import names_a_secret
+from skillruntime.contract.schemas.violations import Fits, Lister, Violation
+from skillruntime.errors import InvalidSkillError
+
+__all__ = ["Schema", "Violation"]
+
+DEFAULT_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class Schema:
+    """A JSON Schema, checked, bounded and compiled once for the same content.
+
+    *where* names the document in errors; a ``$ref`` reaches nothing but the document.
+
+    >>> Schema({"type": "integer", "minimum": 1}).is_valid(5)
+    True
+    >>> [violation.keyword for violation in Schema({"type": "integer"}).violations("5")]
+    ['type']
+
+    Raises:
+        InvalidSkillError: the document is not a schema, or too costly, or has a
+            reference that does not resolve.
+    """
+
+    __slots__ = (
+        *(
+            "_checkers",
+            "_engine",
+            "_lister",
+            "document",
+            "is_valid",
+            "may_hold_formats",
+        ),
+        *("levels", "may_hold_integers", "may_hold_secrets", "references", "where"),
+    )
+
+    document: Mapping[str, Any] | bool
+    is_valid: Callable[[Any], bool]
+
+    def __init__(
+        self,
+        document: Mapping[str, Any] | bool,
+        *,
+        where: str = "schema",
+        assert_formats: bool = True,
+    ) -> None:
+        self.document, self.where = document, where
+        self._compile(assert_formats)
+
+    @classmethod
+    def known(
+        cls, document: Mapping[str, Any] | bool, *, where: str = "schema"
+    ) -> Schema:
+        """Return the schema of a *document* that was usable before; it is compiled when
+        it is first needed.
+        """
+        schema = _UncompiledSchema.__new__(_UncompiledSchema)
+        schema.document, schema.where = document, where
+        return schema
+
+    def _compile(self, assert_formats: bool) -> None:
+        document, where = self.document, self.where
+        if not isinstance(document, dict | bool):
+            kind = type(document).__name__
+            raise InvalidSkillError(
+                f"{where} is {kind}; a JSON Schema is an object, true or false"
+            )
+        try:
+            bounds = measure(document, dialect=_dialect_of(document), base=BASE)
+            self.references = bounds.references
+            self.levels = bounds.levels
+            # Also the key under which an engine is kept, so that the same schema is
+            # compiled once.
+            text = bounds.text
+            self.may_hold_secrets = (
+                '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
+            )
+            self.may_hold_formats = '"format"' in text
+            self.may_hold_integers = '"integer"' in text
+            self._engine = _compile_once(text, assert_formats)
+            self._lister = Lister(
+                self.references, lambda schema: self._engine.alone(schema).checker(())
+            )
+            self._checkers: dict[Path, Callable[[Any], bool]] = {}
+            self.is_valid = self._engine.checker(())
+        except (SchemaTooCostlyError, UnusableSchemaError, RecursionError) as error:
+            raise InvalidSkillError(
+                f"{where} is not a usable JSON Schema: {error}"
+            ) from None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Schema:
+        return self  # it never changes, and the engine's own objects cannot be copied
+
+    def __repr__(self) -> str:
+        return f"Schema({json.dumps(self.document)[:60]})"
+
+    def violations(
+        self,
+        value: Any,
+        location: Path = (),
+        *,
+        most: int | None = None,
+        fits: Fits | None = None,
+    ) -> list[Violation]:
+        """Return what is wrong with *value* by the subschema at *location*, at most
+        *most* things; none if it fits.
+
+        *fits* is asked instead of this schema's own, by a caller that counts the
+        questions and knows that *value* does not fit.
+        """
+        if fits is None and self.fits(value, location):
+            return []
+        return list(
+            islice(self._lister.violations(value, location, fits or self.fits), most)
+        )
+
+    def fits(self, value: Any, location: Path) -> bool:
+        """Whether *value* fits the subschema at *location* of the document."""
+        check = self._checkers.get(location)
+        if check is None:
+            try:
+                check = self._checkers[location] = self._engine.checker(location)
+            except UnusableSchemaError as error:
+                raise InvalidSkillError(
+                    f"{self.where} is not a usable JSON Schema: {error}"
+                ) from None
+        return check(value)
+
+    def name_matches(self, pattern: str, name: str) -> bool:
+        """Whether the key *name* matches *pattern*, one of the schema's own."""
+        return self._lister.matches(pattern, name)
+
+
+class _UncompiledSchema(Schema):
+    """A schema that compiles itself when the first of its other attributes is read, and
+    is a `Schema` from then on.
+
+    A class of its own, because `__getattr__` makes every attribute of a class slower to
+    read (CPython 3.11).
+    """
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in Schema.__slots__ or name in ("document", "where"):
+                raise AttributeError(name)
+            self._compile(True)
+            self.__class__ = Schema
+            return getattr(self, name)
+
+
+# A thousand tools: more than a catalog usually holds, so that none is compiled twice.
+@lru_cache(maxsize=1024)
+def _compile_once(text: str, assert_formats: bool) -> Engine:
+    document = json.loads(text)
+    dialect = _dialect_of(document)
+    if isinstance(document, dict) and "$schema" in document:
+        document["$schema"] = dialect
+    return Engine(document, dialect=dialect, assert_formats=assert_formats)
+
+
+def _dialect_of(document: Any) -> str:
+    if not isinstance(document, dict) or "$schema" not in document:
+        return DEFAULT_DIALECT
+    declared = str(document["$schema"]).rstrip("#")
+    if declared in DIALECTS:
+        return DIALECTS[declared]
+    raise UnusableSchemaError(
+        f"$schema is {declared!r}; known are "
+        f"{', '.join(sorted(set(DIALECTS.values())))}"
+    )

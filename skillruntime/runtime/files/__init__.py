@@ -1,0 +1,1 @@
+"""The files of a call: the workspace, private copies, and temporary directories."""

@@ -1,0 +1,297 @@
+"""The one directory of a session in which files come and go: resolve paths inside it,
+and report what changed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from skillruntime.catalog.resources import media_type
+from skillruntime.catalog.visibility import visible_line
+from skillruntime.runtime.files.temporary import make_temporary, remove_soon
+from skillruntime.runtime.sandbox.without_links import (
+    HAS_DIRECTORY_DESCRIPTORS,
+    open_without_links,
+)
+
+__all__ = ["FILE_LIMIT", "Identity", "Workspace", "identity_of", "is_there"]
+
+Identity = tuple[int, int, int]
+"""The size, time and number of a file: another one means that it was changed."""
+
+FILE_LIMIT = 20_000
+"""A workspace with more files and directories than this is not watched: its new files
+are not listed.
+"""
+
+_DEEPEST = 64  # levels; a script may make thousands of them
+_LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_MOST_NAMES = 5
+_UNWATCHED = frozenset({"__pycache__", "node_modules"})
+# The directories in which a script of an untrusted skill has worked, of every session
+# of this process.
+_with_untrusted_files: set[Path] = set()
+
+
+class Workspace:
+    """A directory given by the host, or a fresh temporary one, made when it is first
+    needed.
+
+    The temporary one is removed when the workspace is closed or forgotten; the host's
+    own never is.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
+        self.given = (
+            None if directory is None else Path(directory)
+        )  # the host's; None where it is a temporary one
+        self._directory: Path | None = None
+        self._making = (
+            threading.Lock()
+        )  # parallel calls of one session must not make two
+        self._removal: weakref.finalize[[Path], Workspace] | None = None
+        self.own: dict[str, Any] = {}
+        """The `OwnDirectory` of each untrusted skill that was called with this
+        workspace.
+        """
+
+    @property
+    def directory(self) -> Path:
+        """The directory, absolute and without symbolic links; it exists."""
+        with self._making:
+            if self._directory is None:
+                self._directory = self._make()
+            return self._directory
+
+    def _make(self) -> Path:
+        if self.given is not None:
+            self.given.mkdir(parents=True, exist_ok=True)
+            return self.given.resolve()
+        made = make_temporary()
+        self._removal = weakref.finalize(self, remove_soon, made)
+        return made
+
+    def resolve(self, path: str) -> Path | None:
+        """Return *path* as an absolute path inside the workspace, or None where it
+        would be outside.
+
+        Symbolic links are followed before the decision, so a link inside cannot lead
+        out. The file need not exist.
+        """
+        try:
+            resolved = (self.directory / path).resolve()
+        except (
+            OSError,
+            ValueError,
+            RuntimeError,
+        ):  # too long, a NUL byte, a loop of links
+            return None
+        return resolved if resolved.is_relative_to(self.directory) else None
+
+    def described(self) -> str:
+        """Return which directory this is and what is in it, for the error of a file
+        that is not there.
+        """
+        names = sorted(
+            each.name
+            for each in self.directory.iterdir()
+            if not each.name.startswith(".")
+        )
+        shown = ", ".join(repr(visible_line(name[:80])) for name in names[:_MOST_NAMES])
+        more = (
+            f" and {len(names) - _MOST_NAMES:,} more"
+            if len(names) > _MOST_NAMES
+            else ""
+        )
+        return (
+            f"the workspace {self.directory}, which "
+            f"{f'has {shown}{more}' if names else 'is empty'}"
+        )
+
+    @property
+    def next_step(self) -> str:
+        """What a model can do about a file that is not there."""
+        if self.given is None:
+            return (
+                "Tell the user: the host sets the directory of the files with "
+                "workspace="
+            )
+        return (
+            "Send the path of a file that is there, relative to the workspace, or ask "
+            "the user for it"
+        )
+
+    @property
+    def has_untrusted_files(self) -> bool:
+        """Whether a script of an untrusted skill may have written here; then no script
+        runs here unconfined.
+        """
+        here = self.directory
+        return any(
+            here.is_relative_to(each) or each.is_relative_to(here)
+            for each in _with_untrusted_files
+        )
+
+    def note_untrusted(self) -> None:
+        """Note that a script of an untrusted skill is about to write here."""
+        _with_untrusted_files.add(self.directory)
+
+    def snapshot(self) -> dict[str, Identity] | None:
+        """Return the identity of every file, by relative path; None where there are too
+        many to watch.
+
+        Hidden directories, symbolic links and directories more than 64 levels deep are
+        not looked into.
+        """
+        found: dict[str, Identity] = {}
+        with suppress(OSError):
+            here = str(self.directory)
+            at = (
+                open_without_links(here, flags=_LISTED)
+                if HAS_DIRECTORY_DESCRIPTORS
+                else here
+            )
+            if _look(at, "", found, 0) > FILE_LIMIT:
+                return None
+        return found
+
+    def changes(self, before: Mapping[str, Identity]) -> list[dict[str, Any]]:
+        """Return the files that are new or changed since *before*, as ``{path,
+        media_type, bytes}``.
+        """
+        after = self.snapshot() or {}
+        return [
+            {
+                "path": _encodable(path),
+                "media_type": media_type(path),
+                "bytes": identity[0],
+            }
+            for path, identity in sorted(after.items())
+            if before.get(path) != identity
+        ]
+
+    def copy_out(self, path: str, destination: str | os.PathLike[str]) -> Path:
+        """Copy the regular file *path* to *destination*, which must not exist; return
+        where it is.
+
+        No part of *path* may be a symbolic link: a script could have made one that
+        points out of the workspace, after the file was listed. The copy appears whole
+        or not at all: it is written beside *destination* first.
+
+        Raises:
+            OSError: there is no such file, it is reached through a link, it is not a
+                regular file, or the copy cannot
+                be written.
+        """
+        if Path(path).is_absolute() or ".." in Path(path).parts:
+            raise PermissionError(errno.EACCES, "outside the workspace", path)
+        # O_NONBLOCK: opening a FIFO must not wait for its other end.
+        descriptor = open_without_links(
+            f"{self.directory}/{path}", flags=os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        )
+        with os.fdopen(descriptor, "rb") as source:
+            if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
+                raise PermissionError(errno.EACCES, "not a regular file", path)
+            return _copied_whole(source, Path(destination))
+
+    def close(self) -> None:
+        """Remove the temporary directories, if there are some; the host's own stays."""
+        while self.own:
+            self.own.popitem()[1].files.close()
+        if self._removal is not None:
+            self._removal()
+            self._removal = None
+            self._directory = None
+
+
+def is_there(path: Path) -> bool:
+    """Whether *path* exists; one that is too long does not."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """Return the values that differ between two states of a file."""
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _look(at: int | str, prefix: str, found: dict[str, Identity], seen: int) -> int:
+    """Add the files of the directory *at* to *found*; return how many entries were
+    seen, of whatever kind.
+
+    A descriptor is closed.
+    """
+    try:
+        directories = []
+        with os.scandir(at) as entries:
+            for entry in entries:
+                # directories and links too: a script may leave a million for each later
+                # call to walk
+                seen += 1
+                if seen > FILE_LIMIT:
+                    return seen
+                if entry.is_dir(follow_symlinks=False):
+                    if not entry.name.startswith(".") and entry.name not in _UNWATCHED:
+                        directories.append(entry.name)
+                elif entry.is_file(follow_symlinks=False):
+                    found[prefix + entry.name] = identity_of(
+                        entry.stat(follow_symlinks=False)
+                    )
+        for name in directories if prefix.count("/") < _DEEPEST else ():
+            with suppress(OSError):
+                below = (
+                    f"{at}/{name}"
+                    if isinstance(at, str)
+                    else os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=at)
+                )
+                seen = _look(below, f"{prefix}{name}/", found, seen)
+            if seen > FILE_LIMIT:
+                break
+        return seen
+    finally:
+        if isinstance(at, int):
+            os.close(at)
+
+
+def _copied_whole(source: BinaryIO, destination: Path) -> Path:
+    """Copy *source* to *destination*, so that a full disk or the end of this process
+    leaves no part of it there.
+    """
+    from shutil import (
+        copyfileobj,
+    )  # archives and compression, which most calls do not need
+
+    if os.path.lexists(destination):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(destination))
+    partial = destination.parent / f".{os.urandom(8).hex()}.part"
+    try:
+        with partial.open("xb") as file:
+            copyfileobj(source, file)
+        try:
+            destination.hardlink_to(
+                partial
+            )  # not a rename, which would replace a file that was made meanwhile
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links, such as FAT
+            partial.rename(destination)
+    finally:
+        partial.unlink(missing_ok=True)
+    return destination
+
+
+def _encodable(path: str) -> str:
+    """Return *path* with the bytes of it that are not UTF-8 as escapes: no JSON text
+    can hold them.
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,0 +1,1 @@
+"""Run the scripts of skills."""

@@ -1,0 +1,223 @@
+"""The environments of scripts that declare packages (PEP 723): one for each lock, built
+by ``skillruntime prepare``.
+
+`uv` builds them outside any call, from wheels alone, so that nothing of a package runs
+at that time. A call only runs the interpreter of the environment, without uv and
+without the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+
+from skillruntime.catalog.skill import Skill
+from skillruntime.derive.inline_metadata import parse_inline_metadata
+from skillruntime.errors import (
+    InvalidSkillError,
+    ResourceNotFoundError,
+    ToolNotAvailableError,
+)
+from skillruntime.runtime.files.temporary import remove_tree
+
+__all__ = ["environment_of", "lock_name", "prepare_script", "scripts_with_packages"]
+
+_TIMEOUT = 600.0  # seconds for uv: it may download hundreds of megabytes
+# Credentials of the host reach uv only by its own variables; a lock may name any
+# server.
+_PASSED = re.compile(
+    r"UV_\w+|(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_\w+|PATH|HOME|XDG_\w+|LANG|LC_ALL|SYSTEMROOT",
+    re.IGNORECASE,
+)
+
+
+def lock_name(script: str) -> str:
+    """Return the name of the lock that ``uv lock --script`` writes beside *script*."""
+    return f"{script}.lock"
+
+
+def environment_of(lock: bytes) -> Path | None:
+    """Return the interpreter of the environment that was prepared for *lock*; None if
+    there is none.
+    """
+    found = _directory(lock) / "bin" / "python"
+    return found if found.is_file() else None
+
+
+def scripts_with_packages(skill: Skill) -> list[str]:
+    """Return the scripts of *skill* that declare packages: those its contracts run, and
+    those beside them.
+    """
+    found = []
+    named = [
+        str(contract.run["script"])
+        for contract in skill.contracts.values()
+        if "script" in contract.run
+    ]
+    for path in dict.fromkeys((*named, *(each.path for each in skill.resources()))):
+        if path.endswith(".py"):
+            with suppress(ResourceNotFoundError):
+                source = skill.read_resource_bytes(path)
+                if parse_inline_metadata(
+                    source.decode("utf-8", "replace")
+                ).dependencies:
+                    found.append(path)
+    return found
+
+
+def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
+    """Build the environment of the *script* of *skill* from its lock, and return its
+    interpreter.
+
+    It is built again only for another lock or another Python. Only wheels are
+    installed, and no Python is downloaded.
+
+    Raises:
+        ToolNotAvailableError: uv is not installed, or could not build the environment.
+            InvalidSkillError: the script has no lock, or one that is out of date or
+            takes more than wheels. ResourceNotFoundError: there is no such script.
+    """
+    source, lock = skill.read_resource_bytes(script), _lock_of(skill, script)
+    if (found := environment_of(lock)) is not None:
+        return found
+    program = shutil.which(uv)
+    if program is None:
+        raise ToolNotAvailableError(
+            f"{uv!r}, which builds the environments of scripts, is not installed",
+            suggested_action="Install it, for example with: pip install uv",
+        )
+    _require_wheels(lock)
+    target = _directory(lock)
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Built under another name: an environment that is there is whole, even if this
+    # process is killed.
+    building = Path(tempfile.mkdtemp(dir=target.parent, prefix="building-"))
+    try:
+        # uv reads copies of exactly the bytes whose digest names the environment.
+        path = building / "script.py"
+        path.write_bytes(source)
+        Path(lock_name(str(path))).write_bytes(lock)
+        environment = building / "environment"
+        _run(
+            [
+                program,
+                "venv",
+                "--quiet",
+                "--no-config",
+                "--no-python-downloads",
+                "--python",
+                sys.executable,
+            ],
+            environment,
+        )
+        options = (
+            "--active",
+            "--locked",
+            "--no-build",
+            "--no-config",
+            "--no-python-downloads",
+        )
+        _run([program, "sync", "--quiet", "--script", str(path), *options], environment)
+        try:
+            environment.rename(target)
+        except OSError:
+            if environment_of(lock) is None:  # else another process was faster
+                raise
+    finally:
+        remove_tree(building)
+    return target / "bin" / "python"
+
+
+def _run(command: list[str], environment: Path) -> None:
+    variables = {
+        name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)
+    }
+    done = subprocess.run(
+        command,
+        env={**variables, "VIRTUAL_ENV": str(environment)},
+        cwd=environment.parent,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_TIMEOUT,
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        raise ToolNotAvailableError(
+            "uv could not build the environment: "
+            f"{' '.join(lines)[-600:] or f'exit code {done.returncode}'}",
+            suggested_action="Run: uv lock --script SCRIPT, and check that each package has a "
+            "wheel for this machine",
+        )
+
+
+def _lock_of(skill: Skill, script: str) -> bytes:
+    try:
+        return skill.read_resource_bytes(lock_name(script))
+    except ResourceNotFoundError:
+        raise InvalidSkillError(
+            f"{script} declares packages and has no lock ({lock_name(script)})",
+            suggested_action=f"Run: uv lock --script {script}",
+        ) from None
+
+
+def _directory(lock: bytes) -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    # The bytes of the lock are part of what was approved; another Python needs other
+    # wheels.
+    parts = (
+        lock,
+        sys.version.encode(),
+        os.path.realpath(sys.executable).encode(),
+        platform.machine().encode(),
+    )
+    return Path(
+        cache,
+        "skillruntime",
+        "environments",
+        hashlib.sha256(b"\0".join(parts)).hexdigest()[:32],
+    )
+
+
+def _parsed(lock: bytes) -> dict[str, object]:
+    try:
+        return tomllib.loads(lock.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise InvalidSkillError(
+            "The lock of the script is not one that uv wrote",
+            suggested_action="Run: uv lock --script SCRIPT",
+        ) from None
+
+
+def _require_wheels(lock: bytes) -> None:
+    """Refuse a lock that takes a package from elsewhere than the wheels of an index:
+    building one runs its code.
+
+    Raises:
+        InvalidSkillError: it names the package.
+    """
+    packages = _parsed(lock).get("package", ())
+    for package in packages if isinstance(packages, list) else ():
+        source = package.get("source", {})
+        # A path that is relative to the script's directory would be another one where
+        # uv reads the lock.
+        is_remote = "://" in str(source.get("registry", "")) or "url" in source
+        if not (
+            is_remote or os.path.isabs(str(source.get("registry", "")))  # noqa: PTH117
+        ) or not package.get("wheels"):
+            raise InvalidSkillError(
+                f"The lock takes {package.get('name')!r} from somewhere other than an "
+                "index of wheels",
+                suggested_action="Declare only packages that have wheels, and run: uv lock "
+                "--script SCRIPT",
+            )

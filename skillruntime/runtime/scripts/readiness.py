@@ -1,0 +1,368 @@
+"""What a script lacks before it is called: an interpreter, packages, commands,
+variables, or a grant of the host.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from skillruntime.catalog.checks.environment_check import Surroundings, unmet
+from skillruntime.catalog.file_opening import Identity, open_inside
+from skillruntime.catalog.visibility import visible_line
+from skillruntime.contract.contract import Contract
+from skillruntime.derive.inline_metadata import parse_inline_metadata
+from skillruntime.errors import (
+    AccessDeniedError,
+    InvalidSkillError,
+    ResourceNotFoundError,
+    SkillRuntimeError,
+    ToolNotAvailableError,
+)
+from skillruntime.runtime.grants import Grants, requirements_of
+from skillruntime.runtime.scripts.environments import environment_of, lock_name
+from skillruntime.runtime.scripts.interpreters import (
+    SANDBOX_PATH,
+    command_names,
+    find_interpreter,
+)
+
+__all__ = [
+    "Missing",
+    "Source",
+    "how_to_grant",
+    "interpreter_from_lock",
+    "missing_of",
+    "read_head",
+    "refuse_if_missing",
+]
+
+Source = Callable[[str], bytes]
+"""Gives the bytes of a file of the skill by its path, see `read_head`, or raises
+`ResourceNotFoundError`.
+"""
+
+_MAX_HEAD = 10 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """One thing that a script lacks: its kind, a sentence, and what to do about it.
+
+    ``kind`` is ``script``, ``interpreter``, ``package``, ``requirement``,
+    ``environment`` or ``grant``.
+    """
+
+    kind: str
+    message: str
+    action: str
+
+    def __post_init__(self) -> None:
+        # Both quote what a contract says.
+        object.__setattr__(self, "message", visible_line(self.message))
+        object.__setattr__(self, "action", visible_line(self.action))
+
+    def to_dict(self) -> dict[str, str]:
+        """Return its fields."""
+        return {"kind": self.kind, "message": self.message, "action": self.action}
+
+
+def read_head(directory: str, identity: Identity | None, path: str) -> bytes:
+    """Return the first 10 MiB of a file: a declaration is at its beginning, and a
+    program may be larger.
+
+    Raises:
+        ResourceNotFoundError: there is no such regular file inside *directory*; the
+            reason completes a sentence.
+    """
+    try:
+        with os.fdopen(open_inside(directory, path, identity=identity), "rb") as file:
+            return file.read(_MAX_HEAD)
+    except FileNotFoundError:
+        raise ResourceNotFoundError("is not there") from None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise ResourceNotFoundError("is reached through a symbolic link") from None
+        outside = error.errno == errno.EINVAL and ".." in path.split("/")
+        reason = (
+            "lies outside the skill" if outside else f"cannot be read: {error.strerror}"
+        )
+        raise ResourceNotFoundError(reason) from None
+    except ValueError:
+        raise ResourceNotFoundError("is not a valid path") from None
+
+
+def missing_of(
+    contract: Contract, read: Source, grants: Grants, *, is_trusted: bool, skill: str
+) -> tuple[Missing, ...]:
+    """Return what the script of *contract* lacks on this machine; empty where it is
+    ready, or there is no script.
+
+    What a trusted skill asks for needs no grant. *skill* is the name to type in a
+    command.
+    """
+    script = contract.run.get("script")
+    if not isinstance(script, str):
+        return ()
+    # As it is written in the contract, "./scripts/run.py" and "scripts/run.py" are one
+    # file with one lock.
+    script = posixpath.normpath(script)
+    try:
+        source = read(script)
+    except ResourceNotFoundError as error:
+        message = f"the contract's run.script {script!r} {error}"
+        return (
+            Missing(
+                "script",
+                message,
+                "Tell the user that the skill is incomplete; no other arguments will "
+                "help",
+            ),
+        )
+    found = [
+        *_interpreter(script, source),
+        *_requirements(contract, is_trusted=is_trusted),
+    ]
+    if script.endswith(".py"):
+        # PEP 723 declares dependencies for Python alone; of another language the
+        # interpreter is what can be checked.
+        found += _packages(script, source, read, skill)
+    return (*found, *_granted(contract, grants, skill, is_trusted=is_trusted))
+
+
+def interpreter_from_lock(script: str, read: Source) -> str | None:
+    """Return the interpreter of the environment that was prepared for *script*; None if
+    it has no lock.
+    """
+    try:
+        found = environment_of(read(lock_name(posixpath.normpath(script))))
+    except ResourceNotFoundError:
+        return None
+    return None if found is None else str(found)
+
+
+def refuse_if_missing(missing: tuple[Missing, ...]) -> None:
+    """Raise an error that names everything in *missing*, and what to do about it.
+
+    Raises:
+        AccessDeniedError: only the host's grants are missing.
+        InvalidSkillError: there is no such script.
+        ToolNotAvailableError: something is not installed, or not set.
+    """
+    if not missing:
+        return
+    kinds = {each.kind for each in missing}
+    # One error for several causes: what no grant or installation repairs comes first.
+    error: type[SkillRuntimeError] = ToolNotAvailableError
+    if "script" in kinds:
+        error = InvalidSkillError
+    elif kinds == {"grant"}:
+        error = AccessDeniedError
+    message = "The skill is not ready to run: " + "; ".join(
+        each.message for each in missing
+    )
+    details: dict[str, Any] = {"missing": [each.message for each in missing]}
+    raise error(
+        message,
+        details=details,
+        suggested_action="; ".join(dict.fromkeys(each.action for each in missing)),
+    )
+
+
+def _interpreter(script: str, source: bytes) -> Iterator[Missing]:
+    names = command_names(script, source[:256].split(b"\n", 1)[0])
+    if names is not None and find_interpreter(names) is None:
+        message = (
+            f"{names[0]!r}, which runs {posixpath.basename(script)!r}, is not installed"
+        )
+        yield Missing("interpreter", message, f"Ask the user to install {names[0]!r}")
+
+
+def _requirements(contract: Contract, *, is_trusted: bool) -> Iterator[Missing]:
+    """Yield the commands, packages and platforms of ``requires`` that are not there,
+    and the variables not set.
+    """
+    # Where the script will look: a command of the host's own PATH is not seen in a
+    # sandbox.
+    path = (
+        None
+        if is_trusted
+        else os.pathsep.join((os.path.dirname(sys.executable), SANDBOX_PATH))  # noqa: PTH120
+    )
+    here = Surroundings(partial(shutil.which, path=path), {})
+    # Variables are named below with their own remedy, and "runtime" is a range of this
+    # library, checked at loading.
+    without = {
+        key: value
+        for key, value in contract.requires.items()
+        if key not in ("environment", "env", "runtime")
+    }
+    for sentence in unmet(without, here):
+        yield Missing("requirement", sentence, f"Tell the user: {sentence}")
+    for name in requirements_of(contract).environment:
+        if name not in os.environ:
+            message = f"the environment variable {name} is not set"
+            yield Missing(
+                "environment", message, f"Ask the user to set {name} and to try again"
+            )
+
+
+def _packages(
+    script: str, source: bytes, read: Source, skill: str
+) -> Iterator[Missing]:
+    declared = parse_inline_metadata(source.decode("utf-8", "replace"))
+    yield from _python_version(declared.requires_python)
+    missing = missing_packages(declared.dependencies)
+    if not missing:
+        return
+    listed = ", ".join(missing)
+    try:
+        # `uv lock --script` writes the lock beside the script, under this name.
+        lock = read(lock_name(script))
+    except ResourceNotFoundError:
+        message = (
+            f"it needs {listed}, which {'is' if len(missing) == 1 else 'are'} not "
+            "installed, and has no lock"
+        )
+        yield Missing(
+            "package",
+            message,
+            f"Ask the user to run: {_lock_commands(script, skill, missing)}",
+        )
+        return
+    if environment_of(lock) is None:
+        message = f"it needs {listed}, and its environment is not prepared"
+        yield Missing(
+            "package", message, f"Ask the user to run: skillruntime prepare {skill}"
+        )
+
+
+def _lock_commands(script: str, skill: str, missing: list[str]) -> str:
+    prepare = f"uv lock --script {script} and then skillruntime prepare {skill}"
+    return f"{prepare}, or: {install_command(missing)}"
+
+
+def _python_version(wanted: str | None) -> Iterator[Missing]:
+    if wanted is None:
+        return
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    here = ".".join(map(str, sys.version_info[:3]))
+    try:
+        fits = SpecifierSet(wanted).contains(here, prereleases=True)
+    except InvalidSpecifier:
+        return  # unknown: PEP 723 lets a tool ignore what it cannot read
+    if not fits:
+        message = f"it needs Python {wanted}, and this is {here}"
+        yield Missing("interpreter", message, f"Tell the user: {message}")
+
+
+def _granted(
+    contract: Contract, grants: Grants, skill: str, *, is_trusted: bool
+) -> Iterator[Missing]:
+    if is_trusted:
+        return
+    asked = requirements_of(contract)
+    # A variable that is not set is reported as missing; a grant would not help there.
+    withheld = [
+        name
+        for name in asked.environment
+        if name in os.environ and name not in grants.environment
+    ]
+    needs_network, needs_write = (
+        bool(asked.network and not grants.network),
+        bool(asked.write and not grants.write),
+    )
+    # One sentence that grants everything: each grant on its own line would replace the
+    # one before.
+    action = how_to_grant(skill, withheld, network=needs_network, write=needs_write)
+    if needs_network:
+        yield Missing(
+            "grant",
+            f"it needs the network ({', '.join(asked.network)}), which is not granted",
+            action,
+        )
+    for name in withheld:
+        yield Missing(
+            "grant",
+            f"it needs the environment variable {name}, which is not granted",
+            action,
+        )
+    if needs_write:
+        yield Missing(
+            "grant",
+            f"it needs to write to {', '.join(asked.write)}, which is not granted",
+            action,
+        )
+
+
+def how_to_grant(
+    skill: str,
+    environment: Sequence[str] = (),
+    *,
+    network: bool = False,
+    write: bool = False,
+) -> str:
+    """Return the sentence that says how the host grants this to *skill*.
+
+    >>> how_to_grant("pdf", ["TOKEN"], network=True)
+    "Tell the user: the host can grant it, SkillRuntime(grants={'pdf': Grants(network=True, environment=('TOKEN',))})"
+    """
+    parts = ["network=True"] if network else []
+    parts += [f"environment={tuple(environment)!r}"] if environment else []
+    parts += ["write=(DIRECTORY,)"] if write else []
+    return (
+        f"Tell the user: the host can grant it, SkillRuntime(grants={{{skill!r}: "
+        f"Grants({', '.join(parts)})}})"
+    )
+
+
+def missing_packages(dependencies: tuple[str, ...]) -> list[str]:
+    """Return those of *dependencies* that are not installed for this interpreter, or in
+    a version that does not fit.
+
+    >>> missing_packages(("packaging>=20", "no-such-package-anywhere>=2", "windows-only; sys_platform == 'none'"))
+    ['no-such-package-anywhere>=2']
+    """
+    return [text for text in dependencies if not _is_installed(text)]
+
+
+def install_command(requirements: list[str]) -> str:
+    """Return the command that installs *requirements*, quoted for a shell.
+
+    >>> install_command(["feedparser>=6,<7", "pypdf"])
+    "pip install 'feedparser>=6,<7' pypdf"
+    """
+    return shlex.join(["pip", "install", *requirements])
+
+
+def _is_installed(text: str) -> bool:
+    # They take 20 ms, and most scripts require no package.
+    import importlib.metadata
+
+    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.utils import canonicalize_name
+
+    try:
+        requirement = Requirement(text)
+    # Reported as missing: an unreadable requirement must not pass for one that is met.
+    except InvalidRequirement:
+        return False
+    # PEP 508: where its marker is false, a requirement does not apply.
+    if requirement.marker is not None and not requirement.marker.evaluate():
+        return True
+    try:
+        version = importlib.metadata.version(canonicalize_name(requirement.name))
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    # Pre-releases too: whoever installed one has decided so (PEP 440 excludes them only
+    # where pip chooses).
+    return requirement.specifier.contains(version, prereleases=True)

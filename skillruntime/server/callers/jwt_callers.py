@@ -1,0 +1,179 @@
+"""Who calls, by signed token: ``Authorization: Bearer`` with a JWT, checked against a
+JWKS (extra ``oauth``).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import anyio
+from joserfc import jwt
+from joserfc.errors import InvalidKeyIdError, JoseError
+from joserfc.jwk import KeySet
+
+from skillruntime.errors import InvalidSkillError
+from skillruntime.remote.http_message import UnreachableError, WireRequest
+from skillruntime.remote.http_transport import HttpTransport
+from skillruntime.remote.ssrf_guard import AddressGuard
+from skillruntime.server.callers.access import (
+    BadCredentialsError,
+    Principal,
+    bearer_token,
+)
+from skillruntime.server.http.responses import refuse_for_now
+
+__all__ = ["JwtCallers", "keys_from"]
+
+_ALGORITHMS: Final = (
+    "RS256",
+    "PS256",
+    "ES256",
+    "ES384",
+    "EdDSA",
+)  # asymmetric alone: a public key signs nothing
+_log = logging.getLogger("skillruntime.remote")
+_REFRESH: Final = 60.0  # seconds, at least, between two looks at the issuer's keys
+_AGAIN: Final = 5.0  # seconds, at least, between two tries to get any
+_LONGEST: Final = 8192
+# TypeError: joserfc 1.8 iterates over the header's `crit`, of whatever type it is,
+# before it verifies anything.
+_NOT_GOOD: Final = (JoseError, ValueError, TypeError)
+
+
+class JwtCallers:
+    """An authenticator that recognizes callers by the tokens of one issuer.
+
+    *fetch_keys* gives the issuer's JWKS; it is called first, and again when a key is
+    unknown, at most once a minute. A token must name *issuer* and *audience*, must
+    expire, and must contain *scope* if it is set.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        audience: str,
+        fetch_keys: Callable[[], Awaitable[Mapping[str, Any]]],
+        *,
+        scope: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._issuer = issuer
+        self._fetch = fetch_keys
+        self._scope = scope
+        self._clock = clock
+        self._keys: KeySet | None = None
+        self._fetched_at = float("-inf")
+        self._claims = jwt.JWTClaimsRegistry(
+            now=lambda: int(clock()),
+            leeway=30,
+            iss={"essential": True, "value": issuer},
+            aud={"essential": True, "value": audience},
+            exp={"essential": True},
+            sub={"essential": True},
+        )
+
+    async def __call__(
+        self, request: WireRequest, credentials: Mapping[str, Any] | None
+    ) -> Principal | None:
+        """Return the caller whose token *request* carries; None where it carries no
+        JWT.
+
+        Raises:
+            BadCredentialsError: the token is not good.
+            RefusedError: 503, for the issuer's keys cannot be had now.
+        """
+        token = bearer_token(request)
+        # Another authenticator may know a bearer token that is not a JWT.
+        if token is None or token.count(".") != 2:
+            return None
+        # Decoding is work that anyone can ask for.
+        if len(token) > _LONGEST:
+            raise BadCredentialsError
+        keys = await self._current(is_unknown=False)
+        try:
+            try:
+                claims = self._read(token, keys)
+            except InvalidKeyIdError:  # as far as we know: it may be new
+                claims = self._read(token, await self._current(is_unknown=True))
+        except _NOT_GOOD:
+            raise BadCredentialsError from None
+        scopes = _scopes(claims)
+        if self._scope is not None and (scopes is None or self._scope not in scopes):
+            raise BadCredentialsError
+        return Principal(f"{self._issuer} {claims['sub']}", scopes=scopes)
+
+    def _read(self, token: str, keys: KeySet) -> dict[str, Any]:
+        read = jwt.decode(token, keys, algorithms=list(_ALGORITHMS))
+        self._claims.validate(read.claims)
+        return dict(read.claims)
+
+    async def _current(self, *, is_unknown: bool) -> KeySet:
+        """Return the issuer's keys; fetch them again for an unknown key id, but not for
+        every forged token.
+        """
+        passed = self._clock() - self._fetched_at
+        if (self._keys is None and passed >= _AGAIN) or (
+            is_unknown and passed >= _REFRESH
+        ):
+            self._fetched_at = self._clock()
+            try:
+                self._keys = KeySet.import_key_set(
+                    {"keys": list((await self._fetch()).get("keys", []))}
+                )
+            except (InvalidSkillError, JoseError, ValueError) as error:
+                _log.warning("the issuer's keys cannot be fetched: %s", error)
+        if self._keys is None:
+            raise refuse_for_now(_AGAIN, "Tokens cannot be verified at the moment")
+        return self._keys
+
+
+def _scopes(claims: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the scopes that a token names; None where it says nothing of them.
+
+    RFC 8693, 4.2 has one string with spaces in ``scope``. Duende IdentityServer writes
+    a list there; Microsoft Entra writes the string and Okta a list in ``scp``. Any
+    other form grants nothing.
+    """
+    for claim in (claims[name] for name in ("scope", "scp") if name in claims):
+        named = (
+            claim.split()
+            if isinstance(claim, str)
+            else claim
+            if isinstance(claim, list)
+            else ()
+        )
+        return frozenset(each for each in named if isinstance(each, str))
+    return None
+
+
+def keys_from(
+    place: str, guard: AddressGuard | None = None
+) -> Callable[[], Awaitable[Mapping[str, Any]]]:
+    """Return a function that fetches a JWKS from *place*: an https address, or a file.
+
+    The returned function raises `InvalidSkillError` if it cannot read a JWKS there.
+    """
+
+    async def fetch() -> Mapping[str, Any]:
+        try:
+            if place.startswith(("https://", "http://")):
+                async with HttpTransport(
+                    guard or AddressGuard(allow_all=True), timeout=10
+                ) as transport:
+                    text = (await transport(WireRequest("GET", place))).body
+            else:
+                text = await anyio.Path(place).read_bytes()
+            document = json.loads(text)
+        except (OSError, ValueError, UnreachableError) as error:
+            raise InvalidSkillError(
+                f"The issuer's keys cannot be read from {place}: {error}"
+            ) from None
+        if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
+            raise InvalidSkillError(f"{place} does not hold a JWKS")
+        return document
+
+    return fetch

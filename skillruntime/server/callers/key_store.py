@@ -1,0 +1,240 @@
+"""Where API keys are kept, hashed: in a file, or in the database that servers share.
+Changes need no restart.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+
+from skillruntime.errors import InvalidSkillError
+from skillruntime.remote.http_message import WireRequest
+from skillruntime.server.callers.access import KeyRing, Principal, hash_key, new_key
+from skillruntime.server.executions.errors import DatabaseAwayError
+from skillruntime.server.executions.open_executions import check_url
+
+__all__ = ["DatabaseKeys", "KeyFile", "add_key", "revoke_keys", "shared_secret"]
+
+_log = logging.getLogger("skillruntime.server")
+_EMPTY: Final = '{"keys": []}'
+_NAME: Final = "skillruntime keys"  # of the session, as the database shows it
+_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS skillruntime.meta (name TEXT PRIMARY KEY, value TEXT "
+    "NOT NULL)"
+)
+
+
+class KeyFile:
+    """Knows callers by the keys of a file: an authenticator. The file is read again
+    when it has changed.
+
+    A file that has become unreadable changes nothing until it can be read again; one
+    that is deleted revokes all keys.
+
+    Raises:
+        InvalidSkillError: the file is not a key file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp = _stamp(path)
+        self._ring = KeyRing.from_text(path.read_text("utf-8"))
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    async def __call__(
+        self, request: WireRequest, credentials: Mapping[str, Any] | None
+    ) -> Principal | None:
+        """Return the caller whose key *request* carries."""
+        # One system call for each request, in place of a watcher that could miss a
+        # change.
+        stamp = _stamp(self._path)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                text = self._path.read_text("utf-8") if stamp is not None else _EMPTY
+                self._ring = KeyRing.from_text(text)
+            except (OSError, InvalidSkillError) as error:
+                _log.error("the key file could not be read again: %s", error)
+        return await self._ring(request, credentials)
+
+
+class DatabaseKeys:
+    """Knows callers by the keys in the PostgreSQL database *url*: an authenticator."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._text = _with_database(url, lambda execute: _read(execute, "keys", _EMPTY))
+        self._ring = KeyRing.from_text(self._text)
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    async def __call__(
+        self, request: WireRequest, credentials: Mapping[str, Any] | None
+    ) -> Principal | None:
+        """Return the caller whose key *request* carries."""
+        return await self._ring(request, credentials)
+
+    async def refresh_every(self, seconds: float) -> None:
+        """Read the keys again and again, until this is cancelled."""
+        while True:
+            await anyio.sleep(seconds)
+            try:
+                text = await anyio.to_thread.run_sync(
+                    self._read_again, abandon_on_cancel=True
+                )
+            # Keys that were valid stay so while the database is away: running work can
+            # still be polled.
+            except DatabaseAwayError:
+                continue
+            # Parsed only where it changed: a list of ten thousand keys is read every
+            # two seconds otherwise.
+            if text != self._text:
+                self._text, self._ring = text, KeyRing.from_text(text)
+
+    def _read_again(self) -> str:
+        return _with_database(self._url, lambda execute: _read(execute, "keys", _EMPTY))
+
+
+def add_key(
+    place: Path | str,
+    caller: str,
+    *,
+    skills: Iterable[str] = (),
+    operator: bool = False,
+    scopes: Iterable[str] = (),
+) -> str:
+    """Return a new API key for *caller*; only its hash is kept, in the file or
+    PostgreSQL database *place*.
+
+    It is for the *skills* and *scopes* that are named, or for all.
+    """
+    key = new_key()
+    limits = {"skills": list(skills), "operator": operator, "scopes": list(scopes)}
+    entry = {
+        "id": caller,
+        "sha256": hash_key(key),
+        **{name: value for name, value in limits.items() if value},
+    }
+    _change_keys(place, lambda entries: [*entries, entry])
+    return key
+
+
+def revoke_keys(place: Path | str, caller: str) -> int:
+    """Remove every key of *caller* from the file or database *place*, and return how
+    many there were.
+    """
+    removed: list[dict[str, Any]] = []
+
+    def change(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        removed[:] = [entry for entry in entries if entry.get("id") == caller]
+        return [entry for entry in entries if entry.get("id") != caller]
+
+    _change_keys(place, change)
+    return len(removed)
+
+
+def shared_secret(url: str) -> bytes:
+    """Return the secret of the servers that share the database *url*, created by the
+    first of them.
+    """
+
+    def read_or_create(execute: Any) -> str:
+        execute(
+            "INSERT INTO skillruntime.meta VALUES ('secret', %s) ON CONFLICT (name) "
+            "DO NOTHING",
+            (secrets.token_hex(32),),
+        )
+        return _read(execute, "secret", "")
+
+    return bytes.fromhex(_with_database(url, read_or_create))
+
+
+def _change_keys(
+    place: Path | str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+) -> None:
+    if isinstance(place, str):
+
+        def rewrite(execute: Any) -> str:
+            text = _changed(_read(execute, "keys", _EMPTY), change)
+            execute(
+                "INSERT INTO skillruntime.meta VALUES ('keys', %s) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (text,),
+            )
+            return text
+
+        _with_database(place, rewrite)
+        return
+    text = _changed(place.read_text("utf-8") if place.exists() else _EMPTY, change)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # Renamed over the old file: a reader sees the old list or the new one, never half
+    # of it.
+    written = place.with_suffix(".new")
+    with os.fdopen(
+        os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w"
+    ) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    written.replace(place)
+
+
+def _changed(
+    text: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+) -> str:
+    KeyRing.from_text(text)  # raises if it is not a key file
+    document = json.loads(text)
+    return json.dumps({**document, "keys": change(document["keys"])}, indent=2)
+
+
+def _with_database(url: str, operation: Callable[[Any], str]) -> str:
+    """Return what *operation* gives, in a transaction of its own."""
+    check_url(url)
+    import psycopg
+
+    from skillruntime.server.executions.engine.postgres_connections import (
+        connect,
+        to_away_error,
+    )
+
+    try:
+        with connect(url, _NAME) as connection, connection.transaction():
+            # Two at once must not both create the table, nor each write the list
+            # without the other's key.
+            connection.execute("SELECT pg_advisory_xact_lock(7305001)")
+            # A key may be made before the first server has started.
+            if connection.execute(
+                "SELECT to_regclass('skillruntime.meta')"
+            ).fetchall() == [(None,)]:
+                connection.execute("CREATE SCHEMA IF NOT EXISTS skillruntime")
+                connection.execute(_TABLE)
+            return operation(connection.execute)
+    except psycopg.OperationalError as error:
+        raise to_away_error(error) from None
+
+
+def _read(execute: Any, name: str, default: str) -> str:
+    rows = execute(
+        "SELECT value FROM skillruntime.meta WHERE name = %s", (name,)
+    ).fetchall()
+    return str(rows[0][0]) if rows else default
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """What changes when the file is replaced or written."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

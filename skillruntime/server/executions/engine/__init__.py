@@ -1,0 +1,1 @@
+"""Executions of several servers, carried by DBOS on PostgreSQL."""

@@ -1,0 +1,174 @@
+"""Which servers are dead: each renews a lease on the database's clock, and looks for
+work of those who do not.
+
+It decides how soon the engine's recovery is asked for, never whether an execution
+begins twice: a server that is taken for dead by mistake loses its work to another one,
+which the engine's owner check and the mark of each beginning make safe. A server is
+dead when its lease has run out and has not been renewed for as long by our own
+monotonic clock: neither a clock that is set forward nor a database that was away makes
+a living server dead.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import psycopg
+
+from skillruntime.server.executions.engine.postgres_connections import (
+    BoundedConnection,
+    connect,
+)
+from skillruntime.server.executions.errors import DatabaseAwayError
+
+__all__ = ["DeadServers", "Suspects"]
+
+_log = logging.getLogger("skillruntime.server")
+_TABLE = """CREATE TABLE IF NOT EXISTS skillruntime.servers (
+    name TEXT PRIMARY KEY, number BIGINT NOT NULL, expires_at TIMESTAMPTZ NOT NULL)"""
+_BEAT = """INSERT INTO skillruntime.servers VALUES (%(name)s, 1, clock_timestamp() + %(lease)s * interval '1 second')
+    ON CONFLICT (name) DO UPDATE SET number = skillruntime.servers.number + 1, expires_at = excluded.expires_at"""
+# Only of those that hold work: where a server without any is, does not matter.
+_SEEN = """SELECT work.executor_id, coalesce(servers.number, -1), coalesce(expires_at < clock_timestamp(), true)
+    FROM (SELECT DISTINCT executor_id FROM skillruntime.workflow_status
+        WHERE status = 'PENDING' AND executor_id <> %(name)s) AS work
+    LEFT JOIN skillruntime.servers ON servers.name = work.executor_id"""
+_FORGET = (
+    "DELETE FROM skillruntime.servers WHERE name = %(name)s OR expires_at < "
+    "clock_timestamp() - interval '1 day'"
+)
+
+
+class DeadServers:
+    """Renews the lease of the server *name* in the database *url*, and calls *recover*
+    with each server that is dead.
+
+    Each has a thread and a connection of its own, so that neither a busy event loop nor
+    a long recovery lets the lease run out. *lease* is in seconds.
+    """
+
+    def __init__(
+        self, url: str, name: str, lease: float, recover: Callable[[str], None]
+    ) -> None:
+        self._url = url
+        self._name = name
+        self._lease = lease
+        self._recover = recover
+        self._suspects = Suspects(lease)
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(
+                target=self._run, args=(each,), name=f"skillruntime-{kind}", daemon=True
+            )
+            for kind, each in (("lease", self._beat), ("dead", self._look))
+        ]
+
+    def start(self) -> None:
+        """Take the lease, and keep it.
+
+        Raises:
+            DatabaseAwayError: the database does not answer.
+        """
+        with connect(
+            self._url, f"skillruntime {self._name}", prompt=False
+        ) as connection:
+            # One after the other: of two servers that create a table at once, one fails
+            # in spite of IF NOT EXISTS.
+            with connection.transaction():
+                connection.execute(
+                    "SELECT pg_advisory_xact_lock(hashtext('skillruntime.servers'))"
+                )
+                connection.execute(_TABLE)
+            self._beat(connection)
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, *, forgets: bool) -> None:
+        """End; *forgets* where nothing is left that another server would have to wait
+        for.
+        """
+        self._stopping.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(timeout=5)
+        if forgets:
+            # Otherwise the lease runs out by itself.
+            with (
+                suppress(DatabaseAwayError, psycopg.Error),
+                connect(self._url, self._name) as connection,
+            ):
+                connection.execute(_FORGET, {"name": self._name})
+
+    def _run(self, act: Callable[[BoundedConnection], None]) -> None:
+        connection: BoundedConnection | None = None
+        while not self._stopping.is_set():
+            try:
+                if connection is None or connection.closed:
+                    connection = connect(self._url, f"skillruntime {self._name}")
+                act(connection)
+            except (DatabaseAwayError, psycopg.Error) as error:
+                _log.warning(
+                    "the leases of servers could not be renewed or read: %s", error
+                )
+                connection = None
+                self._suspects.forget()
+            except Exception:  # one recovery that fails must not end all others
+                _log.exception(
+                    "the recovery of a dead server failed with an unexpected exception"
+                )
+            self._stopping.wait(self._lease / 3)
+        if connection is not None:
+            connection.close()
+
+    def _beat(self, connection: BoundedConnection) -> None:
+        connection.execute(_BEAT, {"name": self._name, "lease": self._lease})
+
+    def _look(self, connection: BoundedConnection) -> None:
+        seen = connection.execute(_SEEN, {"name": self._name}).fetchall()
+        servers = {name: (number, is_expired) for name, number, is_expired in seen}
+        for name in self._suspects.observe(servers):
+            if self._stopping.is_set():
+                return
+            _log.warning("the server %s is dead; its work is taken up", name)
+            self._recover(name)
+
+
+class Suspects:
+    """Watches the leases of other servers; *lease* is in seconds."""
+
+    def __init__(self, lease: float) -> None:
+        self._lease = lease
+        self._seen: dict[str, tuple[int, float]] = {}
+
+    def observe(
+        self, servers: Mapping[str, tuple[int, bool]], now: float | None = None
+    ) -> list[str]:
+        """Return the servers that are dead; *servers* are the numbers of their
+        renewals, and whether they expired.
+
+        >>> suspects = Suspects(6.0)
+        >>> [suspects.observe({"a": (1, expired)}, now) for now, expired in ((0.0, False), (5.0, True), (6.0, True))]
+        [[], [], ['a']]
+        """
+        now = time.monotonic() if now is None else now
+        before, self._seen = self._seen, {}
+        dead = []
+        for name, (number, is_expired) in servers.items():
+            since = (
+                before[name][1] if name in before and before[name][0] == number else now
+            )
+            self._seen[name] = (number, since)
+            # A server that has left has no lease, and nothing to wait for.
+            if is_expired and (number == -1 or now - since >= self._lease):
+                dead.append(name)
+        return dead
+
+    def forget(self) -> None:
+        """Begin the observation again: while the database was away, no server could
+        renew its lease.
+        """
+        self._seen = {}

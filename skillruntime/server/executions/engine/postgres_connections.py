@@ -1,0 +1,119 @@
+"""Connections to PostgreSQL that end by themselves: a call that is not answered is
+broken off, on both sides.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+import psycopg
+import sqlalchemy
+
+from skillruntime.server.executions.errors import DatabaseAwayError
+
+__all__ = [
+    "BoundedConnection",
+    "PromptConnection",
+    "connect",
+    "create_engine",
+    "to_away_error",
+]
+
+# The server ends a session that was stopped in a transaction, and one whose machine is
+# gone: both hold rows that others wait for. These need no rights.
+_OPTIONS: Final = (
+    "-c idle_in_transaction_session_timeout=10000 -c tcp_keepalives_idle=10 -c "
+    "tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c tcp_user_timeout=15000"
+)
+
+
+class BoundedConnection(psycopg.Connection[Any]):
+    """A connection each of whose calls is answered within ``seconds``, or which is
+    closed.
+
+    libpq itself waits forever for a peer whose TCP answers and whose database does not.
+    """
+
+    seconds = 20.0
+    seconds_to_connect = 10
+
+    def wait(
+        self, gen: Any, interval: float = 0.1, timeout: float | None = None
+    ) -> Any:
+        """Wait for one answer."""
+        started = time.monotonic()
+        try:
+            return super().wait(
+                gen, interval, self.seconds if timeout is None else timeout
+            )
+        except psycopg.OperationalError:
+            if timeout is not None or time.monotonic() - started < self.seconds:
+                raise
+            self.pgconn.finish()
+            # In libpq's words, by which the engine knows that it may try again on
+            # another connection.
+            raise psycopg.OperationalError(
+                "server closed the connection unexpectedly: no answer within "
+                f"{self.seconds:g} s"
+            ) from None
+
+
+class PromptConnection(BoundedConnection):
+    """One that gives up early, for a caller waits for its answer."""
+
+    seconds = 3.0
+    seconds_to_connect = 3
+
+
+def connect(url: str, name: str, *, prompt: bool = True) -> BoundedConnection:
+    """Return a connection to the database *url*, whose session others see as *name*;
+    each statement commits.
+
+    Raises:
+        DatabaseAwayError: it does not answer.
+    """
+    try:
+        return _open(url, name, prompt=prompt, autocommit=True)
+    except psycopg.Error as error:
+        raise to_away_error(error) from None
+
+
+def create_engine(url: str, name: str, *, size: int, prompt: bool) -> sqlalchemy.Engine:
+    """Return a pool of at most *size* connections; a *prompt* one gives up early, for a
+    caller waits for its answer.
+    """
+    return sqlalchemy.create_engine(
+        sqlalchemy.make_url(url).set(drivername="postgresql+psycopg"),
+        creator=lambda: _open(url, name, prompt=prompt, autocommit=False),
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=1 if prompt else 30,
+    )
+
+
+def _open(url: str, name: str, *, prompt: bool, autocommit: bool) -> BoundedConnection:
+    kind = PromptConnection if prompt else BoundedConnection
+    limit = kind.seconds_to_connect
+    return kind.connect(
+        url,
+        autocommit=autocommit,
+        connect_timeout=limit,
+        application_name=name,
+        options=_OPTIONS,
+    )
+
+
+def to_away_error(error: Exception) -> DatabaseAwayError:
+    """Return the error of a call that the database did not answer; whether it committed
+    is known if it never began.
+    """
+    text = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+    never_began = (
+        "connection failed" in text
+        or "QueuePool" in text
+        or "connection timeout" in text
+    )
+    return DatabaseAwayError(
+        f"The database does not answer: {text}", is_unknown=not never_began
+    )

@@ -1,0 +1,178 @@
+"""One execution as this process runs it: its deadline by the monotonic clock, its
+progress, its cancellation.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+import anyio
+from anyio.abc import TaskGroup
+
+from skillruntime.remote.protocol import (
+    Execution,
+    ExecutionStatus,
+    Progress,
+    can_follow,
+    from_timestamp,
+    to_timestamp,
+)
+from skillruntime.server.executions.executions import Notify, Work
+from skillruntime.server.executions.outcomes import (
+    CANCELLED,
+    Outcome,
+    broken,
+    timed_out,
+)
+from skillruntime.server.executions.ticket import Ticket
+from skillruntime.server.metrics import Metrics
+
+__all__ = ["Live", "end_tasks", "ended_at", "perform", "send"]
+
+_log = logging.getLogger("skillruntime.server")
+
+
+@dataclass(slots=True, eq=False)
+class Live:
+    """One execution that this process runs; *on_change* is called whenever its visible
+    state changes.
+    """
+
+    ticket: Ticket
+    execution: Execution
+    on_change: Callable[[], None]
+    now: Callable[[], float]
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    is_cancelled: bool = False
+    is_given_up: bool = False
+    is_marked: bool = False
+    reported_at: float = 0.0
+
+    def show(self, execution: Execution) -> None:
+        """Let every watcher see *execution*."""
+        before, after = self.execution.status, execution.status
+        assert before is after or can_follow(before, after), f"{before} -> {after}"
+        self.execution = execution
+        self.on_change()
+
+    def start(self) -> None:
+        """Record that it is running."""
+        if self.execution.status is ExecutionStatus.ACCEPTED:
+            stamps = replace(
+                self.execution.timestamps, updated_at=to_timestamp(self.now())
+            )
+            self.show(
+                replace(
+                    self.execution, status=ExecutionStatus.RUNNING, timestamps=stamps
+                )
+            )
+
+    def report(self, progress: Progress) -> None:
+        """Record its progress."""
+        if not self.execution.is_final:
+            self.start()
+            stamps = replace(
+                self.execution.timestamps, updated_at=to_timestamp(self.now())
+            )
+            self.show(replace(self.execution, progress=progress, timestamps=stamps))
+
+    def cancel(self) -> None:
+        """Stop it, as its caller asked."""
+        self.is_cancelled = True
+        self.scope.cancel()
+
+    def give_up(self) -> None:
+        """Stop it because this process must not or cannot continue it."""
+        self.is_given_up = True
+        self.scope.cancel()
+
+    def end(self, outcome: Outcome, kept_for: float) -> Execution:
+        """Return it as it ends now, to be kept so many seconds."""
+        return ended_at(self.now(), self.ticket, self.execution, outcome, kept_for)
+
+
+def ended_at(
+    now: float, ticket: Ticket, execution: Execution, outcome: Outcome, kept_for: float
+) -> Execution:
+    """Return *execution* as it ends at *now*, to be kept so many seconds."""
+    created_at = execution.timestamps.created_at
+    # A clock may be set back; what ends before it was created would be read as a fault.
+    now = max(now, from_timestamp(created_at))
+    return outcome.of(
+        ticket,
+        created_at=created_at,
+        now=now,
+        kept_for=kept_for,
+        progress=execution.progress,
+    )
+
+
+async def end_tasks(
+    tasks: TaskGroup | None, then: Callable[[], Awaitable[None]]
+) -> None:
+    """Cancel *tasks*, wait for them, and *then* close what they used, in any case."""
+    assert tasks is not None
+    tasks.cancel_scope.cancel()
+    try:
+        # Without the error that a host leaves with: the tasks would wrap it in a group,
+        # and it is none of theirs.
+        await tasks.__aexit__(None, None, None)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await then()
+
+
+async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
+    """Run a live ticket to its end, inside its deadline; None if this process gave it
+    up.
+    """
+    outcome: Outcome | None = None
+    waited, started = (
+        live.now() - from_timestamp(live.execution.timestamps.created_at),
+        time.monotonic(),
+    )
+    with live.scope:
+        # A cancelled scope stops a task only at its next await: a ticket given up
+        # before must not start at all.
+        if not live.scope.cancel_called:
+            live.start()
+            # The deadline is of the monotonic clock and in this process: a clock that
+            # is set ends nothing early.
+            with anyio.move_on_after(live.ticket.timeout):
+                try:
+                    outcome = await work(live.ticket, live.report)
+                except Exception:
+                    _log.exception(
+                        "running %s failed with an unexpected exception",
+                        live.ticket.execution_id,
+                    )
+                    outcome = broken()
+            outcome = outcome or timed_out(live.ticket)
+            metrics.observe_run(
+                live.ticket.skill_id, waited, time.monotonic() - started
+            )
+    if outcome is not None:
+        return outcome
+    # What this process has given up must be ended by another one, whatever the caller
+    # asked for meanwhile.
+    return CANCELLED if live.is_cancelled and not live.is_given_up else None
+
+
+async def send(
+    ticket: Ticket, execution: Execution, notify: Notify, metrics: Metrics
+) -> None:
+    """Send the message of an ended execution; one that no receiver accepts is given up
+    and counted.
+    """
+    try:
+        was_accepted = await notify(ticket, execution)
+    except Exception:
+        _log.exception(
+            "the webhook of %s failed with an unexpected exception", ticket.execution_id
+        )
+        was_accepted = False
+    if was_accepted is False:
+        metrics.failed_webhooks.inc()

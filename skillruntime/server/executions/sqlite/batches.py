@@ -1,0 +1,168 @@
+"""Many operations, one commit: operations that arrive at the same time share one
+transaction.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from skillruntime.server.executions.errors import DatabaseAwayError
+from skillruntime.server.executions.sqlite.database import Operation, SqliteDatabase
+
+__all__ = ["Batches"]
+
+_log = logging.getLogger("skillruntime.server")
+_RETRIES: Final = (
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    1.0,
+    2.0,
+)  # seconds between attempts to write; the last one repeats
+_MOST: Final = (
+    100  # operations in one transaction: what comes later waits for the next commit
+)
+
+
+@dataclass(slots=True, eq=False)
+class _Write:
+    operation: Operation
+    on_done: Callable[[Any], None] | None
+    done: anyio.Event = field(default_factory=anyio.Event)
+    result: Any = None
+
+
+class Batches:
+    """Writes to and reads from *database* without blocking the event loop."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+        # None ends the thread that writes.
+        self._waiting: SimpleQueue[_Write | None] = SimpleQueue()
+        self._has_ended = False
+        # Of its own: synchronous skills may hold every thread of the event loop's
+        # limiter.
+        self._threads = anyio.CapacityLimiter(4)
+
+    async def run(self) -> None:
+        """Write what is submitted, until this is cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._end_thread)
+            try:
+                # One thread for all transactions: a way to a thread and back for each
+                # costs more than its statements. It is not abandoned: a transaction
+                # that was begun is seen to its end.
+                await anyio.to_thread.run_sync(self._write_all, limiter=self._threads)
+            finally:
+                self._has_ended = True
+                self._refuse_rest()
+
+    async def write(
+        self, operation: Operation, *, on_done: Callable[[Any], None] | None = None
+    ) -> Any:
+        """Return what *operation* gives once it is committed, or known not to be.
+
+        *on_done* is called with the same, an error too, and also if we are cancelled.
+
+        Raises:
+            DatabaseAwayError: it is not committed.
+        """
+        write = _Write(operation, on_done)
+        self._waiting.put(write)
+        if self._has_ended:  # the server is ending, or what wrote for it has failed
+            self._refuse_rest()
+        await write.done.wait()
+        if isinstance(write.result, Exception):
+            raise write.result
+        return write.result
+
+    async def insist(self, operation: Operation) -> Any:
+        """Write until the database takes it: what a run ended with is known nowhere
+        else.
+        """
+        for attempt in itertools.count():
+            try:
+                return await self.write(operation)
+            except DatabaseAwayError:
+                await anyio.sleep(_RETRIES[min(attempt, len(_RETRIES) - 1)])
+        raise AssertionError("unreachable")
+
+    async def read(self, operation: Operation) -> Any:
+        """Return what *operation* gives, which changes nothing.
+
+        Raises:
+            DatabaseAwayError: the database did not answer.
+        """
+        return await anyio.to_thread.run_sync(
+            self._database.read,
+            operation,
+            limiter=self._threads,
+            abandon_on_cancel=True,
+        )
+
+    def _refuse_rest(self) -> None:
+        with suppress(Empty):
+            while True:
+                write = self._waiting.get_nowait()
+                if write is not None:
+                    _deliver(
+                        [write], [DatabaseAwayError("This server has stopped writing")]
+                    )
+
+    async def _end_thread(self) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self._waiting.put(None)
+
+    # In the thread that writes
+
+    def _write_all(self) -> None:
+        is_over = False
+        while not is_over:
+            # What arrived while the last commit ran shares the next one: the busier,
+            # the fewer syncs of the disk.
+            taken = [self._waiting.get()]
+            while len(taken) < _MOST:
+                try:
+                    taken.append(self._waiting.get_nowait())
+                except Empty:
+                    break
+            is_over = None in taken
+            batch = [write for write in taken if write is not None]
+            if batch:
+                self._write(batch)
+
+    def _write(self, batch: list[_Write]) -> None:
+        results: list[Any]
+        try:
+            results = self._database.transact([write.operation for write in batch])
+        except Exception as error:
+            # An error that we do not know must not end the server; what it did to the
+            # commit is not known.
+            _log.exception("a transaction failed with an unexpected exception")
+            results = [
+                DatabaseAwayError(
+                    f"The database failed: {type(error).__name__}", is_unknown=True
+                )
+            ] * len(batch)
+        anyio.from_thread.run_sync(_deliver, batch, results)
+
+
+def _deliver(batch: list[_Write], results: list[Any]) -> None:
+    for write, result in zip(batch, results, strict=True):
+        write.result = result
+        if write.on_done is not None:
+            write.on_done(result)
+        write.done.set()

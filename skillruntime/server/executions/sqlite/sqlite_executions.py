@@ -1,0 +1,452 @@
+"""Executions of one server, in memory or in a SQLite file.
+
+Law: accepted means committed. What must not run twice begins only when a mark of its
+beginning is committed; what this process finds marked at its start has perhaps had its
+effect and ends `EXECUTION_INTERRUPTED`, and the rest is run. What has not ended is held
+in memory too, for no other process changes it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from skillruntime.remote.protocol import Execution, ExecutionStatus
+from skillruntime.server.executions.errors import (
+    DatabaseAwayError,
+    NotATaskError,
+    TooManyError,
+)
+from skillruntime.server.executions.executions import (
+    Notify,
+    Page,
+    Submitted,
+    Terms,
+    Work,
+    again,
+    read_cursor,
+)
+from skillruntime.server.executions.live_execution import Live, end_tasks, perform, send
+from skillruntime.server.executions.outcomes import (
+    CANCELLED,
+    Outcome,
+    broken,
+    held,
+    interrupted,
+    waited_too_long,
+)
+from skillruntime.server.executions.sqlite import table
+from skillruntime.server.executions.sqlite.batches import Batches
+from skillruntime.server.executions.sqlite.database import SqliteDatabase
+from skillruntime.server.executions.sqlite.table import Row
+from skillruntime.server.executions.ticket import Ticket
+from skillruntime.server.executions.waiting import Waiting
+from skillruntime.server.executions.watchers import EndedExecutions, Watchers
+from skillruntime.server.metrics import Metrics
+
+__all__ = ["SqliteExecutions"]
+
+_log = logging.getLogger("skillruntime.server")
+_CANCEL: Final = 10.0  # seconds to wait until what is cancelled has ended
+
+
+class SqliteExecutions:
+    """Executions in *database*: an async context manager.
+
+    Leaving it without `drain` leaves what runs as a killed process would. *notify* is
+    awaited with every ended execution whose ticket has a webhook; after a crash it may
+    be awaited again.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        database: SqliteDatabase,
+        *,
+        capacity: int = 16,
+        terms: Terms | None = None,
+        notify: Notify | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._work = work
+        self._metrics = metrics or Metrics()
+        self._database = database
+        self._terms = terms or Terms()
+        self._notify = notify
+        self._batches = Batches(database)
+        self._waiting = Waiting(capacity, self._terms)
+        self._live: dict[str, Live] = {}  # all that have not ended
+        self._ended = EndedExecutions()
+        self._watchers = Watchers(self.get)
+        self._unfinished: Counter[str] = (
+            Counter()
+        )  # of each caller, also what is being accepted
+        self._arriving = 0  # submissions that are being committed
+        self._look = anyio.Event()
+        self._marking = anyio.Lock()
+        self._is_draining = False
+        self.running = 0
+        """How many executions run, or have run and are being written."""
+        self._tasks: TaskGroup | None = None
+        self.continued = 0
+        """How many executions of an earlier process this one found unfinished when it
+        started.
+        """
+
+    async def __aenter__(self) -> SqliteExecutions:
+        left, unsent = await anyio.to_thread.run_sync(self._open)
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        self._tasks.start_soon(self._batches.run)
+        self._tasks.start_soon(self._end_expired)
+        for row in unsent:
+            self._send_message(row.ticket, row.execution)
+        self._take_up(left)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await end_tasks(
+            self._tasks, partial(anyio.to_thread.run_sync, self._database.close)
+        )
+
+    async def submit(
+        self, ticket: Ticket, *, most_unfinished: int | None = None
+    ) -> Submitted:
+        """Accept *ticket*; see `Executions.submit`."""
+        known = self._remembered(ticket.execution_id)
+        if (
+            known is None
+            and most_unfinished is not None
+            and self._unfinished[ticket.owner] >= most_unfinished
+        ):
+            # A key that was used before asks for nothing new.
+            known = await self._read(ticket.execution_id)
+            if known is None:
+                raise TooManyError
+        if known is not None:
+            return again(ticket, known)
+        # Its beginning in the same commit: no mark is needed before what may run twice
+        # begins.
+        begins = (
+            ticket.repeatable
+            and not self._is_draining
+            and self._waiting.may_begin(ticket, self._arriving)
+        )
+        self._unfinished[ticket.owner] += 1
+        self._arriving += 1
+
+        def done(result: Any) -> None:
+            """Let it wait for its place, also where its caller has stopped waiting for
+            the answer.
+            """
+            self._arriving -= 1
+            if isinstance(result, tuple) and result[1]:
+                self._add(result[0])
+                self._begin()
+            else:
+                self._unfinished[ticket.owner] -= 1
+
+        row, is_new = await self._batches.write(
+            partial(table.insert, ticket=ticket, now=self.now(), begins=begins),
+            on_done=done,
+        )
+        if is_new:
+            return Submitted(row.execution, is_new=True)
+        return again(
+            ticket, self._remembered(ticket.execution_id) or (row.ticket, row.execution)
+        )
+
+    async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
+        """Return an execution and its ticket, or None."""
+        return self._remembered(execution_id) or await self._read(execution_id)
+
+    async def cancel(self, execution_id: str) -> Execution | None:
+        """Stop it if it has not ended, and return its new state."""
+        live = self._live.get(execution_id)
+        if live is None:
+            found = await self.get(execution_id)
+            return None if found is None else found[1]
+        if execution_id in self._waiting:
+            self._end_waiting(live, CANCELLED)
+        else:
+            live.cancel()
+        return await self._until_ended(live)
+
+    async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
+        """End a task from outside; of two who complete a task, or complete and cancel
+        it, the first wins.
+        """
+        live = self._live.get(execution_id)
+        if live is None or not live.ticket.is_task or execution_id not in self._waiting:
+            raise NotATaskError
+        self._end_waiting(live, outcome)
+        ended = await self._until_ended(live)
+        if not ended.is_final:
+            raise DatabaseAwayError(
+                "The database does not take the end of the task", is_unknown=True
+            )
+        return ended
+
+    def watch(self, execution_id: str) -> AsyncIterator[Execution]:
+        """Yield it as it is, then at every change, until it has ended; fast changes
+        come as one.
+        """
+        return self._watchers.watch(execution_id)
+
+    async def list(
+        self, owner: str | None, *, limit: int = 50, cursor: str | None = None
+    ) -> Page:
+        """Return a page of the executions of *owner*, the newest first, without their
+        outputs.
+        """
+        after = read_cursor(cursor)
+        rows, more = await self._batches.read(
+            partial(table.page, caller=owner, after=after, limit=limit)
+        )
+        shown = []
+        for row in rows:
+            live = self._live.get(row.ticket.execution_id)
+            shown.append(row.execution if live is None else live.execution)
+        return Page(tuple(shown), tuple(row.ticket for row in rows), more)
+
+    async def tasks(self, owner: str | None, *, limit: int = 50) -> Page:
+        """Return the tasks of *owner* that wait for completion, the oldest first."""
+        found = [
+            live
+            for live in self._live.values()
+            if live.ticket.is_task and (owner is None or live.ticket.owner == owner)
+        ][:limit]
+        return Page(
+            tuple(live.execution for live in found),
+            tuple(live.ticket for live in found),
+        )
+
+    async def delete(self, *, ended_before: float) -> int:
+        """Forget the executions that ended before this moment."""
+        total = 0
+        while gone := await self._batches.write(
+            partial(table.delete, ended_before=ended_before)
+        ):
+            total += int(gone)
+        self._ended.clear()
+        return total
+
+    async def drain(self, seconds: float) -> None:
+        """Start nothing more, wait *seconds* for what runs, then leave what may run
+        twice and end the rest.
+        """
+        self._is_draining = True
+        with anyio.move_on_after(seconds):
+            while self.running:
+                await anyio.sleep(0.01)
+        for live in list(self._live.values()):
+            live.give_up()
+        with anyio.move_on_after(_CANCEL):
+            while self.running:
+                await anyio.sleep(0.01)
+
+    async def counts(self) -> Mapping[str, int]:
+        """Return how many wait and how many run."""
+        await self._read("")  # it raises while the database does not answer
+        return {"accepted": len(self._waiting), "running": self.running}
+
+    def now(self) -> float:
+        """Return the time."""
+        return time.time()
+
+    # What an earlier process left
+
+    def _open(self) -> tuple[Sequence[Row], Sequence[Row]]:
+        """Lock and open the database; return what was not ended, and what was ended and
+        not announced.
+        """
+        self._database.open()
+        try:
+            for operation in (table.prepare, self._count_losses):
+                [result] = self._database.transact([operation])
+                if isinstance(result, Exception):
+                    raise result
+            return self._database.read(table.unfinished), self._database.read(
+                table.unsent
+            )
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _count_losses(self, execute: Any) -> None:
+        # The lock of the file proves that the process which began them is dead.
+        for row in table.unfinished(execute):
+            if row.began_at is not None:
+                table.change_losses(execute, row.ticket.execution_id, 1)
+
+    def _take_up(self, rows: Sequence[Row]) -> None:
+        """Run what may run, and end what may have had its effect, or has killed server
+        after server.
+        """
+        if any(row.began_at is not None for row in rows):
+            self._metrics.takeovers.inc()
+        for row in rows:
+            self._unfinished[row.ticket.owner] += 1
+            self._add(row)
+            if row.began_at is not None and not row.ticket.repeatable:
+                self._end_waiting(self._live[row.ticket.execution_id], interrupted())
+            elif row.losses >= self._terms.most_losses:
+                self._end_waiting(self._live[row.ticket.execution_id], held(row.losses))
+            else:
+                self.continued += 1
+        self._begin()
+
+    # Running
+
+    def _add(self, row: Row) -> None:
+        execution_id, has_begun = row.ticket.execution_id, row.began_at is not None
+        on_change = partial(self._watchers.signal, execution_id)
+        self._live[execution_id] = Live(
+            row.ticket, row.execution, on_change, self.now, is_marked=has_begun
+        )
+        self._waiting.add(row.ticket, row.created_at, waits_forever=has_begun)
+        if len(self._waiting) == 1:
+            self._look.set()
+
+    def _begin(self) -> None:
+        """Begin what may begin now."""
+        if self._tasks is None or self._is_draining:
+            return
+        for ticket in self._waiting.take():
+            self.running += 1
+            self._tasks.start_soon(self._run, self._live[ticket.execution_id])
+
+    async def _run(self, live: Live) -> None:
+        await self._mark(live)
+        outcome = await perform(live, self._work, self._metrics)
+        self._waiting.give_back(live.ticket.execution_id)
+        self._begin()
+        if outcome is None:
+            await self._leave(live)
+        else:
+            await self._end(live, outcome)
+        self.running -= 1
+
+    async def _mark(self, live: Live) -> None:
+        """Record that it begins: before it does, where it must not run twice."""
+        assert self._tasks is not None
+        if live.is_marked:
+            return
+        live.is_marked = True
+        operation = partial(
+            table.mark, execution_id=live.ticket.execution_id, now=self.now()
+        )
+        if live.ticket.repeatable:
+            self._tasks.start_soon(self._batches.insist, operation)
+        else:
+            # One in a commit: of sixteen, most skills would begin long after their
+            # mark.
+            async with self._marking:
+                await self._batches.insist(operation)
+
+    async def _leave(self, live: Live) -> None:
+        """Leave what this server has given up to the next one, or end it where it may
+        have had its effect.
+        """
+        execution_id = live.ticket.execution_id
+        if live.ticket.repeatable:
+            # The next server counts a death for each that has begun; this was none.
+            await self._batches.insist(
+                partial(table.change_losses, execution_id=execution_id, change=-1)
+            )
+        elif live.execution.status is ExecutionStatus.RUNNING:
+            await self._end(live, interrupted())
+        else:
+            await self._batches.insist(partial(table.unmark, execution_id=execution_id))
+
+    def _end_waiting(self, live: Live, outcome: Outcome) -> None:
+        """End what has not begun here; in a task of its own, for its caller may stop
+        waiting.
+        """
+        assert self._tasks is not None
+        self._waiting.remove(live.ticket.execution_id)
+        self._tasks.start_soon(self._end, live, outcome)
+
+    async def _end_expired(self) -> None:
+        """End what has waited too long."""
+        while True:
+            with anyio.move_on_after(self._waiting.next_expiry()):
+                await self._look.wait()
+            self._look = anyio.Event()
+            for ticket in self._waiting.expired():
+                self._end_waiting(
+                    self._live[ticket.execution_id],
+                    waited_too_long(ticket, self._terms.wait_of(ticket)),
+                )
+
+    async def _end(self, live: Live, outcome: Outcome) -> None:
+        try:
+            ended = await self._write_end(live, outcome)
+        except Exception:
+            _log.exception(
+                "the outcome of %s could not be written", live.ticket.execution_id
+            )
+            ended = await self._write_end(live, broken())
+        live.execution = ended
+        self._ended.add(live.ticket, ended)
+        self._live.pop(live.ticket.execution_id)
+        self._unfinished[live.ticket.owner] -= 1
+        self._watchers.signal(live.ticket.execution_id)
+        self._metrics.count_end(ended)
+        self._send_message(live.ticket, ended)
+
+    async def _write_end(self, live: Live, outcome: Outcome) -> Execution:
+        ended = live.end(outcome, self._terms.kept_for)
+        await self._batches.insist(
+            partial(table.end, ticket=live.ticket, ended=ended, now=self.now())
+        )
+        return ended
+
+    async def _until_ended(self, live: Live) -> Execution:
+        """Return how it ended, or how it is after ten seconds."""
+        with anyio.move_on_after(_CANCEL):
+            async for _ in self.watch(live.ticket.execution_id):
+                pass
+        return live.execution
+
+    def _send_message(self, ticket: Ticket, execution: Execution) -> None:
+        if (
+            ticket.webhook is not None
+            and self._notify is not None
+            and self._tasks is not None
+        ):
+            self._tasks.start_soon(self._send, ticket, execution, self._notify)
+
+    async def _send(self, ticket: Ticket, execution: Execution, notify: Notify) -> None:
+        await send(ticket, execution, notify, self._metrics)
+        # Only now: a server that dies before this has it sent again by the next one.
+        await self._batches.insist(
+            partial(table.note_sent, execution_id=ticket.execution_id)
+        )
+
+    async def _read(self, execution_id: str) -> tuple[Ticket, Execution] | None:
+        row: Row | None = await self._batches.read(
+            partial(table.find, execution_id=execution_id)
+        )
+        if row is None:
+            return None
+        if row.execution.is_final:
+            self._ended.add(row.ticket, row.execution)
+        return self._remembered(execution_id) or (
+            row.ticket,
+            row.execution,
+        )  # it may have begun here meanwhile
+
+    def _remembered(self, execution_id: str) -> tuple[Ticket, Execution] | None:
+        live = self._live.get(execution_id)
+        if live is not None:
+            return live.ticket, live.execution
+        return self._ended.get(execution_id)

@@ -1,0 +1,167 @@
+"""What one server has accepted and not begun: in the order of turns, within its
+capacity and the limits of its host.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Iterator
+
+from skillruntime.server.executions.executions import Terms
+from skillruntime.server.executions.ticket import Ticket
+
+__all__ = ["Waiting"]
+
+# Seconds by which a priority shifts the time of arrival: nothing waits forever behind
+# higher priorities.
+_AHEAD = {"high": 60.0, "low": -60.0}
+_Group = tuple[
+    str | None, str | None
+]  # the skill and the caller, each where it has a limit
+
+
+class Waiting:
+    """The queue of a server with so many places, and the places that are taken. Tasks
+    wait here and never begin.
+    """
+
+    def __init__(self, capacity: int, terms: Terms) -> None:
+        self._capacity = capacity
+        self._terms = terms
+        self._taken: dict[str, Ticket] = {}
+        self._skills: Counter[str] = Counter()
+        self._callers: Counter[str] = Counter()
+        self._tickets: dict[str, Ticket] = {}
+        # One queue for each group: a thousand of one caller who may begin none must not
+        # be read for each other caller.
+        self._queues: dict[_Group, list[tuple[float, int, str]]] = {}
+        self._number = itertools.count()
+        self._calls: deque[tuple[float, str]] = deque()
+        self._tasks: deque[tuple[float, str]] = deque()
+
+    @property
+    def taken(self) -> int:
+        """How many places are taken."""
+        return len(self._taken)
+
+    def __contains__(self, execution_id: str) -> bool:
+        return execution_id in self._tickets
+
+    def __len__(self) -> int:
+        return len(self._tickets)
+
+    def add(
+        self, ticket: Ticket, created_at: float, *, waits_forever: bool = False
+    ) -> None:
+        """Append *ticket*, accepted at *created_at*; one that *waits_forever* began on
+        an earlier server.
+        """
+        self._tickets[ticket.execution_id] = ticket
+        if ticket.is_task:
+            self._tasks.append(
+                (time.monotonic() + self._terms.task_wait, ticket.execution_id)
+            )
+            return
+        turn = created_at - _AHEAD.get(ticket.priority, 0.0)
+        heapq.heappush(
+            self._queues.setdefault(self._group(ticket), []),
+            (turn, next(self._number), ticket.execution_id),
+        )
+        if not waits_forever:
+            self._calls.append(
+                (time.monotonic() + self._terms.max_wait, ticket.execution_id)
+            )
+
+    def remove(self, execution_id: str) -> None:
+        """Forget one that has ended; its entries in the queues are skipped when they
+        are met.
+        """
+        self._tickets.pop(execution_id, None)
+        self._trim()
+
+    def take(self) -> Iterator[Ticket]:
+        """Yield what may begin now, each in a place of its own."""
+        while self.taken < self._capacity:
+            group = self._next_group()
+            if group is None:
+                return
+            ticket = self._tickets.pop(heapq.heappop(self._queues[group])[2])
+            self._taken[ticket.execution_id] = ticket
+            self._skills[ticket.skill_id] += 1
+            self._callers[ticket.owner] += 1
+            self._trim()
+            yield ticket
+
+    def give_back(self, execution_id: str) -> None:
+        """Free the place of one that was taken."""
+        ticket = self._taken.pop(execution_id)
+        self._skills[ticket.skill_id] -= 1
+        self._callers[ticket.owner] -= 1
+
+    def may_begin(self, ticket: Ticket, arriving: int) -> bool:
+        """Whether *ticket* will begin as soon as it is added, after *arriving* others
+        that are being accepted.
+        """
+        has_limits = bool(self._terms.per_skill) or self._terms.per_caller is not None
+        if ticket.is_task or has_limits or self._next_group() is not None:
+            return False
+        return self.taken + arriving < self._capacity
+
+    def expired(self) -> list[Ticket]:
+        """Return and forget what has waited too long."""
+        found = []
+        for waits in (self._calls, self._tasks):
+            while waits and waits[0][0] <= time.monotonic():
+                ticket = self._tickets.pop(waits.popleft()[1], None)
+                if ticket is not None:
+                    found.append(ticket)
+        return found
+
+    def next_expiry(self) -> float:
+        """Return in how many seconds the next one will have waited too long."""
+        heads = [
+            waits[0][0] - time.monotonic()
+            for waits in (self._calls, self._tasks)
+            if waits
+        ]
+        return max(0.0, min(heads, default=math.inf))
+
+    def _trim(self) -> None:
+        for waits in (self._calls, self._tasks):
+            while waits and waits[0][1] not in self._tickets:
+                waits.popleft()
+
+    def _group(self, ticket: Ticket) -> _Group:
+        skill = ticket.skill_id if ticket.skill_id in self._terms.per_skill else None
+        return skill, ticket.owner if self._terms.per_caller is not None else None
+
+    def _has_place(self, group: _Group) -> bool:
+        skill, caller = group
+        if skill is not None and self._skills[skill] >= self._terms.per_skill[skill]:
+            return False
+        return (
+            caller is None
+            or self._terms.per_caller is None
+            or self._callers[caller] < self._terms.per_caller
+        )
+
+    def _next_group(self) -> _Group | None:
+        """Return the group whose first ticket has the earliest turn, of those that have
+        a place.
+        """
+        best: _Group | None = None
+        for group in list(self._queues):
+            queue = self._queues[group]
+            while queue and queue[0][2] not in self._tickets:
+                heapq.heappop(queue)
+            if not queue:
+                del self._queues[group]
+            elif self._has_place(group) and (
+                best is None or queue[0] < self._queues[best][0]
+            ):
+                best = group
+        return best

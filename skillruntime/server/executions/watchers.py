@@ -1,0 +1,106 @@
+"""What this process remembers of executions: who waits for changes of which, and those
+that have ended.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from typing import Final
+
+import anyio
+
+from skillruntime.remote.protocol import Execution
+from skillruntime.server.executions.errors import DatabaseAwayError
+from skillruntime.server.executions.ticket import Ticket
+
+__all__ = ["EndedExecutions", "Watchers"]
+
+_MOST: Final = 1000
+_BYTES: Final = 16 * 1024 * 1024  # of all outputs, as Python prints them
+
+
+class Watchers:
+    """The executions that are waited for; *get* reads one."""
+
+    def __init__(
+        self, get: Callable[[str], Awaitable[tuple[Ticket, Execution] | None]]
+    ) -> None:
+        self._get = get
+        self._changed: dict[str, anyio.Event] = {}
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def ids(self) -> Collection[str]:
+        """The executions that are waited for now."""
+        return self._numbers.keys()
+
+    def signal(self, execution_id: str) -> None:
+        """Wake all that wait for it."""
+        # A new event for each change: one that was set could not be waited for again.
+        changed = self._changed.pop(execution_id, None)
+        if changed is not None:
+            changed.set()
+
+    async def watch(self, execution_id: str) -> AsyncIterator[Execution]:
+        """Yield it as it is, then at every change, until it has ended; fast changes
+        come as one.
+        """
+        last: Execution | None = None
+        self._numbers[execution_id] = self._numbers.get(execution_id, 0) + 1
+        try:
+            while True:
+                changed = self._changed.setdefault(execution_id, anyio.Event())
+                try:
+                    found = await self._get(execution_id)
+                except (
+                    DatabaseAwayError
+                ):  # what is watched is not lost: look again a little later
+                    with anyio.move_on_after(1.0):
+                        await changed.wait()
+                    continue
+                if found is None:
+                    return
+                if found[1] != last:
+                    last = found[1]
+                    yield last
+                if found[1].is_final:
+                    return
+                await changed.wait()
+        finally:
+            self._numbers[execution_id] -= 1
+            if self._numbers[execution_id] == 0:
+                del self._numbers[execution_id]
+                self._changed.pop(execution_id, None)
+
+
+class EndedExecutions:
+    """Executions that were seen to end here or read since: they never change again, and
+    polls need no database.
+    """
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[str, tuple[Ticket, Execution, int]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
+        """Return an ended execution and its ticket, if they are remembered."""
+        found = self._found.get(execution_id)
+        return None if found is None else found[:2]
+
+    def add(self, ticket: Ticket, execution: Execution) -> None:
+        """Remember an ended execution, unless its output would push out most of the
+        others.
+        """
+        size = len(str(execution.output)) if execution.has_output else 0
+        if size > _BYTES // 8 or ticket.execution_id in self._found:
+            return
+        self._found[ticket.execution_id] = (ticket, execution, size)
+        self._bytes += size
+        while len(self._found) > _MOST or self._bytes > _BYTES:
+            self._bytes -= self._found.popitem(last=False)[1][2]
+
+    def clear(self) -> None:
+        """Forget all: some were deleted."""
+        self._found.clear()
+        self._bytes = 0

@@ -1,0 +1,1 @@
+"""Serve the protocol over HTTP: the application, its requests and its responses."""

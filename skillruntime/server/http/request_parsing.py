@@ -1,0 +1,347 @@
+"""What comes in: a request's body and headers -> the ticket of an execution. No I/O,
+and nothing is begun here.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from skillruntime.contract.versions import Version
+from skillruntime.errors import SkillInputError, SkillOutputError, SkillRuntimeError
+from skillruntime.remote.descriptor import CapabilityType
+from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
+from skillruntime.remote.http_message import WireRequest
+from skillruntime.remote.invocation_flow import version_incompatible
+from skillruntime.remote.protocol import (
+    MAX_ID,
+    ExecutionStatus,
+    InvocationRequest,
+    MessageError,
+    parse_json,
+)
+from skillruntime.remote.tracing import trace_id_of
+from skillruntime.remote.wire_errors import ErrorDocument
+from skillruntime.server.callers.access import ANONYMOUS, BadCredentialsError, Principal
+from skillruntime.server.executions.outcomes import Outcome
+from skillruntime.server.executions.ticket import Ticket, fingerprint_of
+from skillruntime.server.http.responses import RefusedError
+from skillruntime.server.published_skill import PublishedSkill
+
+_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+def read_body(request: WireRequest) -> Any:
+    """Return the JSON value that is the body.
+
+    Raises:
+        MessageError: it is not one.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise MessageError.at(
+            "Content-Type", "application/json", kind[:60] or "nothing"
+        )
+    return parse_json(request.body)
+
+
+def credentials_in(document: Any) -> Mapping[str, Any] | None:
+    """Return ``caller.credentials`` of an invocation, if there are any: for ``custom``
+    authentication.
+    """
+    caller = document.get("caller") if isinstance(document, dict) else None
+    credentials = caller.get("credentials") if isinstance(caller, dict) else None
+    return credentials if isinstance(credentials, dict) else None
+
+
+def stated_trace(document: Any) -> str:
+    """Return ``context.trace_id`` of an invocation that may be malformed; empty where
+    it states none.
+    """
+    context = document.get("context") if isinstance(document, dict) else None
+    trace_id = context.get("trace_id") if isinstance(context, dict) else None
+    return trace_id[:MAX_ID] if isinstance(trace_id, str) else ""
+
+
+def with_key_header(request: WireRequest, names: Collection[str]) -> WireRequest:
+    """Return *request* with its API key in ``X-API-Key``, where descriptors name other
+    headers for it, *names*.
+
+    Raises:
+        BadCredentialsError: it has two different keys.
+    """
+    keys = {
+        key
+        for name in {"x-api-key", *names} - {"authorization"}
+        if (key := request.headers.get(name))
+    }
+    scheme, _, rest = request.headers.get("authorization", "").partition(" ")
+    if (
+        "authorization" in names and scheme and not rest
+    ):  # a descriptor may ask for the bare key there
+        keys.add(scheme)
+    if len(keys) > 1:
+        raise BadCredentialsError
+    return (
+        replace(request, headers={**request.headers, "x-api-key": keys.pop()})
+        if keys
+        else request
+    )
+
+
+def check_protocol_header(request: WireRequest) -> None:
+    """Check section 8 from the server's side: a client that says which protocol it
+    speaks must speak ours.
+
+    Raises:
+        RefusedError: it speaks another.
+    """
+    stated = request.headers.get("skill-protocol")
+    if stated is None:
+        return
+    # A peer that says nothing is taken to speak ours, as the documents show no such
+    # header.
+    ours = Version.parse(PROTOCOL_VERSION)
+    try:
+        fits = Version.parse(stated).major == ours.major
+    except ValueError:
+        fits = False
+    if not fits:
+        supported = f">={ours.major}.0.0,<{ours.major + 1}.0.0"
+        raise RefusedError(
+            version_incompatible(
+                {
+                    "descriptor_version": PROTOCOL_VERSION,
+                    "consumer_supported_range": supported,
+                }
+            )
+        )
+
+
+def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
+    """Return how many executions a page is to hold, where it begins, and whether it
+    shows everyone's.
+
+    Raises:
+        MessageError: the limit is not a number from 1 to 200, or a parameter occurs
+            twice.
+    """
+    query = parse_qs(request.query, keep_blank_values=True)
+    # Of two values a proxy may read the first and this server the last; other
+    # parameters are ignored.
+    for name in ("limit", "cursor", "all"):
+        if len(query.get(name, ())) > 1:
+            raise MessageError.at(f"/{name}", "one value", f"{len(query[name])} values")
+    text = query.get("limit", ["50"])[0]
+    # Not isdecimal, which takes digits of every script. Zeros in front are allowed, and
+    # int() refuses 5,000 of them.
+    number = re.fullmatch(r"0*([0-9]{1,3})", text)
+    if number is None or not 1 <= int(number[1]) <= 200:
+        raise MessageError.at("/limit", "a number from 1 to 200", text[:20])
+    return int(number[1]), query.get("cursor", [None])[0], query.get("all") == ["1"]
+
+
+def read_tags(request: WireRequest) -> set[str]:
+    """Return the values of ``tag`` in the query, in lower case."""
+    return {
+        tag.lower()
+        for tag in parse_qs(request.query, max_num_fields=100).get("tag", ())
+    }
+
+
+def preferred_wait(request: WireRequest, longest: float) -> float:
+    """Return the seconds of ``Prefer: wait=N`` (RFC 7240, section 4.3), at most
+    *longest*; 0 without the header.
+    """
+    for preference in request.headers.get("prefer", "").split(","):
+        name, _, value = preference.strip().partition("=")
+        # RFC 7240, 2: what is not understood in this header is ignored, never refused.
+        if name.strip().lower() == "wait" and value.strip().isdecimal():
+            return min(float(value.strip()[:9]), longest)
+    return 0.0
+
+
+def read_invocation(served: PublishedSkill, document: Any) -> InvocationRequest:
+    """Return the invocation of *served* that *document* writes.
+
+    Raises:
+        MessageError: it is not an invocation, or one of another skill.
+    """
+    invocation = InvocationRequest.from_dict(document)
+    if invocation.skill_id != served.id:
+        raise MessageError.at("/skill_id", served.id, invocation.skill_id)
+    return invocation
+
+
+def make_ticket(
+    request: WireRequest,
+    served: PublishedSkill,
+    invocation: InvocationRequest,
+    *,
+    principal: Principal | None,
+    secret: bytes,
+    longest: float,
+    policy: str | None = None,
+    is_open: bool = False,
+) -> Ticket:
+    """Return the ticket of an invocation whose inputs fit the skill's contract; it may
+    run *longest* seconds.
+
+    Raises:
+        MessageError: they do not fit.
+    """
+    try:
+        accepted = served.contract.accept(invocation.inputs, policy=policy)
+    except SkillInputError as error:
+        raise MessageError(_violations(error)) from None
+    metadata: dict[str, Any] = {}
+    if accepted.repairs:
+        metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
+    if accepted.migrated_from is not None:
+        metadata["migrated_from"] = accepted.migrated_from
+    # The body is the document's own place (6.3); the header is W3C's, for callers that
+    # trace everything.
+    trace_id = invocation.context.trace_id or trace_id_of(
+        request.headers.get("traceparent", "")
+    )
+    if trace_id is not None:
+        metadata["trace_id"] = trace_id
+    # The smallest counts: a caller may ask for less than a skill allows, never for
+    # more.
+    asked, declared = (
+        invocation.context.timeout_ms,
+        served.descriptor.endpoint.timeout_ms,
+    )
+    limits = [each / 1000 for each in (asked, declared) if each is not None]
+    owner = principal.id if principal is not None else ANONYMOUS
+    return Ticket(
+        execution_id=_execution_id(request, served, principal, invocation, secret),
+        owner=owner,
+        skill_id=served.id,
+        line=served.descriptor.line,
+        name=served.name,
+        arguments=accepted.arguments,
+        fingerprint=fingerprint_of(
+            {
+                "caller": {"id": invocation.caller.id, "type": invocation.caller.type},
+                "inputs": invocation.inputs,
+                # A retry may have another trace, and less time left: neither is part of
+                # what is asked for.
+                "context": replace(
+                    invocation.context, trace_id=None, timeout_ms=None
+                ).to_dict(),
+            }
+        ),
+        timeout=min([*limits, longest]),
+        is_task=served.descriptor.capability_type is CapabilityType.TASK,
+        repeatable=served.is_repeatable,
+        priority=invocation.context.priority,
+        trace_id=trace_id,
+        webhook=invocation.context.webhook,
+        metadata=metadata,
+        is_open=is_open,
+    )
+
+
+def released_id(execution_id: str, secret: bytes) -> str:
+    """Return the id under which a held execution runs again: always the same, so that
+    it is released once.
+    """
+    return _id_of(
+        hmac.digest(secret, b"released " + execution_id.encode(), hashlib.sha256)[:20]
+    )
+
+
+def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
+    """Return how a task ended, as its worker reports it: ``{"output": ...}`` or
+    ``{"error": {...}}``.
+
+    Raises:
+        MessageError: it says neither, or what the skill's contract does not promise.
+    """
+    # Both or neither would leave open whether the task was done.
+    if not isinstance(document, dict) or ("output" in document) == (
+        "error" in document
+    ):
+        raise MessageError.at("", "an object with either output or error")
+    if "error" in document:
+        error = ErrorDocument.from_dict(document["error"])
+        if error is None:
+            raise MessageError.at("/error/code", "a text")
+        return Outcome(ExecutionStatus.FAILED, error=error)
+    try:
+        if served is not None:
+            served.contract.check(document["output"])
+    except SkillOutputError as broken:
+        raise MessageError.at(
+            "/output", "what the skill promises", str(broken)
+        ) from None
+    return Outcome(ExecutionStatus.COMPLETED, document["output"], True)
+
+
+def _execution_id(
+    request: WireRequest,
+    served: PublishedSkill,
+    principal: Principal | None,
+    invocation: InvocationRequest,
+    secret: bytes,
+) -> str:
+    """A new id; the same one for the same idempotency key of the same caller and
+    skill.
+    """
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return _id_of(secrets.token_bytes(20))
+    if not _KEY.fullmatch(key):
+        raise MessageError.at(
+            "Idempotency-Key", "1 to 255 visible characters", key[:40]
+        )
+    # What anonymous callers call themselves distinguishes their keys; it proves
+    # nothing.
+    who = (
+        principal.id if principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
+    )
+    # From the secret, so that another caller cannot compute the id; the same on every
+    # server that shares it.
+    return _id_of(
+        hmac.digest(secret, json.dumps([who, served.id, key]).encode(), hashlib.sha256)[
+            :20
+        ]
+    )
+
+
+def _id_of(digest: bytes) -> str:
+    # Letters and digits alone: ids are typed, and stand in file names and URLs.
+    return "exec-" + base64.b32encode(digest).decode().lower()
+
+
+def _violations(error: SkillRuntimeError) -> list[dict[str, Any]]:
+    """Section 9's violations: each offending parameter, what was expected, and what
+    came.
+    """
+    found = []
+    for each in error.to_errors():
+        details = each.details or {}
+        found.append(
+            {
+                "field": "/inputs" + str(details.get("path", "")),
+                "expected": details.get("expected") or each.message,
+                "actual": details.get("received", "see message"),
+                "message": each.message,
+                "code": each.code.value,
+                **(
+                    {"suggested_action": each.suggested_action}
+                    if each.suggested_action
+                    else {}
+                ),
+            }
+        )
+    return found

@@ -1,0 +1,251 @@
+"""The server's answers as values: JSON, entity tags, and the refusal of a request."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from skillruntime.remote.descriptor import AuthType, SkillDescriptor
+from skillruntime.remote.http_message import WireRequest, WireResponse
+from skillruntime.remote.protocol import Execution, ExecutionStatus, MessageError
+from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
+from skillruntime.server.executions.errors import DatabaseAwayError
+
+_log = logging.getLogger("skillruntime.remote")
+SECURITY_HEADERS: Final[Mapping[str, str]] = {
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+}
+_VARY: Final = "authorization, x-api-key, skill-extensions"
+
+
+class RefusedError(Exception):
+    """A request is answered with this error, and these headers."""
+
+    def __init__(
+        self, document: ErrorDocument, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(document.message)
+        self.document = document
+        self.headers = dict(headers or {})
+
+    def answer(self) -> WireResponse:
+        """Return the envelope of section 9."""
+        headers = dict(self.headers)
+        if (
+            self.document.retry is not None
+            and self.document.retry.suggested_delay_ms is not None
+        ):
+            headers.setdefault(
+                "retry-after", str(-(-self.document.retry.suggested_delay_ms // 1000))
+            )
+        document = self.document.to_envelope()
+        return _response(
+            self.document.http_status,
+            document,
+            {**headers, "content-type": "application/json"},
+        )
+
+
+def answer_to(error: Exception, request: WireRequest) -> WireResponse:
+    """Return the response to *request*, during which *error* was raised; one that is
+    not expected is logged.
+    """
+    if isinstance(error, RefusedError):
+        return error.answer()
+    if isinstance(error, MessageError):
+        return RefusedError(error.to_document()).answer()
+    if isinstance(error, DatabaseAwayError):
+        return refuse_for_database(error).answer()
+    _log.error("%s failed with an unexpected exception", request.method, exc_info=error)
+    return refuse(
+        WireCode.INTERNAL_ERROR, "The server failed with an internal error"
+    ).answer()
+
+
+def refuse(
+    code: WireCode, message: str, details: Mapping[str, Any] | None = None
+) -> RefusedError:
+    """Return the refusal with this code."""
+    return RefusedError(ErrorDocument(code, message, details))
+
+
+def refuse_login(descriptor: SkillDescriptor | None) -> RefusedError:
+    """Return the 401 of section 6.5: which credentials are required, and where to get
+    them.
+    """
+    auth = descriptor.auth if descriptor is not None else None
+    kind = (
+        auth.type
+        if auth is not None and auth.type is not AuthType.NONE
+        else AuthType.API_KEY
+    )
+    details: dict[str, Any] = {"required_auth_type": kind.value}
+    if auth is not None and auth.oauth2 is not None and auth.oauth2.authorization_url:
+        details["authorization_url"] = auth.oauth2.authorization_url
+    header = auth.key_header if auth is not None else "X-API-Key"
+    # RFC 9110, 11.6.1: it must name one.
+    challenge = "Bearer" if kind is AuthType.OAUTH2 else f'ApiKey header="{header}"'
+    message = "Authentication is required to invoke this skill"
+    return RefusedError(
+        ErrorDocument(WireCode.AUTH_REQUIRED, message, details),
+        {"www-authenticate": challenge},
+    )
+
+
+def refuse_rate(seconds: float, message: str = "Too many requests") -> RefusedError:
+    """Return the 429, with when to come again."""
+    return _refuse_until(seconds, WireCode.RATE_LIMIT_EXCEEDED, message)
+
+
+def refuse_for_now(seconds: float, message: str) -> RefusedError:
+    """Return the 503 of a server that cannot, with when to come again."""
+    return _refuse_until(seconds, WireCode.ENDPOINT_UNREACHABLE, message)
+
+
+def _refuse_until(seconds: float, code: WireCode, message: str) -> RefusedError:
+    hint = RetryHint(suggested_delay_ms=max(1, round(seconds * 1000)))
+    return RefusedError(ErrorDocument(code, message, None, hint))
+
+
+def refuse_for_database(
+    error: DatabaseAwayError, finds_it: str = "the execution's state shows it"
+) -> RefusedError:
+    """Return the 503 of a server without its database; of a commit whose answer was
+    lost it says that it is unknown.
+    """
+    hint = RetryHint(suggested_delay_ms=1000)
+    message = "The server's database does not answer"
+    details = None
+    if error.is_unknown:
+        message += f"; whether the request took effect is unknown, and {finds_it}"
+        details = {"accepted": "unknown"}
+    return RefusedError(
+        ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message, details, hint)
+    )
+
+
+def answer_json(
+    request: WireRequest,
+    document: Any,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> WireResponse:
+    """Return *document* with its entity tag, or a 304 where the caller has it already
+    (RFC 9110, 13.1.2).
+
+    Raises:
+        RefusedError: the request is for another state of it.
+    """
+    response = _response(
+        status, document, {"content-type": "application/json", **(headers or {})}
+    )
+    if request.method not in ("GET", "HEAD") or status != 200:
+        return response
+    check_match(request, document)
+    tag = _tag_of(response.body)
+    # Private: what one caller is shown is kept in no cache that others share.
+    tagged = {
+        **response.headers,
+        "etag": tag,
+        "cache-control": "private, no-cache",
+        "vary": _VARY,
+    }
+    # RFC 9110, 13.1.2: weak comparison, so the mark of weakness does not count.
+    asked = {
+        each.strip().removeprefix("W/")
+        for each in request.headers.get("if-none-match", "").split(",")
+    }
+    if tag in asked or "*" in asked:
+        return WireResponse(
+            304,
+            {name: value for name, value in tagged.items() if name != "content-type"},
+        )
+    return WireResponse(200, tagged, response.body)
+
+
+def show_execution(
+    request: WireRequest,
+    execution: Execution,
+    headers: Mapping[str, str],
+    *,
+    plain: bool,
+    is_first: bool = False,
+) -> WireResponse:
+    """Return the document of *execution*; *is_first* in the answer to the
+    invocation.
+    """
+    document = execution.to_dict(plain=plain)
+    if execution.is_final:
+        # Section 6.6: the timeout document is a normal 200 response; only a client that
+        # waited here gets 504.
+        waited = (
+            is_first
+            and "preference-applied" in headers
+            and execution.status is ExecutionStatus.TIMEOUT
+        )
+        return answer_json(
+            request, document, status=504 if waited else 200, headers=headers
+        )
+    # A whole second is the least that the header can say (RFC 9110, 10.2.3);
+    # poll_interval_ms says less.
+    headers = {**headers, "retry-after": "1"}
+    return answer_json(
+        request, document, status=202 if is_first else 200, headers=headers
+    )
+
+
+def refuse_expired(execution: Execution) -> RefusedError:
+    """Return the 410 of a result that is no longer kept."""
+    return refuse(
+        WireCode.EXECUTION_EXPIRED,
+        f"The result expired at {execution.timestamps.expires_at}",
+    )
+
+
+def check_match(request: WireRequest, document: Any) -> None:
+    """Refuse a request whose ``If-Match`` names another state of *document* than this
+    one (RFC 9110, 13.1.1).
+
+    Raises:
+        RefusedError: it does.
+    """
+    stated = request.headers.get("if-match")
+    # Strong comparison: a tag that is marked as weak never matches.
+    if stated is None or {_tag_of(_to_bytes(document)), "*"} & {
+        each.strip() for each in stated.split(",")
+    }:
+        return
+    raise refuse(
+        WireCode.PRECONDITION_FAILED,
+        "The state that If-Match names is not the current one",
+    )
+
+
+def without_content(response: WireResponse) -> WireResponse:
+    """Return the answer to HEAD where *response* is that to GET: the length without the
+    content (RFC 9110, 9.3.2).
+    """
+    length = (
+        {} if response.status == 304 else {"content-length": str(len(response.body))}
+    )
+    return WireResponse(response.status, {**response.headers, **length})
+
+
+def _response(status: int, document: Any, headers: Mapping[str, str]) -> WireResponse:
+    return WireResponse(status, {**SECURITY_HEADERS, **headers}, _to_bytes(document))
+
+
+def _to_bytes(document: Any) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "replace"
+    )
+
+
+def _tag_of(body: bytes) -> str:
+    return '"' + hashlib.sha256(body).hexdigest()[:32] + '"'

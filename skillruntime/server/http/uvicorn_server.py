@@ -1,0 +1,147 @@
+"""Runs the application with uvicorn: the sockets, the signals, and an end that loses
+nothing.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import anyio
+import uvicorn
+from starlette.applications import Starlette
+
+from skillruntime.server.http.protocol import HEAD_BYTES, bounded_protocol
+from skillruntime.server.service import SkillService
+
+__all__ = ["Server", "bind"]
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket of *host* and *port* that does not listen yet; port 0 is one that
+    is free.
+
+    Raises:
+        OSError: it is not free.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named, for asyncio switches off Nagle's delay (40 ms a call) only
+    # where it is.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    # Otherwise a restart fails for a minute, while old connections are in TIME_WAIT.
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.setblocking(False)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+class Server(uvicorn.Server):
+    """One uvicorn server for *app*.
+
+    The first SIGTERM or SIGINT stops accepting work; what runs may end within *drain*
+    seconds, during which statuses are still answered and new work is refused with 503.
+    Then the rest is handed over or ended, waiting clients are woken, and open requests
+    are answered within *grace* seconds. A second signal ends the draining. At most
+    *connections* are open at once, and *connections_per_address* of one address, unless
+    it is a proxy's. *trusted_proxies* are the addresses and networks whose
+    ``X-Forwarded-For`` is believed. *on_ready* is called when it listens.
+    """
+
+    def __init__(
+        self,
+        app: Starlette,
+        service: SkillService,
+        *,
+        grace: float = 10.0,
+        drain: float = 0.0,
+        connections: int = 1000,
+        connections_per_address: int = 256,
+        trusted_proxies: Iterable[str] = (),
+        handles_signals: bool = True,
+        on_ready: Callable[[], None] | None = None,
+    ) -> None:
+        proxies = list(trusted_proxies)
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=bounded_protocol(connections_per_address, proxies),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                # uvicorn's default believes every client on this machine.
+                proxy_headers=bool(proxies),
+                forwarded_allow_ips=proxies,
+                # What is not served must not be parsed.
+                ws="none",
+                lifespan="on",
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=max(1, round(grace)),
+                limit_concurrency=connections,
+                h11_max_incomplete_event_size=HEAD_BYTES,
+            )
+        )
+        self._service = service
+        self._drain_seconds = drain
+        self._handles_signals = handles_signals
+        self._on_ready = on_ready
+        self._is_draining = False
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        if self._on_ready is not None and not self.should_exit:
+            self._on_ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to drain at the first signal; stop at once at the second."""
+        self._captured_signals.append(sig)
+        # Once: a second signal means that whoever sent it will not wait.
+        if self._service.is_ready and self._drain_seconds > 0:
+            self._service.refuse_work()
+        else:
+            self.should_exit = True
+
+    async def main_loop(self) -> None:
+        """Serve until the process is asked to end and the running work has ended."""
+        async with anyio.create_task_group() as self._tasks:
+            await super().main_loop()
+            self._tasks.cancel_scope.cancel()
+        # Also after a second signal: what may run again is handed over, the rest is
+        # ended truthfully.
+        await self._service.executions.drain(0.0)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Begin the draining that a signal asked for: uvicorn calls this ten times a
+        second, and idle, that costs.
+        """
+        if not self._service.is_ready and not self._is_draining:
+            self._is_draining = True
+            self._tasks.start_soon(self._drain_and_exit)
+        return await super().on_tick(counter)
+
+    async def _drain_and_exit(self) -> None:
+        await self._service.executions.drain(self._drain_seconds)
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop; wake every waiting client first."""
+        self._service.stop()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take the process's signals, unless someone else does."""
+        if self._handles_signals:
+            with super().capture_signals():
+                yield
+                # uvicorn raises them again on its way out, which would end the process
+                # before what it serves is closed.
+                self._captured_signals.clear()
+        else:
+            yield
