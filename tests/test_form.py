@@ -1,0 +1,250 @@
+"""The form of the code: one thing a line. What still has another form is listed, and the
+lists may only get shorter.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.proportion import (
+    PACKAGE,
+    ROOT,
+    complexity,
+    functions,
+    sources,
+    statement_decisions,
+)
+
+MOST_DECISIONS = 3
+MOST_POSITIONAL = 5
+MOST_COMPLEX = 20
+WIDEST = 100
+
+DENSE: set[str] = {
+    "adapters/mcp_client.py:_contract_of",
+    "adapters/mcp_proxy/log.py:call_entries",
+    "adapters/mcp_proxy/tools.py:Tools.add_page",
+    "adapters/telemetry.py",
+    "catalog/catalog.py:SkillCatalog.versions",
+    "catalog/discovery/index.py:_encode",
+    "catalog/discovery/offering.py:no_version",
+    "catalog/discovery/summary.py:_is_well_formed",
+    "catalog/frontmatter/simple_frontmatter.py:_block_text",
+    "cli/show.py:_described",
+    "compatibility/comparison.py:_Readings.overlooked",
+    "compatibility/containment.py:Containment._covers_by_parts",
+    "contract/migration/value_steps.py:_map",
+    "contract/reading/envelopes.py:opened",
+    "contract/repairs/coercer.py:_kinds_alone",
+    "contract/schemas/secret_names.py:masked",
+    "contract/schemas/subschemas.py:_holds",
+    "contract/schemas/violations.py:Lister._rules",
+    "contract/schemas/wording.py:_kind_in_words",
+    "derive/command_line.py:_refuse_separator",
+    "derive/draft.py:draft_contracts",
+    "derive/inline_metadata.py:parse_inline_metadata",
+    "derive/readers/argparse_arguments.py:_why_unread",
+    "derive/readers/click_reader.py:_to_command",
+    "derive/readers/python_values.py",
+    "derive/readers/shell_checks.py:ShellChecks._refusal",
+    "derive/readers/shell_script.py:_look_at_words",
+    "derive/readers/shell_script.py:_places",
+    "derive/readers/shell_script.py:_read_choice",
+    "derive/readers/shell_syntax.py:_word_end",
+    "derive/readers/value_types.py:_read_function",
+    "derive/readers/value_types.py:fits",
+    "remote/credentials.py:variable_for",
+    "remote/protocol.py:Execution.from_dict",
+    "server/executions/sqlite/sqlite_executions.py:SqliteExecutions.tasks",
+    "server/published_skill.py:describe",
+    "tokens/advice.py:_whole_sections",
+    "tokens/report.py:TokenReport.to_dict",
+}
+"""Functions with a statement of more than three decisions."""
+
+NESTED: set[str] = {
+    "adapters/mcp_proxy/messages.py:read_message",
+    "adapters/mcp_proxy/reports/suggestions.py:_node",
+    "compatibility/comparison.py:_as_a_whole",
+    "compatibility/comparison.py:_parts",
+    "compatibility/migration_proof.py:_broken_law",
+    "compatibility/sampling.py:_one_of",
+    "contract/response.py:holds_iterator",
+    "contract/schemas/plain_json.py:_first_fault",
+    "contract/schemas/plain_json.py:_scalar_fault",
+    "derive/readers/python_checks.py:refusal",
+    "derive/readers/shell_checks.py:ShellChecks._absolute",
+    "derive/readers/shell_checks.py:_resolved",
+    "remote/credentials.py:variable_for",
+    "server/callers/jwt_callers.py:_scopes",
+    "server/console/drawing.py:draw_field",
+    "server/metrics.py:Metrics.count_end",
+}
+"""Functions with a conditional expression inside another."""
+
+SPLATS: set[str] = {
+    "adapters/enforced_tool.py",
+    "adapters/mcp_proxy/answers.py",
+    "adapters/mcp_proxy/calls.py",
+    "adapters/mcp_proxy/json_text.py",
+    "adapters/mcp_proxy/messages.py",
+    "adapters/tools/strict_schema.py",
+    "catalog/catalog.py:SkillCatalog",
+    "catalog/checks/lint.py",
+    "catalog/checks/lockfile.py",
+    "catalog/discovery/offering.py",
+    "catalog/discovery/root_snapshot.py",
+    "catalog/file_opening.py",
+    "catalog/frontmatter/frontmatter.py",
+    "catalog/resources.py",
+    "catalog/search/segment.py",
+    "catalog/search/words.py",
+    "catalog/skill.py:Skill",
+    "catalog/visibility.py",
+    "cli/terminal/output.py",
+    "cli/validate.py",
+    "compatibility/containment.py",
+    "compatibility/diff.py",
+    "compatibility/normal_form.py",
+    "contract/contract.py:Contract",
+    "contract/document/form.py",
+    "contract/input_validator.py",
+    "contract/reading/arguments.py",
+    "contract/reading/tool_names.py",
+    "contract/repairs/coercer.py",
+    "contract/repairs/keys.py",
+    "contract/schemas/references.py",
+    "contract/schemas/schema.py:Schema",
+    "contract/schemas/subschemas.py",
+    "derive/readers/python_checks.py",
+    "derive/readers/python_values.py",
+    "remote/credentials.py",
+    "remote/descriptor.py",
+    "remote/descriptor_schema.py",
+    "remote/ssrf_guard.py",
+    "runtime/sandbox/readable_paths.py",
+    "runtime/sandbox/seccomp.py",
+    "runtime/sandbox/supervisor.py:_Run._start_bubblewrap",
+    "runtime/scripts/interpreters.py",
+}
+"""Functions that unpack a literal, ``*("a", "b")``, to please a formatter."""
+
+ARGUMENTS: set[str] = {
+    "adapters/mcp_proxy/reports/suggestions.py:_is_meant",
+    "catalog/contracts/contract_files.py:_report",
+    "catalog/frontmatter/frontmatter.py:_finding",
+    "catalog/frontmatter/frontmatter.py:_repaired_warning",
+    "catalog/frontmatter/frontmatter.py:_warning",
+    "cli/call.py:command",
+    "cli/init.py:command",
+    "cli/lock.py:command",
+    "cli/mcp_proxy.py:run",
+    "cli/prompt.py:command",
+    "cli/remote.py:_invoke",
+    "cli/remote.py:describe",
+    "cli/remote.py:invoke",
+    "cli/tokens.py:command",
+    "compatibility/diff.py:_Difference._choices",
+    "contract/contract.py:Contract._accept_slowly",
+    "contract/repairs/coercer.py:_member",
+    "contract/repairs/coercer.py:_members",
+    "contract/repairs/whole_value.py:_content",
+    "contract/repairs/whole_value.py:_holds_all",
+    "contract/repairs/whole_value.py:_is_item",
+    "contract/repairs/whole_value.py:_is_one_text",
+    "contract/repairs/whole_value.py:_reshaped",
+    "contract/repairs/whole_value.py:_taken_out",
+    "contract/repairs/whole_value.py:_unwrapped",
+    "contract/repairs/whole_value.py:whole",
+    "contract/schemas/explanation.py:_error",
+    "contract/schemas/violations.py:Lister._here",
+    "contract/schemas/violations.py:Lister._items",
+    "contract/schemas/violations.py:Lister._members",
+    "runtime/scripts/runner.py:ScriptRunner._command",
+}
+"""Functions with more than five positional parameters."""
+
+
+def places(path: Path) -> Iterator[tuple[str, ast.AST]]:
+    """Yield every node of a module with the place that contains it: the file, and the
+    names of the classes and functions around the node.
+    """
+    file = path.relative_to(PACKAGE).as_posix()
+    pending: list[tuple[str, ast.AST]] = [("", sources()[path])]
+    while pending:
+        around, node = pending.pop()
+        yield f"{file}:{around}" if around else file, node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            around = f"{around}.{node.name}" if around else node.name
+        pending += [(around, child) for child in ast.iter_child_nodes(node)]
+
+
+def is_dense(node: ast.AST) -> bool:
+    return isinstance(node, ast.stmt) and statement_decisions(node) > MOST_DECISIONS
+
+
+def is_nested(node: ast.AST) -> bool:
+    return isinstance(node, ast.IfExp) and any(
+        isinstance(part, ast.IfExp) for part in (node.test, node.body, node.orelse)
+    )
+
+
+def is_splat(node: ast.AST) -> bool:
+    return isinstance(node, ast.Starred) and isinstance(
+        node.value, ast.Tuple | ast.List | ast.Set
+    )
+
+
+@pytest.mark.parametrize(
+    ("has_form", "listed"),
+    [(is_dense, DENSE), (is_nested, NESTED), (is_splat, SPLATS)],
+    ids=["dense", "nested", "splat"],
+)
+def test_only_listed_places_have_a_dense_form(has_form, listed: set[str]) -> None:  # type: ignore[no-untyped-def]
+    """A place that is rewritten leaves its list, and no place is added."""
+    found = {
+        place for path in sources() for place, node in places(path) if has_form(node)
+    }
+
+    assert sorted(found) == sorted(listed)
+
+
+def test_only_listed_functions_take_many_positional_parameters() -> None:
+    """What travels together through several functions is one value with a name."""
+    found = set()
+    for path, name, function in functions():
+        parameters = [*function.args.posonlyargs, *function.args.args]
+        named = [each for each in parameters if each.arg not in ("self", "cls")]
+        if len(named) > MOST_POSITIONAL:
+            found.add(f"{path.relative_to(PACKAGE).as_posix()}:{name}")
+
+    assert sorted(found) == sorted(ARGUMENTS)
+
+
+def test_no_function_is_too_complex() -> None:
+    """A function that needs more decisions is a table, two functions, or a case that
+    should be refused. Counted with ``and`` and ``or``, unlike C901, which allows 15.
+    """
+    found = {
+        f"{path.relative_to(PACKAGE).as_posix()}:{name}": complexity(function)
+        for path, name, function in functions()
+        if complexity(function) > MOST_COMPLEX
+    }
+
+    assert found == {}
+
+
+def test_no_line_is_wide() -> None:
+    """Code is formatted at 88 columns; a text or a suppression may reach 100."""
+    wide = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sources()
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
+        if len(line) > WIDEST
+    ]
+
+    assert wide == []
