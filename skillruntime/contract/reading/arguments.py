@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from skillruntime.contract.reading.json_text import (
     TOO_DEEP,
+    TWO_READINGS,
     LenientParser,
     UnreadableError,
     decode,
@@ -32,19 +33,20 @@ MAX_ENCODED = 2
 # writes it.
 FINISHED = frozenset(
     {
-        *(
-            "stop",
-            "tool_calls",
-            "function_call",
-        ),  # OpenAI, and the many servers that speak its protocol
-        *(
-            "end_turn",
-            "tool_use",
-        ),  # Anthropic; its `stop_sequence` may end a text anywhere
-        "STOP",  # Gemini
-        *("COMPLETE", "TOOL_CALL"),  # Cohere
-        # Hugging Face's text generation server: `eos_token` is left out, for it also
-        # ends what was cut
+        # OpenAI, and the many servers that speak its protocol.
+        "stop",
+        "tool_calls",
+        "function_call",
+        # Anthropic. Its `stop_sequence` is left out: it may end a text anywhere.
+        "end_turn",
+        "tool_use",
+        # Gemini.
+        "STOP",
+        # Cohere.
+        "COMPLETE",
+        "TOOL_CALL",
+        # Hugging Face's text generation server. Its `eos_token` is left out: it also
+        # ends texts that were cut.
         "eos",
     }
 )
@@ -52,15 +54,14 @@ FINISHED = frozenset(
 # interrupted.
 CUT_OFF_REASONS = frozenset(
     {
-        *(
-            "length",
-            "max_tokens",
-            "max_output_tokens",
-            "model_length",
-            "model_context_window_exceeded",
-            "incomplete",
-        ),
-        *("content_filter", "safety"),
+        "length",
+        "max_tokens",
+        "max_output_tokens",
+        "model_length",
+        "model_context_window_exceeded",
+        "incomplete",
+        "content_filter",
+        "safety",
     }
 )
 
@@ -81,8 +82,11 @@ class Parsed(NamedTuple):
 
 
 class _Options(NamedTuple):
-    """How a text is read: decimals kept as they are written, an open object closed; the
-    parameters and the tool.
+    """How a text is read.
+
+    ``literals`` keeps decimals as they are written, ``may_close`` closes an open
+    object; ``names`` are the declared parameters and ``tool`` is the tool's name.
+    ``encoded`` counts the texts around this one.
     """
 
     literals: bool = True
@@ -91,7 +95,7 @@ class _Options(NamedTuple):
     tool: str = ""
     encoded: int = 0
 
-    def deeper(self) -> _Options:
+    def for_inner_text(self) -> _Options:
         """Return the options for a text inside a text."""
         return self._replace(literals=True, encoded=self.encoded + 1)
 
@@ -127,18 +131,14 @@ def parse_arguments(
     """
     # Before any parsing: a text that was cut off may be whole JSON by chance.
     if finish_reason is not None and str(finish_reason).lower() in CUT_OFF_REASONS:
-        fail(
-            UnreadableError(
-                f"stop early: the model was cut off (finish_reason {finish_reason})",
-                cut=True,
-            ),
-            True,
+        raise cut_off(
+            f"stop early: the model was cut off (finish_reason {finish_reason})"
         )
+    may_close = str(finish_reason) in FINISHED
+    options = _Options(literals, may_close, names, tool)
     failure: UnreadableError | None = None
     try:
-        parsed = _parse(
-            text, _Options(literals, str(finish_reason) in FINISHED, names, tool)
-        )
+        parsed = _parse(text, options)
         if "\\u" in text or not text.isascii():
             _check_unicode(parsed.value)
     except UnreadableError as error:
@@ -165,43 +165,58 @@ def parse_container(text: str) -> Parsed | None:
             break
         text = inner
     try:
-        inside = _without_fence(text.strip(), (*_FENCES, "'")).strip()
+        content = _without_fence(text.strip(), _CONTAINER_FENCES).strip()
     except UnreadableError:
         return None
-    if len(inside) < 2 or inside[0] + inside[-1] not in ("[]", "{}", "()"):
+    if len(content) < 2 or content[0] + content[-1] not in ("[]", "{}", "()"):
         return None
-    parsed = _parse_container(inside)
-    return parsed if parsed is not None and not find_fault(parsed.value) else None
+    parsed = _parse_container(content)
+    if parsed is None or find_fault(parsed.value):
+        return None
+    return parsed
 
 
 def looks_like_container(text: str) -> bool:
-    """Whether *text* writes an array or object, well or badly.
+    """Return whether *text* writes an array or object, well-formed or not.
 
-    >>> [looks_like_container(text) for text in ("['a', 'b']", "[a]", "['a'", "[Breaking] news", "a")]
-    [True, True, True, False, False]
+    >>> [looks_like_container(text) for text in ("['a', 'b']", "[a]", "['a'")]
+    [True, True, True]
+    >>> [looks_like_container(text) for text in ("[Breaking] news", "a")]
+    [False, False]
     """
     plain = text.strip(" \t\r\n'\"`")
     closing = {"[": "]", "{": "}"}.get(plain[:1])
-    broken = closing is not None and (plain.endswith(closing) or closing not in plain)
-    return broken or parse_container(text) is not None
+    # A bracket that is closed only inside the text, as in `[Breaking] news`, is prose.
+    if closing and (plain.endswith(closing) or closing not in plain):
+        return True
+    return parse_container(text) is not None
 
 
 def _parse_container(text: str) -> Parsed | None:
     try:
         value = decode(text, literals=True)
-        return Parsed(value) if isinstance(value, dict | list) else None
     except (ValueError, RecursionError, UnreadableError):
-        pass
+        return _parse_container_leniently(text)
+    if not isinstance(value, dict | list):
+        return None
+    return Parsed(value)
+
+
+def _parse_container_leniently(text: str) -> Parsed | None:
     parser = LenientParser(text)
     try:
         value = parser.value(0)
         parser.space()
     except UnreadableError:
         return None
-    return Parsed(value, tuple(parser.rules)) if parser.position == len(text) else None
+    if parser.position != len(text):
+        return None
+    return Parsed(value, tuple(parser.rules))
 
 
+# Longest first: a fence of three backticks begins with one.
 _FENCES = ("```", "~~~", "**", '"""', "'''", "`")
+_CONTAINER_FENCES = (*_FENCES, "'")
 
 
 def _without_fence(text: str, marks: Iterable[str] = _FENCES) -> str:
@@ -212,17 +227,17 @@ def _without_fence(text: str, marks: Iterable[str] = _FENCES) -> str:
         UnreadableError: a backslash stands in such quotes; whether it escapes the next
             character cannot be known.
     """
-    # Longest first: a fence of three backticks begins with one.
     for mark in marks:
-        if text.startswith(mark) and text.endswith(mark) and len(text) >= 2 * len(mark):
-            inside = text[len(mark) : -len(mark)]
-            if mark in ("```", "~~~"):
-                return _LANGUAGE.sub("", inside, count=1)
-            if "\\" in inside and inside.strip()[:1] in ("{", "["):
-                raise UnreadableError(
-                    "the backslashes inside the quotes can be read in two ways"
-                )
-            return inside
+        if len(text) < 2 * len(mark):
+            continue
+        if not (text.startswith(mark) and text.endswith(mark)):
+            continue
+        content = text[len(mark) : -len(mark)]
+        if mark in ("```", "~~~"):
+            return _LANGUAGE.sub("", content, count=1)
+        if "\\" in content and content.strip()[:1] in ("{", "["):
+            raise UnreadableError(TWO_READINGS)
+        return content
     return text
 
 
@@ -233,13 +248,19 @@ def _encoded(text: str) -> str | None:
     """Return the text that *text* writes as a JSON string, whole or without its quotes:
     ``{\\"a\\": 1}``.
     """
-    if text[:1] != '"' and not _ESCAPED.match(text):
+    if text[:1] == '"':
+        string = text
+    elif _ESCAPED.match(text):
+        string = f'"{text}"'
+    else:
         return None
     try:
-        value = _LENIENT.decode(text if text[0] == '"' else f'"{text}"')
+        value = _LENIENT.decode(string)
     except ValueError:
         return None
-    return value if isinstance(value, str) else None
+    if not isinstance(value, str):
+        return None
+    return value
 
 
 _ESCAPED = re.compile(r'[\[{](?:\s|\\[nrt])*\\"')
@@ -252,8 +273,8 @@ def cut_off(where: str) -> TruncatedInputError:
     """
     return TruncatedInputError(
         f"The arguments {where}",
-        suggested_action="Send the whole call again as one complete JSON object; shorten long "
-        "values if needed",
+        suggested_action="Send the whole call again as one complete JSON object; "
+        "shorten long values if needed",
     )
 
 
@@ -306,31 +327,29 @@ def _parse(text: str, options: _Options) -> Parsed:
         parsed = _repaired(text, options)
     # Models that write JSON inside JSON sometimes encode the whole once more.
     if isinstance(parsed.value, str) and options.encoded < MAX_ENCODED:
-        return _behind(
-            (*parsed.rules, "double-encoding"), _encoded_once(parsed.value, options)
-        )
+        inner = _parse_encoded(parsed.value, options)
+        return _with_rules_before((*parsed.rules, "double-encoding"), inner)
     if not isinstance(parsed.value, dict | list):
         kind = {str: "a string", bool: "a boolean"}.get(type(parsed.value), "a number")
         raise UnreadableError(f"they are {kind}")
     return parsed
 
 
-def _behind(rules: tuple[str, ...], inner: Parsed) -> Parsed:
+def _with_rules_before(rules: tuple[str, ...], inner: Parsed) -> Parsed:
     return inner._replace(rules=(*rules, *inner.rules))
 
 
-def _encoded_once(text: str, options: _Options) -> Parsed:
+def _parse_encoded(text: str, options: _Options) -> Parsed:
     """Parse *text*, which stood encoded in a string, if what is left of its backslashes
     is certain.
 
     A model that escapes the quotes alone writes the path `C:\\\\temp` as it is in JSON;
     decoded, it holds a tab.
     """
-    if "\\" in text and text.lstrip()[:1] in ("{", "[") and has_unclear_escape(text):
-        raise UnreadableError(
-            "the backslashes inside the quotes can be read in two ways"
-        )
-    return _parse(text, options.deeper())
+    is_container = text.lstrip()[:1] in ("{", "[")
+    if "\\" in text and is_container and has_unclear_escape(text):
+        raise UnreadableError(TWO_READINGS)
+    return _parse(text, options.for_inner_text())
 
 
 def _check_unicode(value: Any) -> None:
@@ -348,40 +367,46 @@ def _repaired(text: str, options: _Options) -> Parsed:
     """Parse *text*, which is not JSON: inside a fence or quotes, in a form of calls, or
     with malformed syntax.
     """
-    inside = _without_fence(text)
-    if inside != text and inside.strip()[:1] in tuple("{[\"'"):
+    content = _without_fence(text)
+    if content != text and content.strip()[:1] in ("{", "[", '"', "'"):
         if options.encoded > MAX_ENCODED:
             raise UnreadableError("there are fences within fences")
-        return _behind(("markdown-fence",), _parse(inside, options.deeper()))
-    escaped = _encoded(text) if options.encoded < MAX_ENCODED else None
-    if escaped is not None:
-        return _behind(("double-encoding",), _encoded_once(escaped, options))
+        inner = _parse(content, options.for_inner_text())
+        return _with_rules_before(("markdown-fence",), inner)
+    if options.encoded < MAX_ENCODED:
+        escaped = _encoded(text)
+        if escaped is not None:
+            inner = _parse_encoded(escaped, options)
+            return _with_rules_before(("double-encoding",), inner)
     if text[0] in "\"'" and not text.startswith("'''"):
-        return _whole(text, options)
+        return _parse_whole(text, options)
     if text[0] == "{" and text[-1] == "}":
         try:
-            return _whole(text, options)
+            return _parse_whole(text, options)
         except UnreadableError:
             pass  # there may be several objects, or text between two of them
     if text[0] == "[" and not _WORD_IN_BRACKETS.match(text):
-        return _whole(text, options)
+        return _parse_whole(text, options)
+    return _parse_call(text, options)
+
+
+def _parse_call(text: str, options: _Options) -> Parsed:
+    """Return the arguments of the one call that *text* holds."""
     # Its patterns take a fifth of the time of an import, and few texts need them.
     from skillruntime.contract.reading.call_forms import calls_of_text
 
-    found = calls_of_text(
+    calls = calls_of_text(
         text, may_close=options.may_close, names=options.names, tool=options.tool
     )
-    if not found and "{" in text:
+    if not calls and "{" in text:
         raise UnreadableError(
             "the only object is the model's reasoning, or a result", action=_ONE_CALL
         )
-    if not found:
+    if not calls:
         raise UnreadableError("they are {}", text[:200])
-    if len(found) > 1:
-        raise UnreadableError(
-            "there is more than one object in one text", action=_ONE_CALL
-        )
-    call = found[0]
+    if len(calls) > 1:
+        raise UnreadableError(_SEVERAL_OBJECTS, action=_ONE_CALL)
+    call = calls[0]
     if call.fault is not None:
         raise call.fault
     return Parsed(call.value, call.rules, call.name, call.strings)
@@ -389,6 +414,7 @@ def _repaired(text: str, options: _Options) -> Parsed:
 
 _WORD_IN_BRACKETS = re.compile(r"\[/?[^\W\d]")
 _ONE_CALL = "Send one call at a time, each as exactly one JSON object"
+_SEVERAL_OBJECTS = "there is more than one object in one text"
 
 
 def several_calls(count: int) -> SkillInputError:
@@ -401,7 +427,8 @@ def several_calls(count: int) -> SkillInputError:
     )
 
 
-def _whole(text: str, options: _Options) -> Parsed:
+def _parse_whole(text: str, options: _Options) -> Parsed:
+    """Parse *text*, all of which is one value, perhaps several times."""
     parser = LenientParser(text, may_close=options.may_close)
     value = parser.value(0)
     parser.space()
@@ -410,17 +437,16 @@ def _whole(text: str, options: _Options) -> Parsed:
     # empty one before it (ogx-ai/ogx#5462).
     while parser.rest()[:1] == "{":
         following = parser.value(0)
-        if value and not is_same(following, value):
-            raise UnreadableError(
-                "there is more than one object in one text", action=_ONE_CALL
-            )
-        parser.note("repeated-object" if value else "empty-object")
+        if not value:
+            parser.note("empty-object")
+        elif is_same(following, value):
+            parser.note("repeated-object")
+        else:
+            raise UnreadableError(_SEVERAL_OBJECTS, action=_ONE_CALL)
         value = following
         parser.space()
     if parser.position != len(text):
         raise UnreadableError("after it comes {}", parser.rest())
     if text[0] == "'" and "\\" in text:
-        raise UnreadableError(
-            "the backslashes inside the quotes can be read in two ways"
-        )
+        raise UnreadableError(TWO_READINGS)
     return Parsed(value, tuple(parser.rules))

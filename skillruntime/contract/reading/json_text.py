@@ -20,14 +20,14 @@ from skillruntime.contract.repairs.scalars import is_same
 from skillruntime.contract.schemas.plain_json import MAX_REPAIRED_LEVELS
 
 TOO_DEEP = "it is nested too deep"
+TWO_READINGS = "the backslashes inside the quotes can be read in two ways"
 
 
 class UnreadableError(Exception):
-    """The text cannot be parsed: why, what to do instead, and whether because it ends
-    too early (*cut*).
+    """The text cannot be parsed.
 
     ``{}`` in *message* is replaced by *found*, quoted; ``unquoted`` is the message
-    without it.
+    without it. *cut* says that the text ends too early, *action* what to do instead.
     """
 
     def __init__(
@@ -38,13 +38,14 @@ class UnreadableError(Exception):
         cut: bool = False,
         action: str | None = None,
     ) -> None:
-        super().__init__(
-            message if found is None else message.replace("{}", _quote(found))
-        )
-        self.unquoted = (
-            message if found is None else message.replace("{}", "other text")
-        )
-        self.cut, self.action = cut, action
+        if found is None:
+            super().__init__(message)
+            self.unquoted = message
+        else:
+            super().__init__(message.replace("{}", _quote(found)))
+            self.unquoted = message.replace("{}", "other text")
+        self.cut = cut
+        self.action = action
 
 
 def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -66,24 +67,26 @@ def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def integer(text: str) -> int | Decimal:
-    """Return the integer *text* writes; of ``-0`` a decimal, which keeps the sign for a
-    string that wants it.
+    """Return the integer that *text* writes; ``-0`` is a decimal, which keeps the sign
+    in case a string is wanted.
     """
-    return Decimal(text) if text == "-0" else int(text)
+    if text == "-0":
+        return Decimal(text)
+    return int(text)
 
 
 def literal(text: str) -> float | Decimal:
-    """Return the number *text* writes; one that a float would not keep as it was
+    """Return the number that *text* writes; one that a float would not keep as it was
     written is a decimal.
     """
     number = float(text)
-    return (
-        number if repr(number) == text and not number.is_integer() else _decimal(text)
-    )
+    if repr(number) == text and not number.is_integer():
+        return number
+    return _decimal(text)
 
 
 def _decimal(text: str) -> Decimal:
-    """Return the number *text* writes, which a float can hold.
+    """Return the number that *text* writes, which a float can hold.
 
     Raises:
         UnreadableError: it is beyond 1.8e308, or its exponent is longer than even a
@@ -100,21 +103,26 @@ def _decimal(text: str) -> Decimal:
 def _quote(text: str) -> str:
     """Return *text* in quotes and on one line, shortened to 40 characters."""
     text = " ".join(text.split())
-    return json.dumps(text if len(text) <= 40 else text[:39] + "…", ensure_ascii=False)
+    if len(text) > 40:
+        text = text[:39] + "…"
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _exact(text: str) -> float:
-    """Return the number *text* writes, if a float does not lose it: neither to zero,
-    nor to an integer.
+    """Return the number that *text* writes, if a float does not lose it: neither to
+    zero, nor to an integer.
     """
     number = float(text)
     # 2**53 is where floats stop holding every integer (IEEE 754, 53 bits of fraction).
-    if number == 0 or abs(number) >= 2**53:
-        written = _decimal(text)
-        if (number == 0) != (written == 0) or (
-            number and written != written.to_integral_value()
-        ):
-            raise UnreadableError("{} cannot be held by a float", text)
+    if number and abs(number) < 2**53:
+        return number
+    written = _decimal(text)
+    if number:
+        is_lost = written != written.to_integral_value()
+    else:
+        is_lost = written != 0
+    if is_lost:
+        raise UnreadableError("{} cannot be held by a float", text)
     return number
 
 
@@ -147,7 +155,8 @@ def decode(text: str, *, literals: bool) -> Any:
         ValueError: it is not JSON.
         UnreadableError: it is, and says something twice or what Python cannot hold.
     """
-    return (LITERAL_DECODER if literals else _DECODER).decode(text)
+    decoder = LITERAL_DECODER if literals else _DECODER
+    return decoder.decode(text)
 
 
 # Python's white space, which is more than JSON's four characters: models copy U+00A0
@@ -157,10 +166,10 @@ _SPACE = re.compile(r"\s+")
 # tokens was not.
 _ESCAPED_SPACE = re.compile(r"(?:\\[nrt]\s*)+")
 # A string whose quotes alone were escaped: `{"query": \"foo\"}`.
-_ESCAPED_STRING = re.compile(r'\\"(?P<inside>[^"\\\x00-\x1f]*)\\"')
+_ESCAPED_STRING = re.compile(r'\\"(?P<content>[^"\\\x00-\x1f]*)\\"')
 # A string between the tokens of Gemma's templates, which has no escapes.
 _TOKEN_STRING = re.compile(
-    r'(?P<mark><\|"\|>|<escape>)(?P<inside>.*?)(?P=mark)', re.DOTALL
+    r'(?P<mark><\|"\|>|<escape>)(?P<content>.*?)(?P=mark)', re.DOTALL
 )
 # JSON5 and JSONC have the first and the last form, Python and YAML the second.
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -183,18 +192,19 @@ _PLAIN = {
     "\u2018": re.compile(r"[^'\u2018\u2019\\]+"),
 }
 _LITERALS = {
+    # JSON.
     "true": True,
     "false": False,
     "null": None,
+    # Python.
     "True": True,
     "False": False,
     "None": None,
-}
-_LITERALS |= {
+    # SQL and spreadsheets.
     "TRUE": True,
     "FALSE": False,
     "NULL": None,
-}  # as SQL and spreadsheets write them
+}
 # RFC 8259, section 7, and `\'`, which JavaScript and Python write inside their strings.
 _ESCAPES = {
     "b": "\b",
@@ -211,8 +221,11 @@ _ESCAPES = {
 _HEXADECIMAL = {"u": 4, "x": 2, "U": 8}
 # A whole string with backslashes, none of which is before a character of JSON's
 # escapes, or of JavaScript's quote.
+_PLAIN_CHARACTER = r'[^"\\\x00-\x1f]'
+_PLAIN_BACKSLASH = r"""\\[^"'\\/bfnrtu\x00-\x1f]"""
 _PLAIN_BACKSLASHES = re.compile(
-    r"""(?:[^"\\\x00-\x1f]|\\[^"'\\/bfnrtu\x00-\x1f])*\\[^"'\\/bfnrtu\x00-\x1f][^"\\\x00-\x1f]*(?=")"""
+    rf"(?:{_PLAIN_CHARACTER}|{_PLAIN_BACKSLASH})*"
+    rf'{_PLAIN_BACKSLASH}{_PLAIN_CHARACTER}*(?=")'
 )
 _OTHER_ESCAPES = re.compile(r"\\(?:x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|[0-7]|N\{)")
 # `{name": "x"}`: the first quote of a key is missing, as some fine-tuned models write
@@ -224,11 +237,16 @@ _END_OF_CALL = "</tool_call>"
 # Escapes that may be none, in a string in single quotes. Python's `repr` writes neither
 # `\b` nor `\f`, so these are of a pattern; the others may be those of a path: behind a
 # drive letter, dots or `\\server`, or in the name of a file.
+_ESCAPE_OF_PATTERN = r"(?<!\\)(?:\\\\)*\\[bf]"
+_DRIVE = r"(?<![^\W\d_])[A-Za-z]:(?=[\\/])"
+_DOTS_OR_SERVER = r"""(?<![^\s"'=(])(?:\.{1,2}(?=\\)|~(?=[\\/])|\\\\(?:\\\\)?\w)"""
+_ESCAPE_OF_PATH = rf"(?:{_DRIVE}|{_DOTS_OR_SERVER})(?:\\\\|[\w .()~/-])*\\[nrt](?=\w)"
+_ESCAPE_OF_FILE = (
+    r"^[\w.-]+(?:\\{1,2}[\w.-]+)*\\[nrt]\w[\w-]*"
+    r"(?:\\{1,2}[\w.-]+)*\.[A-Za-z]\w{0,4}$"
+)
 _UNCLEAR_ESCAPE = re.compile(
-    r"""(?<!\\)(?:\\\\)*\\[bf]"""
-    r"""|(?:(?<![^\W\d_])[A-Za-z]:(?=[\\/])|(?<![^\s"'=(])(?:\.{1,2}(?=\\)|~(?=[\\/])|\\\\(?:\\\\)?\w))"""
-    r"""(?:\\\\|[\w .()~/-])*\\[nrt](?=\w)"""
-    r"""|^[\w.-]+(?:\\{1,2}[\w.-]+)*\\[nrt]\w[\w-]*(?:\\{1,2}[\w.-]+)*\.[A-Za-z]\w{0,4}$"""
+    f"{_ESCAPE_OF_PATTERN}|{_ESCAPE_OF_PATH}|{_ESCAPE_OF_FILE}"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SOLID = frozenset("\"',:{}[]()0123456789-tfnTFN")
@@ -263,9 +281,8 @@ class LenientParser:
         while self.text[self.position : self.position + 1] not in _SOLID:
             if match := _SPACE.match(self.text, self.position):
                 self.position = match.end()
-            elif match := _ESCAPED_SPACE.match(
-                self.text, self.position
-            ):  # `{"a": 1,\\n "b": 2}`: encoded half of a time
+            elif match := _ESCAPED_SPACE.match(self.text, self.position):
+                # `{"a": 1,\\n "b": 2}`: encoded half of a time.
                 self.position = match.end()
                 self.note("escaped-space")
             elif match := _COMMENT.match(self.text, self.position):
@@ -276,16 +293,18 @@ class LenientParser:
             else:
                 return
 
-    def peek(self, inside: str) -> str:
-        """Return the next character that is neither space nor comment; the end of the
-        text is a cut.
+    def peek(self, where: str) -> str:
+        """Return the next character that is neither space nor comment.
+
+        The end of the text is a cut; *where* says what it is inside of.
         """
         self.space()
         if self.is_at_end():
-            raise UnreadableError(f"end {inside}", cut=True)
+            raise UnreadableError(f"end {where}", cut=True)
         return self.text[self.position]
 
     def value(self, depth: int) -> Any:
+        """Return the value at the position, *depth* levels inside the outermost one."""
         # The parser calls itself for each level, and Python's stack has about a
         # thousand frames.
         if depth > MAX_REPAIRED_LEVELS:
@@ -306,20 +325,22 @@ class LenientParser:
             case "\\" if match := _ESCAPED_STRING.match(self.text, self.position):
                 self.position = match.end()
                 self.note("escaped-quote")
-                return match["inside"]
+                return match["content"]
             case "<" if match := _TOKEN_STRING.match(self.text, self.position):
                 self.position = match.end()
                 self.note("call-template")
-                return match["inside"]
+                return match["content"]
             case _:
                 return self.scalar()
 
     def object(self, depth: int) -> dict[str, Any]:
+        """Return the object whose brace is at the position."""
         self.position += 1
         pairs: list[tuple[str, Any]] = []
         while True:
+            is_after_comma = depth == 0 and len(pairs) > 0
             character = self.peek(
-                "inside an object" if depth or not pairs else "after a comma"
+                "after a comma" if is_after_comma else "inside an object"
             )
             if character == "}":
                 if pairs:
@@ -332,14 +353,9 @@ class LenientParser:
             value = self.value(depth + 1)
             pairs.append((key, value))
             self.space()
-            # Only the outermost brace: how many of several missing ones belong where is
-            # a guess.
-            if (
-                depth == 0
-                and self.may_close
-                and self.is_at_end()
-                and self.closed_itself(value)
-            ):
+            # Only the outermost brace: where several missing ones belong is a guess.
+            may_close = depth == 0 and self.may_close
+            if may_close and self.is_at_end() and self.has_closed_itself(value):
                 self.note("unclosed-object")
                 return unique_members(pairs)
             character = self.peek("inside an object")
@@ -352,13 +368,14 @@ class LenientParser:
         return unique_members(pairs)
 
     def is_at_end(self) -> bool:
-        return self.position >= len(self.text) or self.text.startswith(
-            _END_OF_CALL, self.position
-        )
+        """Return whether the text, or the call that it holds, ends at the position."""
+        if self.position >= len(self.text):
+            return True
+        return self.text.startswith(_END_OF_CALL, self.position)
 
-    def closed_itself(self, value: Any) -> bool:
-        """Whether *value*, the last of the text, ended with a mark of its own: a number
-        may go on.
+    def has_closed_itself(self, value: Any) -> bool:
+        """Return whether *value*, the last of the text, ended with a mark of its own: a
+        number may go on.
 
         In ``"Paris}"`` the missing brace may be the one in the string, also where more
         brackets follow.
@@ -369,18 +386,19 @@ class LenientParser:
         return value is None or isinstance(value, str | bool | list | dict)
 
     def array(self, depth: int, closing: str) -> list[Any]:
+        """Return the items between the bracket at the position and *closing*."""
         self.position += 1
         items: list[Any] = []
-        comma = False
+        is_after_comma = False
         while True:
             if self.peek("between the items of an array") == closing:
-                if comma and closing == "]":
+                if is_after_comma and closing == "]":
                     self.note("trailing-comma")
                 break
             items.append(self.value(depth + 1))
             character = self.peek("between the items of an array")
-            comma = character == ","
-            if comma:
+            is_after_comma = character == ","
+            if is_after_comma:
                 self.position += 1
             elif character != closing:
                 raise UnreadableError("expected a comma, got {}", self.rest())
@@ -392,8 +410,8 @@ class LenientParser:
         return items
 
     def bare_key(self) -> str:
-        """Return a key without quotes, as JavaScript writes it: a name, and no word
-        that is a value.
+        """Return a key without quotes, as JavaScript writes it: a name that is not also
+        a value.
         """
         match = _NAME.match(self.text, self.position)
         if match and match.end() == len(self.text):
@@ -407,6 +425,7 @@ class LenientParser:
         return match[0]
 
     def string(self) -> str:
+        """Return the string whose opening quote is at the position."""
         mark = self.text[self.position]
         closing = _CLOSING.get(mark, mark)
         if mark != '"':
@@ -425,9 +444,8 @@ class LenientParser:
             self.position += 1
             if character == closing:
                 break
-            if (
-                closing != mark
-            ):  # whether a backslash in them escapes anything cannot be known
+            # Whether a backslash between them escapes anything cannot be known.
+            if closing != mark:
                 raise UnreadableError(
                     "inside typographic quotes there is {}", character + self.rest()
                 )
@@ -439,30 +457,33 @@ class LenientParser:
             else:
                 self.note("control-character")
                 parts.append(character)
-        inside = self.text[start : self.position - 1]
-        if mark == "'" and "\\" in inside and _UNCLEAR_ESCAPE.search(inside):
+        content = self.text[start : self.position - 1]
+        if mark == "'" and "\\" in content and _UNCLEAR_ESCAPE.search(content):
             raise UnreadableError(
-                "the backslashes in {} may be escapes or not", inside, action=_DOUBLE
+                "the backslashes in {} may be escapes or not", content, action=_DOUBLE
             )
         following = self.text[self.position : self.position + 1]
         # `"say "hi", ok"`: a quote inside a string that was not escaped; where it ends
         # is unknown.
         if following not in _SEPARATORS and not self.is_at_end():
             raise UnreadableError("after a string comes {}", self.rest())
-        return self.paired("".join(parts))
+        return _with_joined_surrogates("".join(parts))
 
     def has_plain_backslashes(self) -> bool:
-        """Whether no backslash of this string escapes anything in JSON, as in
+        """Return whether no backslash of this string escapes anything in JSON, as in
         ``C:\\Users`` and ``\\d+``.
 
         One escape that JSON has makes it unclear what the others are: ``C:\\new`` may
         hold a line break.
         """
-        found = _PLAIN_BACKSLASHES.match(self.text, self.position)
+        match = _PLAIN_BACKSLASHES.match(self.text, self.position)
         # `\x41` and `\U0001f600` are characters in Python.
-        return found is not None and not _OTHER_ESCAPES.search(found[0])
+        return match is not None and not _OTHER_ESCAPES.search(match[0])
 
     def escape(self, mark: str) -> str:
+        """Return the character whose escape stands behind the backslash, in a string
+        that *mark* opened.
+        """
         character = self.text[self.position : self.position + 1]
         if not character:
             raise UnreadableError("end inside a string", cut=True)
@@ -472,11 +493,10 @@ class LenientParser:
                 self.note("escaped-quote")
             return _ESCAPES[character]
         if character == "u" or (character in _HEXADECIMAL and mark == "'"):
-            digits = self.text[self.position : self.position + _HEXADECIMAL[character]]
+            length = _HEXADECIMAL[character]
+            digits = self.text[self.position : self.position + length]
             self.position += len(digits)
-            if len(digits) < _HEXADECIMAL[character] and self.position >= len(
-                self.text
-            ):
+            if len(digits) < length and self.position >= len(self.text):
                 raise UnreadableError("end inside a string", cut=True)
             try:
                 return chr(int(digits, 16))
@@ -484,23 +504,14 @@ class LenientParser:
                 pass
         raise UnreadableError(f"\\{character} is not an escape of JSON", action=_DOUBLE)
 
-    def paired(self, text: str) -> str:
-        """Join the two halves that an escaped character beyond U+FFFF is written as."""
-        # RFC 8259, section 7: a character beyond U+FFFF is written as a pair of
-        # escapes.
-        if not text.isascii() and _SURROGATE.search(text):
-            return text.encode("utf-16", "surrogatepass").decode(
-                "utf-16", "surrogatepass"
-            )
-        return text
-
     def scalar(self) -> Any:
+        """Return the number or the literal at the position."""
         if match := _NUMBER.match(self.text, self.position):
             self.position = match.end()
             if _UNFINISHED_NUMBER.fullmatch(self.text, self.position):
                 raise UnreadableError(_IN_NUMBER, cut=True)
-            self.end_of_number()
-            return self.number(match[0])
+            self.check_end_of_number()
+            return _number(match[0])
         if match := _WORD.match(self.text, self.position):
             word = match[0]
             if word in _LITERALS:
@@ -508,17 +519,15 @@ class LenientParser:
                 if word[0].isupper():
                     self.note("python-literal")
                 return _LITERALS[word]
-            # `tru` at the end of the text is a cut, `tru` inside it a word that means
-            # nothing.
-            if match.end() == len(self.text) and any(
-                literal.startswith(word) for literal in _LITERALS
-            ):
+            # `tru` at the end of the text is a cut; `tru` inside it is an unknown word.
+            is_last = match.end() == len(self.text)
+            if is_last and any(literal.startswith(word) for literal in _LITERALS):
                 raise UnreadableError("end inside a literal", cut=True)
         if self.text[self.position :] == "-":
             raise UnreadableError(_IN_NUMBER, cut=True)
         raise UnreadableError("expected a value, got {}", self.rest())
 
-    def end_of_number(self) -> None:
+    def check_end_of_number(self) -> None:
         """Refuse a number that may go on, or that is a part of an expression."""
         following = self.text[self.position : self.position + 1]
         if not following:
@@ -528,26 +537,39 @@ class LenientParser:
                 "after a number comes {}; an expression is not computed", self.rest()
             )
 
-    def number(self, text: str) -> int | float | Decimal:
-        if text.lstrip("-").isdecimal():
-            try:
-                return integer(text)
-            except ValueError:
-                raise UnreadableError("a number has thousands of digits") from None
-        return literal(text)
-
     def rest(self) -> str:
+        """Return the next 200 characters, for a message."""
         return self.text[self.position : self.position + 200]
+
+
+def _number(text: str) -> int | float | Decimal:
+    if not text.lstrip("-").isdecimal():
+        return literal(text)
+    try:
+        return integer(text)
+    except ValueError:
+        raise UnreadableError("a number has thousands of digits") from None
+
+
+def _with_joined_surrogates(text: str) -> str:
+    """Return *text* with each pair of surrogates joined to one character."""
+    # RFC 8259, section 7: a character beyond U+FFFF is written as a pair of escapes.
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    encoded = text.encode("utf-16", "surrogatepass")
+    return encoded.decode("utf-16", "surrogatepass")
 
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+', re.DOTALL)
 
 
 def has_unclear_escape(text: str) -> bool:
-    r"""Whether a string of the JSON *text* holds an escape that may be none, as that of
-    a path or a pattern.
+    r"""Return whether a string of the JSON *text* holds an escape that may be none, as
+    that of a path or a pattern.
 
-    >>> has_unclear_escape('{"p": "C:\\temp"}'), has_unclear_escape('{"p": "one\\ntwo"}')
-    (True, False)
+    >>> has_unclear_escape('{"p": "C:\\temp"}')
+    True
+    >>> has_unclear_escape('{"p": "one\\ntwo"}')
+    False
     """
     return any(_UNCLEAR_ESCAPE.search(match[0][1:]) for match in _STRING.finditer(text))
