@@ -282,7 +282,7 @@ class LenientParser:
             if match := _SPACE.match(self.text, self.position):
                 self.position = match.end()
             elif match := _ESCAPED_SPACE.match(self.text, self.position):
-                # `{"a": 1,\\n "b": 2}`: encoded half of a time.
+                # `{"a": 1,\\n "b": 2}`: half of a double encoding.
                 self.position = match.end()
                 self.note("escaped-space")
             elif match := _COMMENT.match(self.text, self.position):
