@@ -45,14 +45,14 @@ def cache_directory() -> str | None:
     if stated is not None:
         if stated.strip().lower() in ("", "0", "off", "no", "false"):
             return None
-        return os.path.abspath(os.path.expanduser(stated))  # noqa: PTH100, PTH111 - pathlib is slow to import
+        return os.path.abspath(os.path.expanduser(stated))
     if sys.platform == "win32":
         directory = os.environ.get("LOCALAPPDATA", "")
     elif sys.platform == "darwin":
-        directory = os.path.expanduser("~/Library/Caches")  # noqa: PTH111
+        directory = os.path.expanduser("~/Library/Caches")
     else:
-        directory = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
-    return f"{directory}/skillruntime" if os.path.isabs(directory) else None  # noqa: PTH117
+        directory = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return f"{directory}/skillruntime" if os.path.isabs(directory) else None
 
 
 def read_cached(name: str, most_bytes: int) -> bytes | None:
@@ -122,7 +122,7 @@ def replace_file(path: str, parts: Iterable[bytes | memoryview]) -> bool:
     What is there and is not a file, a device for example, is not replaced.
     """
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - pathlib is slow to import
+        if not stat.S_ISREG(os.stat(path).st_mode):
             return False
     except OSError:
         pass  # not there
@@ -142,19 +142,19 @@ def _replaced(path: str, parts: Iterable[bytes | memoryview]) -> bool:
         except (
             FileNotFoundError
         ):  # once, not before each of the thousands of files that a first start writes
-            directory = os.path.dirname(path)  # noqa: PTH120
+            directory = os.path.dirname(path)
             for each in (os.path.dirname(directory), directory):  # noqa: PTH120 - makedirs gives its mode to the last one only
-                os.makedirs(each, mode=0o700, exist_ok=True)  # noqa: PTH103
+                os.makedirs(each, mode=0o700, exist_ok=True)
             descriptor = _created(temporary)
     except OSError:
         return False
     try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
+        with open(descriptor, "wb") as file:
             file.writelines(parts)
-        os.replace(temporary, path)  # noqa: PTH105
+        os.replace(temporary, path)
     except OSError:
         try:
-            os.unlink(temporary)  # noqa: PTH108
+            os.unlink(temporary)
         except OSError:
             pass
         return False
@@ -183,7 +183,7 @@ def prune_cached(name: str, most_files: int) -> None:
         return
     for _, path in sorted(paths)[: len(paths) // 2] if len(paths) > most_files else ():
         try:
-            os.unlink(path)  # noqa: PTH108
+            os.unlink(path)
         except OSError:
             pass
 
@@ -207,6 +207,6 @@ def _remove_abandoned(directory: str, prefix: str) -> None:
                     and entry.name.startswith(prefix)
                 )
                 if is_temporary and entry.stat(follow_symlinks=False).st_mtime < oldest:
-                    os.unlink(entry.path)  # noqa: PTH108
+                    os.unlink(entry.path)
     except OSError:
         pass  # another process was faster, or it cannot be removed

@@ -7,5 +7,5 @@ import os
 __all__ = ["PACKAGE_DIRECTORY"]
 
 # Not pathlib, which takes longer to import than all the rest of a short command.
-PACKAGE_DIRECTORY = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+PACKAGE_DIRECTORY = os.path.dirname(os.path.abspath(__file__))
 """The directory of the package ``skillruntime``, absolute."""

@@ -59,9 +59,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     plain name. In every lookup, ``digest@^1`` is the newest skill of that name whose
     version satisfies the range, and ``digest@1.2.0`` is that one version. If versions
     are equal or missing, the first root wins; the full rule is in
-    `skillruntime.catalog.discovery.precedence`. A range is compared with the effective version,
-    which is the contract's if there is one: therefore the lookup reads the skills of
-    that name.
+    `skillruntime.catalog.discovery.precedence`. A range is compared with the effective
+    version, which is the contract's if there is one: therefore the lookup reads the
+    skills of that name.
 
     ``shadowed`` maps qualified names to the skills that another skill of the same name
     and version hides; they can be looked up by these names. Iterating gives plain names
@@ -69,18 +69,22 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     """
 
     __slots__ = (
-        *(
-            "_admits",
-            "_beside",
-            "_derive",
-            "_diagnose",
-            "_diagnostics",
-            "_entries",
-            "_guard",
-            "_index",
-        ),
-        *("_origin", "_recorded", "_rendered", "_rescan", "_rivals", "_is_indexed"),
-        *("_snapshots", "shadowed"),
+        "_admits",
+        "_beside",
+        "_derive",
+        "_diagnose",
+        "_diagnostics",
+        "_entries",
+        "_guard",
+        "_index",
+        "_is_indexed",
+        "_origin",
+        "_recorded",
+        "_rendered",
+        "_rescan",
+        "_rivals",
+        "_snapshots",
+        "shadowed",
     )
 
     def __init__(
@@ -129,21 +133,20 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def __getitem__(self, name: str) -> SkillMetadata:
         entry = self._entries.get(name)
+        if entry is not None:
+            return metadata_of(entry)
+        if not isinstance(name, str):
+            raise KeyError(name)
+        # Names are kept in NFKC, as skills-ref compares them: a full-width name is the
+        # same skill.
+        plain = unicodedata.normalize("NFKC", name)
+        if plain in self.shadowed:
+            return self.shadowed[plain]
+        entry = self._entries.get(plain) or self._beside.get(plain)
         if entry is None:
-            if not isinstance(name, str):
-                raise KeyError(name)
-            # Names are kept in NFKC, as skills-ref compares them: a full-width name is
-            # the same skill.
-            plain = unicodedata.normalize("NFKC", name)
-            if plain in self.shadowed:
-                return self.shadowed[plain]
-            entry = (
-                self._entries.get(plain)
-                or self._beside.get(plain)
-                or self._chosen(plain)
-            )
-            if entry is None:
-                raise KeyError(name)
+            entry = self._chosen(plain)
+        if entry is None:
+            raise KeyError(name)
         return metadata_of(entry)
 
     def __iter__(self) -> Iterator[str]:
@@ -154,10 +157,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def __repr__(self) -> str:
         roots = ", ".join(repr(snapshot.root.path) for snapshot in self._snapshots)
-        return (
-            f"<SkillCatalog of {len(self)} {'skill' if len(self) == 1 else 'skills'} "
-            f"from {roots or 'nowhere'}>"
-        )
+        noun = "skill" if len(self) == 1 else "skills"
+        return f"<SkillCatalog of {len(self)} {noun} from {roots or 'nowhere'}>"
 
     @property
     def roots(self) -> tuple[Root, ...]:
@@ -195,19 +196,22 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             SkillNotFoundError: there is no such skill, or it has no such callable.
             InvalidSkillError: the skill or its contract cannot be read.
         """
+        # `activate` refuses a name that is not a string.
         skill = self.activate(name.partition("/")[0] if isinstance(name, str) else name)
         # The range belongs to the skill, and its contracts have plain names:
         # "digest@^1/run" is "digest/run" in it.
         _, _, tool = name.partition("/")
-        return skill, skill.contract(f"{skill.name}/{tool}" if tool else skill.name)
+        if not tool:
+            return skill, skill.contract(skill.name)
+        return skill, skill.contract(f"{skill.name}/{tool}")
 
     def callables(self) -> Iterator[tuple[str, Skill | None]]:
         """Yield the name of each callable, ``skill`` or ``skill/tool``, and its skill
         if that was read to find it.
 
-        What has a faulty contract is left out. Names are kept on disk beside the index,
-        by the state of the skill's files, but not those of locked and installed skills,
-        which are compared to what was locked when they are read.
+        A callable with a faulty contract is left out. The names are kept on disk beside
+        the index, by the state of the skill's files, except those of locked and
+        installed skills, which are compared to what was locked when they are read.
         """
         from skillruntime.catalog.contracts.callable_names import (
             KeptNames,
@@ -215,21 +219,20 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         )
 
         is_kept = self._is_indexed and self._guard is None and not self._recorded
-        return callables_of(
-            self, self.activate, KeptNames(derive=self._derive) if is_kept else None
-        )
+        kept = KeptNames(derive=self._derive) if is_kept else None
+        return callables_of(self, self.activate, kept)
 
     def surely_has_tools(self, number: int) -> bool:
-        """Whether the scripts that a model may call are surely *number* tools:
-        `callables` says which, in much longer.
+        """Return whether the scripts that a model may call are at least *number* tools
+        for sure; much faster than `callables`.
 
-        False says nothing.
+        False means that this is not known.
         """
         from skillruntime.catalog.contracts.callable_names import surely_has_tools
 
-        # What is locked or installed is compared when it is read.
-        may_tell = self._derive and self._guard is None and not self._recorded
-        return may_tell and surely_has_tools(self.for_model(), number)
+        # Locked and installed skills are compared when they are read.
+        is_knowable = self._derive and self._guard is None and not self._recorded
+        return is_knowable and surely_has_tools(self.for_model(), number)
 
     def versions(self, name: str) -> tuple[SkillMetadata, ...]:
         """Return the skill *name* in all its versions, the newest first; usually there
@@ -238,29 +241,28 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         Raises:
             SkillNotFoundError: no such skill.
         """
-        found = [
-            entry
-            for entry in self._rivals.get(name, ())
-            # A view has the same rivals as its catalog, so each is asked whether it
-            # exists in this one.
-            if (entry.name == name or entry.name in self._beside)
-            and self._admits(entry)
-        ]
-        if not found:
+        editions: list[Entry] = []
+        for entry in self._rivals.get(name, ()):
+            # A view has the same rivals as its catalog, but some of them may not exist
+            # in the view.
+            is_present = entry.name == name or entry.name in self._beside
+            if is_present and self._admits(entry):
+                editions.append(entry)
+        if not editions:
             return (self._find(name),)
-        found.sort(key=lambda entry: rank(version_of(entry.version)), reverse=True)
-        return tuple(map(metadata_of, found))
+        editions.sort(key=lambda entry: rank(version_of(entry.version)), reverse=True)
+        return tuple(map(metadata_of, editions))
 
     def every_version(self) -> dict[str, SkillMetadata]:
         """Return all skills by name, including older versions: ``digest``,
         ``digest@1.2.0``.
         """
-        found = {
-            name: metadata_of(entry)
-            for names in (self._entries, self._beside)
-            for name, entry in names.items()
-        }
-        return dict(sorted(found.items())) if self._beside else found
+        editions = {name: metadata_of(entry) for name, entry in self._entries.items()}
+        if not self._beside:
+            return editions
+        for name, entry in self._beside.items():
+            editions[name] = metadata_of(entry)
+        return dict(sorted(editions.items()))
 
     def unmet(self, name: str, here: Surroundings | None = None) -> tuple[str, ...]:
         """Return a sentence for each requirement of the skill *name* that is not met
@@ -277,9 +279,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         from skillruntime._version import __version__
         from skillruntime.catalog.checks.environment_check import Surroundings, unmet_of
 
-        skill = read_skill(
-            self._find(name), derive=False
-        )  # derived contracts have no requirements
+        # Derived contracts have no requirements.
+        skill = read_skill(self._find(name), derive=False)
         return unmet_of(skill, here or Surroundings(runtime=__version__))
 
     def suggest(self, name: str, limit: int = 3) -> list[str]:
@@ -288,15 +289,12 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """
         from skillruntime.catalog.search.closest_names import closest_names
 
-        return closest_names(
-            name,
-            (
-                own
-                for own, entry in self._entries.items()
-                if not entry.flags & HIDDEN_FROM_MODEL
-            ),
-            limit,
+        visible_names = (
+            own
+            for own, entry in self._entries.items()
+            if not entry.flags & HIDDEN_FROM_MODEL
         )
+        return closest_names(name, visible_names, limit)
 
     def for_model(self) -> SkillCatalog:
         """Return the catalog of the skills that a model may see and call."""
@@ -319,27 +317,22 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         the newest one that remains has the plain name, so *where* can pin an agent to
         version 1.
         """
-        wanted, unwanted = tuple(several(include)), tuple(several(exclude))
+        wanted = tuple(several(include))
+        unwanted = tuple(several(exclude))
         keywords = {tag.lower() for tag in several(tags)}
 
         def keeps(entry: Entry) -> bool:
-            names = {
-                entry.name,
-                entry.name.partition("@")[0],
-            }  # "digest" means its older versions too
-            if wanted and not any(
-                fnmatchcase(name, pattern) for pattern in wanted for name in names
-            ):
+            # "digest" means its older versions, "digest@1.2.0", too.
+            names = {entry.name, entry.name.partition("@")[0]}
+            if wanted and not _match_any(names, wanted):
                 return False
-            if any(
-                fnmatchcase(name, pattern) for pattern in unwanted for name in names
-            ):
+            if _match_any(names, unwanted):
                 return False
             # Last but one, because it opens the file.
-            if keywords and keywords.isdisjoint(
-                metadata_of(entry).read_frontmatter().tags
-            ):
-                return False
+            if keywords:
+                skill_tags = metadata_of(entry).read_frontmatter().tags
+                if keywords.isdisjoint(skill_tags):
+                    return False
             return where is None or where(metadata_of(entry))
 
         return self._selected(keeps)
@@ -375,13 +368,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         key = (budget_tokens, style, tuple(pins), count)
         if key in self._rendered:
             return self._rendered[key]
-        # Older versions are not listed: a model would have to choose without knowing
-        # why.
-        shown = [
-            metadata_of(entry)
-            for entry in self._entries.values()
-            if not entry.flags & HIDDEN_FROM_MODEL
-        ]
+        shown = self._shown()
         if style == "reference":
             shown = [as_reference(metadata) for metadata in shown]
         rendered = render(shown, budget_tokens, style, pins=key[2], count=count)
@@ -410,13 +397,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if self._index is None:
             from skillruntime.catalog.search.search import open_search_index
 
-            shown = [
-                metadata_of(entry)
-                for entry in self._entries.values()
-                if not entry.flags & HIDDEN_FROM_MODEL
-            ]
             self._index = open_search_index(
-                shown, self._snapshots, is_kept=self._is_indexed
+                self._shown(), self._snapshots, is_kept=self._is_indexed
             )
         return self._index.search(query, limit, wait=wait)
 
@@ -427,11 +409,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if self._origin is not None:
             whole, view_of = self._origin
             fresh = whole.refresh()
-            return (
-                self._with_stamps(whole._snapshots)
-                if fresh is whole
-                else view_of(fresh)
-            )
+            if fresh is whole:
+                return self._with_stamps(whole._snapshots)
+            return view_of(fresh)
         if self._rescan is None:
             return self
         snapshots = tuple(self._rescan(self._snapshots))
@@ -449,9 +429,23 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             is_indexed=self._is_indexed,
         )
 
+    def _shown(self) -> list[SkillMetadata]:
+        """Return the skills that a model may see.
+
+        Older versions are not among them: a model would have to choose without knowing
+        why.
+        """
+        return [
+            metadata_of(entry)
+            for entry in self._entries.values()
+            if not entry.flags & HIDDEN_FROM_MODEL
+        ]
+
     def _with_stamps(self, snapshots: tuple[Snapshot, ...]) -> SkillCatalog:
-        """Take *snapshots*, which say the same: the next refresh has less to read, a
-        search what was edited.
+        """Return this catalog with *snapshots*, which list the same skills.
+
+        With the new stamps the next refresh has less to read, and a search reads the
+        files that were edited.
         """
         if any(
             new.stamps != old.stamps
@@ -462,41 +456,61 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return self
 
     def _find(self, name: str) -> SkillMetadata:
+        """Return the metadata of the skill *name*, or raise the error that explains
+        best why it does not exist.
+        """
         if isinstance(name, str):
             try:
                 return self[name]
             except KeyError:
-                base, at, stated = unicodedata.normalize("NFKC", name).rpartition("@")
-                found = candidates(base, self._entries, self._rivals) if at else ()
-                if admitted := [each for each in found if self._admits(each[1])]:
-                    raise no_version(base, stated, admitted) from None
+                self._require_version(name)
         shown = str(name)[:80]
-        for each in self.diagnostics if self._guard else ():
-            if each.rule == "frozen-drift" and each.message.startswith(f"{shown}: "):
-                raise InvalidSkillError(
-                    each.message, suggested_action="Continue without this skill"
-                )
+        if self._guard:
+            self._require_unlocked(shown)
         close = self.suggest(str(name))
-        action = (
-            f"Use one of: {', '.join(close)}"
-            if close
-            else "Use a name from the list of skills"
-        )
+        if close:
+            action = f"Use one of: {', '.join(close)}"
+        else:
+            action = "Use a name from the list of skills"
         raise SkillNotFoundError(
             f"There is no skill named {shown!r}", suggested_action=action
         )
 
+    def _require_version(self, name: str) -> None:
+        """Raise an error if there are skills with the name in *name*, ``skill@range``,
+        but none with such a version.
+        """
+        base, at, stated = unicodedata.normalize("NFKC", name).rpartition("@")
+        if not at:
+            return
+        editions = candidates(base, self._entries, self._rivals)
+        admitted = [edition for edition in editions if self._admits(edition[1])]
+        if admitted:
+            raise no_version(base, stated, admitted) from None
+
+    def _require_unlocked(self, name: str) -> None:
+        """Raise an error if the skill *name* is refused because it differs from the
+        lockfile.
+        """
+        for diagnostic in self.diagnostics:
+            if diagnostic.rule != "frozen-drift":
+                continue
+            if diagnostic.message.startswith(f"{name}: "):
+                raise InvalidSkillError(
+                    diagnostic.message, suggested_action="Continue without this skill"
+                )
+
     def _chosen(self, name: str) -> Entry | None:
         """Return the newest skill that *name*, ``skill@range``, admits, or ``None``."""
         base, at, stated = name.rpartition("@")
-        if (
-            not at
-            or not stated.strip()
-            or not (base in self._rivals or base in self._entries)
-        ):
+        if not at or not stated.strip():
+            return None
+        if base not in self._rivals and base not in self._entries:
             return None
         chosen = newest_in(stated, base, self._entries, self._rivals)
-        return chosen if chosen is not None and self._admits(chosen) else None
+        if chosen is None or not self._admits(chosen):
+            return None
+        return chosen
 
     def _selected(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
         """Return the view of the skills that *keeps* accepts; the newest version that
@@ -504,18 +518,17 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """
         view = self._visible(keeps)
         view._origin = (self, lambda whole: whole._selected(keeps))
-        found = dict(view._entries)
+        entries = dict(view._entries)
         for name, rivals in self._rivals.items():
+            if name in entries:
+                continue
             left = [entry for entry in rivals if entry.name in view._beside]
-            if left and name not in found:
-                chosen = left[
-                    newest(
-                        (version_of(entry.version), entry.root.trusted)
-                        for entry in left
-                    )
-                ]
-                found[name] = chosen._replace(name=name)
-        view._entries = dict(sorted(found.items()))
+            if left:
+                position = newest(
+                    (version_of(entry.version), entry.root.trusted) for entry in left
+                )
+                entries[name] = left[position]._replace(name=name)
+        view._entries = dict(sorted(entries.items()))
         return view
 
     def _visible(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
@@ -534,15 +547,20 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         view._beside = {
             name: entry for name, entry in self._beside.items() if keeps(entry)
         }
-        view._rivals, view._snapshots, view._recorded = (
-            self._rivals,
-            self._snapshots,
-            self._recorded,
-        )
-        shown = {
-            entry.file for entry in (*view._entries.values(), *view._beside.values())
-        }
+        view._rivals = self._rivals
+        view._snapshots = self._snapshots
+        view._recorded = self._recorded
+        entries = [*view._entries.values(), *view._beside.values()]
+        shown = {entry.file for entry in entries}
         view._diagnose = lambda: diagnostics_of_view(
             self.diagnostics, self._snapshots, shown
         )
         return view
+
+
+def _match_any(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    """Return whether one of *names* matches one of *patterns*."""
+    for pattern in patterns:
+        if any(fnmatchcase(name, pattern) for name in names):
+            return True
+    return False

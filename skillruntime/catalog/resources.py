@@ -250,7 +250,7 @@ def _relative(directory: str, path: str) -> str:
     asked = path.replace("\\", "/") if os.sep == "\\" else path
     if (
         asked.startswith(("/", "~"))
-        or os.path.isabs(path)  # noqa: PTH117
+        or os.path.isabs(path)
         or os.path.splitdrive(path)[0]
     ):
         raise _not_found(directory, path, "paths are relative to the skill's directory")
@@ -317,8 +317,7 @@ def media_type(path: str) -> str:
     ('text/markdown', 'application/jsonl')
     """
     return _MEDIA_TYPES.get(
-        os.path.splitext(path)[1].lower(),  # noqa: PTH122
-        "application/octet-stream",
+        os.path.splitext(path)[1].lower(), "application/octet-stream"
     )
 
 

@@ -315,7 +315,7 @@ class Skill:
         own = hashlib.sha256(self._data)
         # All code of the skill, because a script can import or start any file next to
         # it.
-        own.update(digest_of_code(os.path.dirname(self.metadata.path)))  # noqa: PTH120
+        own.update(digest_of_code(os.path.dirname(self.metadata.path)))
         return own.hexdigest()[:16]
 
     def with_check(self, check: Callable[[Skill], Mapping[str, str]]) -> Skill:
@@ -347,7 +347,7 @@ class Skill:
         """Return the files of the skill by path, without SKILL.md and the contracts."""
         from skillruntime.catalog.resources import list_resources
 
-        return list_resources(os.path.dirname(self.metadata.path))  # noqa: PTH120
+        return list_resources(os.path.dirname(self.metadata.path))
 
     def read_resource(self, path: str) -> str:
         """Return the text of the file *path*, relative to the skill's directory,
@@ -378,10 +378,7 @@ class Skill:
         from skillruntime.catalog.resources import read_bytes
 
         data = read_bytes(
-            os.path.dirname(self.metadata.path),  # noqa: PTH120
-            path,
-            limit,
-            identity=self._identity,
+            os.path.dirname(self.metadata.path), path, limit, identity=self._identity
         )
         if self._pinned is not None:
             import hashlib
@@ -408,7 +405,7 @@ class Skill:
             )
 
             self._contracts = read_contract_files(
-                os.path.dirname(self.metadata.path),  # noqa: PTH120
+                os.path.dirname(self.metadata.path),
                 self.name,
                 trusted=self.trusted,
                 read=self._read_bytes,
@@ -483,7 +480,7 @@ def _frontmatter(path: str) -> Frontmatter:
     from skillruntime.catalog.frontmatter.frontmatter import Frontmatter
 
     try:
-        state = os.stat(path)  # noqa: PTH116
+        state = os.stat(path)
         return _cached_frontmatter(path, state.st_size, state.st_mtime_ns)
     except (
         OSError,

@@ -69,7 +69,7 @@ def lock_skills(
     entries = {}
     for name in sorted(skills):
         metadata = skills[name]
-        directory = os.path.dirname(metadata.path)  # noqa: PTH120
+        directory = os.path.dirname(metadata.path)
         if isinstance(known.get(name), dict):
             entry = dict(known[name])
         elif metadata.installed:
@@ -120,8 +120,7 @@ def check_lock(
         else:
             try:
                 fault = _difference(
-                    locked[name],
-                    files_of(os.path.dirname(skills[name].path)),  # noqa: PTH120
+                    locked[name], files_of(os.path.dirname(skills[name].path))
                 )
             except OSError as error:
                 fault = f"its files cannot be read: {error}"
@@ -241,7 +240,7 @@ class FrozenGuard:
         refused: dict[int, str] = {}
         for position, entry in enumerate(snapshot.entries):
             if entry.name and (
-                fault := self._fault(entry.name, os.path.dirname(entry.file))  # noqa: PTH120
+                fault := self._fault(entry.name, os.path.dirname(entry.file))
             ):
                 refused[position] = fault
         if not refused:

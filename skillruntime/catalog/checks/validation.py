@@ -73,7 +73,7 @@ def validate(
             f"{path!r:.80}"
         )
     start = absolute(path)
-    if os.path.basename(start).lower() == "skill.md" and not os.path.isdir(start):  # noqa: PTH112, PTH119
+    if os.path.basename(start).lower() == "skill.md" and not os.path.isdir(start):
         return [_validate_file(start, count)]
     found = [
         _validate_file(file, count)
@@ -82,15 +82,15 @@ def validate(
     if found:
         return found
     what, hint = "there is no such directory", "correct the path"
-    if os.path.isdir(start):  # noqa: PTH112
+    if os.path.isdir(start):
         what, hint = (
             "no SKILL.md is in this directory or below it",
             "`skillruntime new NAME` writes a skill",
         )
-    elif os.path.exists(start):  # noqa: PTH110
+    elif os.path.exists(start):
         what, hint = (
             "this is a file",
-            f"give the skill's directory: {os.path.dirname(start)}",  # noqa: PTH120
+            f"give the skill's directory: {os.path.dirname(start)}",
         )
     return [
         Validation(
@@ -106,21 +106,21 @@ def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """
     file = os.fsdecode(path)
     data = read_regular(file, MAX_BYTES)
-    fixed = fix(data, os.path.basename(os.path.dirname(os.path.abspath(file))))  # noqa: PTH100, PTH119, PTH120
+    fixed = fix(data, os.path.basename(os.path.dirname(os.path.abspath(file))))
     if fixed.done:
         # The original must survive a crash during the write.
         temporary = f"{file}.{os.getpid()}.new"
-        with open(temporary, "wb") as target:  # noqa: PTH123
+        with open(temporary, "wb") as target:
             target.write(fixed.data)
         # `os.replace` would otherwise reset the mode of the file to that of the
         # temporary one.
-        os.chmod(temporary, os.stat(file).st_mode & 0o7777)  # noqa: PTH101, PTH116
-        os.replace(temporary, file)  # noqa: PTH105
+        os.chmod(temporary, os.stat(file).st_mode & 0o7777)
+        os.replace(temporary, file)
     return fixed.done
 
 
 def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
-    directory = os.path.dirname(file)  # noqa: PTH120
+    directory = os.path.dirname(file)
     try:
         data = read_regular(file, MAX_BYTES)
     except OSError as error:
@@ -131,7 +131,7 @@ def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
     # A link may lead to a contract too, which is not a resource: no model reads it.
     resources = list_resources(directory)
     files = {each.path for each in list_files(directory)} | {"SKILL.md"}
-    name = os.path.basename(directory)  # noqa: PTH119
+    name = os.path.basename(directory)
     found = lint(data, name, path=file, files=files, count=count)
     # Not at the top: contracts import the schema engines, and most skills have no
     # contract.

@@ -104,7 +104,7 @@ class KeptNames:
             others = {
                 name: known
                 for name, known in self._groups.get(group, {}).items()
-                if name not in seen and os.path.isdir(os.path.join(group, name))  # noqa: PTH112, PTH118
+                if name not in seen and os.path.isdir(os.path.join(group, name))
             }
             write_cached(self._file(group), json.dumps({**others, **seen}).encode())
         if self._seen:
@@ -127,7 +127,7 @@ def callables_of(
     contracts are left out.
     """
     for name, metadata in skills.items():
-        directory = os.path.dirname(metadata.path)  # noqa: PTH120 - for every skill at a start
+        directory = os.path.dirname(metadata.path)
         if kept is not None and kept.is_empty(directory):
             continue
         # Before anything is read: what is changed meanwhile has another stamp at the
@@ -171,7 +171,7 @@ def surely_has_tools(skills: Mapping[str, SkillMetadata], number: int) -> bool:
 
     looked_at = found = 0
     for metadata in skills.values():
-        directory = os.path.dirname(metadata.path)  # noqa: PTH120 - for every skill at a start
+        directory = os.path.dirname(metadata.path)
         files = list_files(directory) if may_have_callables(directory) else []
         if any(each.path.partition("/")[0] in CONTRACT_FILES for each in files):
             continue
@@ -186,7 +186,7 @@ def surely_has_tools(skills: Mapping[str, SkillMetadata], number: int) -> bool:
 
 def _directory_stamp(directory: str) -> str | None:
     try:
-        status = os.stat(directory)  # noqa: PTH116 - for every skill at a start
+        status = os.stat(directory)
     except OSError:
         return None
     return f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"

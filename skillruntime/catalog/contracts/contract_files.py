@@ -61,7 +61,7 @@ def read_contract_files(
     """
     found = ContractFiles(read or partial(read_bytes, directory), one_line=not trusted)
     try:
-        present = sorted(os.listdir(directory))  # noqa: PTH208
+        present = sorted(os.listdir(directory))
     except OSError:
         return found
     # JSON has precedence over YAML.
@@ -87,16 +87,16 @@ def read_contract_files(
 
 
 def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
-    if os.path.islink(os.path.join(directory, "contracts")):  # noqa: PTH114, PTH118
+    if os.path.islink(os.path.join(directory, "contracts")):
         what = "it is a symbolic link, which is not followed"
         _report(found, directory, "contracts", "contract-invalid", what, Severity.ERROR)
         return
     try:
-        files = sorted(os.listdir(os.path.join(directory, "contracts")))  # noqa: PTH118, PTH208
+        files = sorted(os.listdir(os.path.join(directory, "contracts")))
     except OSError:
         return
     for file in files:
-        tool, suffix = os.path.splitext(file)  # noqa: PTH122
+        tool, suffix = os.path.splitext(file)
         # Editors leave backups and notes in the directory.
         if suffix not in _SUFFIXES:
             continue

@@ -45,11 +45,10 @@ belong to that skill.
 MAX_DIRECTORIES = 20_000
 """How many directories without a SKILL.md are searched in one root."""
 
-_KIND, _REGULAR, _LINK = (
-    0o170000,
-    0o100000,
-    0o120000,
-)  # the bits of a mode (S_IFMT, S_IFREG, S_IFLNK)
+# The bits of a mode: S_IFMT, S_IFREG, S_IFLNK.
+_KIND = 0o170000
+_REGULAR = 0o100000
+_LINK = 0o120000
 _KINDS = {
     0o040000: "a directory",
     0o010000: "a FIFO",
@@ -100,16 +99,20 @@ def discover(
 
     Raises:
         FileNotFoundError: a root does not exist, or a package in *installed* has no
-            skills. With
-            *missing_ok* the former is a diagnostic, and the latter is left out.
+            skills. With *missing_ok* the former is a diagnostic, and the latter is left
+            out.
         NotADirectoryError: a root is a file. LockfileNotFoundError, InvalidSkillError:
             the lockfile is not there, or not readable.
     """
-    path = index_path() if use_index else None
     copies: dict[Root, SkillCopies] = {}
     given = [_as_root(root, trusted, copies) for root in roots]
-    if any(isinstance(root, Skill) for root in roots) or copies:
-        path = None  # it would only grow: the next process has other directories
+    # The index would only grow with copies and skills from text: the next process has
+    # other directories for them.
+    is_in_private_directory = copies or any(isinstance(root, Skill) for root in roots)
+    if use_index and not is_in_private_directory:
+        path = index_path()
+    else:
+        path = None
     if installed is not False:
         from skillruntime.catalog.discovery.installed import installed_roots
 
@@ -122,14 +125,15 @@ def discover(
     wanted = list(dict.fromkeys(given))
     if not missing_ok:
         _require_directories(wanted)
-    snapshots = _read_roots(
-        wanted, load_index(path, wanted) if path else {}, path, copies
-    )
+
+    def read_again(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+        known = {snapshot.root: snapshot for snapshot in snapshots}
+        return _read_roots(wanted, known, path, copies)
+
+    indexed = load_index(path, wanted) if path else {}
     return SkillCatalog(
-        snapshots,
-        rescan=lambda known: _read_roots(
-            wanted, {snapshot.root: snapshot for snapshot in known}, path, copies
-        ),
+        _read_roots(wanted, indexed, path, copies),
+        rescan=read_again,
         derive=derive_contracts,
         guard=guard,
         is_indexed=path is not None,
@@ -145,17 +149,16 @@ def _read_roots(
     """Return the current snapshots of *roots*, and write those that are not *known* to
     the index at *path*.
     """
-    snapshots = [
-        _read_copy(root, copies[root])
-        if root in copies
-        else read_root(root, known.get(root))
-        for root in roots
-    ]
-    changed = [
-        fresh
-        for fresh in snapshots
-        if fresh.root not in known or not fresh.is_stored_as(known[fresh.root])
-    ]
+    snapshots: list[Snapshot] = []
+    changed: list[Snapshot] = []
+    for root in roots:
+        if root in copies:
+            fresh = _read_copy(root, copies[root])
+        else:
+            fresh = read_root(root, known.get(root))
+        snapshots.append(fresh)
+        if root not in known or not fresh.is_stored_as(known[root]):
+            changed.append(fresh)
     if path and changed:
         save_index(path, changed)
     return snapshots
@@ -177,25 +180,22 @@ def _as_root(
 ) -> Root:
     if isinstance(root, Skill):
         return Root(str(root.directory), trusted)
-    if not isinstance(root, str | bytes | os.PathLike | Root) and hasattr(
-        root, "skills"
-    ):
-        from skillruntime.catalog.discovery.sources import SkillCopies
-
-        made = SkillCopies(root)
-        copies[own := Root(made.directory, trusted)] = made
-        return own
     path = root.path if isinstance(root, Root) else root
-    if not isinstance(path, str | bytes | os.PathLike):
+    if isinstance(path, str | bytes | os.PathLike):
+        if isinstance(root, Root):
+            return replace(root, path=absolute(path))
+        return Root(absolute(path), trusted)
+    if isinstance(root, Root) or not hasattr(path, "skills"):
         raise TypeError(
             "discover takes directories, one by one: discover('skills', "
             f"'more-skills'); got {root!r:.80}"
         )
-    return (
-        replace(root, path=absolute(path))
-        if isinstance(root, Root)
-        else Root(absolute(path), trusted)
-    )
+    from skillruntime.catalog.discovery.sources import SkillCopies
+
+    source_copies = SkillCopies(path)
+    own = Root(source_copies.directory, trusted)
+    copies[own] = source_copies
+    return own
 
 
 def _require_directories(roots: Iterable[Root]) -> None:
@@ -205,7 +205,7 @@ def _require_directories(roots: Iterable[Root]) -> None:
                 f"There is no directory {root.path!r} to discover skills in; "
                 "correct the path, or pass missing_ok=True if it may be absent"
             )
-        if not os.path.isdir(root.path):  # noqa: PTH112
+        if not os.path.isdir(root.path):
             raise NotADirectoryError(
                 f"{root.path!r} is a file; pass the directory that contains it"
             )
@@ -236,9 +236,8 @@ class _Reading:
         self.root = root
         self.known = known
         self.entries: list[Entry] = []
-        self.stamps = (
-            bytearray()
-        )  # ten thousand objects of 65 bytes would leave holes in the memory
+        # Ten thousand objects of 65 bytes would leave holes in the memory.
+        self.stamps = bytearray()
         self.notes: dict[int, tuple[Diagnostic, ...]] = {}
         self.read_summary: (
             Callable[[int, str, str, list[Diagnostic]], Summary | None] | None
@@ -267,28 +266,23 @@ class _Reading:
                 "the path contains a NUL character",
             )
             return
-        if not os.path.isdir(path):  # noqa: PTH112
-            what = (
-                "it is a file; pass the directory that contains it"
-                if os.path.lexists(path)
-                else "the directory does not exist"
-            )
+        if not os.path.isdir(path):
+            if os.path.lexists(path):
+                what = "it is a file; pass the directory that contains it"
+            else:
+                what = "the directory does not exist"
             self.report("root-missing", path, what)
             return
         known = self.known
         if known is not None:
             changed = self.changed_entries(known)
-            if (
-                not changed
-                and known.searched
-                and all(_stamp_of(each[0]) == each for each in known.searched)
-            ):
+            if not changed and _are_unchanged(known.searched):
                 self.result = known
                 return
             self.reusable = {
-                each.file: at
-                for at, each in enumerate(known.entries)
-                if at not in changed
+                entry.file: position
+                for position, entry in enumerate(known.entries)
+                if position not in changed
             }
         self.walk()
 
@@ -303,22 +297,21 @@ class _Reading:
         changed: set[int] = set()
         try:
             stamps = STAMP.iter_unpack(known.stamps)
-            for position, (entry, stamp) in enumerate(
-                zip(known.entries, stamps, strict=True)
-            ):
+            stamped_entries = zip(known.entries, stamps, strict=True)
+            for position, (entry, stamp) in enumerate(stamped_entries):
                 try:
-                    # a warm start spends most of its time here; an absolute path
-                    # ignores the directory
+                    # A warm start spends most of its time here. An absolute path
+                    # ignores the directory.
                     stat = lstat(entry[0] or f"{entry[1]}/SKILL.md", dir_fd=root)
                 except OSError:
                     changed.add(position)
                     continue
-                if (
+                if stamp != (
                     stat.st_size,
                     stat.st_mtime_ns,
                     stat.st_ctime_ns,
                     stat.st_ino,
-                ) != stamp:
+                ):
                     changed.add(position)
         finally:
             os.close(root)
@@ -327,20 +320,21 @@ class _Reading:
     def walk(self) -> None:
         """Take every skill at and below the root, level by level."""
         root = self.root.path
-        if self.take(root, os.path.basename(root), "SKILL.md") == _VALID:  # noqa: PTH119
+        if self.take(root, os.path.basename(root), "SKILL.md") == _VALID:
             self.skipped = SKIPPED | PARTS_OF_A_SKILL
         level = [root]
         for depth in range(MAX_DEPTH + 1):
             deeper: list[str] = []
             for directory in level:
                 if len(self.searched) >= MAX_DIRECTORIES:
-                    what = (
-                        f"only the first {MAX_DIRECTORIES:,} directories are searched"
+                    limit = f"the first {MAX_DIRECTORIES:,} directories"
+                    self.report(
+                        "too-many-directories", root, f"only {limit} are searched"
                     )
-                    self.report("too-many-directories", root, what)
                     return
                 self.search(directory, deeper, is_last=depth == MAX_DEPTH)
-            level, self.skipped = deeper, SKIPPED
+            level = deeper
+            self.skipped = SKIPPED
 
     def search(self, directory: str, deeper: list[str], *, is_last: bool) -> None:
         """Take the skills directly in *directory*, and add to *deeper* the directories
@@ -359,16 +353,20 @@ class _Reading:
         # On a case-insensitive file system SKILL.md was already found; `max` prefers
         # the most lower-case name.
         if other_cases and not os.path.lexists(f"{directory}/SKILL.md"):
-            taken = self.take(directory, os.path.basename(directory), max(other_cases))  # noqa: PTH119
+            name = os.path.basename(directory)
+            taken = self.take(directory, name, max(other_cases))
             if taken == _VALID and directory != self.root.path:
                 return
+        if is_last:
+            return
         prefix = directory.rstrip("/") + "/"
         take = self.take
-        for name in () if is_last else directories:
+        for name in directories:
             path = prefix + name
-            if take(path, name, "SKILL.md", is_link=name in links) != _VALID and not (
-                name in links and _is_loop(path)
-            ):
+            is_link = name in links
+            if take(path, name, "SKILL.md", is_link=is_link) == _VALID:
+                continue
+            if not is_link or not _is_loop(path):
                 deeper.append(path)
 
     def sort_children(
@@ -390,7 +388,8 @@ class _Reading:
                 is_link = child.is_symlink()
                 is_directory = child.is_dir()
             except OSError:
-                is_link, is_directory = True, False
+                is_link = True
+                is_directory = False
             if is_directory:
                 directories.append(name)
                 # Installers link skills from one store into the directories of several
@@ -398,8 +397,9 @@ class _Reading:
                 if is_link:
                     links.add(name)
             elif is_link:
-                # its target may appear later without a change of this directory
+                # Its target may appear later without a change of this directory.
                 self.is_stable = False
+            # Most names have another length, which is compared faster.
             if len(name) == 8 and name != "SKILL.md" and name.lower() == "skill.md":
                 other_cases.append(name)
         return directories, links, other_cases
@@ -438,9 +438,8 @@ class _Reading:
             if is_link:
                 found += _notes_on_link(self.root.path, directory, path)
             if self.read_summary is None:
-                from skillruntime.catalog.discovery.skill_file import (
-                    read_summary,
-                )  # not needed for an import or a warm start
+                # Not needed for an import or a warm start.
+                from skillruntime.catalog.discovery.skill_file import read_summary
 
                 self.read_summary = read_summary
             summary = self.read_summary(descriptor, path, name, found)
@@ -450,23 +449,17 @@ class _Reading:
             entry = Entry(path, "", "", None, 0, self.root)
         else:
             own, description, version, flags = summary
-            usual = (
-                own == name
-                and file_name == "SKILL.md"
-                and len(directory) - len(own) - 1 == len(self.root.path)
-            )
-            own_path = None if usual else path
+            # The path is left out if it follows from the name and the root.
+            own_path: str | None = path
+            if own == name and file_name == "SKILL.md":
+                is_below_root = len(directory) - len(own) - 1 == len(self.root.path)
+                if is_below_root:
+                    own_path = None
+            if version:
+                version = sys.intern(version)
             # As `Entry(...)`, but in C.
             entry = _new_entry(
-                Entry,
-                (
-                    own_path,
-                    own,
-                    description,
-                    version and sys.intern(version),
-                    flags,
-                    self.root,
-                ),
+                Entry, (own_path, own, description, version, flags, self.root)
             )
         if found:
             self.notes[len(self.entries)] = tuple(found)
@@ -517,9 +510,8 @@ class _Reading:
         )
 
     def report(self, rule: str, path: str, message: str) -> None:
-        severity = (
-            Severity.WARNING if rule == "too-many-directories" else Severity.ERROR
-        )
+        is_partial = rule == "too-many-directories"
+        severity = Severity.WARNING if is_partial else Severity.ERROR
         self.problems.append(Diagnostic(rule, severity, path, message))
 
     def finish(self) -> Snapshot:
@@ -528,32 +520,35 @@ class _Reading:
         """
         if self.result is not None:
             return self.result
-        known, problems, entries = self.known, tuple(self.problems), self.entries
+        known = self.known
+        problems = tuple(self.problems)
+        entries = self.entries
         # What had errors can change without a change of its directory.
-        searched = tuple(self.searched) if self.is_stable and not problems else None
+        searched = None
+        if self.is_stable and not problems:
+            searched = tuple(self.searched)
         if known is not None and self.reused == len(entries) == len(known.entries):
-            same = (problems, searched) == (known.problems, known.searched)
-            return (
-                known if same else known._replace(problems=problems, searched=searched)
-            )
+            if (problems, searched) == (known.problems, known.searched):
+                return known
+            return known._replace(problems=problems, searched=searched)
         # By name, so that neither the index nor a collision depends on the order of the
         # file system.
-        names, paths = (
-            [entry[1] for entry in entries],
-            [entry[0] or "" for entry in entries],
-        )
+        names = [entry[1] for entry in entries]
+        paths = [entry[0] or "" for entry in entries]
         order = sorted(range(len(entries)), key=paths.__getitem__)
         order.sort(key=names.__getitem__)  # stable, and faster than one sort by pairs
         stamps = bytearray()
         # Package managers make hard links of one file in a store: it is one skill, and
         # `not_offered` counts the others.
         kept: list[int] = []
-        name, seen = "", set[bytes]()
+        name = ""
+        seen: set[bytes] = set()
         for position in order:
             if names[position] != name:
-                name, seen = names[position], set()
+                name = names[position]
+                seen = set()
             stamp = bytes(self.stamps[stamp_at(position)])
-            # without the size, which is not that of the file where it may still change
+            # Without the size, which is not that of the file where it may still change.
             file = stamp[8:]
             if file not in seen or not name:
                 seen.add(file)
@@ -572,7 +567,7 @@ class _Reading:
         )
 
     def may_still_change(self, time_ns: int) -> bool:
-        """Whether a later change could have the same *time_ns*.
+        """Return whether a later change could have the same *time_ns*.
 
         The clock of a file system ticks every few milliseconds, or seconds (FAT), so
         two edits can have one time.
@@ -581,20 +576,28 @@ class _Reading:
         return self.started - tick <= time_ns <= self.started + _FUTURE
 
 
-_TICK, _COARSE_TICK, _FUTURE = (
-    20_000_000,
-    2_000_000_000,
-    3_600_000_000_000,
-)  # nanoseconds
+# In nanoseconds.
+_TICK = 20_000_000
+_COARSE_TICK = 2_000_000_000
+_FUTURE = 3_600_000_000_000
 
 
 _new_entry = tuple.__new__
 
 
+def _are_unchanged(searched: Sequence[DirectoryStamp] | None) -> bool:
+    """Return whether the *searched* directories are known and still have their
+    stamps.
+    """
+    if not searched:
+        return False
+    return all(_stamp_of(stamp[0]) == stamp for stamp in searched)
+
+
 def _stamp_of(directory: str) -> DirectoryStamp:
     """Return the stamp of *directory*, which changes with its list of children."""
     try:
-        status = os.stat(directory)  # noqa: PTH116
+        status = os.stat(directory)
     except OSError:
         return directory, 0, 0, 0
     # A program can set the modification time, but not the status change time; on
@@ -614,11 +617,10 @@ def _notes_on_link(root: str, directory: str, path: str) -> list[Diagnostic]:
 
 
 def _is_loop(path: str) -> bool:
-    """Whether the linked directory *path* is one of its own parents."""
-    target = os.path.realpath(path)
-    return (os.path.realpath(os.path.dirname(path)) + os.sep).startswith(  # noqa: PTH120
-        target.rstrip(os.sep) + os.sep
-    )
+    """Return whether the linked directory *path* is one of its own parents."""
+    target = os.path.realpath(path).rstrip(os.sep) + os.sep
+    parent = os.path.realpath(os.path.dirname(path)) + os.sep
+    return parent.startswith(target)
 
 
 def _reason(error: Exception) -> str:

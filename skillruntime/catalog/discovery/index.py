@@ -63,20 +63,17 @@ def load_index(path: str, roots: Iterable[Root]) -> dict[Root, Snapshot]:
     except OSError:
         return known
     try:
-        places = {
-            name: (total, start, size)
-            for name, total, start, size in _sections_of(descriptor)
-        }
+        sections = {section[0]: section for section in _sections_of(descriptor)}
         for root in roots:
-            if root.path in places:
-                total, start, size = places[root.path]
-                snapshot = _decode(
-                    root, total, memoryview(_read_at(descriptor, start, size))
-                )
-                if snapshot is not None:
-                    known[root] = snapshot
+            if root.path not in sections:
+                continue
+            _, total, start, size = sections[root.path]
+            data = memoryview(_read_at(descriptor, start, size))
+            snapshot = _decode(root, total, data)
+            if snapshot is not None:
+                known[root] = snapshot
     except (OSError, ValueError):
-        pass  # damaged: those that were found so far have the right checksums
+        pass  # damaged: the snapshots read so far have the right checksums
     finally:
         os.close(descriptor)
     return known
@@ -89,13 +86,13 @@ def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
     own = {snapshot.root.path: _encode(snapshot) for snapshot in snapshots}
     sections = [section for section in _kept_sections(path) if section[0] not in own]
     sections += [(name, zlib.adler32(data), data) for name, data in own.items()]
+    sections = sections[-MAX_ROOTS:]
     table = "\0".join(
-        f"{len(data)}{_FIELD}{total}{_FIELD}{name}"
-        for name, total, data in sections[-MAX_ROOTS:]
+        f"{len(data)}{_FIELD}{total}{_FIELD}{name}" for name, total, data in sections
     )
     head = table.encode("utf-8", "surrogatepass")
     start = _MAGIC + b"%d %d\n" % (len(head), zlib.crc32(head)) + head
-    replace_file(path, (start, *(data for _, _, data in sections[-MAX_ROOTS:])))
+    replace_file(path, (start, *(data for _, _, data in sections)))
 
 
 def _kept_sections(path: str) -> list[tuple[str, int, bytes]]:
@@ -131,11 +128,10 @@ def _sections_of(descriptor: int) -> list[_Section]:
     length, total = map(int, data[len(_MAGIC) : end].split())
     if not 0 < length <= MAX_BYTES:
         raise ValueError("damaged")
-    head = (
-        _read_at(descriptor, end, length)
-        if end + length > len(data)
-        else data[end : end + length]
-    )
+    if end + length > len(data):
+        head = _read_at(descriptor, end, length)
+    else:
+        head = data[end : end + length]
     if zlib.crc32(head) != total:
         raise ValueError("damaged")
     sections: list[_Section] = []
@@ -148,14 +144,15 @@ def _sections_of(descriptor: int) -> list[_Section]:
 
 
 def _read_at(descriptor: int, start: int, size: int) -> bytes:
-    """Return *size* bytes from *start*, fewer where the file ends: then their checksum
+    """Return *size* bytes from *start*, or fewer if the file ends: then their checksum
     is wrong.
     """
     os.lseek(descriptor, start, os.SEEK_SET)
     data = os.read(descriptor, size)
-    while len(data) < size and (
-        more := os.read(descriptor, size - len(data))
-    ):  # one call reads at most 2 GiB
+    while len(data) < size:  # one call reads at most 2 GiB
+        more = os.read(descriptor, size - len(data))
+        if not more:
+            break
         data += more
     return data
 
@@ -169,37 +166,37 @@ def _encode(snapshot: Snapshot) -> bytes:
     following blocks have names and descriptions of `_BLOCK` entries each.
     """
     entries = snapshot.entries
-    rare = (
-        {position: entry.path for position, entry in enumerate(entries) if entry.path},
-        {
-            position: entry.version
-            for position, entry in enumerate(entries)
-            if entry.version
-        },
-        {position: _notes_text(notes) for position, notes in snapshot.notes.items()},
-    )
-    blocks = [
-        [
-            text
-            for column in rare
-            for text in (f"{len(column)}", *map(str, column), *column.values())
-        ]
-    ]
-    blocks[0] += [str(value) for stamp in snapshot.searched or () for value in stamp]
+    paths: dict[int, str] = {}
+    versions: dict[int, str] = {}
+    for position, entry in enumerate(entries):
+        if entry.path:
+            paths[position] = entry.path
+        if entry.version:
+            versions[position] = entry.version
+    notes = {
+        position: _notes_text(some_notes)
+        for position, some_notes in snapshot.notes.items()
+    }
+    first_block: list[str] = []
+    for column in (paths, versions, notes):
+        first_block.append(str(len(column)))
+        first_block.extend(map(str, column))
+        first_block.extend(column.values())
+    for stamp in snapshot.searched or ():
+        first_block.extend(map(str, stamp))
+    blocks = [first_block]
     for start in range(0, len(entries), _BLOCK):
         some = entries[start : start + _BLOCK]
-        blocks.append(
-            [entry.name for entry in some] + [entry.description for entry in some]
-        )
-    encoded = ["\0".join(block).encode("utf-8", "surrogatepass") for block in blocks]
-    numbers = (
-        b"%d\n" % len(entries)
-        + snapshot.stamps
-        + bytes(entry.flags for entry in entries)
-    )
-    return numbers + b"".join(
-        len(block).to_bytes(4, "little") + block for block in encoded
-    )
+        names = [entry.name for entry in some]
+        descriptions = [entry.description for entry in some]
+        blocks.append(names + descriptions)
+    flags = bytes(entry.flags for entry in entries)
+    parts = [b"%d\n" % len(entries), snapshot.stamps, flags]
+    for block in blocks:
+        encoded = "\0".join(block).encode("utf-8", "surrogatepass")
+        parts.append(len(encoded).to_bytes(4, "little"))
+        parts.append(encoded)
+    return b"".join(parts)
 
 
 def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
@@ -234,13 +231,13 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
         entries: list[Entry] = []
         for texts in blocks:
             at, size = len(entries), len(texts) // 2
-            there = slice(at, at + size)
+            rows = slice(at, at + size)
             columns = (
-                path_column[there],
+                path_column[rows],
                 texts[:size],
                 texts[size:],
-                version_column[there],
-                flags[there],
+                version_column[rows],
+                flags[rows],
             )
             # Like Entry._make, but in C: this runs for every skill at every start.
             entries += map(
@@ -268,38 +265,51 @@ def _rare(texts: list[str], at: int) -> tuple[dict[int, str], int]:
     """
     count = int(texts[at])
     middle, end = at + 1 + count, at + 1 + 2 * count
-    return dict(
-        zip(map(int, texts[at + 1 : middle]), texts[middle:end], strict=True)
-    ), end
+    positions = map(int, texts[at + 1 : middle])
+    column = dict(zip(positions, texts[middle:end], strict=True))
+    return column, end
 
 
 def _notes_text(notes: Iterable[Diagnostic]) -> str:
-    return _RECORD.join(
-        _FIELD.join(
-            _without_marks(str(value if value is not None else ""))
-            for value in (
-                note.rule,
-                note.severity,
-                note.path,
-                note.message,
-                note.line,
-                note.column,
-                note.hint,
-            )
-        )
-        for note in notes
+    return _RECORD.join(map(_note_text, notes))
+
+
+def _note_text(note: Diagnostic) -> str:
+    values = (
+        note.rule,
+        note.severity,
+        note.path,
+        note.message,
+        note.line,
+        note.column,
+        note.hint,
     )
+    texts = ("" if value is None else str(value) for value in values)
+    return _FIELD.join(map(_without_marks, texts))
 
 
 def _parse_notes(text: str) -> tuple[Diagnostic, ...]:
     notes = []
     for record in text.split(_RECORD):
         rule, severity, path, message, line, column, hint = record.split(_FIELD)
-        place = int(line) if line else None, int(column) if column else None
         notes.append(
-            Diagnostic(rule, Severity(severity), path, message, *place, hint or None)
+            Diagnostic(
+                rule,
+                Severity(severity),
+                path,
+                message,
+                _to_number(line),
+                _to_number(column),
+                hint or None,
+            )
         )
     return tuple(notes)
+
+
+def _to_number(text: str) -> int | None:
+    if not text:
+        return None
+    return int(text)
 
 
 def _without_marks(text: str) -> str:

@@ -13,9 +13,10 @@ import os
 import sys
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from skillruntime.catalog.discovery.root_snapshot import Root, Snapshot
+from skillruntime.catalog.discovery.root_snapshot import Entry, Root, Snapshot
 from skillruntime.catalog.file_opening import read_inside, read_regular
 from skillruntime.catalog.search.closest_names import closest_names
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -32,9 +33,8 @@ PLACE = ".agents/skills"
 MAX_RECORD = 64 * 1024 * 1024
 MAX_FILE = 4 * 1024 * 1024
 _MAX_BESIDE = 256 * 1024 * 1024
-_ALGORITHMS = frozenset(
-    {"sha256", "sha384", "sha512"}
-)  # PEP 427: "sha256 or better"; in practice always sha256
+# PEP 427: "sha256 or better"; in practice always sha256.
+_ALGORITHMS = frozenset({"sha256", "sha384", "sha512"})
 
 Recorded = tuple[str, str]
 """An algorithm and a digest, in the form of RECORD."""
@@ -55,39 +55,44 @@ def installed_roots(
     """
     if packages is False:
         return []
-    found: dict[str, list[Root]] = {}
-    places = dict.fromkeys(
-        os.path.abspath(path)  # noqa: PTH100
-        for path in sys.path
-        if path and os.path.isdir(path)  # noqa: PTH112
-    )
-    for directory in places:
-        here: dict[str, list[Root]] = {}
-        for root in _roots_in(directory):
-            here.setdefault(root.scope, []).append(
-                root
-            )  # a distribution can hold several packages
-        for name, roots in here.items():
-            found.setdefault(name, roots)  # as Python imports: the first on the path
+    roots_of = _roots_by_distribution()
     if packages is True:
-        return [root for roots in found.values() for root in roots]
-    names = {
-        _normalized(name): name
-        for name in ([packages] if isinstance(packages, str) else packages)
-    }
+        return list(chain.from_iterable(roots_of.values()))
+    if isinstance(packages, str):
+        packages = [packages]
+    names = {_normalized(name): name for name in packages}
     for name, written in names.items():
-        if name not in found and not missing_ok:
-            close = closest_names(name, found, 3)
-            hint = (
-                f"did you mean {', '.join(close)}?"
-                if close
-                else "install it, or pass missing_ok=True"
-            )
+        if name not in roots_of and not missing_ok:
+            close = closest_names(name, roots_of, 3)
+            if close:
+                hint = f"did you mean {', '.join(close)}?"
+            else:
+                hint = "install it, or pass missing_ok=True"
             raise FileNotFoundError(
                 f"No installed package {written!r} has skills in {PLACE} in its "
                 f"RECORD; {hint}"
             )
-    return [root for name in names for root in found.get(name, ())]
+    return list(chain.from_iterable(roots_of.get(name, ()) for name in names))
+
+
+def _roots_by_distribution() -> dict[str, list[Root]]:
+    """Return the roots of each distribution that ``sys.path`` has, by its normalized
+    name.
+    """
+    directories: dict[str, None] = {}
+    for path in sys.path:
+        if path and os.path.isdir(path):
+            directories[os.path.abspath(path)] = None
+    roots_of: dict[str, list[Root]] = {}
+    for directory in directories:
+        # A distribution can hold several packages.
+        roots_here: dict[str, list[Root]] = {}
+        for root in _roots_in(directory):
+            roots_here.setdefault(root.scope, []).append(root)
+        for name, roots in roots_here.items():
+            # As Python imports: the first distribution on the path wins.
+            roots_of.setdefault(name, roots)
+    return roots_of
 
 
 def with_recorded_only(snapshot: Snapshot) -> Snapshot:
@@ -99,15 +104,14 @@ def with_recorded_only(snapshot: Snapshot) -> Snapshot:
         return snapshot
     recorded = dict(_lines(root.record, _below(root)))
     faults: dict[int, Diagnostic] = {}
-    own = list(snapshot.entries)
+    entries: list[Entry] = []
     for position, entry in enumerate(snapshot.entries):
-        own[position] = entry._replace(version=root.version or entry.version, root=root)
-        # An entry without a name is invalid anyway, and reported.
-        if (
-            not entry.name
-            or (fault := _fault(entry.file, recorded.get(_relative(entry.file, root))))
-            is None
-        ):
+        version = root.version or entry.version
+        entries.append(entry._replace(version=version, root=root))
+        if not entry.name:
+            continue  # it is invalid anyway, and reported
+        fault = _fault(entry.file, recorded.get(_relative(entry.file, root)))
+        if fault is None:
             continue
         faults[position] = Diagnostic(
             "record-mismatch",
@@ -116,7 +120,7 @@ def with_recorded_only(snapshot: Snapshot) -> Snapshot:
             f"{fault}; skipped",
             hint=_HINT,
         )
-    return snapshot._replace(entries=own).without(faults, faults.values())
+    return snapshot._replace(entries=entries).without(faults, faults.values())
 
 
 def check_recorded(root: Root, skill: Skill) -> Mapping[str, str]:
@@ -130,28 +134,28 @@ def check_recorded(root: Root, skill: Skill) -> Mapping[str, str]:
 
     directory, own_name = os.path.split(skill.metadata.path)
     below = f"{_relative(directory, root)}/"
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for path, recorded in _lines(root.record, below):
         name = path.removeprefix(below)
+        algorithm, digest = recorded
         try:
-            if name != own_name and recorded[0] == "sha256":
-                found[name] = urlsafe_b64decode(f"{recorded[1]}=").hex()
+            if name == own_name:
+                data = skill.data
+            elif algorithm == "sha256":
+                digests[name] = urlsafe_b64decode(f"{digest}=").hex()
                 continue
-            data = (
-                skill.data
-                if name == own_name
-                else read_inside(directory, name, _MAX_BESIDE)
-            )
-            if _digest(data, recorded[0]) == recorded:
-                found[name] = hashlib.sha256(data).hexdigest()
+            else:
+                data = read_inside(directory, name, _MAX_BESIDE)
+            if _digest(data, algorithm) == recorded:
+                digests[name] = hashlib.sha256(data).hexdigest()
         except (OSError, ValueError):
-            continue  # what has no usable digest is refused when it is read
-    if own_name not in found:
+            continue  # a file without a usable digest is refused when it is read
+    if own_name not in digests:
         raise InvalidSkillError(
             f"The SKILL.md of {skill.name!r} differs from the RECORD of its package",
             suggested_action="Continue without this skill",
         )
-    return found
+    return digests
 
 
 _HINT = "reinstall the package"
@@ -164,25 +168,23 @@ def _fault(path: str, recorded: Recorded | None) -> str | None:
         data = read_regular(path, MAX_FILE)
     except OSError as error:
         return f"it cannot be read: {error.strerror or error}"
-    if _digest(data, recorded[0]) == recorded:
+    algorithm, _ = recorded
+    if _digest(data, algorithm) == recorded:
         return None
-    return (
-        f"its bytes differ from the {recorded[0].upper().replace('SHA', 'SHA-')} in "
-        "the RECORD of its package"
-    )
+    shown = algorithm.upper().replace("SHA", "SHA-")
+    return f"its bytes differ from the {shown} in the RECORD of its package"
 
 
 def _digest(data: bytes, algorithm: str) -> Recorded:
     import hashlib
 
-    return algorithm, urlsafe_b64encode(hashlib.new(algorithm, data).digest()).rstrip(
-        b"="
-    ).decode()
+    digest = hashlib.new(algorithm, data).digest()
+    return algorithm, urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def _site(record: str) -> str:
     """Return the directory of packages that the dist-info with *record* is in."""
-    return os.path.dirname(os.path.dirname(record))  # noqa: PTH120
+    return os.path.dirname(os.path.dirname(record))
 
 
 def _below(root: Root) -> str:
@@ -203,15 +205,15 @@ def _lines(record: str, below: str) -> Iterator[tuple[str, Recorded]]:
         data = read_regular(record, MAX_RECORD)
     except OSError:
         return
-    if (
-        os.fsencode(below) not in data
-    ):  # before it is decoded: that would take ten times as long
+    # Before it is decoded, because decoding would take ten times as long.
+    if os.fsencode(below) not in data:
         return
-    for path, *rest in csv.reader(
-        [line for line in data.decode("utf-8", "replace").splitlines() if below in line]
-    ):
-        algorithm, _, digest = (rest[0] if rest else "").partition("=")
-        if path.startswith(below) and algorithm in _ALGORITHMS and digest:
+    lines = data.decode("utf-8", "replace").splitlines()
+    for path, *rest in csv.reader([line for line in lines if below in line]):
+        if not rest or not path.startswith(below):
+            continue
+        algorithm, _, digest = rest[0].partition("=")
+        if digest and algorithm in _ALGORITHMS:
             yield path, (algorithm, digest.rstrip("="))
 
 
@@ -229,27 +231,20 @@ def _roots_in(directory: str) -> Iterator[Root]:
     metadata = {
         name: _distribution(name) for name in names if name.endswith(".dist-info")
     }
+    if not metadata:
+        return
     for holder in names:
         place = f"{directory}/{holder}/{PLACE}"
         # One question to the file system for each package; reading every RECORD would
         # take a hundred times as long.
-        if "." in holder or not metadata or not os.path.isdir(place):  # noqa: PTH112
+        if "." in holder or not os.path.isdir(place):
             continue
-        # Usually the distribution has the package's name, or a longer one
-        # (pydantic-ai-slim): these are asked first.
-        like = _normalized(holder)
-        own = [name for name, distribution in metadata.items() if distribution == like]
-        longer = [
-            name
-            for name, distribution in metadata.items()
-            if distribution.startswith(f"{like}-")
-        ]
         missing = {
             f"{holder}/{PLACE}/{name}/SKILL.md"
             for name in _names_in(place)
-            if os.path.isfile(f"{place}/{name}/SKILL.md")  # noqa: PTH113
+            if os.path.isfile(f"{place}/{name}/SKILL.md")
         }
-        for candidate in dict.fromkeys((*own, *longer, *metadata)):
+        for candidate in _likely_first(metadata, holder):
             if not missing:
                 break  # all its skills have a distribution
             record = f"{directory}/{candidate}/RECORD"
@@ -260,6 +255,24 @@ def _roots_in(directory: str) -> Iterator[Root]:
                     place, scope=metadata[candidate], version=version, record=record
                 )
                 missing -= listed.keys()
+
+
+def _likely_first(metadata: Mapping[str, str], package: str) -> Iterable[str]:
+    """Return the keys of *metadata*, starting with those whose distribution probably
+    contains *package*.
+
+    Usually the distribution has the package's name, or a longer one, such as
+    pydantic-ai-slim.
+    """
+    wanted = _normalized(package)
+    equal: list[str] = []
+    longer: list[str] = []
+    for name, distribution in metadata.items():
+        if distribution == wanted:
+            equal.append(name)
+        elif distribution.startswith(f"{wanted}-"):
+            longer.append(name)
+    return dict.fromkeys((*equal, *longer, *metadata))
 
 
 def _distribution(metadata: str) -> str:

@@ -1,5 +1,5 @@
-"""From an entry of a snapshot to what a catalog gives to users; and which entries it
-offers at all.
+"""Decides which entries of a snapshot a catalog offers, and makes from them what users
+get.
 """
 
 from __future__ import annotations
@@ -27,8 +27,16 @@ if TYPE_CHECKING:
     from skillruntime.contract.versions import Version
 
 __all__ = [
-    *("Guard", "all_diagnostics", "as_reference", "candidates", "checked"),
-    *("diagnostics_of_view", "metadata_of", "newest_in", "no_version", "offered_of"),
+    "Guard",
+    "all_diagnostics",
+    "as_reference",
+    "candidates",
+    "checked",
+    "diagnostics_of_view",
+    "metadata_of",
+    "newest_in",
+    "no_version",
+    "offered_of",
     "several",
 ]
 
@@ -79,20 +87,20 @@ def all_diagnostics(
 def diagnostics_of_view(
     found: Iterable[Diagnostic], snapshots: Iterable[Snapshot], shown: Container[str]
 ) -> Iterator[Diagnostic]:
-    """Yield those of *found* that are about no skill of *snapshots* but the files
-    *shown* in the view.
+    """Yield those of *found* that do not mention a skill of *snapshots* whose file is
+    not among those *shown* in the view.
     """
-    skills = (
-        entry.file for snapshot in snapshots for entry in snapshot.entries if entry.name
-    )
-    hidden = {file for file in skills if file not in shown}
-    for each in found:
-        if (
-            hidden.isdisjoint((each.path, *each.related))
-            and each.rule != "frozen-missing"
-        ):
-            # of a locked skill that is missing, no view can say whose it was
-            yield each
+    hidden: set[str] = set()
+    for snapshot in snapshots:
+        skills = (entry.file for entry in snapshot.entries if entry.name)
+        hidden.update(file for file in skills if file not in shown)
+    for diagnostic in found:
+        # A locked skill that is missing has no file, so it cannot be told which view
+        # it would have been in.
+        if diagnostic.rule == "frozen-missing":
+            continue
+        if hidden.isdisjoint((diagnostic.path, *diagnostic.related)):
+            yield diagnostic
 
 
 def metadata_of(entry: Entry) -> SkillMetadata:
@@ -116,11 +124,10 @@ def as_reference(metadata: SkillMetadata) -> SkillMetadata:
     name = metadata.name
     if not name.isascii():
         written = metadata.read_frontmatter().get("name")
-        if (
-            isinstance(written, str)
-            and unicodedata.normalize("NFKC", written.strip()) == name
-        ):
-            name = written.strip()
+        if isinstance(written, str):
+            stripped = written.strip()
+            if unicodedata.normalize("NFKC", stripped) == name:
+                name = stripped
     return replace(metadata, name=name, path=os.path.realpath(metadata.path))
 
 
@@ -145,26 +152,22 @@ def newest_in(
     """Return the newest skill *name* whose version satisfies the range *stated*;
     ``None`` if none does.
     """
-    from skillruntime.contract.versions import (
-        VersionRange,
-    )  # imported only if a range is used
+    # Imported only if a range is used.
+    from skillruntime.contract.versions import VersionRange
 
     try:
         wanted = VersionRange.parse(stated)
     except ValueError:
         return None
-    found = candidates(name, entries, rivals)
-    fitting = [
-        (version, entry) for version, entry in found if version and version in wanted
-    ]
+    versions: list[tuple[Version, bool]] = []
+    fitting: list[Entry] = []
+    for version, entry in candidates(name, entries, rivals):
+        if version and version in wanted:
+            versions.append((version, entry.root.trusted))
+            fitting.append(entry)
     if not fitting:
         return None
-    return fitting[
-        newest(
-            ((version, entry.root.trusted) for version, entry in fitting),
-            releases_first=False,
-        )
-    ][1]
+    return fitting[newest(versions, releases_first=False)]
 
 
 def _effective_version(entry: Entry) -> Version | None:
@@ -180,47 +183,59 @@ def no_version(
     """Return the error for a skill *name* of which no version satisfies the range
     *stated*.
     """
-    known = sorted(
-        {version for version, _ in candidates if version is not None}, reverse=True
-    )
-    there = ", ".join(map(str, known[:5]))
+    stated_versions = {version for version, _ in candidates if version is not None}
+    known = [str(version) for version in sorted(stated_versions, reverse=True)]
+    newest_known = known[:5]
+    if newest_known:
+        what_exists = f"available: {', '.join(newest_known)}"
+        names = [f"{name}@{version}" for version in newest_known]
+        action = f"Use one of: {', '.join(names)}"
+    else:
+        what_exists = "it does not state a version"
+        action = f"Use {name!r} without a version range"
     return SkillNotFoundError(
         f"No version of the skill {name[:80]!r} satisfies {stated[:60]!r}; "
-        + (f"available: {there}" if known else "it does not state a version"),
-        details={"versions": [str(version) for version in known]},
-        suggested_action=f"Use one of: {', '.join(f'{name}@{version}' for version in known[:5])}"
-        if known
-        else f"Use {name!r} without a version range",
+        f"{what_exists}",
+        details={"versions": known},
+        suggested_action=action,
     )
 
 
 def checked(skill: Skill, recorded: Iterable[Root], guard: Guard | None) -> Skill:
-    """Return *skill* if what was read of it is what its package, one of *recorded*, or
-    the lockfile says.
+    """Return *skill* if its files are what its package, one of *recorded*, or the
+    lockfile says.
 
     Raises:
         InvalidSkillError: it was changed.
     """
-    path = skill.metadata.path
-    scope = skill.metadata.scope
-    # The scope too: distributions can share a namespace package.
-    root = next(
-        (
-            each
-            for each in recorded
-            if path.startswith(f"{each.path}/") and each.scope == scope
-        ),
-        None,
-    )
-    if skill.metadata.installed and root is not None:
-        from skillruntime.catalog.discovery.installed import check_recorded
+    if skill.metadata.installed:
+        root = _root_of(skill.metadata, recorded)
+        if root is not None:
+            from skillruntime.catalog.discovery.installed import check_recorded
 
-        skill.with_check(partial(check_recorded, root))
-    return skill if guard is None else skill.with_check(guard.check)
+            skill.with_check(partial(check_recorded, root))
+    if guard is None:
+        return skill
+    return skill.with_check(guard.check)
+
+
+def _root_of(metadata: SkillMetadata, roots: Iterable[Root]) -> Root | None:
+    """Return the one of *roots* that contains the skill, or ``None``."""
+    for root in roots:
+        # The scope too, because distributions can share a namespace package.
+        if root.scope != metadata.scope:
+            continue
+        if metadata.path.startswith(f"{root.path}/"):
+            return root
+    return None
 
 
 def several(names: Iterable[str]) -> Iterable[str]:
-    """Return *names*; a single one may be given as it is: its letters are not meant,
-    and one could be the pattern *.
+    """Return *names*, of which a single one may be given without a list around it.
+
+    Iterating a string would give its letters, and one of them could be the pattern
+    ``*``.
     """
-    return (names,) if isinstance(names, str) else names
+    if isinstance(names, str):
+        return (names,)
+    return names

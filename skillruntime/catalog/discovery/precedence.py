@@ -69,9 +69,8 @@ def by_name(snapshots: Sequence[Snapshot]) -> Names:
             for name, entry in own.items():
                 if first.setdefault(name, entry) is not entry:
                     rivals.setdefault(name, [first[name]]).append(entry)
-        if len(own) < len(
-            snapshot.entries
-        ):  # one root has a name twice, or a file without a skill
+        # The root has a name twice, or a file without a skill.
+        if len(own) < len(snapshot.entries):
             for entry in snapshot.entries:
                 if entry.name and own[entry.name] is not entry:
                     rivals.setdefault(entry.name, [first[entry.name]]).append(entry)
@@ -106,14 +105,15 @@ def settle(
     for position, (version, entry) in enumerate(zip(versions, entries, strict=True)):
         if position == chosen:
             continue
-        own = f"{name}@{version}"
-        if None in taken or version is None or version in taken or own in reserved:
+        qualified = f"{name}@{version}"
+        # A version that is unknown could be equal to any other.
+        is_unknown = version is None or None in taken
+        if is_unknown or version in taken or qualified in reserved:
             losers.append(entry)
             continue
-        # The path is stated from here on: the name no longer says which directory it
-        # is.
         taken.add(version)
-        beside[own] = entry._replace(name=own, path=entry.file)
+        # The path is stated now, because it no longer follows from the name.
+        beside[qualified] = entry._replace(name=qualified, path=entry.file)
     return entries[chosen], beside, losers
 
 
@@ -123,22 +123,28 @@ def newest(
     """Return the position of the candidate that wins; each is a version and whether it
     is trusted.
     """
-    best, holder = 0, None
+    best = 0
+    holder: tuple[Version | None, bool] | None = None
     for position, candidate in enumerate(candidates):
         if holder is None:
             holder = candidate
             continue
-        (old, old_trusted), (new, new_trusted) = holder, candidate
-        # An untrusted skill must not replace a trusted one by stating a higher version.
-        if old is None or new is None or (old_trusted and not new_trusted):
+        old, old_trusted = holder
+        new, new_trusted = candidate
+        if old is None or new is None:
             continue
-        is_newer = new > old
+        # An untrusted skill must not replace a trusted one by stating a higher version.
+        if old_trusted and not new_trusted:
+            continue
         # SemVer 2.0.0, section 9: a prerelease may not satisfy its users, so it never
         # becomes the default.
         if releases_first and old.is_prerelease is not new.is_prerelease:
             is_newer = old.is_prerelease
+        else:
+            is_newer = new > old
         if is_newer:
-            best, holder = position, candidate
+            best = position
+            holder = candidate
     return best
 
 
@@ -146,9 +152,8 @@ def version_of(stated: str | None) -> Version | None:
     """Return *stated* as a version, read leniently; ``None`` if it is not a version."""
     if stated is None:
         return None
-    from skillruntime.contract.versions import (
-        read_version,
-    )  # imported only if two skills have the same name
+    # Imported only if two skills have the same name.
+    from skillruntime.contract.versions import read_version
 
     try:
         return read_version(stated).version
@@ -158,18 +163,19 @@ def version_of(stated: str | None) -> Version | None:
 
 def rank(version: Version | None) -> tuple[Any, ...]:
     """Return a key that sorts versions, with those that are missing first."""
-    return (0,) if version is None else (1, version)
+    if version is None:
+        return (0,)
+    return (1, version)
 
 
 def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
     first = names.counting
     losing: list[tuple[Entry, Entry]] = []
     files: dict[str, list[str]] = {}  # by name, in order of precedence
-    for name, found in rivals.items():
-        entries = list(_distinct(found))
-        winner, beside, losers = settle(
-            name, entries, reserved=first
-        )  # a skill may really be named a@1.0.0
+    for name, claimants in rivals.items():
+        entries = list(_distinct(claimants))
+        # Names in use are reserved, because a skill may really be named a@1.0.0.
+        winner, beside, losers = settle(name, entries, reserved=first)
         first[name] = winner
         names.beside.update(beside)
         losing += [(loser, _holder(loser, winner, beside)) for loser in losers]
@@ -189,10 +195,8 @@ def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
             related=(holder.file,),
         )
         names.collisions.append(collision)
-    known = {
-        entry.file: entry
-        for entry in (*names.beside.values(), *names.shadowed.values())
-    }
+    others = [*names.beside.values(), *names.shadowed.values()]
+    known = {entry.file: entry for entry in others}
     for name, own_files in files.items():
         if len(own_files) > 1:
             winner = first[name]
@@ -204,12 +208,12 @@ def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
 def _holder(loser: Entry, winner: Entry, beside: Mapping[str, Entry]) -> Entry:
     """Return the skill that has the name that *loser* would have had."""
     version = version_of(loser.version)
-    same = (
-        entry
-        for entry in beside.values()
-        if version is not None and version_of(entry.version) == version
-    )
-    return winner if version_of(winner.version) is None else next(same, winner)
+    if version is None or version_of(winner.version) is None:
+        return winner
+    for entry in beside.values():
+        if version_of(entry.version) == version:
+            return entry
+    return winner
 
 
 def _distinct(entries: Iterable[Entry]) -> Iterator[Entry]:
@@ -223,13 +227,14 @@ def _distinct(entries: Iterable[Entry]) -> Iterator[Entry]:
         if target in seen:
             continue
         seen.add(target)
-        like = [each for each in kept if each.description == entry.description]
-        # Read only if the metadata are the same: two files of one name usually differ
-        # there. In one root each file is accounted for: a copy in it is reported, and
-        # has a qualified name.
-        if like and entry.root != like[0].root:
-            own = _body(entry)
-            if own is not None and any(_body(each) == own for each in like):
+        # Files are read only if their metadata are the same: two files of one name
+        # usually differ there.
+        alike = [other for other in kept if other.description == entry.description]
+        # In one root each file is accounted for: a copy in it is reported, and has a
+        # qualified name.
+        if alike and entry.root != alike[0].root:
+            content = _body(entry)
+            if content is not None and content in map(_body, alike):
                 continue
         kept.append(entry)
         yield entry
@@ -250,13 +255,15 @@ def _qualified(
     """Return a qualified name: prefixed with the scope of the root, or with the parent
     directory.
     """
-    directory = os.path.dirname(entry.file)  # noqa: PTH120
-    above = os.path.basename(os.path.dirname(directory)) or "skills"  # noqa: PTH119, PTH120
+    directory = os.path.dirname(entry.file)
+    above = os.path.basename(os.path.dirname(directory)) or "skills"
     base = f"{entry.root.scope or above}:{entry.name}"
     # The directory name comes from the file system and can contain control characters.
     if not base.isprintable():
         base = f"other:{entry.name}"
-    name, number = base, 2
+    name = base
+    number = 2
     while name in counting or name in shadowed:
-        name, number = f"{base}~{number}", number + 1
+        name = f"{base}~{number}"
+        number += 1
     return name

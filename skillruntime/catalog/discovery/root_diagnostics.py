@@ -1,7 +1,7 @@
-"""All diagnostics of a root; also which SKILL.md files below it are not offered, and
-why.
+"""All diagnostics of a root, including one for the SKILL.md files below it that are not
+offered.
 
-Those are looked for when the diagnostics are asked for: a start does not list the
+These files are looked for only when the diagnostics are read: a start does not list the
 directories of skills.
 """
 
@@ -45,9 +45,8 @@ def diagnostics_of(snapshot: Snapshot) -> list[Diagnostic]:
     """Return all diagnostics of a root, sorted by file. Its directories are listed once
     more for them.
     """
-    from skillruntime.catalog.discovery.summary import (
-        notes_on_name,  # not needed for a start
-    )
+    # Not needed for a start.
+    from skillruntime.catalog.discovery.summary import notes_on_name
 
     found = [*snapshot.problems, *not_offered(snapshot)]
     for position, entry in enumerate(snapshot.entries):
@@ -67,15 +66,13 @@ def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """
     if "\0" in snapshot.root.path:
         return
-    known = {entry.file for entry in snapshot.entries} | {
-        each.path for each in snapshot.problems
-    }
-    found: list[str] = []
+    known = {entry.file for entry in snapshot.entries}
+    known.update(problem.path for problem in snapshot.problems)
+    left_out: list[str] = []
     may_be_more = ""
     # Links are not followed: following them could count a file twice.
-    for number, (directory, directories, files) in enumerate(
-        os.walk(snapshot.root.path)
-    ):
+    walk = os.walk(snapshot.root.path)
+    for number, (directory, directories, files) in enumerate(walk):
         if number == MAX_LISTED:
             may_be_more = (
                 f"; there may be more, because only {MAX_LISTED:,} directories were "
@@ -83,21 +80,28 @@ def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
             )
             break
         directories[:] = [name for name in directories if name not in SKIPPED]
-        own = {
-            os.path.join(directory, name)  # noqa: PTH118
+        skill_files = {
+            os.path.join(directory, name)
             for name in files
             if name.lower() == "skill.md"
         }
         # On a case-insensitive file system the only file was opened by its proper name.
-        if len(own) > 1 or os.path.join(directory, "SKILL.md") not in known:  # noqa: PTH118
-            found += own - known
-    if found:
-        message = (
-            f"{len(found):,} SKILL.md file{'s are' if len(found) > 1 else ' is'} not "
-            "offered: inside another skill, beside another SKILL.md, a hard link of "
-            f"one, or nested too deep; the first is {min(found)}{may_be_more}"
-        )
-        hint = "move them out of that skill, or pass their directory as a root"
-        yield Diagnostic(
-            "not-offered", Severity.WARNING, snapshot.root.path, message, hint=hint
-        )
+        usual_file = os.path.join(directory, "SKILL.md")
+        if len(skill_files) > 1 or usual_file not in known:
+            left_out += skill_files - known
+    if not left_out:
+        return
+    number_of_files = len(left_out)
+    files_are = "files are" if number_of_files > 1 else "file is"
+    message = (
+        f"{number_of_files:,} SKILL.md {files_are} not offered: inside another skill, "
+        "beside another SKILL.md, a hard link of one, or nested too deep; the first is "
+        f"{min(left_out)}{may_be_more}"
+    )
+    yield Diagnostic(
+        "not-offered",
+        Severity.WARNING,
+        snapshot.root.path,
+        message,
+        hint="move them out of that skill, or pass their directory as a root",
+    )

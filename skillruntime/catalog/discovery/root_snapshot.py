@@ -13,17 +13,16 @@ from typing import NamedTuple
 from skillruntime.diagnostic import Diagnostic
 
 __all__ = [
-    *(
-        "HIDDEN_FROM_MODEL",
-        "HIDDEN_FROM_USER",
-        "STAMP",
-        "DirectoryStamp",
-        "Entry",
-        "Root",
-        "Snapshot",
-        "absolute",
-    ),
-    *("packed_stamp", "stamp_at"),
+    "HIDDEN_FROM_MODEL",
+    "HIDDEN_FROM_USER",
+    "STAMP",
+    "DirectoryStamp",
+    "Entry",
+    "Root",
+    "Snapshot",
+    "absolute",
+    "packed_stamp",
+    "stamp_at",
 ]
 
 HIDDEN_FROM_MODEL = 1
@@ -47,7 +46,7 @@ def absolute(path: str | os.PathLike[str]) -> str:
     """Return *path* as a `Root` has it: absolute, with the home directory in place of
     ``~``.
     """
-    return os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111 - importing pathlib would take a third of a start
+    return os.path.abspath(os.path.expanduser(os.fsdecode(path)))
 
 
 def packed_stamp(size: int, modified: int, changed: int, inode: int) -> bytes:
@@ -137,34 +136,37 @@ class Snapshot(NamedTuple):
         """Return this snapshot without the entries at *positions*, and with *problems*
         added.
         """
-        # Positions are what stamps and notes are found by, so all three are closed up
+        # Stamps and notes are keyed by position, so remove the gap in all three lists
         # together.
-        kept = [
-            position
-            for position in range(len(self.entries))
-            if position not in positions
-        ]
+        entries: list[Entry] = []
+        stamps: list[bytes] = []
+        notes: dict[int, tuple[Diagnostic, ...]] = {}
+        for position, entry in enumerate(self.entries):
+            if position in positions:
+                continue
+            if position in self.notes:
+                notes[len(entries)] = self.notes[position]
+            entries.append(entry)
+            stamps.append(self.stamp(position))
         return self._replace(
-            entries=[self.entries[position] for position in kept],
-            notes={
-                new: self.notes[old]
-                for new, old in enumerate(kept)
-                if old in self.notes
-            },
-            stamps=b"".join(map(self.stamp, kept)),
+            entries=entries,
+            stamps=b"".join(stamps),
+            notes=notes,
             problems=(*self.problems, *problems),
         )
 
     def is_stored_as(self, other: Snapshot) -> bool:
-        """Whether an index that contains *other* is up to date for this snapshot."""
+        """Return whether an index that contains *other* is up to date for this
+        snapshot.
+        """
         # Identity, not equality: a reading without a change returns the list that it
         # was given.
         return self.entries is other.entries and self.searched == other.searched
 
     # `refresh` returns the same catalog in this case, so that prompts stay cached.
     def says_the_same_as(self, other: Snapshot) -> bool:
-        """Whether both have the same entries and diagnostics; only the stamps may
-        differ.
+        """Return whether both have the same entries and diagnostics; only the stamps
+        may differ.
         """
         if (self.problems, self.notes) != (other.problems, other.notes):
             return False

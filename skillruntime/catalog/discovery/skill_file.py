@@ -84,15 +84,15 @@ def summary_of(
     """Return the metadata in *data*, a SKILL.md or its beginning, or ``None`` if it is
     not a valid skill.
     """
-    from skillruntime.catalog.frontmatter.frontmatter import (
-        cut,
-    )  # and with it YAML: one edited skill rarely needs them
+    # Imported here, and with it YAML: one edited skill rarely needs them.
+    from skillruntime.catalog.frontmatter.frontmatter import cut
 
     parts = cut(data, path, is_whole=is_whole)
-    summary = scan(parts.block) if parts.block is not None else None
-    if summary is not None:
-        found.extend(parts.diagnostics)
-        return judge(summary, directory, path, found)
+    if parts.block is not None:
+        summary = scan(parts.block)
+        if summary is not None:
+            found.extend(parts.diagnostics)
+            return judge(summary, directory, path, found)
     return _parsed(parts, directory, path, found)
 
 

@@ -111,7 +111,7 @@ class SkillCopies:
             write_inside(self.directory, f"{name}/{path}", data)
         for path in before.keys() - now.keys():
             with suppress(OSError):
-                os.unlink(f"{self.directory}/{name}/{path}")  # noqa: PTH108 - pathlib is slow to import
+                os.unlink(f"{self.directory}/{name}/{path}")
         self._kept[name] = now
 
 
@@ -146,9 +146,7 @@ def write_skill(
     for path, content in {**files, "SKILL.md": f"{head}\n{instructions}\n"}.items():
         try:
             write_inside(
-                os.path.dirname(directory),  # noqa: PTH120
-                f"{name}/{path}",
-                _to_bytes(content),
+                os.path.dirname(directory), f"{name}/{path}", _to_bytes(content)
             )
         except OSError as error:
             raise ValueError(

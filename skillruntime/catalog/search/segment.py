@@ -160,7 +160,7 @@ class Segment:
         if _stamp_at(descriptor) != self._stamp:
             os.close(descriptor)
             raise OSError("the search index was replaced")
-        return open(descriptor, "rb", buffering=0)  # noqa: PTH123 - a descriptor
+        return open(descriptor, "rb", buffering=0)
 
 
 def build_segment(skills: Iterable[Texts]) -> bytes:
@@ -313,7 +313,7 @@ def save_segment(name: str, data: bytes) -> Segment:
 
 def _stamp_at(file: str | int) -> tuple[int, ...]:
     try:
-        status = os.stat(file)  # noqa: PTH116 - or a descriptor
+        status = os.stat(file)
     except OSError:
         return ()
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
