@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from skillruntime.compatibility.containment import Containment
-from skillruntime.compatibility.diff import Finding
+from skillruntime.compatibility.finding import Finding
 from skillruntime.compatibility.normal_form import BRANCHES
 from skillruntime.compatibility.sampling import samples
 from skillruntime.compatibility.schema_size import Budget, measure

@@ -14,11 +14,31 @@ from skillruntime.contract.migration.value_conversions import same_as
 from skillruntime.contract.schemas.pointer import value_at
 from skillruntime.contract.schemas.references import resolve
 
-__all__ = ["BRANCHES", "NotComparable", "closed", "normal_form"]
+__all__ = [
+    "ANNOTATIONS",
+    "BRANCHES",
+    "NotComparable",
+    "are_equal",
+    "closed",
+    "normal_form",
+    "opened",
+    "without_annotations",
+]
 
 MAX_NODES = 4000
 BRANCHES = ("allOf", "anyOf", "oneOf")
-_ONE = (
+ANNOTATIONS = {
+    "description",
+    "title",
+    "examples",
+    "$comment",
+    "default",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+}
+_UNEVALUATED = {"unevaluatedItems", "unevaluatedProperties"}
+_ONE = _UNEVALUATED | {
     "items",
     "additionalProperties",
     "contains",
@@ -27,10 +47,13 @@ _ONE = (
     "if",
     "then",
     "else",
-)
-_ONE_MORE = ("unevaluatedItems", "unevaluatedProperties")
+}
+_LISTED = {*BRANCHES, "prefixItems"}
 _NAMED = ("properties", "patternProperties", "dependentSchemas")
 _DROPPED = {
+    "$ref",
+    "$id",
+    "id",
     "$schema",
     "$comment",
     "definitions",
@@ -39,9 +62,14 @@ _DROPPED = {
     "dependencies",
 }
 _COUNTS = {
-    f"{end}{what}"
-    for end in ("min", "max")
-    for what in ("Length", "Items", "Properties", "Contains")
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "minContains",
+    "maxContains",
 }
 _UNFOLLOWED = {
     "$dynamicRef",
@@ -51,18 +79,18 @@ _UNFOLLOWED = {
     "$recursiveAnchor",
 }
 _UNKNOWN_TO_7 = {
-    *(
-        "unevaluatedProperties",
-        "unevaluatedItems",
-        "dependentRequired",
-        "dependentSchemas",
-    ),
-    *("minContains", "maxContains", "prefixItems"),
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "dependentRequired",
+    "dependentSchemas",
+    "minContains",
+    "maxContains",
+    "prefixItems",
 }
 """The keywords of 2020-12 that draft 7 does not have: there they ask nothing."""
 
 _LOOKING_TOO = frozenset(
-    {
+    [
         *BRANCHES,
         "if",
         "then",
@@ -70,22 +98,22 @@ _LOOKING_TOO = frozenset(
         "dependentSchemas",
         "$dynamicRef",
         "$recursiveRef",
-    }
+    ]
 )
+"""Keywords whose subschemas look at the same value."""
+_IN_PLACE = {*BRANCHES, "then", "else", "dependentSchemas"}
+_CLOSING = {"additionalProperties", "unevaluatedProperties"}
 _COUPLED = (
-    (
-        frozenset({"additionalProperties"}),
-        frozenset({"properties", "patternProperties"}),
-    ),
-    (frozenset({"items"}), frozenset({"prefixItems"})),
-    (frozenset({"minContains", "maxContains"}), frozenset({"contains"})),
-    (frozenset({"then", "else"}), frozenset({"if"})),
+    ({"additionalProperties"}, {"properties", "patternProperties"}),
+    ({"items"}, {"prefixItems"}),
+    ({"minContains", "maxContains"}, {"contains"}),
+    ({"then", "else"}, {"if"}),
 )
 """Keywords that read others next to them, and which."""
 _DESCRIPTIONS = frozenset({"description", "title", "default", "examples", "deprecated"})
 
 
-class NotComparable(ValueError):  # noqa: N818 - it never leaves the comparison; named for what was found
+class NotComparable(ValueError):  # noqa: N818 - it never leaves the comparison
     """The schema is too large, or refers in ways that cannot be followed by reading."""
 
 
@@ -93,7 +121,8 @@ def normal_form(document: Mapping[str, Any] | bool) -> Any:
     """Return *document*, of draft 2020-12 or 7, without references and in the words of
     2020-12.
 
-    >>> normal_form({"$ref": "#/definitions/A", "definitions": {"A": {"items": [{"type": "string"}]}}})
+    >>> definitions = {"A": {"items": [{"type": "string"}]}}
+    >>> normal_form({"$ref": "#/definitions/A", "definitions": definitions})
     {'prefixItems': [{'type': 'string'}]}
 
     Raises:
@@ -105,14 +134,10 @@ def normal_form(document: Mapping[str, Any] | bool) -> Any:
         return found
     if reading.is_7:
         raise NotComparable("the schema refers to itself, in draft 7")
-    return {
-        **found,
-        **{
-            word: document[word]
-            for word in ("$defs", "definitions")
-            if word in document
-        },
-    }
+    for keyword in ("$defs", "definitions"):
+        if keyword in document:
+            found[keyword] = document[keyword]
+    return found
 
 
 class _NormalForm:
@@ -126,6 +151,7 @@ class _NormalForm:
         self.is_recursive = False
 
     def of(self, node: Any, followed: tuple[str, ...], *, top: bool = False) -> Any:
+        """Return *node*, which the references *followed* lead to, in normal form."""
         self.left -= 1
         # References that multiply would make the normal form exponentially larger than
         # the document.
@@ -133,68 +159,59 @@ class _NormalForm:
             raise NotComparable(f"the schema has more than {MAX_NODES} parts")
         if not isinstance(node, dict):
             return node
-        if not _UNFOLLOWED.isdisjoint(node) or (
-            not top and ("$id" in node or "id" in node)
-        ):
+        has_identifier = "$id" in node or "id" in node
+        if not _UNFOLLOWED.isdisjoint(node) or (has_identifier and not top):
             raise NotComparable("the schema refers by anchors or identifiers")
         found = self._keywords(node, followed)
         if "$ref" not in node:
             return found
         reference = node["$ref"]
-        # The reference is kept: jsonschema-rs follows it among the definitions, which
-        # are then kept too.
         if reference in followed:
+            # The reference is kept: jsonschema-rs follows it among the definitions,
+            # which are then kept too.
             self.is_recursive = True
-            return (
-                {**found, "$ref": reference} if not self.is_7 else {"$ref": reference}
-            )
-        location = resolve(self.document, reference)
-        if location is None:
-            raise NotComparable(f"the reference {reference!r} cannot be followed")
-        target = self.of(
-            value_at(self.document, location), (*followed, reference), top=not location
-        )
+            return {"$ref": reference} if self.is_7 else {**found, "$ref": reference}
+        target = self._target(reference, followed)
         # Draft 7, 8.3: `$ref` hides the keywords next to it. Since 2019-09 they apply
         # too.
         if self.is_7 or not found:
             return target
-        if isinstance(target, dict) and (
-            found.keys() <= _DESCRIPTIONS or _may_share(found, target)
-        ):
+        if isinstance(target, dict) and _can_be_merged(found, target):
             merged = {**target, **found}
             _write_unevaluated_plainly(merged)
             return merged
         return {**found, "allOf": [*found.get("allOf", []), target]}
+
+    def _target(self, reference: Any, followed: tuple[str, ...]) -> Any:
+        location = resolve(self.document, reference)
+        if location is None:
+            raise NotComparable(f"the reference {reference!r} cannot be followed")
+        node = value_at(self.document, location)
+        return self.of(node, (*followed, reference), top=not location)
 
     def _keywords(
         self, node: dict[str, Any], followed: tuple[str, ...]
     ) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for keyword, value in node.items():
-            if (
-                keyword in _DROPPED
-                or keyword in ("$ref", "$id", "id")
-                or keyword in self.unknown
-            ):
+            if keyword in _DROPPED or keyword in self.unknown:
                 continue
-            if keyword in (*_ONE, *_ONE_MORE) and not isinstance(value, list):
-                found[keyword] = self.of(value, followed)
+            if keyword == "items" and isinstance(value, list):
+                keyword = "prefixItems"  # renamed by 2020-12
+            if isinstance(value, list):
+                if keyword in _LISTED:
+                    value = [self.of(child, followed) for child in value]
+            elif keyword in _ONE:
+                value = self.of(value, followed)
             elif keyword in _NAMED and isinstance(value, dict):
-                found[keyword] = {
+                value = {
                     name: self.of(child, followed) for name, child in value.items()
                 }
-            elif (
-                keyword in BRANCHES or keyword in ("prefixItems", "items")
-            ) and isinstance(value, list):
-                found["prefixItems" if keyword == "items" else keyword] = [
-                    self.of(child, followed) for child in value
-                ]
-            # 3.0 is an integer (JSON Schema Core 2020-12, 4.2.3), and the canonical
-            # form wants it as one.
             elif keyword in _COUNTS and isinstance(value, float) and value.is_integer():
-                found[keyword] = int(value)
-            else:
-                found[keyword] = value
+                # 3.0 is an integer (JSON Schema Core 2020-12, 4.2.3), and the canonical
+                # form wants it as one.
+                value = int(value)
+            found[keyword] = value
         self._rewrite_older(node, found, followed)
         # What a reference leads to is next to these keywords, and not known yet.
         if "$ref" not in node:
@@ -212,36 +229,39 @@ class _NormalForm:
         # `items`.
         if isinstance(node.get("items"), list) and "additionalItems" in node:
             found["items"] = self.of(node["additionalItems"], followed)
+        # 2019-09 split `dependencies` into these two.
         for name, needed in node.get("dependencies", {}).items():
-            # 2019-09 split `dependencies` into these two.
-            keyword = (
-                "dependentRequired" if isinstance(needed, list) else "dependentSchemas"
-            )
+            if isinstance(needed, list):
+                keyword, value = "dependentRequired", needed
+            else:
+                keyword, value = "dependentSchemas", self.of(needed, followed)
             known = found.get(keyword, {})
             if name in known:
                 raise NotComparable(
                     f"'dependencies' and {keyword!r} both name {name!r}"
                 )
-            found[keyword] = {
-                **known,
-                name: needed if isinstance(needed, list) else self.of(needed, followed),
-            }
+            found[keyword] = {**known, name: value}
 
 
-def _may_share(found: dict[str, Any], target: dict[str, Any]) -> bool:
-    """Whether the keywords of *target*, which *found* refers to, mean the same in one
-    schema with those of *found*.
+def _can_be_merged(found: dict[str, Any], target: dict[str, Any]) -> bool:
+    """Return whether the keywords of *target*, which *found* refers to, mean the same
+    in one schema with those of *found*.
     """
-    differs = any(
-        same_as(found[word]) != same_as(target[word])
-        for word in found.keys() & target.keys()
-    )
-    if differs or any(word in target for word in _ONE_MORE):
+    if found.keys() <= _DESCRIPTIONS:
+        return True
+    if not _UNEVALUATED.isdisjoint(target):
         return False
-    return not any(
-        (reading & left.keys() and read & right.keys())
+    for keyword in found.keys() & target.keys():
+        if not are_equal(found[keyword], target[keyword]):
+            return False
+    return not _reads(found, target) and not _reads(target, found)
+
+
+def _reads(node: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether a keyword of *node* would read one of *other*, next to it."""
+    return any(
+        not reading.isdisjoint(node) and not read.isdisjoint(other)
         for reading, read in _COUPLED
-        for left, right in ((found, target), (target, found))
     )
 
 
@@ -255,33 +275,26 @@ def _write_unevaluated_plainly(found: dict[str, Any]) -> None:
     """
     if not _LOOKING_TOO.isdisjoint(found) or "$ref" in found:
         return
-    for keyword, plain, others in (
-        ("unevaluatedProperties", "additionalProperties", ()),
-        ("unevaluatedItems", "items", ("contains",)),
-    ):
-        if keyword in found and not any(other in found for other in others):
-            value = found.pop(keyword)
-            found.setdefault(
-                plain, value
-            )  # where that is there, nothing is left unevaluated
+    # Next to the plain keyword nothing is left unevaluated.
+    if "unevaluatedProperties" in found:
+        schema = found.pop("unevaluatedProperties")
+        found.setdefault("additionalProperties", schema)
+    if "unevaluatedItems" in found and "contains" not in found:
+        found.setdefault("items", found.pop("unevaluatedItems"))
 
 
 def _unwrap(found: dict[str, Any]) -> None:
     """Replace an ``allOf`` of one schema by that schema, where only descriptions are
     next to it.
     """
-    branches = found.get("allOf")
-    if (
-        isinstance(branches, list)
-        and len(branches) == 1
-        and isinstance(branches[0], dict)
-    ):
-        rest = {
-            keyword: value for keyword, value in found.items() if keyword != "allOf"
-        }
-        if rest.keys() <= _DESCRIPTIONS:
+    if not found.keys() <= {"allOf", *_DESCRIPTIONS}:
+        return
+    match found.get("allOf"):
+        case [dict(branch)]:
+            del found["allOf"]
+            descriptions = dict(found)
             found.clear()
-            found.update({**branches[0], **rest})
+            found.update(branch | descriptions)
 
 
 def closed(node: Any, *, inside: bool = False) -> Any:
@@ -312,35 +325,67 @@ def closed(node: Any, *, inside: bool = False) -> Any:
             found[keyword] = [closed(child) for child in value]
         elif keyword in ("items", "additionalProperties"):
             found[keyword] = closed(value)
-    if not inside and _declares_members(node) and not _says_what_else(node):
-        # `additionalProperties` would refuse members that only a branch declares;
-        # `unevaluatedProperties` sees them.
-        branched = any(
-            keyword in node
-            for keyword in (*BRANCHES, "then", "else", "dependentSchemas")
-        )
-        found["unevaluatedProperties" if branched else "additionalProperties"] = False
+    if inside or not _declares_members(node) or _says_what_else(node):
+        return found
+    # `additionalProperties` would refuse members that only a branch declares;
+    # `unevaluatedProperties` sees them.
+    if _IN_PLACE.isdisjoint(node):
+        found["additionalProperties"] = False
+    else:
+        found["unevaluatedProperties"] = False
     return found
 
 
+def opened(node: Any) -> Any:
+    """Return the normal form *node* as a tolerant reader takes it: objects may hold
+    more than is declared.
+
+    >>> opened({"properties": {"a": {}}, "additionalProperties": False})
+    {'properties': {'a': {}}}
+    """
+    if isinstance(node, list):
+        return [opened(child) for child in node]
+    if not isinstance(node, dict):
+        return node
+    found = {}
+    for keyword, value in node.items():
+        if keyword in ("const", "enum", "not"):
+            # Inside `not`, opening would narrow what is admitted; constants hold values
+            # and not schemas.
+            found[keyword] = value
+        elif keyword not in _CLOSING or value is not False:
+            found[keyword] = opened(value)
+    return found
+
+
+def are_equal(left: Any, right: Any) -> bool:
+    """Return whether two schemas or values are equal as JSON."""
+    return left is right or bool(same_as(left) == same_as(right))
+
+
+def without_annotations(node: Any) -> Any:
+    """Return the schema *node* without the annotations at its top."""
+    if not isinstance(node, dict):
+        return node
+    return {word: value for word, value in node.items() if word not in ANNOTATIONS}
+
+
 def _parts_in_place(node: dict[str, Any]) -> list[Any]:
+    """Return the subschemas of *node* that look at the members of the same value."""
     parts = [child for keyword in BRANCHES for child in node.get(keyword, ())]
     return parts + [node[keyword] for keyword in ("then", "else") if keyword in node]
 
 
 def _declares_members(node: Any) -> bool:
-    return isinstance(node, dict) and (
-        "properties" in node or any(map(_declares_members, _parts_in_place(node)))
-    )
+    if not isinstance(node, dict):
+        return False
+    return "properties" in node or any(map(_declares_members, _parts_in_place(node)))
 
 
 def _says_what_else(node: Any) -> bool:
+    """Return whether *node* or a part of it says what it does with other members."""
     if not isinstance(node, dict):
         return False
-    if (
-        "additionalProperties" in node
-        or "unevaluatedProperties" in node
-        or "$ref" in node
-    ):
+    if "$ref" in node or not _CLOSING.isdisjoint(node):
         return True
     return any(map(_says_what_else, _parts_in_place(node)))

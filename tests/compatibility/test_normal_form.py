@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 from skillruntime.compatibility.comparison import Bump, compare
-from skillruntime.compatibility.diff import opened
 from skillruntime.compatibility.migration_suggestion import suggest_migration
-from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
+from skillruntime.compatibility.normal_form import (
+    NotComparable,
+    closed,
+    normal_form,
+    opened,
+)
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"

@@ -1,0 +1,125 @@
+"""What two versions of a contract declare outside their schemas: tools, runtime, packages,
+promises and texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from skillruntime.compatibility.finding import Bump, Finding
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.migration.value_conversions import show
+from skillruntime.contract.versions import Version, VersionRange
+
+__all__ = ["declared_differences"]
+
+_PROMISES = ("read_only", "idempotent")
+_OLDEST = Version(0, 0, 0)
+_MANY = 10**9
+"""Stands for a version number larger than any other."""
+
+
+def declared_differences(old: Contract, new: Contract) -> Iterator[tuple[str, Finding]]:
+    """Yield what changed outside the schemas, each with its side: ``requires``,
+    ``annotations`` or ``document``.
+    """
+    for finding in _requirements(old.requires, new.requires):
+        yield "requires", finding
+    for finding in _annotations(old.annotations, new.annotations):
+        yield "annotations", finding
+    if old.description != new.description or old.run != new.run:
+        why = "its description or the way it runs changed, which no caller sees"
+        yield "document", Finding((), "document-changed", why, Bump.PATCH, Bump.PATCH)
+
+
+def narrowed_version(old: str, new: str) -> Version | None:
+    """Return a version that range *old* holds and range *new* does not, or nothing if
+    there is none.
+
+    >>> str(narrowed_version(">=1.0.0,<3.0.0", ">=1.0.0,<2.0.0"))
+    '2.0.0'
+    """
+    before, after = VersionRange.parse(old), VersionRange.parse(new)
+    # Membership changes only at a bound: the versions at and next to each are enough to
+    # compare.
+    candidates = {_OLDEST, Version(_MANY, 0, 0), *before.bounds, *after.bounds}
+    for bound in (*before.bounds, *after.bounds):
+        candidates.add(Version(*bound.release))
+        candidates.add(Version(bound.major, bound.minor, bound.patch + 1))
+        candidates.add(_just_below(bound))
+    lost = [version for version in candidates if version in before]
+    return min((version for version in lost if version not in after), default=None)
+
+
+def _just_below(version: Version) -> Version:
+    if version.patch:
+        return Version(version.major, version.minor, version.patch - 1)
+    if version.minor:
+        return Version(version.major, version.minor - 1, _MANY)
+    return Version(max(version.major - 1, 0), _MANY, _MANY)
+
+
+def _requirements(old: Any, new: Any) -> Iterator[Finding]:
+    before = set(map(str, old.get("tools", ())))
+    after = set(map(str, new.get("tools", ())))
+    if before != after:
+        yield _changed_tools(sorted(before - after), sorted(after - before))
+    if old.get("runtime") != new.get("runtime"):
+        yield _changed_runtime(old, new)
+    # Packages are installed by the host; its callers do not see them.
+    for name in sorted({*old, *new} - {"tools", "runtime"}):
+        if old.get(name) != new.get(name):
+            why = (
+                f"what it needs to be installed changed ({name}), which no caller sees"
+            )
+            yield Finding((name,), "requirement-changed", why, Bump.MINOR, Bump.MINOR)
+
+
+def _changed_tools(lost: list[str], gained: list[str]) -> Finding:
+    changes = []
+    if lost:
+        changes.append(f"removed {', '.join(lost)}")
+    if gained:
+        changes.append(f"added {', '.join(gained)}")
+    why = "requires.tools changed: " + "; ".join(changes)
+    # A tool that is no longer needed breaks no host in practice; 31.5 says MAJOR for
+    # every tool that is removed or replaced. That an added one is MAJOR is our rule: a
+    # host that does not have it can no longer run the skill.
+    bump = Bump.MAJOR if gained else Bump.MINOR
+    ruling = Bump.MAJOR if lost else None
+    return Finding(("tools",), "tools-changed", why, bump, bump, ruling)
+
+
+def _changed_runtime(old: Any, new: Any) -> Finding:
+    why = f"requires.runtime is {show(new.get('runtime', 'any version'))} now"
+    try:
+        lost = narrowed_version(
+            str(old.get("runtime", "")), str(new.get("runtime", ""))
+        )
+    except ValueError:
+        lost = _OLDEST  # not a range that can be read: it counts as narrowed
+    if lost is None:
+        bump = Bump.MINOR
+        why += ", which admits more versions"
+    else:
+        bump = Bump.MAJOR
+        why += f"; {lost} was enough before"
+    return Finding(("runtime",), "runtime-changed", why, bump, bump)
+
+
+def _annotations(old: Any, new: Any) -> Iterator[Finding]:
+    for name in sorted({*old, *new}):
+        before, after = old.get(name), new.get(name)
+        if before == after:
+            continue
+        words = name.replace("_", " ")
+        if name not in _PROMISES or bool(before) == bool(after):
+            why = f"{name} was {show(before)} and is {show(after)}"
+            yield Finding((name,), "annotation-changed", why, Bump.PATCH, Bump.PATCH)
+        elif before:
+            why = f"it no longer promises to be {words}"
+            yield Finding((name,), "promise-withdrawn", why, Bump.MAJOR, Bump.MAJOR)
+        else:
+            why = f"it promises to be {words}"
+            yield Finding((name,), "promise-made", why, Bump.MINOR, Bump.MINOR)
