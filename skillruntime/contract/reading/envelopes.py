@@ -22,7 +22,7 @@ from skillruntime.contract.reading.tool_names import (
 from skillruntime.contract.repairs.keys import wrapped
 from skillruntime.errors import SkillInputError
 
-_ONE = frozenset(
+_CALL_KEYS = frozenset(
     {
         "function",
         "functionCall",
@@ -33,10 +33,10 @@ _ONE = frozenset(
         "tool_use",
     }
 )
-_SEVERAL = frozenset(
+_CALL_LIST_KEYS = frozenset(
     {"tool_calls", "toolCalls", "tool_uses", "function_calls", "functionCalls"}
 )
-ENVELOPE_KEYS = NAME_KEYS | _ONE | _SEVERAL | {"jsonrpc"}
+ENVELOPE_KEYS = NAME_KEYS | _CALL_KEYS | _CALL_LIST_KEYS | {"jsonrpc"}
 _IDENTIFIER = re.compile(r"[\w.:/-]{1,120}")
 _KINDS = frozenset(
     {
@@ -64,58 +64,68 @@ class Call(NamedTuple):
 
 
 def calls_in(value: Any, declared: Collection[str] = ()) -> list[Call]:
-    """Return the calls that *value* is the provider's form of; none if it is not such a
-    form, or says more than that.
+    """Return the calls that *value* holds in a provider's form; none if it does not
+    have such a form, or holds more than that.
 
-    *declared* parameters beside the arguments, which they lack, are members of them
-    that were written a level too high.
+    *declared* parameters that stand beside the arguments, and not in them, are members
+    of the arguments that were written a level too high.
 
-    >>> [(call.name, call.arguments) for call in calls_in({"functionCall": {"name": "f", "args": {"n": 1}}})]
+    >>> calls = calls_in({"functionCall": {"name": "f", "args": {"n": 1}}})
+    >>> [(call.name, call.arguments) for call in calls]
     [('f', {'n': 1})]
-    >>> calls_in({"name": "Bob", "age": 5}), calls_in({"name": "f", "arguments": {}, "city": "Paris"})
-    ([], [])
+    >>> calls_in({"name": "Bob", "age": 5})
+    []
+    >>> calls_in({"name": "f", "arguments": {}, "city": "Paris"})
+    []
     >>> calls_in({"name": "f", "arguments": {}, "city": "Paris"}, {"city"})[0].arguments
     {'city': 'Paris'}
     """
     if isinstance(value, list):
-        found = [calls_in(each) for each in value]
-        return [call for calls in found for call in calls] if all(found) else []
+        return _calls_in_list(value)
     if not isinstance(value, dict):
         return []
-    several = [key for key in value if key in _SEVERAL]
-    if (
-        len(several) == 1
-        and isinstance(value[several[0]], list)
-        and not _beside(value, several[0])
-    ):
-        return [
-            Call(call.name, call.arguments, several, value.keys(), call.sent)
-            for call in calls_in(value[several[0]])
-        ]
-    one = [key for key in value if key in _ONE and isinstance(value[key], dict)]
-    if len(one) == 1 and not _beside(value, one[0]):
-        inside = _plain_call(value[one[0]], ())
-        return (
-            [Call(inside.name, inside.arguments, one, value.keys(), value)]
-            if inside
-            else []
-        )
+    list_keys = [key for key in value if key in _CALL_LIST_KEYS]
+    if len(list_keys) == 1:
+        key = list_keys[0]
+        if isinstance(value[key], list) and not _beside(value, key):
+            return [
+                call._replace(form=list_keys, keys=value.keys())
+                for call in _calls_in_list(value[key])
+            ]
+    call_keys = [
+        key for key in value if key in _CALL_KEYS and isinstance(value[key], dict)
+    ]
+    if len(call_keys) == 1 and not _beside(value, call_keys[0]):
+        call = _plain_call(value[call_keys[0]], ())
+        if call is None:
+            return []
+        return [Call(call.name, call.arguments, call_keys, value.keys(), value)]
     call = _plain_call(value, declared)
     return [call] if call else []
 
 
+def _calls_in_list(values: list[Any]) -> list[Call]:
+    """Return the calls in *values*; none if one of them is not a call."""
+    calls: list[Call] = []
+    for value in values:
+        calls_of_value = calls_in(value)
+        if not calls_of_value:
+            return []
+        calls += calls_of_value
+    return calls
+
+
 def _plain_call(value: dict[str, Any], declared: Collection[str]) -> Call | None:
+    name_keys: Collection[str] = NAME_KEYS
+    if "jsonrpc" in value:
+        name_keys = NAME_KEYS | {"method"}  # ollama/ollama#5976
     # Exactly one of each: with two names or two inputs the form is another one.
-    name_keys = (
-        NAME_KEYS | {"method"} if "jsonrpc" in value else NAME_KEYS
-    )  # ollama/ollama#5976
     names = [key for key in value if key in name_keys and isinstance(value[key], str)]
     inputs = [key for key in value if key in ARGUMENT_KEYS]
-    if (
-        len(inputs) != 1
-        or len(names) > 1
-        or not all(_IDENTIFIER.fullmatch(value[key]) for key in names)
-    ):
+    if len(inputs) != 1 or len(names) > 1:
+        return None
+    name = value[names[0]] if names else ""
+    if names and not _IDENTIFIER.fullmatch(name):
         return None
     arguments = wrapped(value[inputs[0]])
     if not isinstance(arguments, dict):
@@ -128,7 +138,6 @@ def _plain_call(value: dict[str, Any], declared: Collection[str]) -> Call | None
     if not names and not (spilled and inputs == ["arguments"]):
         return None
     arguments = {**arguments, **{key: value[key] for key in spilled}}
-    name = value[names[0]] if names else ""
     return Call(name, arguments, (*names, inputs[0]), value.keys() - spilled, value)
 
 
@@ -140,8 +149,8 @@ def opened(
     *,
     is_text: bool,
 ) -> Call | None:
-    """Return the one call that *value* is the form of; ``None`` where it is the
-    arguments themselves.
+    """Return the one call that *value* holds in a provider's form; ``None`` where
+    *value* is the arguments themselves.
 
     *tool* is the contract's own name, or empty, *declared* are its parameters. A
     mapping (not *is_text*) that *fits* is the arguments, whatever its form.
@@ -150,43 +159,47 @@ def opened(
         SkillInputError: there are several calls, or the call is one of another tool.
     """
     calls = calls_in(value, declared) or _under_its_name(value, tool)
-    if (
-        not calls
-        or declared.issuperset(calls[0].form)
-        or (fits(value) and not (is_text and calls[0].name))
-    ):
+    if not calls:
+        return None
+    call = calls[0]
+    if declared.issuperset(call.form):
+        return None
+    is_named_in_text = is_text and bool(call.name)
+    if not is_named_in_text and fits(value):
         return None
     if len(calls) > 1:
         raise several_calls(len(calls))
-    call = calls[0]
-    # The tool as the prompt declares it: `{"name": "f", "parameters": {"type":
-    # "object", "properties": {...}}}`.
-    if (
-        "properties" not in declared
-        and "properties" in call.arguments
-        and call.arguments.get("type") == "object"
-    ):
+    if "properties" not in declared and _is_definition(call.arguments):
         raise SkillInputError(
             f"This is the definition of {call.name!r}, and no call of it",
-            suggested_action="Send the parameters with their values, as one JSON object",
+            suggested_action="Send the parameters with their values, as one JSON "
+            "object",
         )
-    # A key of the form that is a parameter may be meant as that: only the tool's own
-    # name decides.
+    # A key of the form that is also a parameter may be meant as that: only the tool's
+    # own name decides.
     parameters = declared.intersection(call.keys)
-    if (
-        parameters and not tool and not fits(value)
-    ):  # nor can that name be known: the arguments must have them too
-        return call if parameters <= call.arguments.keys() else None
-    if parameters and not (
-        tool and is_name_of(call.name, tool) and fits(call.arguments)
-    ):
-        raise SkillInputError(
-            f"The arguments may be those of a call of {call.name!r}, or the "
-            "parameters themselves",
-            suggested_action="Send the parameters alone, as one JSON object",
-        )
+    if parameters and not tool and not fits(value):
+        # The tool's name is not known either: the arguments must have them too.
+        if not parameters <= call.arguments.keys():
+            return None
+        return call
+    if parameters:
+        is_of_tool = bool(tool) and is_name_of(call.name, tool)
+        if not is_of_tool or not fits(call.arguments):
+            raise SkillInputError(
+                f"The arguments may be those of a call of {call.name!r}, or the "
+                "parameters themselves",
+                suggested_action="Send the parameters alone, as one JSON object",
+            )
     check_tool(call.name, tool)
     return call
+
+
+def _is_definition(arguments: dict[str, Any]) -> bool:
+    """Return whether *arguments* are the schema by which the prompt declares the tool:
+    ``{"type": "object", "properties": {...}}``.
+    """
+    return "properties" in arguments and arguments.get("type") == "object"
 
 
 def _under_its_name(value: Any, tool: str) -> list[Call]:
@@ -195,9 +208,10 @@ def _under_its_name(value: Any, tool: str) -> list[Call]:
     """
     if not isinstance(value, dict) or len(value) != 1 or not tool:
         return []
-    [(name, inside)] = value.items()
-    is_call = isinstance(inside, dict) and is_name_of(name, tool)
-    return [Call(name, inside, (name,), (name,), value)] if is_call else []
+    [(name, arguments)] = value.items()
+    if not isinstance(arguments, dict) or not is_name_of(name, tool):
+        return []
+    return [Call(name, arguments, (name,), (name,), value)]
 
 
 def check_tool(name: str, tool: str) -> None:
@@ -212,30 +226,33 @@ def check_tool(name: str, tool: str) -> None:
 
 
 def _beside(value: dict[str, Any], *form: str) -> set[str]:
-    """Return the keys of *value* but *form* that say more than the number of the call
-    or its kind.
+    """Return the keys of *value*, except *form*, that say more than the number of the
+    call or its kind.
     """
-    return {
-        key
-        for key, said in value.items()
-        if key not in form and not _is_mark(key, said)
-    }
+    beside: set[str] = set()
+    for key, member in value.items():
+        if key not in form and not _is_mark(key, member):
+            beside.add(key)
+    return beside
 
 
-def _is_mark(key: str, said: Any) -> bool:
+def _is_mark(key: str, member: Any) -> bool:
+    """Return whether *member* under *key* says no more than the number of the call or
+    its kind.
+    """
     match key:
         case "id" | "call_id" | "callId" | "tool_call_id" | "tool_use_id" | "toolUseId":
-            return said is None or isinstance(said, str | int)
+            return member is None or isinstance(member, str | int)
         case "index":
-            return isinstance(said, int)
+            return isinstance(member, int)
         case "type":
-            return isinstance(said, str) and said in _KINDS
+            return isinstance(member, str) and member in _KINDS
         case "jsonrpc":
-            return bool(said == "2.0")
+            return bool(member == "2.0")
         case "role":
-            return said in ("assistant", "model")
+            return member in ("assistant", "model")
         # OpenAI's message has both beside its calls; words in them would be lost, so
         # they must be empty.
         case "content" | "refusal":
-            return said in (None, "", [])
+            return member in (None, "", [])
     return False

@@ -43,31 +43,31 @@ def typed_parameters(
 def _typed(name: str, text: str, is_string: bool | None, schema: Schema) -> Any:
     if is_string:
         return text
-    fits = _fitting(name, schema)
-    is_read, value = _read(text)
+    is_readable, value = _read(text)
     if is_string is False:
-        return value if is_read else text
-    is_text = fits(text)
-    is_value = is_read and fits(value)
-    if is_text and is_value and not is_same(text, value):
+        return value if is_readable else text
+    fits = _fitting(name, schema)
+    fits_as_text = fits(text)
+    fits_as_value = is_readable and fits(value)
+    if fits_as_text and fits_as_value and not is_same(text, value):
         raise SkillInputError(
             f"The parameter {name!r} could be a string or another value",
             suggested_action="Send the arguments as one JSON object",
         )
-    # What fits as neither may need a repair, as any other value that was sent as a
-    # string.
-    return value if is_value else text
+    # A text that fits as neither may need a repair, like any other value that was sent
+    # as a string.
+    return value if fits_as_value else text
 
 
 def _fitting(name: str, schema: Schema) -> Callable[[Any], bool]:
-    """Return whether a value may stand under *name*."""
+    """Return the function that says whether a value may stand under *name*."""
     certain = places_of(schema.references, (), (name,))
     if certain:
         return lambda value: all(schema.fits(value, place) for place in certain)
     possible = property_locations(schema.references, [()]).get(name, [])
-    return lambda value: (
-        not possible or any(schema.fits(value, place) for place in possible)
-    )
+    if possible:
+        return lambda value: any(schema.fits(value, place) for place in possible)
+    return lambda _: True
 
 
 def _read(text: str) -> tuple[bool, Any]:
@@ -88,12 +88,13 @@ def _read(text: str) -> tuple[bool, Any]:
 # calls).
 _SWALLOWED = re.compile(r"</(?P<tag>[\w:.-]{1,80})>\s*(?=<(?:antml:)?parameter[\s=])")
 _ELEMENT = re.compile(
-    r"""\s*<(?P<tag>(?:antml:)?parameter)(?:\s+name\s*=|=)\s*["']?(?P<name>[^<>"'=\s]{1,120})["']?\s*>"""
+    r"""\s*<(?P<tag>(?:antml:)?parameter)(?:\s+name\s*=|=)\s*"""
+    r"""["']?(?P<name>[^<>"'=\s]{1,120})["']?\s*>"""
 )
 
 
 def may_have_swallowed(arguments: Mapping[str, Any]) -> bool:
-    """Whether it is worth to look for swallowed parameters in *arguments*: a valid call
+    """Return whether a value of *arguments* may have swallowed parameters: a valid call
     pays only for this.
     """
     for value in arguments.values():
@@ -106,7 +107,7 @@ def with_swallowed(
     arguments: dict[str, Any], schema: Schema
 ) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
     """Return *arguments* with the parameters that were pasted into the end of another,
-    and their names by that one.
+    and the names of these parameters by that other one.
 
     >>> schema = Schema({"properties": {"text": {"type": "string"}, "tags": {"type": "array"}}})
     >>> with_swallowed({"text": 'long</text>\\n<parameter name="tags">["a"]</parameter>'}, schema)
@@ -122,14 +123,15 @@ def with_swallowed(
         if split is None:
             continue
         text, swallowed = split
-        if not all(each in declared and each not in arguments for each in swallowed):
+        if any(key in arguments or key not in declared for key in swallowed):
             continue
         typed = typed_parameters(swallowed, {}, schema)
-        if not all(_fitting(each, schema)(typed[each]) for each in typed):
+        if not all(_fitting(key, schema)(member) for key, member in typed.items()):
             names = ", ".join(map(repr, swallowed))
             raise SkillInputError(
                 f"The parameter {name!r} holds others that do not fit: {names}",
-                suggested_action="Send each parameter under its own name, in its declared type",
+                suggested_action="Send each parameter under its own name, in its "
+                "declared type",
             )
         arguments = {**arguments, name: text, **typed}
         recovered[name] = tuple(swallowed)
@@ -137,24 +139,28 @@ def with_swallowed(
 
 
 def _split(text: str) -> tuple[str, dict[str, str]] | None:
-    """Return what *text* says itself, and the parameters behind it; ``None`` where it
-    is not of that form.
+    """Return the value that *text* begins with, and the texts of the parameters behind
+    it; ``None`` where *text* is not of that form.
     """
     match = _SWALLOWED.search(text)
-    if match is None or re.search(
-        rf"<{re.escape(match['tag'])}[\s>]", text[: match.start()]
-    ):
+    if match is None:
         return None
-    found: dict[str, str] = {}
+    value = text[: match.start()]
+    # The tag is opened in the value itself: the value is XML.
+    if re.search(rf"<{re.escape(match['tag'])}[\s>]", value):
+        return None
+    swallowed: dict[str, str] = {}
     position = match.end()
     while text[position:].strip():
         element = _ELEMENT.match(text, position)
-        if element is None or element["name"] in found:
+        if element is None or element["name"] in swallowed:
             return None
         closing = f"</{element['tag']}>"
         end = text.find(closing, element.end())
-        found[element["name"]] = without_breaks(
-            text[element.end() : end if end >= 0 else len(text)], False
-        )
-        position = end + len(closing) if end >= 0 else len(text)
-    return text[: match.start()], found
+        if end < 0:
+            # The last element is not closed.
+            end = len(text)
+        content = text[element.end() : end]
+        swallowed[element["name"]] = without_breaks(content, False)
+        position = end + len(closing)
+    return value, swallowed

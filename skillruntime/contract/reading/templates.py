@@ -19,10 +19,10 @@ _DSML = "\uff5cDSML\uff5c"
 
 
 class Template(NamedTuple):
-    """One form of a call: the pattern it begins with, with the tool's ``name``, and the
-    marks of its parameters.
+    """One form of a call: the pattern it begins with, which holds the tool's ``name``,
+    and the marks of its parameters.
 
-    *parameter* is the pattern from one parameter's beginning to its value, with its
+    *parameter* is the pattern from one parameter's beginning to its value and holds its
     ``key``; *value_end* and *closing* are what its value and the whole call end with.
     Without *parameter*, one JSON object follows. With *breaks*, the template itself
     writes each value on lines of its own.
@@ -38,14 +38,20 @@ class Template(NamedTuple):
 def _in_elements(
     opening: str, parameter: str, namespace: str, tag: str, *, breaks: bool = False
 ) -> Template:
-    pattern = re.compile(rf"<{namespace}{parameter}>")
-    ends = (f"</{namespace}parameter>", f"</{namespace}{tag}>")
-    return Template(re.compile(rf"<{namespace}{opening}>"), pattern, *ends, breaks)
+    return Template(
+        opening=re.compile(rf"<{namespace}{opening}>"),
+        parameter=re.compile(rf"<{namespace}{parameter}>"),
+        value_end=f"</{namespace}parameter>",
+        closing=f"</{namespace}{tag}>",
+        breaks=breaks,
+    )
 
 
 _FUNCTION = rf"(?:function|parameter(?=[^<>]+>\s*<parameter=))={_TOOL}\s*"
 _INVOKE = rf"""invoke\s+name\s*=\s*["']?{_TOOL}["']?\s*"""
 _PARAMETER = rf"parameter\s+name\s*=\s*+{_KEY}"
+_DEEPSEEK_CALL = "<\uff5ctool\u2581call\u2581begin\uff5c>"
+_DEEPSEEK_SEPARATOR = "<\uff5ctool\u2581sep\uff5c>"
 TEMPLATES: tuple[Template, ...] = (
     # Qwen3-Coder, also Nemotron 3 and Step 3.5; Llama 3 writes an object between the
     # same marks. The first mark may be that of a parameter too (signalnine/q27#24).
@@ -79,16 +85,8 @@ TEMPLATES: tuple[Template, ...] = (
     ),
     # DeepSeek V3 and R1, which write the kind of the call first and fence the object;
     # V3.1, which does neither.
-    Template(
-        re.compile(
-            rf"<\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>{_TOOL}"
-        )
-    ),
-    Template(
-        re.compile(
-            rf"<\uff5ctool\u2581call\u2581begin\uff5c>{_TOOL}<\uff5ctool\u2581sep\uff5c>"
-        )
-    ),
+    Template(re.compile(f"{_DEEPSEEK_CALL}function{_DEEPSEEK_SEPARATOR}{_TOOL}")),
+    Template(re.compile(f"{_DEEPSEEK_CALL}{_TOOL}{_DEEPSEEK_SEPARATOR}")),
     # Mistral from its 11th tokenizer on; what earlier ones write is an array behind a
     # mark.
     Template(
@@ -112,13 +110,13 @@ def read_parameters(
     """Return the parameters of the call whose opening ends at *position*, and the
     position behind the call.
 
-    They are the texts by name, and of those whose template says it, whether they are
-    strings.
+    The parameters are two mappings by name: of their texts, and, where the template
+    says it, of whether they are strings.
 
     Raises:
         UnreadableError: a mark is not closed, a name comes twice, or there is other
-            text between two parameters: a
-            value that holds the mark it ends with looks so too.
+            text between two parameters (also where a value holds the mark it ends
+            with).
     """
     assert template.parameter is not None
     texts: dict[str, str] = {}
@@ -131,11 +129,9 @@ def read_parameters(
         match = template.parameter.match(text, position)
         if match is None:
             rest = text[position : position + 100]
-            raise UnreadableError(
-                "expected a parameter, got {}" if rest else "end inside a call",
-                rest,
-                cut=not rest,
-            )
+            if not rest:
+                raise UnreadableError("end inside a call", cut=True)
+            raise UnreadableError("expected a parameter, got {}", rest)
         end = text.find(template.value_end, match.end())
         if end < 0:
             raise UnreadableError("end inside a parameter", cut=True)
@@ -143,16 +139,17 @@ def read_parameters(
         if key in texts:
             raise UnreadableError("a parameter comes twice: {}", key)
         texts[key] = without_breaks(text[match.end() : end], template.breaks)
-        if said := match.groupdict().get("string"):
-            strings[key] = said == "true"
+        is_string = match.groupdict().get("string")
+        if is_string:
+            strings[key] = is_string == "true"
         position = end + len(template.value_end)
 
 
 def without_breaks(text: str, breaks: bool) -> str:
     """Return *text* without one line break at each end.
 
-    Where the template writes none, as that of GLM, a break at one end alone is a part
-    of the value: files end so.
+    With *breaks*, the template writes both. Else, as in GLM's, a break at one end alone
+    is a part of the value: files end with one.
     """
     has_both = len(text) > 1 and text[0] in "\r\n" and text[-1] == "\n"
     if not breaks and not has_both:
@@ -167,24 +164,26 @@ _ARGUMENT = re.compile(r"(?P<key>[^\W\d]\w*)\s*=(?!=)")
 
 def python_call(parser: LenientParser) -> dict[str, object]:
     """Return the keyword arguments of the Python call in whose parentheses *parser*
-    stands; it is left behind them.
+    stands, and leave *parser* behind them.
 
     Raises:
         UnreadableError: an argument has no keyword or is not a literal, or a name comes
             twice.
     """
-    found: dict[str, object] = {}
+    arguments: dict[str, object] = {}
     while parser.peek("inside a call") != ")":
         match = _ARGUMENT.match(parser.text, parser.position)
         if match is None:
             raise UnreadableError("expected a keyword argument, got {}", parser.rest())
-        if match["key"] in found:
-            raise UnreadableError("a parameter comes twice: {}", match["key"])
+        key = match["key"]
+        if key in arguments:
+            raise UnreadableError("a parameter comes twice: {}", key)
         parser.position = match.end()
-        found[match["key"]] = parser.value(1)
-        if parser.peek("inside a call") == ",":
+        arguments[key] = parser.value(1)
+        character = parser.peek("inside a call")
+        if character == ",":
             parser.position += 1
-        elif parser.peek("inside a call") != ")":
+        elif character != ")":
             raise UnreadableError("expected a comma, got {}", parser.rest())
     parser.position += 1
-    return found
+    return arguments

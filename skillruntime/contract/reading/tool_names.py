@@ -24,32 +24,49 @@ NAME_KEYS = frozenset(
 # LangChain), `action_input` (ReAct).
 ARGUMENT_KEYS = frozenset(
     {
-        *("arguments", "parameters", "args", "input", "params", "kwargs"),
-        *("tool_input", "toolInput", "action_input", "tool_args", "tool_arguments"),
+        "arguments",
+        "parameters",
+        "args",
+        "input",
+        "params",
+        "kwargs",
+        "tool_input",
+        "toolInput",
+        "action_input",
+        "tool_args",
+        "tool_arguments",
     }
 )
 
 
 def is_name_of(name: str, tool: str) -> bool:
-    """Whether a model that writes *name* means *tool*: the style of writing does not
-    matter, nor a missing prefix.
+    """Return whether a model that writes *name* means *tool*: neither case and
+    separators matter, nor a missing prefix.
 
     Where both have a prefix it must be the same.
 
-    >>> is_name_of("functions.get_weather:0", "get-weather"), is_name_of("get_news", "get_weather")
-    (True, False)
-    >>> is_name_of("extract", "pdf-processing/extract"), is_name_of("docx/extract", "pdf/extract")
-    (True, False)
+    >>> is_name_of("functions.get_weather:0", "get-weather")
+    True
+    >>> is_name_of("get_news", "get_weather")
+    False
+    >>> is_name_of("extract", "pdf-processing/extract")
+    True
+    >>> is_name_of("docx/extract", "pdf/extract")
+    False
     """
-    # Kimi numbers its calls: `functions.get_weather:0`; harmony and Gemini's Python
-    # have a namespace for all tools.
-    name = _NAMESPACE.sub("", re.sub(r":\d+$", "", name))
-    one, two = _PREFIX.split(name), _PREFIX.split(tool)
-    if len(one) > 1 and len(two) > 1:
-        return folded(name) == folded(tool)
-    return folded(name) == folded(tool) or folded(one[-1]) == folded(two[-1])
+    # Kimi numbers its calls: `functions.get_weather:0`.
+    name = re.sub(r":\d+$", "", name)
+    name = _NAMESPACE.sub("", name)
+    if folded(name) == folded(tool):
+        return True
+    parts_of_name = _PREFIX.split(name)
+    parts_of_tool = _PREFIX.split(tool)
+    if len(parts_of_name) > 1 and len(parts_of_tool) > 1:
+        return False
+    return folded(parts_of_name[-1]) == folded(parts_of_tool[-1])
 
 
+# OpenAI's harmony and Gemini's Python have a namespace for all tools.
 _NAMESPACE = re.compile(r"^(?:functions|default_api)\.")
 _PREFIX = re.compile(r"[./:]|__")
 
