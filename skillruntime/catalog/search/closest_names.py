@@ -18,25 +18,24 @@ def closest_names(name: str, names: Iterable[str], limit: int) -> list[str]:
     scored = [(-_dice(wanted, _pairs(own)), own) for own in names if len(own) <= 100]
     # By score, then by name: the same suggestions on every machine.
     scored.sort()
-    # Below 0.3 the names share a few pairs by chance; a wrong suggestion sends a model
-    # astray.
+    # Below 0.3 the names share a few pairs by chance; a wrong suggestion misleads a
+    # model.
     return [own for score, own in scored[:limit] if score <= -0.3]
 
 
 def nearest_names(query: str, names: Iterable[str], limit: int) -> list[str]:
     """Return the *names* with a part that is most like a word of *query*, the best
-    first: a guess, however bad.
+    first, even if they are not very like it.
 
     >>> nearest_names("an exel sheet", ["excel-tools", "brand-voice"], 1)
     ['excel-tools']
     """
     words = [_pairs(word) for word in (query, *query[:200].split()[:_MOST_WORDS])]
-    scored = []
+    scored: list[tuple[float, str]] = []
     for name in names:
         parts = [_pairs(part) for part in (name, *name[:100].split("-"))]
-        scored.append(
-            (-max(_dice(word, part) for word in words for part in parts), name)
-        )
+        best = max(_dice(word, part) for word in words for part in parts)
+        scored.append((-best, name))
     scored.sort()
     return [name for score, name in scored[:limit] if score < 0]
 

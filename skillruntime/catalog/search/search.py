@@ -56,8 +56,8 @@ BODY_CHARACTERS = 2_500
 """
 
 BODY_BYTES = 3_000
-"""A thousand Chinese characters tell as much as 2,500 Latin ones, and have two and a
-half times as many pairs.
+"""A thousand Chinese characters say as much as 2,500 Latin ones, and have two and a half
+times as many pairs.
 """
 
 _TAG_FIELD = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILINE)
@@ -106,8 +106,8 @@ _Found = tuple[Mapping[str, Postings], Sequence[SkillMetadata | None]]
 
 
 class _Part(NamedTuple):
-    """An index, and the skill of each of its numbers; ``None`` for one that is not to
-    be found.
+    """An index, and the skill of each of its numbers; ``None`` for a skill that a search
+    must not find.
     """
 
     segment: Segment
@@ -115,12 +115,11 @@ class _Part(NamedTuple):
     has_hidden: bool = False
 
     def find(self, words: Iterable[str]) -> _Found:
-        found = self.segment.find(words)
+        postings = self.segment.find(words)
         if self.has_hidden:
-            found = {
-                word: _without_hidden(each, self.skills) for word, each in found.items()
-            }
-        return found, self.skills
+            for word, hits in postings.items():
+                postings[word] = _without_hidden(hits, self.skills)
+        return postings, self.skills
 
 
 class SearchIndex:
@@ -144,14 +143,11 @@ class SearchIndex:
         """
         self._skills = sorted(skills, key=attrgetter("name"))
         known = stamps or {}
-        self._keys = [
-            _key(each.path, known.get(each.path, b"")) for each in self._skills
-        ]
+        paths = [skill.path for skill in self._skills]
+        self._keys = [_key(path, known.get(path, b"")) for path in paths]
         # Of the skills that this view of a catalog leaves out.
-        self._others = {
-            _key(path, known[path])
-            for path in known.keys() - {each.path for each in self._skills}
-        }
+        left_out = known.keys() - set(paths)
+        self._others = {_key(path, known[path]) for path in left_out}
         self._bodies = bodies
         self._file = file if bodies else None
         self._save = save
@@ -174,30 +170,27 @@ class SearchIndex:
         words = _words(query)
         found = self._in_index(words, wait=wait)
         hits.bodies_searched = found is not None
-        best = self._best(
-            words,
-            [self._in_descriptions(words)] if found is None else found,
-            max(limit, _CANDIDATES),
-        )
+        if found is None:
+            found = [self._in_descriptions(words)]
+        best = self._best(words, found, max(limit, _CANDIDATES))
         # Four digits, not four decimals: a word that most skills contain adds very
         # little.
         for score, skill in self._named_first(query.strip(), best)[:limit]:
             hits.append(Hit(skill.name, skill.description, float(f"{score:.4g}")))
-        if found is None or self._is_stale:
-            indexed = (
-                self._index_in_thread()
-            )  # only now, so that it does not slow this answer
+        if not hits.bodies_searched or self._is_stale:
+            # Only now, so that it does not slow this answer.
+            indexed = self._index_in_thread()
             if wait:
                 indexed.wait()
         return hits
 
     def _in_index(self, words: Iterable[str], *, wait: bool) -> list[_Found] | None:
-        """Return what each part of the index has of *words*; ``None`` if the
+        """Return the postings of *words* in each part of the index; ``None`` if the
         instructions are not indexed yet.
         """
-        for _ in range(
-            3
-        ):  # to look, to look again once it is indexed, and once more where the file was replaced
+        # At most three attempts: the first one, one when the instructions are indexed,
+        # and one if the file was replaced meanwhile.
+        for _ in range(3):
             if self._parts is None and os.getpid() not in self._indexing:
                 known, missing = self._known()
                 if len(missing) <= _AT_ONCE or not self._bodies:
@@ -215,37 +208,41 @@ class SearchIndex:
         return None
 
     def _in_descriptions(self, words: Iterable[str]) -> _Found:
-        """Return what names and descriptions have of *words*, without an index."""
-        # A stem is the beginning of its words but for a last letter: "queri" is that of
-        # "query".
-        marks = [word[:-1] if word[-1] in "is" else word for word in words]
-        near = []
+        """Return the postings of *words* in names and descriptions, without an
+        index.
+        """
+        # A stem is the beginning of its words except for a last letter: "queri" is the
+        # stem of "query".
+        beginnings = [word[:-1] if word[-1] in "is" else word for word in words]
+        candidates: list[SkillMetadata] = []
         for skill in self._skills:
             text = f"{skill.name} {skill.description}"
-            text = (text if text.isascii() else folded(text)).lower()
-            if any(mark in text for mark in marks):
-                near.append(skill)
-        segment = Segment(
-            build_segment(
-                Texts(bytes(8), each.name, each.description, "") for each in near
-            )
+            if not text.isascii():
+                text = folded(text)
+            text = text.lower()
+            if any(beginning in text for beginning in beginnings):
+                candidates.append(skill)
+        texts = (
+            Texts(bytes(8), skill.name, skill.description, "") for skill in candidates
         )
-        return segment.find(words), near
+        segment = Segment(build_segment(texts))
+        return segment.find(words), candidates
 
     def _index_in_thread(self) -> Event:
-        """Return the event that the instructions are indexed; a thread does it that
-        does not delay the exit.
+        """Index the instructions in a thread that does not delay the exit, unless one
+        does so already; return the event that is set at its end.
         """
         own = Event()
         done = self._indexing.setdefault(os.getpid(), own)
         if done is own:
+            thread = Thread(
+                target=self._index,
+                args=(done,),
+                name="skillruntime-search",
+                daemon=True,
+            )
             try:
-                Thread(
-                    target=self._index,
-                    args=(done,),
-                    name="skillruntime-search",
-                    daemon=True,
-                ).start()
+                thread.start()
             except RuntimeError:  # no more threads
                 self._index(done)
         return done
@@ -253,11 +250,10 @@ class SearchIndex:
     def _index(self, done: Event) -> None:
         try:
             known, missing = self._known()
-            parts = (
-                self._with([], range(len(self._skills)))
-                if self._is_stale
-                else self._with(known, missing)
-            )
+            if self._is_stale:
+                parts = self._with([], range(len(self._skills)))
+            else:
+                parts = self._with(known, missing)
             self._is_stale = False
             if len(parts) == 1 and parts[0].segment.is_in_file:
                 # The next search opens it. What this thread kept would lie among the
@@ -274,52 +270,49 @@ class SearchIndex:
             done.set()
 
     def _known(self) -> tuple[list[_Part], Sequence[int]]:
-        """Return what the file has, and the positions of the other skills; note whether
-        that is much to make up.
+        """Return the index in the file, and the positions of the skills that are not in
+        it; note whether so many differ that it must be made again.
         """
         kept = load_segment(self._file) if self._file else None
         if kept is None:
             return [], range(len(self._skills))
         missing = {key: position for position, key in enumerate(self._keys)}
-        # Skills of the file that were changed or deleted, or are not in this view of
-        # the catalog, are None.
+        # None for a skill of the file that was changed or deleted, or is not in this
+        # view of the catalog.
         positions = [missing.pop(key, None) for key in kept.keys]
-        gone = (
-            len(positions)
-            - len(self._keys)
-            + len(missing)
-            - len(self._others.intersection(kept.keys))
-        )
-        self._is_stale = self._save and max(len(missing), gone) * _ONE_IN > len(
-            positions
-        )
         shown = [
             None if position is None else self._skills[position]
             for position in positions
         ]
+        still_there = len(self._keys) - len(missing)
+        in_other_views = len(self._others.intersection(kept.keys))
+        gone = len(positions) - still_there - in_other_views
+        changed = max(len(missing), gone)
+        self._is_stale = self._save and changed * _ONE_IN > len(positions)
         return [_Part(kept, shown, None in positions)], [*missing.values()]
 
     def _with(self, known: list[_Part], missing: Sequence[int]) -> list[_Part]:
         """Return *known* and an index of the skills at the positions *missing*, which
-        is kept if it is the only one.
+        is written to the file if it is the only one.
         """
         if known and not missing:
             return known
         data = build_segment(map(self._texts, missing))
-        segment = (
-            save_segment(self._file, data)
-            if self._file and self._save and not known
-            else Segment(data)
-        )
-        return [
-            *known,
-            _Part(segment, [self._skills[position] for position in missing]),
-        ]
+        may_save = self._save and not known
+        if self._file and may_save:
+            segment = save_segment(self._file, data)
+        else:
+            segment = Segment(data)
+        skills = [self._skills[position] for position in missing]
+        return [*known, _Part(segment, skills)]
 
     def _texts(self, position: int) -> Texts:
         skill = self._skills[position]
-        head, body = _beginning(skill.path) if self._bodies else ("", "")
-        tags = f"{_tags(head)} {_descriptor_tags(skill.path)}" if self._bodies else ""
+        body = ""
+        tags = ""
+        if self._bodies:
+            head, body = _beginning(skill.path)
+            tags = f"{_tags(head)} {_descriptor_tags(skill.path)}"
         return Texts(
             self._keys[position], skill.name, f"{skill.description} {tags}", body
         )
@@ -330,20 +323,20 @@ class SearchIndex:
         """Return the best *wanted* of the *found* skills, the best first."""
         scores = [[0.0] * len(skills) for _, skills in found]
         for word, times in words.items():
-            parts = [
-                (each[word], own)
-                for (each, _), own in zip(found, scores, strict=True)
-                if word in each
-            ]
-            # A word's rarity is that in all parts together, so the scores of one query
-            # compare.
-            count = sum(len(numbers) for (numbers, _), _ in parts)
+            count = 0
+            hits: list[tuple[Postings, list[float]]] = []
+            for (postings, _), own in zip(found, scores, strict=True):
+                if word in postings:
+                    count += len(postings[word][0])
+                    hits.append((postings[word], own))
+            # The rarity is that of the word in all parts together, so the scores of one
+            # query compare.
             rarity = (
                 log(1 + times)
                 * log(1 + (len(self._skills) - count + 0.5) / (count + 0.5))
                 / WEIGHT_OF_ONE
             )
-            for (numbers, weights), own in parts:
+            for (numbers, weights), own in hits:
                 for number, weight in zip(numbers, weights, strict=True):
                     own[number] += rarity * weight
         best: list[_Scored] = []
@@ -352,24 +345,29 @@ class SearchIndex:
                 skill = skills[number]
                 if skill is not None and own[number] > 0:
                     best.append((own[number], skill))
-        best.sort(key=lambda each: (-each[0], each[1].name))
+        best.sort(key=lambda scored: (-scored[0], scored[1].name))
         return best[:wanted]
 
     def _named_first(self, query: str, best: list[_Scored]) -> list[_Scored]:
-        """Return *best* with the skill first that *query* names."""
+        """Return *best*, starting with the skill that *query* names."""
         if len(query) > _MAX_NAME or not best:
             return best
         # A name says so little beside thousands of bodies that its skill may not be
         # among the best.
         for name in dict.fromkeys((query, "-".join(words_of(query)))):
-            at = bisect_left(self._skills, name, key=attrgetter("name"))
-            skill = self._skills[at] if at < len(self._skills) else None
-            if skill and skill.name == name and best[0][1] is not skill:
-                best = [
-                    (best[0][0], skill),
-                    *(each for each in best if each[1] is not skill),
-                ]
+            skill = self._skill_named(name)
+            best_score, first = best[0]
+            if skill is None or skill is first:
+                continue
+            others = [scored for scored in best if scored[1] is not skill]
+            best = [(best_score, skill), *others]
         return best
+
+    def _skill_named(self, name: str) -> SkillMetadata | None:
+        position = bisect_left(self._skills, name, key=attrgetter("name"))
+        if position == len(self._skills) or self._skills[position].name != name:
+            return None
+        return self._skills[position]
 
 
 def open_search_index(
@@ -380,12 +378,11 @@ def open_search_index(
     """
     if not is_kept:
         return SearchIndex(skills)
-    stamps = {
-        entry.file: snapshot.stamp(position)
-        for snapshot in snapshots
-        for position, entry in enumerate(snapshot.entries)
-        if entry.name
-    }
+    stamps: dict[str, bytes] = {}
+    for snapshot in snapshots:
+        for position, entry in enumerate(snapshot.entries):
+            if entry.name:
+                stamps[entry.file] = snapshot.stamp(position)
     file = search_file(snapshot.root.path for snapshot in snapshots)
     # A view of few skills must not replace the index of all.
     return SearchIndex(
@@ -411,39 +408,34 @@ def _words(query: str) -> dict[str, int]:
     occurs.
     """
     every = [*words_of(query), *parts_of(query)]
+    informative = [word for word in every if word not in STOP_WORDS]
     # Stop words count only if the query has nothing else.
-    return Counter(
-        map(stem, [word for word in every if word not in STOP_WORDS] or every)
-    )
+    return Counter(map(stem, informative or every))
 
 
 def _tags(head: str) -> str:
-    """Return the value of ``tags`` or ``keywords`` as text: for its words no YAML is
-    needed.
+    """Return the value of ``tags`` or ``keywords`` as text; its words can be found
+    without YAML.
     """
-    return (
-        " ".join(_TAG_FIELD.findall(head))
-        if "tags:" in head or "keywords:" in head
-        else ""
-    )
+    if "tags:" not in head and "keywords:" not in head:
+        return ""
+    return " ".join(_TAG_FIELD.findall(head))
 
 
 def _descriptor_tags(path: str) -> str:
     """Return the tags of the descriptor.json beside the SKILL.md at *path*, as text."""
+    directory = path.rpartition("/")[0]
     try:
-        document = json.loads(
-            read_regular(
-                f"{path.rpartition('/')[0]}/descriptor.json", _DESCRIPTOR_BYTES
-            )
-        )
-    except (OSError, ValueError, RecursionError):  # none, in most skills
+        data = read_regular(f"{directory}/descriptor.json", _DESCRIPTOR_BYTES)
+        document = json.loads(data)
+    except (OSError, ValueError, RecursionError):  # most skills have none
         return ""
-    tags = document.get("tags") if isinstance(document, dict) else None
-    return (
-        " ".join(each for each in tags if isinstance(each, str))
-        if isinstance(tags, list)
-        else ""
-    )
+    if not isinstance(document, dict):
+        return ""
+    tags = document.get("tags")
+    if not isinstance(tags, list):
+        return ""
+    return " ".join(tag for tag in tags if isinstance(tag, str))
 
 
 def _beginning(path: str) -> tuple[str, str]:
@@ -455,6 +447,5 @@ def _beginning(path: str) -> tuple[str, str]:
     except (OSError, ValueError):  # discovery or activation reports it
         return "", ""
     head, _, body = data.replace(b"\r\n", b"\n").partition(b"\n---")
-    return head.decode(errors="ignore"), body[:BODY_BYTES].decode(errors="ignore")[
-        :BODY_CHARACTERS
-    ]
+    text = body[:BODY_BYTES].decode(errors="ignore")
+    return head.decode(errors="ignore"), text[:BODY_CHARACTERS]

@@ -39,8 +39,15 @@ from skillruntime.cache_files import (
 from skillruntime.catalog.search.words import STOP_WORDS, parts_of, stem, words_of
 
 __all__ = [
-    *("WEIGHT_OF_ONE", "Postings", "Segment", "Texts", "build_segment", "digest_of"),
-    *("load_segment", "save_segment", "search_file"),
+    "WEIGHT_OF_ONE",
+    "Postings",
+    "Segment",
+    "Texts",
+    "build_segment",
+    "digest_of",
+    "load_segment",
+    "save_segment",
+    "search_file",
 ]
 
 
@@ -81,9 +88,8 @@ _FORMAT = f"10-{sys.byteorder}"
 _DIRECTORY = "search"
 _MAX_FILES = 16
 """The files of at most this many sets of roots are kept, the last written ones."""
-_MAX_BYTES = (
-    1 << 30
-)  # larger than any real index; protects against a wrong file at this path
+# Larger than any real index; protects against a wrong file at this path.
+_MAX_BYTES = 1 << 30
 _KEY = 8  # bytes
 _LOWEST_BYTES = slice(0 if sys.byteorder == "little" else 3, None, 4)
 _CHECKSUM = 4  # bytes, before those of a cached file
@@ -129,26 +135,32 @@ class Segment:
     @property
     def is_current(self) -> bool:
         """Whether the postings can still be read."""
-        return isinstance(self._source, bytes) or _stamp_at(self._source) == self._stamp
+        if isinstance(self._source, bytes):
+            return True
+        return _stamp_at(self._source) == self._stamp
 
     def find(self, words: Iterable[str]) -> dict[str, Postings]:
-        """Return the postings of those of the stems *words* that there are.
+        """Return the postings of those *words*, which are stems, that the index
+        contains.
 
         Raises:
             OSError: the file was replaced or deleted.
         """
-        found = {}
-        weights_start = self._start + 4 * (self._ends[-1] if self._ends else 0)
+        found: dict[str, Postings] = {}
+        number_of_postings = self._ends[-1] if self._ends else 0
+        weights_start = self._start + 4 * number_of_postings
         with self._opened() as file:
             for word in words:
                 digest = _number(word)
                 at = bisect_left(self._digests, digest)
-                if at < len(self._digests) and self._digests[at] == digest:
-                    start, end = self._ends[at - 1] if at else 0, self._ends[at]
-                    file.seek(self._start + 4 * start)
-                    numbers = array("I", file.read(4 * (end - start)))
-                    file.seek(weights_start + start)
-                    found[word] = numbers, file.read(end - start)
+                if at == len(self._digests) or self._digests[at] != digest:
+                    continue
+                start = self._ends[at - 1] if at else 0
+                end = self._ends[at]
+                file.seek(self._start + 4 * start)
+                numbers = array("I", file.read(4 * (end - start)))
+                file.seek(weights_start + start)
+                found[word] = numbers, file.read(end - start)
         return found
 
     def _opened(self) -> IO[bytes]:
@@ -174,10 +186,9 @@ def build_segment(skills: Iterable[Texts]) -> bytes:
     keys: list[bytes] = []
     for number, (key, name, description, body) in enumerate(skills):
         keys.append(key)
-        named = [ids[word] for word in (*words_of(name), *parts_of(name))]
-        described = [
-            ids[word] for word in (*words_of(description), *parts_of(description))
-        ]
+        named = [ids[word] for word in words_of(name) + parts_of(name)]
+        described_words = words_of(description) + parts_of(description)
+        described = [ids[word] for word in described_words]
         # `map` and `Counter` run in C: nine of ten words are in the instructions.
         instructed = Counter(map(informative.__getitem__, words_of(body)))
         instructed.pop(_NOISE, 0)
@@ -193,25 +204,18 @@ def build_segment(skills: Iterable[Texts]) -> bytes:
     digests = [_number(word) for word in ids.of_stems]  # in the order of their numbers
     order = sorted(range(len(digests)), key=digests.__getitem__)
     ends = array("I", accumulate(len(postings[own]) for own in order))
-    numbers, rounded = array("I"), bytearray()
+    numbers = array("I")
+    rounded_weights = bytearray()
     for own in order:
-        numbers.extend([each >> 8 for each in postings[own]])
-        rounded += postings[own].tobytes()[_LOWEST_BYTES]
+        numbers.extend([posting >> 8 for posting in postings[own]])
+        rounded_weights += postings[own].tobytes()[_LOWEST_BYTES]
     sizes = array("I", [len(keys), len(order)])
-    return b"".join(
-        [
-            sizes,
-            *keys,
-            array("Q", map(digests.__getitem__, order)),
-            ends,
-            numbers,
-            rounded,
-        ]
-    )
+    ordered_digests = array("Q", map(digests.__getitem__, order))
+    return b"".join([sizes, *keys, ordered_digests, ends, numbers, rounded_weights])
 
 
 class _Ids(dict[str, int]):
-    """The number of each word's stem, given when the word is looked up first."""
+    """The number of each word's stem, assigned at the first lookup of the word."""
 
     def __init__(self) -> None:
         self.of_stems: dict[str, int] = {}
@@ -231,18 +235,23 @@ class _InformativeIds(dict[str, int]):
         self._ids = ids
 
     def __missing__(self, word: str) -> int:
-        is_short = len(word) < 3 and (
-            word.isdigit() or (len(word) < 2 and word.isascii())
-        )
-        own = self[word] = _NOISE if is_short or word in STOP_WORDS else self._ids[word]
+        own = self[word] = _NOISE if _is_noise(word) else self._ids[word]
         return own
+
+
+def _is_noise(word: str) -> bool:
+    """Return whether *word* is a stop word, an ASCII letter, or one or two digits."""
+    if len(word) < 3 and word.isdigit():
+        return True
+    if len(word) < 2 and word.isascii():
+        return True
+    return word in STOP_WORDS
 
 
 def _weights(counts: Counter[int], field: _Field) -> dict[int, float]:
     """Return the weight of each word of one field, given how often it is there."""
-    norm = field.saturation * (
-        1 - field.by_length + field.by_length * counts.total() / field.typical_words
-    )
+    length = field.by_length * counts.total() / field.typical_words
+    norm = field.saturation * (1 - field.by_length + length)
     top = field.weight * (field.saturation + 1) * WEIGHT_OF_ONE
     return {own: top * count / (count + norm) for own, count in counts.items()}
 
@@ -253,18 +262,19 @@ def digest_of(text: str) -> bytes:
 
 
 def _number(word: str) -> int:
-    """Return the number by which *word* is found: that of its bytes, if they are
-    few.
+    """Return the number under which *word* is stored: that of its bytes, or of its
+    digest if it has more than eight.
     """
     encoded = word.encode("utf-8", "surrogatepass")
-    return int.from_bytes(
-        encoded if len(encoded) <= _KEY else digest_of(word), "little"
-    )
+    if len(encoded) > _KEY:
+        encoded = digest_of(word)
+    return int.from_bytes(encoded, "little")
 
 
 def search_file(roots: Iterable[str]) -> str:
     """Return the name of the search index of *roots* in the cache directory."""
-    return f"{_DIRECTORY}/{zlib.crc32(chr(0).join(roots).encode(errors='surrogatepass')):08x}-{_FORMAT}.index"
+    joined = "\0".join(roots).encode(errors="surrogatepass")
+    return f"{_DIRECTORY}/{zlib.crc32(joined):08x}-{_FORMAT}.index"
 
 
 _loaded: WeakValueDictionary[str, Segment] = WeakValueDictionary()
@@ -290,10 +300,10 @@ def _check(file: IO[bytes]) -> None:
     """Leave *file*, which `write_cached` wrote, behind its checksum; raise `ValueError`
     if that is not right.
     """
-    stated, total = file.read(_CHECKSUM), 0
-    while part := file.read(
-        1 << 20
-    ):  # never all at once: it may have a hundred megabytes
+    stated = file.read(_CHECKSUM)
+    total = 0
+    # Never all at once, because it may have a hundred megabytes.
+    while part := file.read(1 << 20):
         total = zlib.crc32(part, total)
     if total.to_bytes(_CHECKSUM, "little") != stated:
         raise ValueError("damaged")
@@ -302,13 +312,16 @@ def _check(file: IO[bytes]) -> None:
 
 def save_segment(name: str, data: bytes) -> Segment:
     """Write *data*, an index, to the file *name*, delete old files beside it, and
-    return it, in memory if need be.
+    return the index: from the file, or from memory if it could not be written.
     """
     write_cached(name, data)
     prune_cached(_DIRECTORY, _MAX_FILES)
-    own, kept = Segment(data), load_segment(name)
+    in_memory = Segment(data)
+    in_file = load_segment(name)
     # Another process may have written in between, or nothing could be written.
-    return kept if kept is not None and kept.keys == own.keys else own
+    if in_file is None or in_file.keys != in_memory.keys:
+        return in_memory
+    return in_file
 
 
 def _stamp_at(file: str | int) -> tuple[int, ...]:
