@@ -31,9 +31,9 @@ from skillruntime.runtime.runners import CallContext, Runner
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Accepted, Contract
+    from skillruntime.runtime.conversation_state import ConversationState
     from skillruntime.runtime.files.own_directory import CallFiles
     from skillruntime.runtime.scripts.runner import ScriptRunner
-    from skillruntime.runtime.session import SkillSession
 
 __all__ = [
     "CallRequest",
@@ -54,7 +54,7 @@ class CallRequest(NamedTuple):
 
     name: str
     sent: Any
-    session: SkillSession | None
+    conversation_state: ConversationState | None
     options: CallOptions
     # The first clock measures the duration, the second one dates the record.
     started: float
@@ -67,7 +67,7 @@ class CallRequest(NamedTuple):
         cls,
         called: Any,
         arguments: Any,
-        session: SkillSession | None,
+        conversation_state: ConversationState | None,
         options: CallOptions,
     ) -> CallRequest:
         """Return the request for what a host passes to ``call``: a name, or what
@@ -82,14 +82,17 @@ class CallRequest(NamedTuple):
             raise _unknown_option(called, min(options.keys() - _OPTIONS))
         if "timeout" in options:
             require_seconds(options["timeout"])
-        sent = {} if arguments is None else arguments
-        name, function = (
-            (called.name, called.function)
-            if isinstance(called, FunctionSkill)
-            else (called, None)
-        )
+        name, function = called, None
+        if isinstance(called, FunctionSkill):
+            name, function = called.name, called.function
         return cls(
-            name, sent, session, options, time.perf_counter(), time.time_ns(), function
+            name,
+            {} if arguments is None else arguments,
+            conversation_state,
+            options,
+            time.perf_counter(),
+            time.time_ns(),
+            function,
         )
 
 
@@ -280,13 +283,12 @@ class Prepared(NamedTuple):
         """Return what the runner is given in addition to the arguments."""
         options = self.request.options
         call_id = options.get("call_id")
-        given = (
-            {} if call_id is None else {"call_id": call_id}
-        )  # a new id takes a tenth of the call to make
-        session = self.request.session
+        # Not made here where there is one: a new id takes a tenth of the call.
+        given = {} if call_id is None else {"call_id": call_id}
         conversation = options.get("conversation")
-        if conversation is None and session is not None:
-            conversation = session.key
+        state = self.request.conversation_state
+        if conversation is None and state is not None:
+            conversation = state.key
         return CallContext(
             self.request.name,
             self.workspace.open,

@@ -73,6 +73,7 @@ class CallRecord:
         """Return the record of a call that has just ended; without *prepared* it was
         refused.
         """
+        state = request.conversation_state
         return cls(
             Operation.CALL,
             str(request.name),
@@ -80,7 +81,7 @@ class CallRecord:
             round((time.perf_counter() - request.started) * 1e9),
             response,
             request.sent if prepared is None else prepared.arguments,
-            session_id=None if request.session is None else request.session.id,
+            session_id=None if state is None else state.id,
             config=request.options.get("config"),
             call_id=request.options.get("call_id"),
         )

@@ -74,7 +74,10 @@ class Callables:
         catalog: SkillCatalog,
         factories: Sequence[RunnerFactory],
         run_script: Callable[[Skill, Contract], Runner],
+        definition_tokens: int | None,
     ) -> None:
+        self.definition_tokens = definition_tokens
+        """The most tokens that the definitions of one untrusted skill's tools take."""
         self._factories = tuple(factories)
         self._run_script = run_script
         self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
@@ -153,7 +156,8 @@ class Callables:
             skill.body,
             contracts,
             skill,
-            partial(self._not_ready, tuple(contracts)),
+            not_ready=partial(self._not_ready, tuple(contracts)),
+            definition_tokens=None if skill.trusted else self.definition_tokens,
         )
 
     def without_catalog(self) -> list[str]:

@@ -1,25 +1,13 @@
-"""Calls skills. The path of one call is `SkillRuntime.call`; it is fixed, and fits on
-one screen.
+"""The runtime: the skills and functions that a host makes callable, and how it lets
+them run.
 
-Raw text or mapping -> arguments that fit the contract -> permission -> run inside a
-deadline -> the output checked -> the envelope. What needs no waiting is in two plain
-functions: `prepare` before the run, `finish` after it.
+`skillruntime/runtime/call_path.py` has the path of one call.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import os
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Unpack, overload
 
 from skillruntime.catalog.catalog import SkillCatalog
@@ -28,32 +16,12 @@ from skillruntime.contract.repairs.state import policy_named
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import InvalidSkillError
 from skillruntime.runtime.activation import ActiveSkill
-from skillruntime.runtime.approval import Approval, Approve, not_trusted, run_approved
-from skillruntime.runtime.blocking import run_to_end
-from skillruntime.runtime.call import (
-    CallRequest,
-    Prepared,
-    Target,
-    WatchedWorkspace,
-    call_metadata,
-    require_seconds,
-)
+from skillruntime.runtime.approval import Approval, Approve
+from skillruntime.runtime.call import require_seconds
 from skillruntime.runtime.call_options import CallOptions
-from skillruntime.runtime.call_record import (
-    CallRecord,
-    Observer,
-    around,
-    is_logging,
-    notify,
-)
+from skillruntime.runtime.call_path import CallPath
+from skillruntime.runtime.call_record import Observer
 from skillruntime.runtime.callables import Callables
-from skillruntime.runtime.error_responses import (
-    data_of,
-    read_reported,
-    repeated,
-    to_errors,
-    unwrapped,
-)
 from skillruntime.runtime.files.workspace import Workspace
 from skillruntime.runtime.function_skill import (
     ContractLike,
@@ -63,21 +31,15 @@ from skillruntime.runtime.function_skill import (
     skill,
 )
 from skillruntime.runtime.grants import Grants, granted_to
-from skillruntime.runtime.runners import (
-    FunctionRunner,
-    ReportedFailureError,
-    Runner,
-    RunnerFactory,
-)
+from skillruntime.runtime.runners import Runner, RunnerFactory
 from skillruntime.runtime.sandbox.protocol import DEFAULT_LIMITS, Limits, require_level
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
-    from skillruntime.runtime.files.own_directory import CallFiles
     from skillruntime.runtime.sandbox.protocol import Sandbox
-    from skillruntime.runtime.scripts.readiness import (
-        Missing,
-    )  # imports packaging, which only scripts need
+
+    # Imports packaging, which only scripts need.
+    from skillruntime.runtime.scripts.readiness import Missing
     from skillruntime.runtime.session import SkillSession
     from skillruntime.tokens.budget import TokenLimits
     from skillruntime.tokens.counter import Model
@@ -101,37 +63,37 @@ class SkillRuntime:
     """Calls the skills of a catalog, and the functions that a host registers.
 
     Args:
-        catalog: The skills, as `discover` finds them. policy: How far malformed
-            arguments are repaired: ``"strict"``, ``"safe"`` or ``"lenient"``. By
-            default each
-            contract's own policy, which is ``"safe"`` unless it states another.
+        catalog: The skills, as `discover` finds them.
+        policy: How far malformed arguments are repaired: ``"strict"``, ``"safe"`` or
+            ``"lenient"``. By default each contract's own policy, which is ``"safe"``
+            unless it states another.
         approve: Is called before an untrusted skill's script runs; without it such a
-            script is refused. grants: What the host lets the scripts of each skill use
-            beyond their workspace, by the name of the skill or
-            the callable. An untrusted script that needs more is refused.
+            script is refused.
+        grants: What the host lets the scripts of each skill use beyond their workspace,
+            by the name of the skill or the callable. An untrusted script that needs
+            more is refused.
         runners: Factories of runners for other kinds of skills (remote ones, say).
-            workspace: The directory in which scripts find and leave files, in every
-            session; without one, each session has
-            a temporary directory. An untrusted script works in a directory of its own,
-            and its new files arrive in ``skill-files/NAME`` of the workspace.
+        workspace: The directory in which scripts find and leave files, in every
+            session; without one, each session has a temporary directory. An untrusted
+            script works in a directory of its own, and its new files arrive in
+            ``skill-files/NAME`` of the workspace.
         timeout: Seconds, for calls where neither the caller nor the contract sets any;
-            None disables it. environment: Names of variables that every script may see.
-            sandbox: Where untrusted scripts run: ``"auto"`` (the best level of this
-            machine), ``"bubblewrap"``,
-            ``"landlock"``, or a `Sandbox`. *approve* never replaces it.
-        sandbox_trusted: Whether trusted scripts run there too. shared_workspace:
-            Whether untrusted scripts work in the workspace itself; trusted scripts are
-            confined there
-            from then on.
-        script_limits: What one confined script may use. on_call: Receives a
-            `CallRecord` of every call, skill loaded and resource read, after it ended.
-            functions: Typed functions to add as skills. definition_tokens: The most
-            that the definitions of one untrusted skill's tools take in a request to a
-            model;
-            the others are called by name.
+            None disables it.
+        environment: Names of variables that every script may see.
+        sandbox: Where untrusted scripts run: ``"auto"`` (the best level of this
+            machine), ``"bubblewrap"``, ``"landlock"``, or a `Sandbox`. *approve* never
+            replaces it.
+        sandbox_trusted: Whether trusted scripts run there too.
+        shared_workspace: Whether untrusted scripts work in the workspace itself;
+            trusted scripts are confined there from then on.
+        script_limits: What one confined script may use.
+        on_call: Receives a `CallRecord` of every call, skill loaded and resource read,
+            after it ended.
+        functions: Typed functions to add as skills.
+        definition_tokens: The most that the definitions of one untrusted skill's tools
+            take in a request to a model; the others are called by name.
         image_bytes: The most that the images of one answer have together. What is
-            larger stays a path in the text, and
-            with 0 every image does.
+            larger stays a path in the text, and with 0 every image does.
     """
 
     def __init__(
@@ -154,63 +116,55 @@ class SkillRuntime:
         definition_tokens: int | None = 8_000,
         image_bytes: int = 1_000_000,
     ) -> None:
-        self.image_bytes = image_bytes
-        self.definition_tokens = definition_tokens
-        asked = tuple(environment)
-        self._grants = dict(grants or {})
+        passed = tuple(environment)
+        grants_by_name = dict(grants or {})
 
-        def start(owner: Skill, contract: Contract) -> Runner:
-            from skillruntime.runtime.scripts.runner import (
-                ScriptRunner,
-            )  # sandboxes and processes: only skills with scripts
+        def script_runner(owner: Skill, contract: Contract) -> Runner:
+            # Sandboxes and processes: imported only for skills with scripts.
+            from skillruntime.runtime.scripts.runner import ScriptRunner
 
-            own = granted_to(contract.name or owner.name, self._grants)
             return ScriptRunner(
-                owner, contract, asked, sandbox, sandbox_trusted, own, script_limits
+                owner,
+                contract,
+                environment=passed,
+                sandbox=sandbox,
+                sandbox_trusted=sandbox_trusted,
+                grants=granted_to(contract.name or owner.name, grants_by_name),
+                limits=script_limits,
             )
 
-        self._callables = Callables(
-            SkillCatalog() if catalog is None else catalog, runners, start
-        )
-        self._policy = policy
-        self._approve = approve
-        self._given, self._workspace = workspace, Workspace(workspace)
-        self._shares_workspace = shared_workspace
-        self._script_limits = script_limits
+        if catalog is None:
+            catalog = SkillCatalog()
+        self._callables = Callables(catalog, runners, script_runner, definition_tokens)
+        self._given_workspace = workspace
+        own_workspace = Workspace(workspace)
         require_level(sandbox)
         require_seconds(timeout)
-        self._timeout = timeout
-        self.observers: tuple[Observer, ...] = (
-            (on_call,) if callable(on_call) else tuple(on_call or ())
-        )
-        for name, given in (
-            ("approve", (approve,) if approve is not None else ()),
-            ("on_call", self.observers),
-        ):
-            if wrong := [each for each in given if not callable(each)]:
-                raise TypeError(f"{name} takes a function; got {wrong[0]!r:.80}")
+        observers = (on_call,) if callable(on_call) else tuple(on_call or ())
+        if approve is not None:
+            _require_callable("approve", approve)
+        for observer in observers:
+            _require_callable("on_call", observer)
         if policy is not None:
             policy_named(policy)  # refuses an unknown name here, not at the first call
-        if callable(functions):
-            raise TypeError(
-                "functions takes a list: "
-                f"functions=[{getattr(functions, '__name__', 'function')}]"
-            )
-        names = [self.add(function).name for function in functions]
-        # `add` replaces a function, as notebooks need it; in one list, two of a name
-        # are a mistake.
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(
-                f"two functions have the name {twice[0]!r}: rename one, or use "
-                "@skill(name=...)"
-            )
+        self._calls = CallPath(
+            callables=self._callables,
+            observers=observers,
+            policy=policy,
+            approve=approve,
+            workspace=own_workspace,
+            timeout=timeout,
+            shares_workspace=shared_workspace,
+            script_limits=script_limits,
+            image_bytes=image_bytes,
+        )
+        self._add_all(functions)
 
     def __repr__(self) -> str:
-        functions = ", ".join(self._callables.without_catalog())
-        return (
-            f"<SkillRuntime of {len(self.catalog):,} "
-            f"skills{' and ' * bool(functions)}{functions}>"
-        )
+        shown = f"{len(self.catalog):,} skills"
+        if functions := self._callables.without_catalog():
+            shown += f" and {', '.join(functions)}"
+        return f"<SkillRuntime of {shown}>"
 
     def __copy__(self) -> SkillRuntime:
         # what is copied with it (a tool, an agent's configuration) calls the same
@@ -226,6 +180,20 @@ class SkillRuntime:
             "middleware that has one: it holds functions, open files and locks of "
             "this process; make it in the other process"
         )
+
+    def _add_all(self, functions: Iterable[Callable[..., Any]]) -> None:
+        if callable(functions):
+            name = getattr(functions, "__name__", "function")
+            raise TypeError(f"functions takes a list: functions=[{name}]")
+        names = [self.add(function).name for function in functions]
+        # `add` replaces a function, as notebooks need it; in one list, two of a name
+        # are a mistake.
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(
+                    f"two functions have the name {name!r}: rename one, or use "
+                    "@skill(name=...)"
+                )
 
     def add(self, function: Callable[..., Any]) -> FunctionSkill[..., Any]:
         """Add a typed function, or what `skill` made of one, as a callable skill;
@@ -300,7 +268,27 @@ class SkillRuntime:
     @property
     def has_workspace(self) -> bool:
         """Whether the host named a workspace."""
-        return self._given is not None
+        return self._given_workspace is not None
+
+    @property
+    def definition_tokens(self) -> int | None:
+        """The most that the definitions of one untrusted skill's tools take in a
+        request to a model.
+        """
+        return self._callables.definition_tokens
+
+    @definition_tokens.setter
+    def definition_tokens(self, tokens: int | None) -> None:
+        self._callables.definition_tokens = tokens
+
+    @property
+    def image_bytes(self) -> int:
+        """The most that the images of one answer have together."""
+        return self._calls.image_bytes
+
+    @image_bytes.setter
+    def image_bytes(self, most: int) -> None:
+        self._calls.image_bytes = most
 
     @property
     def revision(self) -> int:
@@ -340,20 +328,15 @@ class SkillRuntime:
             SkillNotFoundError: neither the catalog nor the host has such a skill.
             InvalidSkillError: its SKILL.md cannot be read.
         """
-        active = self._callables.open_skill(name)
-        if active.skill is None or active.skill.trusted:
-            return active
-        return dataclasses.replace(active, definition_tokens=self.definition_tokens)
+        return self._callables.open_skill(name)
 
     def function_skills(self, query: str | None = None) -> list[str]:
         """Return the skills that are functions of the host alone, without a SKILL.md;
         with *query* those that match.
         """
-        return (
-            self._callables.without_catalog()
-            if query is None
-            else self._callables.search_functions(query)
-        )
+        if query is None:
+            return self._callables.without_catalog()
+        return self._callables.search_functions(query)
 
     def callable_names(self) -> list[str]:
         """Return what can be called, reading every skill's contracts; one whose
@@ -382,20 +365,20 @@ class SkillRuntime:
         *workspace* is its directory, by default that of the runtime. *limits* are in
         tokens of *model*, see `SkillSession`.
         """
+        from skillruntime.runtime.conversation_state import ConversationState
         from skillruntime.runtime.session import SkillSession
 
-        return SkillSession(
-            self,
-            workspace=self._given if workspace is None else workspace,
+        if workspace is None:
+            workspace = self._given_workspace
+        state = ConversationState(
+            workspace=workspace,
             limits=limits,
             model=model,
             report_tokens=report_tokens,
             counts_tokens=counts_tokens,
             key=key,
         )
-
-    # The path of one call. `prepare`, `finish` and `_failed` decide; only
-    # `run_within_deadline` waits for a skill.
+        return SkillSession(self._calls, state)
 
     @overload
     async def call(
@@ -443,24 +426,8 @@ class SkillRuntime:
         None for no arguments; *options* are those of `CallOptions`. A cancellation of
         the surrounding task is raised as usual.
         """
-        request = CallRequest.of(name, arguments, session, options)
-        prepared = None
-        with around(
-            self.observers, request.name
-        ):  # outside `try`: a span must cover the failure too
-            try:
-                if session is not None:
-                    await session.settle()
-                prepared = self.prepare(request)
-                output = await run_approved(prepared, self._approve)
-                response = self.finish(prepared, output)
-            except Exception as error:
-                response = self._failed(request, prepared, error)
-            if session is not None:
-                response = await session.record_answer_aside(
-                    request.name, request.sent, response
-                )
-            return self._noted(request, prepared, response)
+        state = None if session is None else session.state
+        return await self._calls.call(name, arguments, state, options)
 
     @overload
     def call_sync(
@@ -505,157 +472,10 @@ class SkillRuntime:
         A plain function runs in this thread, where no deadline is enforced; anything
         else runs in an event loop of its own until it is done.
         """
-        request = CallRequest.of(name, arguments, session, options)
-        prepared = None
-        with around(self.observers, request.name):
-            try:
-                prepared = self.prepare(request)
-                runner = prepared.target.runner
-                if isinstance(runner, FunctionRunner) and not runner.is_async:
-                    # In this thread: starting an event loop for a plain function would
-                    # cost more than the call.
-                    output = runner.run_here(prepared.arguments, prepared.context(None))
-                    output = (
-                        run_to_end(_awaited, output)
-                        if inspect.isawaitable(output)
-                        else output
-                    )
-                else:
-                    output = run_to_end(run_approved, prepared, self._approve)
-                response = self.finish(prepared, output)
-            except Exception as error:
-                response = self._failed(request, prepared, error)
-            if session is not None:
-                response = session.record_answer(request.name, request.sent, response)
-            return self._noted(request, prepared, response)
-
-    def prepare(self, request: CallRequest) -> Prepared:
-        """Return the call, decided as far as possible without waiting: its contract,
-        its arguments, its runner.
-
-        Raises:
-            SkillRuntimeError: the call is refused, and nothing has been run.
-        """
-        options, session = request.options, request.session
-        # Before anything runs: a result that cannot be returned would be lost after its
-        # side effects.
-        if session is not None:
-            session.require_result_budget()
-        workspace = self._workspace if session is None else session.workspace
-        target = self._callables.target(request.name, request.function)
-        accepted = target.contract.accept(
-            target.unescaped(request.sent),
-            version=options.get("version"),
-            policy=self._policy,
-            finish_reason=options.get("finish_reason"),
-        )
-        watched, arguments = self._files_of(target, workspace, accepted.arguments)
-        if target.has_paths:
-            from skillruntime.runtime.files.path_arguments import with_resolved_paths
-
-            arguments = with_resolved_paths(arguments, target.contract.input, watched)
-        if target.needs_approval and self._approve is None:
-            raise not_trusted(target.name, str(target.contract.run["script"]))
-        timeout = options.get("timeout")
-        if timeout is None:
-            timeout = target.contract.run.get("timeout_seconds", self._timeout)
-        granted = options.get("grants")
-        if granted is None:
-            return Prepared(request, target, accepted, arguments, timeout, watched, {})
-        return Prepared(
-            request, target, accepted, arguments, timeout, watched, {}, grants=granted
-        )
-
-    def _files_of(
-        self, target: Target, workspace: Workspace, arguments: dict[str, Any]
-    ) -> tuple[WatchedWorkspace | CallFiles, dict[str, Any]]:
-        """Return where one call of *target* works, and the arguments as its script
-        finds the files that they name.
-        """
-        if not target.needs_approval or self._shares_workspace or target.skill is None:
-            return WatchedWorkspace(
-                workspace, is_untrusted=target.needs_approval
-            ), arguments
-        from skillruntime.runtime.files.own_directory import CallFiles, own_directory
-
-        files = CallFiles(
-            own_directory(workspace, target.skill.name, self._script_limits.workspace)
-        )
-        return files, files.with_named_files(arguments)
-
-    def finish(self, prepared: Prepared, output: Any) -> SkillResponse:
-        """Check *output* as it was returned, and put it into the envelope.
-
-        Raises:
-            SkillOutputError: it does not fit the contract.
-        """
-        returned = output.data if isinstance(output, SkillResponse) else output
-        runner = prepared.target.runner
-        plain = (
-            runner.to_plain(returned)
-            if isinstance(runner, FunctionRunner)
-            else returned
-        )
-        prepared.target.contract.check(plain)
-        metadata = call_metadata(prepared.request, prepared.target, prepared)
-        if isinstance(output, SkillResponse):
-            return dataclasses.replace(
-                output, data=returned, metadata={**metadata, **(output.metadata or {})}
-            )
-        status, errors = read_reported(plain)
-        # A caller in Python gets the function's own model back.
-        data = data_of(plain, status) if status == "failed" else returned
-        return SkillResponse(
-            status, data=data, errors=prepared.explained(errors), metadata=metadata
-        )
-
-    def _failed(
-        self, request: CallRequest, prepared: Prepared | None, error: Exception
-    ) -> SkillResponse:
-        """Return the envelope of a call that was refused or failed: every exception
-        becomes an answer here.
-        """
-        error = unwrapped(error)
-        let_through = request.options.get("let_through")
-        # LangGraph's interrupt is an exception; enveloped, it would never reach the
-        # graph.
-        if let_through is not None and let_through(error):
-            raise error
-        target = (
-            self._callables.known_target(request.name)
-            if prepared is None
-            else prepared.target
-        )
-        metadata = call_metadata(request, target, prepared)
-        if isinstance(error, ReportedFailureError):
-            status, errors = read_reported({"status": "failed", **error.document})
-            errors = errors if prepared is None else prepared.explained(errors)
-            return SkillResponse(
-                status,
-                data=data_of(error.document, status),
-                errors=errors,
-                metadata=metadata,
-            )
-        errors = to_errors(error, request.name)
-        if prepared is not None:
-            errors = prepared.explained(errors)
-        elif request.session is not None:
-            times = request.session.count_refusal(
-                request.name, request.sent, request.options.get("version")
-            )
-            errors[0] = repeated(errors[0], times)
-        return SkillResponse.failed(*errors, metadata=metadata)
-
-    def _noted(
-        self, request: CallRequest, prepared: Prepared | None, response: SkillResponse
-    ) -> SkillResponse:
-        """Return the answer, after the observers and the log, if there are any,
-        received its record.
-        """
-        if self.observers or is_logging():
-            notify(self.observers, CallRecord.of(request, prepared, response))
-        return response
+        state = None if session is None else session.state
+        return self._calls.call_sync(name, arguments, state, options)
 
 
-async def _awaited(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable
+def _require_callable(name: str, function: Any) -> None:
+    if not callable(function):
+        raise TypeError(f"{name} takes a function; got {function!r:.80}")

@@ -68,7 +68,7 @@ def directory(loaded: Loaded, skill: str) -> Path:
     reach.
     """
     runtime = loaded.runtime
-    files, _ = runtime._files_of(
+    files, _ = runtime._calls._files_of(
         runtime._callables.target(skill, None), loaded.session.workspace, {}
     )
     return files.open()

@@ -255,8 +255,8 @@ def test_a_long_result_is_not_counted_on_the_event_loop(
     echo(runtime, "word " * 20_000)
     counting: list[int] = []
     session = runtime.session(**options)
-    count = session._ledger.count
-    session._ledger.count = lambda text: (
+    count = session.ledger.count
+    session.ledger.count = lambda text: (
         counting.append(threading.get_ident()) or count(text)
     )  # type: ignore[method-assign, func-returns-value]
 

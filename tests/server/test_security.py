@@ -214,7 +214,9 @@ async def test_no_tokens_are_counted_on_a_server(
     def fail(*arguments: Any, **options: Any) -> None:
         raise AssertionError("counted")
 
-    monkeypatch.setattr("skillruntime.runtime.session.SkillSession._wait", fail)
+    monkeypatch.setattr(
+        "skillruntime.runtime.conversation_state.ConversationState._wait", fail
+    )
     async with serve_in_memory() as served:
         response = await served.invoke("echo", "hello", prefer="wait=30")
 

@@ -1,0 +1,348 @@
+"""What one conversation was shown and has spent: the active skills, the tokens, the
+workspace, and the calls that were refused.
+
+A session and the calls within it both write here. Tools of one conversation may run in
+several threads at once, so everything that is written is under one lock.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from skillruntime.contract.response import SkillResponse, to_plain
+from skillruntime.errors import TokenLimitError
+from skillruntime.runtime.activation import ActiveSkill, as_text, identity_of
+from skillruntime.runtime.error_responses import Refusals
+from skillruntime.runtime.files.workspace import Workspace
+from skillruntime.tokens.budget import Admitted, Tier, TokenLedger, TokenLimits
+from skillruntime.tokens.counter import Model
+from skillruntime.tokens.pages import json_lines
+
+__all__ = ["ConversationState"]
+
+_Result = TypeVar("_Result")
+
+_READ_ON = "read_skill_resource(name='result', path={handle!r})"
+_SMALLEST_RESULT = 24  # tokens of an envelope around a number
+# Counting tokens costs more than a call does, so without limits texts wait until the
+# ledger is read. These two bounds keep the memory of a long conversation that never
+# asks.
+_UNCOUNTED = 256 * 1024  # characters
+_UNCOUNTED_TEXTS = 2_048
+
+
+class ConversationState:
+    """The state of one conversation, which a `SkillSession` has; see there for the
+    arguments.
+    """
+
+    def __init__(
+        self,
+        *,
+        workspace: str | os.PathLike[str] | Workspace | None = None,
+        limits: TokenLimits | None = None,
+        model: Model = "gpt-4o",
+        report_tokens: bool = False,
+        counts_tokens: bool = True,
+        key: str | None = None,
+    ) -> None:
+        # Not a counter: it is in logs and spans of several processes.
+        self.id = os.urandom(16).hex()
+        self.key = self.id if key is None else key
+        if isinstance(workspace, Workspace):
+            self.workspace = workspace
+        else:
+            self.workspace = Workspace(workspace)
+        self.limits = limits
+        self.lock = threading.RLock()
+        """Hold it from reading what is left, or what was shown, until that is spent or
+        shown: two threads must not both spend the same tokens.
+        """
+        self._reports_tokens = report_tokens
+        self._counts_tokens = counts_tokens
+        self._ledger = TokenLedger(limits, model=model, read_on=_READ_ON)
+        self._uncounted: deque[Callable[[], object]] = deque()
+        self._uncounted_characters = 0
+        self._counting = threading.RLock()  # apart from `lock`, which calls wait for
+        self._counter: threading.Thread | None = None
+        self._active: dict[str, ActiveSkill] = {}
+        self._shown: dict[str, str] = {}
+        self._refusals = Refusals()
+
+    @property
+    def ledger(self) -> TokenLedger:
+        """What the conversation has spent, after every text that waits was counted."""
+        with self._counting:
+            self._uncounted_characters = 0
+            while self._uncounted:
+                self._uncounted.popleft()()
+            return self._ledger
+
+    # What was shown
+
+    @property
+    def active(self) -> Mapping[str, ActiveSkill]:
+        """The skills activated so far, by name, in the order of their first
+        activation.
+        """
+        return MappingProxyType(self._active)
+
+    def is_shown(self, name: str, digest: str) -> bool:
+        """Return whether the conversation shows the skill *name* as it is now."""
+        return self._shown.get(name) == digest
+
+    def show(self, skill: ActiveSkill, digest: str, text: str) -> str:
+        """Make *skill* active, and return *text*, its instructions, as they may be
+        shown.
+
+        Raises:
+            TokenLimitError: they do not fit what may still be spent.
+        """
+        with self.lock:
+            # Admitted first: if the limits refuse the text, the skill does not become
+            # active.
+            admitted = self.admit(Tier.BODY, skill.name, text)
+            self._active[skill.name] = skill
+            self._shown[skill.name] = digest
+            return admitted
+
+    def resume(self, shown: Mapping[str, str]) -> None:
+        """Take *shown*, digests by name, for what the conversation shows; no other
+        skill is active.
+        """
+        with self.lock:
+            self._shown = dict(shown)
+            for name in list(self._active):
+                if name not in shown:
+                    del self._active[name]
+
+    # What was spent
+
+    @property
+    def count_tokens(self) -> Callable[[str], int]:
+        """The function that counts the tokens of a text for the conversation's
+        model.
+        """
+        return self._ledger.count
+
+    def remaining(self, tier: Tier) -> int | None:
+        """Return how many tokens *tier* may still take; None without a limit."""
+        if self.limits is None:
+            return None
+        return self.ledger.remaining(tier)
+
+    def admit(self, tier: Tier, name: str, text: str) -> str:
+        """Record *text* of *name*, and return it as it may be shown.
+
+        Raises:
+            TokenLimitError: it does not fit what may still be spent.
+        """
+        admitted = self.record(tier, name, text)
+        if admitted is None:
+            return text
+        return _text_of(admitted)
+
+    def record(self, tier: Tier, name: str, text: str) -> Admitted | None:
+        """Record *text* of *name*; without limits it is counted later, when the ledger
+        is read, and the answer is None.
+        """
+        if self.limits is None:
+            self._wait(lambda: self._ledger.admit(tier, name, text), len(text))
+            return None
+        with self.lock:
+            return self.ledger.admit(tier, name, text)
+
+    def read_on(self, handle: str) -> str:
+        """Return the next part of a text that was cut, by the handle that came with the
+        part before.
+
+        Raises:
+            ResourceNotFoundError: the handle is unknown, or its text is no longer kept.
+            TokenLimitError: it does not fit what may still be spent.
+        """
+        with self.lock:
+            # Without limits nothing that waits to be counted changes the answer.
+            ledger = self._ledger if self.limits is None else self.ledger
+            return _text_of(ledger.read_on(handle))
+
+    def has_page(self, handle: str) -> bool:
+        """Return whether *handle* is that of a text that was cut, and is still kept."""
+        return self._ledger.has_page(handle)
+
+    def note_request(self) -> None:
+        """Note that the whole conversation was sent to the model once more."""
+        self._wait(self._ledger.note_request, 0)
+
+    # Calls
+
+    def count_refusal(self, name: str, arguments: Any, version: str | None) -> int:
+        """Count that this same call was refused, and return how many times it has
+        been.
+        """
+        with self.lock:
+            return self._refusals.count(identity_of(name, arguments, version))
+
+    def require_result_budget(self) -> None:
+        """Check, before a skill runs, that some tokens are left for its result.
+
+        Raises:
+            TokenLimitError: too few are left for any result.
+        """
+        if self.limits is None:
+            return
+        with self.lock:
+            left = self.ledger.remaining(Tier.RESULT)
+        if left is not None and left < _SMALLEST_RESULT:
+            raise TokenLimitError(
+                f"Nothing was run: {left} tokens are left, too few for any result",
+                details={"left_tokens": left},
+                suggested_action="Answer with the results you have",
+            )
+
+    async def settle(self) -> None:
+        """Count in a thread what must be known before a call, if there are limits, and
+        is not counted yet.
+        """
+        if self.limits is not None and self._uncounted:
+            await _in_thread(lambda: self.ledger)
+
+    def record_answer(
+        self, name: str, arguments: Any, response: SkillResponse
+    ) -> SkillResponse:
+        """Record a call and its answer, and return the answer, or the refusal of a
+        result for which no token is left.
+
+        ``data`` stays whole. Of a result that is longer than a page, ``metadata.page``
+        is what a model is shown, and ``metadata.read_on`` the handle for the rest.
+        """
+        text = self._written(response)
+        if text is not None and self._is_counted_now(response, text):
+            return self._recorded(name, as_text(arguments), response, text)
+        return self._recorded_later(name, as_text(arguments), response, text)
+
+    async def record_answer_aside(
+        self, name: str, arguments: Any, response: SkillResponse
+    ) -> SkillResponse:
+        """Do as `record_answer` does, without counting on the event loop."""
+        text = self._written(response)
+        if text is not None and self._is_counted_now(response, text):
+            return await _in_thread(
+                lambda: self._recorded(name, as_text(arguments), response, text)
+            )
+        return self._recorded_later(name, as_text(arguments), response, text)
+
+    def _written(self, response: SkillResponse) -> str | None:
+        """Return the answer as JSON; None where it is not recorded."""
+        if not self._counts_tokens:
+            return None
+        try:
+            return response.to_json()
+        except (TypeError, ValueError, RecursionError):
+            # The adapter that writes it for a model reports this.
+            return None
+
+    def _is_counted_now(self, response: SkillResponse, text: str) -> bool:
+        """Return whether the answer is counted before it is returned: there are limits,
+        or it may be longer than a page.
+        """
+        if self.limits is not None or self._reports_tokens:
+            return True
+        page = self._ledger.page_tokens(Tier.RESULT)
+        if page is None or not response.ok:
+            return False
+        # A token has a byte at least.
+        return len(text.encode("utf-8", "surrogatepass")) > page
+
+    def _recorded_later(
+        self, name: str, sent: str, response: SkillResponse, text: str | None
+    ) -> SkillResponse:
+        if text is not None:
+            self._wait(
+                lambda: self._ledger.record_call(name, sent, text, ok=response.ok),
+                len(text) + len(sent),
+            )
+        return response
+
+    def _recorded(
+        self, name: str, sent: str, response: SkillResponse, text: str
+    ) -> SkillResponse:
+        with self.lock:
+            if response.ok and not self._fits(text):
+                data = to_plain(response.data)
+                page = self._ledger.page_tokens(Tier.RESULT) or 8_000
+                text = data if isinstance(data, str) else json_lines(data, page)
+            admitted = self._ledger.record_call(name, sent, text, ok=response.ok)
+            metadata = dict(response.metadata or {})
+            if admitted.warnings:
+                warnings = metadata.get("warnings", ())
+                metadata["warnings"] = [*warnings, *admitted.warnings]
+            if self._reports_tokens:
+                metadata["tokens"] = self.ledger.summary()
+        if admitted.refusal is not None:
+            return SkillResponse.failed(admitted.refusal, metadata=metadata)
+        if admitted.handle is not None:
+            metadata |= {"page": admitted.text, "read_on": admitted.handle}
+        return dataclasses.replace(response, metadata=metadata or None)
+
+    def _fits(self, text: str) -> bool:
+        """Return whether *text* fits one page and the tokens that are left."""
+        page = self._ledger.page_tokens(Tier.RESULT)
+        limits = [self.remaining(Tier.RESULT), page]
+        most = min((limit for limit in limits if limit is not None), default=None)
+        if most is None:
+            return True
+        # Ten megabytes take three seconds to count.
+        if len(text) > 8 * max(most, 64):
+            return False
+        return self._ledger.count(text) <= most
+
+    def _wait(self, count: Callable[[], object], characters: int) -> None:
+        """Let *count*, which counts so many *characters*, wait until the ledger is
+        read, or until much is waiting.
+        """
+        with self.lock:
+            self._uncounted.append(count)
+            self._uncounted_characters += characters
+            is_much = (
+                self._uncounted_characters > _UNCOUNTED
+                or len(self._uncounted) > _UNCOUNTED_TEXTS
+            )
+            if not is_much:
+                return
+            if self._counter is not None and self._counter.is_alive():
+                return
+            # Ten megabytes take three seconds of CPU: never in the call, which may run
+            # on an event loop.
+            self._counter = threading.Thread(target=lambda: self.ledger, daemon=True)
+            # Raised where the interpreter ends, and starts no thread any more.
+            with suppress(RuntimeError):
+                self._counter.start()
+
+
+async def _in_thread(work: Callable[[], _Result]) -> _Result:
+    import anyio.to_thread  # imported when the first call waits, not with the runtime
+
+    # What a skill returned is recorded though the caller stops waiting. A limiter of
+    # its own: plain functions may hold every thread of the event loop's.
+    with anyio.CancelScope(shield=True):
+        result = await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(1))
+    return result  # noqa: RET504 - for mypy, a scope may swallow what is raised in it
+
+
+def _text_of(admitted: Admitted) -> str:
+    refusal = admitted.refusal
+    if refusal is None:
+        return admitted.text
+    raise TokenLimitError(
+        refusal.message,
+        details=refusal.details,
+        suggested_action=refusal.suggested_action,
+        recoverable=refusal.recoverable,
+    )
