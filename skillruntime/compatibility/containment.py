@@ -9,6 +9,7 @@ contained, and proves nothing else.
 from __future__ import annotations
 
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 from skillruntime.compatibility.schema_size import Budget, measure, without_descriptions
@@ -23,9 +24,13 @@ _DEPENDING = {
     "unevaluatedItems",
     "then",
     "else",
-} | {*("contains", "minContains", "maxContains")}
+    "contains",
+    "minContains",
+    "maxContains",
+}
 """Keywords that mean something else next to other neighbours."""
-_COUNTED = {"Items", "Properties"}
+_LOWER_BOUNDS = ("minItems", "minProperties")
+_UPPER_BOUNDS = ("maxItems", "maxProperties")
 _OF_ARRAYS = {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}
 _OF_OBJECTS = {
     "properties",
@@ -78,11 +83,9 @@ class Containment:
         answer = "unknown"
         if self._is_affordable(taker, giver):
             answer = _by_engine(taker, giver)
-        return (
-            "yes"
-            if answer == "unknown" and self._covers_by_parts(taker, giver)
-            else answer
-        )
+        if answer == "unknown" and self._covers_by_parts(taker, giver):
+            return "yes"
+        return answer
 
     def difference(self, given: Any, taken: Any) -> Any:
         """Return a schema of what *given* admits and *taken* does not, as far as it can
@@ -93,8 +96,7 @@ class Containment:
         if not self._is_affordable(taken, given):
             return False
         try:
-            left, right = (_canonical(node) for node in (given, taken))
-            return left.subtract(right).to_json_schema()
+            return _canonical(given).subtract(_canonical(taken)).to_json_schema()
         # AttributeError: the engine's class for a result that it cannot write has no
         # such method.
         except (
@@ -106,8 +108,8 @@ class Containment:
             return False
 
     def _is_affordable(self, *schemas: Any) -> bool:
-        """Whether the budget covers a question to the engine about *schemas*; it is
-        then charged.
+        """Return whether the budget covers a question to the engine about *schemas*,
+        and charge the budget if so.
         """
         if self._budget.left <= 0:  # measuring is work too
             self._budget.is_exceeded = True
@@ -117,15 +119,12 @@ class Containment:
         return self._budget.take(sum(size.steps for size in sizes))
 
     def _covers_by_parts(self, taker: Any, giver: Any) -> bool:
-        """Whether each keyword of *taker* asks no more than *giver* promises; others of
-        *giver* only narrow it.
+        """Return whether each keyword of *taker* asks no more than *giver* promises;
+        other keywords of *giver* only narrow it.
         """
-        if (
-            not isinstance(taker, dict)
-            or not isinstance(giver, dict)
-            or _refers(taker)
-            or self._budget.left <= 0
-        ):
+        if not isinstance(taker, dict) or not isinstance(giver, dict):
+            return False
+        if _refers(taker) or self._budget.left <= 0:
             return False
         # A part of a document says neither which draft it is of, nor what a dynamic
         # reference leads to.
@@ -137,76 +136,74 @@ class Containment:
         kinds = _kinds(giver)
         if not kinds <= _kinds(taker):
             return False
-        asked = taker.keys() - {"type"}
-        # A keyword that both have alike asks nothing that is not promised, unless it
-        # depends on its neighbours.
-        same = {
-            word
-            for word in asked & giver.keys()
-            if same_as(taker[word]) == same_as(giver[word])
-        }
-        asked -= same - _DEPENDING
-        asked -= (_OF_ARRAYS if "array" not in kinds else set()) | (
-            _OF_OBJECTS if "object" not in kinds else set()
-        )
+        asked = _asked(taker, giver, kinds)
         if not asked <= _OF_ARRAYS | _OF_OBJECTS:
             return False
-        return _counts_covered(taker, giver, asked) and (
-            ("array" not in kinds or self._arrays_covered(taker, giver))
-            and ("object" not in kinds or self._objects_covered(taker, giver))
-        )
+        if not _counts_covered(taker, giver, asked):
+            return False
+        if "array" in kinds and not self._arrays_covered(taker, giver):
+            return False
+        return "object" not in kinds or self._objects_covered(taker, giver)
 
     def _arrays_covered(self, taker: dict[str, Any], giver: dict[str, Any]) -> bool:
-        places = max(len(node.get("prefixItems", ())) for node in (taker, giver))
-        most = giver.get("maxItems")
-        return all(
-            self.covers(for_item(taker, index), for_item(giver, index))
-            for index in range(places + 1)
-            if most is None or index < most
-        )
+        prefixes = [len(node.get("prefixItems", ())) for node in (taker, giver)]
+        most = giver.get("maxItems", inf)
+        # The item after both prefixes stands for all that follow.
+        for index in range(max(prefixes) + 1):
+            if index >= most:
+                break
+            if not self.covers(for_item(taker, index), for_item(giver, index)):
+                return False
+        return True
 
     def _objects_covered(self, taker: dict[str, Any], giver: dict[str, Any]) -> bool:
         if not set(taker.get("required", ())) <= set(giver.get("required", ())):
             return False
-        named, patterns = (
-            taker.get("properties", {}),
-            taker.get("patternProperties", {}),
-        )
-        given, shapes = giver.get("properties", {}), giver.get("patternProperties", {})
-        rest, others = (
-            taker.get("additionalProperties", True),
-            giver.get("additionalProperties", True),
-        )
-        if not all(
-            self.covers(for_member(taker, name), for_member(giver, name))
-            for name in {**named, **given}
-        ):
-            return False
-        # What neither names: a member under a pattern of the giver, or under none.
-        for pattern, schema in patterns.items():
-            if pattern in shapes:
-                if not self.covers(schema, shapes[pattern]):
-                    return False
-            # Any other member may match it too: whether two patterns overlap is not
-            # asked.
-            elif not all(
-                self.covers(schema, each) for each in (*shapes.values(), others)
-            ):
+        for name in {**taker.get("properties", {}), **giver.get("properties", {})}:
+            if not self.covers(for_member(taker, name), for_member(giver, name)):
                 return False
-        unmatched = [
-            schema for pattern, schema in shapes.items() if pattern not in patterns
-        ]
-        return all(self.covers(rest, each) for each in (*unmatched, others))
+        # What neither names: a member under a pattern of the giver, or under none.
+        asked = taker.get("patternProperties", {})
+        promised = giver.get("patternProperties", {})
+        undeclared = giver.get("additionalProperties", True)
+        for pattern, schema in asked.items():
+            if pattern in promised:
+                given = [promised[pattern]]
+            else:
+                # Any other member may match it too: whether two patterns overlap is not
+                # asked.
+                given = [*promised.values(), undeclared]
+            if not all(self.covers(schema, part) for part in given):
+                return False
+        unmatched = [promised[pattern] for pattern in promised if pattern not in asked]
+        rest = taker.get("additionalProperties", True)
+        return all(self.covers(rest, part) for part in [*unmatched, undeclared])
+
+
+def _asked(taker: dict[str, Any], giver: dict[str, Any], kinds: set[str]) -> set[str]:
+    """Return the keywords of *taker* that may ask more of values of these *kinds* than
+    *giver* promises.
+    """
+    asked = taker.keys() - {"type"}
+    # A keyword that both have alike asks nothing that is not promised, unless it
+    # depends on its neighbours.
+    for keyword in (asked & giver.keys()) - _DEPENDING:
+        if same_as(taker[keyword]) == same_as(giver[keyword]):
+            asked.remove(keyword)
+    if "array" not in kinds:
+        asked -= _OF_ARRAYS
+    if "object" not in kinds:
+        asked -= _OF_OBJECTS
+    return asked
 
 
 def _by_engine(taker: Any, giver: Any) -> str:
-    # only the fast engine decides containment: without its wheel contracts are not
-    # compared
+    # Only the fast engine decides containment: without its wheel contracts are not
+    # compared.
     import jsonschema_rs
 
     try:
-        taking, giving = (_canonical(node) for node in (taker, giver))
-        return str(taking.covers(giving).value)
+        return str(_canonical(taker).covers(_canonical(giver)).value)
     except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
         return "unknown"
 
@@ -216,26 +213,27 @@ def _canonical(node: Any) -> Any:
 
     # It takes only objects and booleans; anything else was refused when the contract
     # was read.
-    return jsonschema_rs.canonicalize(
-        node if isinstance(node, dict | bool) else True, validate_formats=True
-    )
+    schema = node if isinstance(node, dict | bool) else True
+    return jsonschema_rs.canonicalize(schema, validate_formats=True)
 
 
 def for_member(node: dict[str, Any], name: str) -> Any:
     """Return all that the object schema *node* asks of its member *name*: declared, by
     patterns, or neither.
     """
-    parts = [node["properties"][name]] if name in node.get("properties", {}) else []
     # JSON Schema Core 2020-12, 10.3.2: a member must fit its own schema and that of
     # every pattern it matches.
-    parts += [
-        schema
-        for pattern, schema in node.get("patternProperties", {}).items()
-        if _matches(pattern, name)
-    ]
+    parts = []
+    if name in node.get("properties", {}):
+        parts.append(node["properties"][name])
+    for pattern, schema in node.get("patternProperties", {}).items():
+        if _matches(pattern, name):
+            parts.append(schema)
     if not parts:
         return node.get("additionalProperties", True)
-    return parts[0] if len(parts) == 1 else {"allOf": parts}
+    if len(parts) == 1:
+        return parts[0]
+    return {"allOf": parts}
 
 
 @lru_cache(maxsize=1024)
@@ -246,39 +244,44 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _refers(node: Any) -> bool:
-    """Whether a reference is left in *node*: the same text may mean another schema in
-    another document.
+    """Return whether a reference is left in *node*: the same text may mean another
+    schema in another document.
     """
     if isinstance(node, list):
         return any(map(_refers, node))
-    return isinstance(node, dict) and (
-        not _REFERENCES.isdisjoint(node) or any(map(_refers, node.values()))
-    )
+    if not isinstance(node, dict):
+        return False
+    return not _REFERENCES.isdisjoint(node) or any(map(_refers, node.values()))
 
 
 def _kinds(node: dict[str, Any]) -> set[str]:
     types = node.get("type", _TYPES)
-    found = {types} if isinstance(types, str) else set(types)
-    return found | ({"integer"} if "number" in found else set())
+    kinds = {types} if isinstance(types, str) else set(types)
+    if "number" in kinds:
+        kinds.add("integer")
+    return kinds
 
 
 def _counts_covered(
     taker: dict[str, Any], giver: dict[str, Any], asked: set[str]
 ) -> bool:
-    for what in _COUNTED:
-        least, most = f"min{what}", f"max{what}"
-        if least in asked and giver.get(least, 0) < taker[least]:
+    """Return whether *giver* promises what *taker* asks of numbers of items and
+    members.
+    """
+    for least in asked.intersection(_LOWER_BOUNDS):
+        if giver.get(least, 0) < taker[least]:
             return False
-        if most in asked and not (most in giver and giver[most] <= taker[most]):
+    for most in asked.intersection(_UPPER_BOUNDS):
+        if most not in giver or giver[most] > taker[most]:
             return False
-    return (
-        "uniqueItems" not in asked
-        or not taker["uniqueItems"]
-        or giver.get("uniqueItems") is True
-    )
+    if "uniqueItems" in asked and taker["uniqueItems"]:
+        return giver.get("uniqueItems") is True
+    return True
 
 
 def for_item(node: dict[str, Any], index: int) -> Any:
     """Return the schema of the item *index* of the array schema *node*."""
     prefix = node.get("prefixItems", ())
-    return prefix[index] if index < len(prefix) else node.get("items", True)
+    if index < len(prefix):
+        return prefix[index]
+    return node.get("items", True)

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from skillruntime.compatibility.containment import Containment
+from skillruntime.compatibility.containment import Containment, for_item
 from skillruntime.compatibility.finding import Finding
 from skillruntime.compatibility.normal_form import BRANCHES
 from skillruntime.compatibility.sampling import samples
@@ -37,7 +37,7 @@ _AS_DECLARED = {
 }
 
 
-class _Judge:
+class _Side:
     """Which values one schema admits, as it is written or in normal form, and values
     that it may admit.
     """
@@ -48,30 +48,29 @@ class _Judge:
         self._samples: dict[tuple[int, int], tuple[Any, list[Any]]] = {}
 
     def admits(self, value: Any) -> bool:
-        """Return what the engine says; False, and the budget is exceeded, where asking
-        it would take too long.
+        """Return whether the engine says that *value* is valid.
+
+        Raises:
+            _TooCostlyError: the budget does not cover the question.
         """
-        if not self._budget.take(
-            _OF_A_CANDIDATE + 10 * self._parts + _OF_A_VALUE * _size(value)
-        ):
+        steps = _OF_A_CANDIDATE + 10 * self._parts + _OF_A_VALUE * _size(value)
+        if not self._budget.take(steps):
             raise _TooCostlyError
         return bool(self._is_valid(value))
 
     def samples(self, node: Any, limit: int) -> list[Any]:
-        """Return `samples` of *node*, a part of this schema, looked for once; not to be
-        changed.
+        """Return the `samples` of *node*, a part of this schema. They are looked for
+        once, so the list must not be changed.
         """
         key = (id(node), limit)
         if key not in self._samples:
-            self._samples[key] = (
-                node,
-                samples(node, limit),
-            )  # keeping the node alive keeps its id unique
+            # Keeping the node alive keeps its id unique.
+            self._samples[key] = (node, samples(node, limit))
         return self._samples[key][1]
 
     @cached_property
     def _is_valid(self) -> Any:
-        # without its wheel containment is unknown, and this is never reached
+        # Without its wheel containment is unknown, and this is never reached.
         import jsonschema_rs
 
         return jsonschema_rs.validator_for(
@@ -102,27 +101,26 @@ class Sides:
         written: tuple[Any, Any] = (None, None),
         is_literal: bool = True,
     ) -> None:
-        """Of *written*, the two schemas as they are written, each that is there has a
-        say on what is shown.
+        """*written* are the two schemas as they are written, or None; what is shown must
+        break them too.
 
         Unless the reading *is_literal*, the taker as written may admit what the taker
         by this reading refuses.
         """
         self._budget = Budget(_STEPS)
         self._written = [
-            None if each is None else _Judge(each, self._budget) for each in written
+            None if schema is None else _Side(schema, self._budget)
+            for schema in written
         ]
         self._is_literal = is_literal
-        self.giver, self.taker = (
-            _Judge(giver, self._budget),
-            _Judge(taker, self._budget),
-        )
+        self.giver = _Side(giver, self._budget)
+        self.taker = _Side(taker, self._budget)
         self._containment = containment
         self.is_output = is_output
         self._of_the_whole: Any = None
 
     def shows(self, value: Any) -> bool:
-        """Whether the giver admits *value*, and the taker does not."""
+        """Return whether the giver admits *value*, and the taker does not."""
         # A value is a guess; an engine that fails on it (a huge number, say) has only
         # ruled out that guess.
         try:
@@ -138,23 +136,26 @@ class Sides:
         giver, taker = self._written
         if giver is not None and not giver.admits(value):
             return False
-        return taker is None or not self._is_literal or not taker.admits(value)
+        if taker is not None and self._is_literal:
+            return not taker.admits(value)
+        return True
 
     def counterexample_of(self, finding: Finding) -> Any:
         """Return a value that shows what *finding* breaks, or else what the whole
         breaks, or ``NO_COUNTEREXAMPLE``.
         """
         counterexample = self._first(self._candidates(finding), _CANDIDATES)
-        if counterexample is NO_COUNTEREXAMPLE:
-            # Computed once, because every unproven finding asks for it.
-            if self._of_the_whole is None:  # the same for every finding
-                rest = samples(
-                    self._containment.difference(self.giver.schema, self.taker.schema),
-                    _OF_THE_WHOLE,
-                )
-                self._of_the_whole = self._first(iter(rest), _OF_THE_WHOLE)
-            counterexample = self._of_the_whole
-        return counterexample
+        if counterexample is not NO_COUNTEREXAMPLE:
+            return counterexample
+        # Every finding without one of its own asks for that of the whole: it is looked
+        # for once.
+        if self._of_the_whole is None:
+            difference = self._containment.difference(
+                self.giver.schema, self.taker.schema
+            )
+            candidates = iter(samples(difference, _OF_THE_WHOLE))
+            self._of_the_whole = self._first(candidates, _OF_THE_WHOLE)
+        return self._of_the_whole
 
     def _first(self, candidates: Iterator[Any], most: int) -> Any:
         for candidate in islice(candidates, most):
@@ -165,49 +166,45 @@ class Sides:
         return NO_COUNTEREXAMPLE
 
     def _candidates(self, finding: Finding) -> Iterator[Any]:
-        giver, difference = self.giver, self._containment.difference
-        given, taken = (
-            (finding.new, finding.old) if self.is_output else (finding.old, finding.new)
-        )
-        path = finding.path
+        """Yield values that may show what *finding* breaks, the likeliest first."""
+        given = finding.new if self.is_output else finding.old
         if finding.rule in _TAKEN_OUT:
             # The member's absence is what breaks, so it is taken out of an admitted
             # value.
-            path, name = path[:-1], finding.details["name"]
-            for value in giver.samples(given, 4):
+            name = finding.details["name"]
+            for value in self.giver.samples(given, 4):
                 if isinstance(value, dict):
                     rest = {key: child for key, child in value.items() if key != name}
-                    yield _placed(giver, giver.schema, path, rest)
-        elif finding.rule in _AS_DECLARED:
-            schema = finding.details.get(
-                "schema", given.get("properties", {}).get(finding.details["name"], True)
-            )
-            yield from (
-                _placed(giver, giver.schema, path, value)
-                for value in samples(schema, 8)
-            )
+                    yield self._placed(finding.path[:-1], rest)
+        else:
+            for value in self._values(finding, given):
+                yield self._placed(finding.path, value)
+
+    def _values(self, finding: Finding, given: Any) -> Iterator[Any]:
+        """Yield values for the place of *finding*, where *given* is the giver's schema
+        of it.
+        """
+        details, difference = finding.details, self._containment.difference
+        if finding.rule in _AS_DECLARED:
+            schema = details.get("schema")
+            if schema is None:
+                schema = given.get("properties", {}).get(details["name"], True)
+            yield from samples(schema, 8)
         elif finding.rule == "optional-parameter-added":
-            rest = given.get("additionalProperties", True)
             # What old callers may have sent under the new name, and the new schema
             # refuses.
-            left = difference(rest, finding.details["schema"])
-            yield from (
-                _placed(giver, giver.schema, path, value)
-                for value in [*samples(left, 8), *samples(True)]
-            )
-        elif "undeclared" in finding.details:
             rest = given.get("additionalProperties", True)
-            yield from (
-                _placed(giver, giver.schema, path, value) for value in samples(rest, 6)
-            )
+            yield from samples(difference(rest, details["schema"]), 8)
+            yield from samples(True)
+        elif "undeclared" in details:
+            yield from samples(given.get("additionalProperties", True), 6)
         else:
-            yield from (
-                _placed(giver, giver.schema, path, value)
-                for value in samples(difference(given, taken), 8)
-            )
-            yield from (
-                _placed(giver, giver.schema, path, value) for value in samples(given, 8)
-            )
+            taken = finding.old if self.is_output else finding.new
+            yield from samples(difference(given, taken), 8)
+            yield from samples(given, 8)
+
+    def _placed(self, path: tuple[str, ...], value: Any) -> Any:
+        return _with_value(self.giver, self.giver.schema, path, value)
 
 
 def _size(value: Any) -> int:
@@ -227,37 +224,30 @@ def _size(value: Any) -> int:
     return size
 
 
-def _placed(judge: _Judge, schema: Any, path: tuple[str, ...], value: Any) -> Any:
-    """Return a small value of *schema* with *value* at *path*; it may not fit."""
+def _with_value(side: _Side, schema: Any, path: tuple[str, ...], value: Any) -> Any:
+    """Return a small value of *schema*, a part of that of *side*, with *value* at
+    *path*; it may not fit.
+    """
     if not path:
         return value
     token, rest = path[0], path[1:]
     node = schema if isinstance(schema, dict) else {}
-    base = next(iter(judge.samples(node, 1)), None)
-    is_array = node.get("type") == "array" or (
-        isinstance(base, list) and "properties" not in node
-    )
-    if is_array:
+    base = next(iter(side.samples(node, 1)), None)
+    is_list = isinstance(base, list) and "properties" not in node
+    if is_list or node.get("type") == "array":
         items = list(base) if isinstance(base, list) else []
         prefix = node.get("prefixItems", [])
-        index = (
-            int(token)
-            if token.isdecimal() and int(token) < len(prefix)
-            else len(prefix)
-        )
-        inner = _placed(
-            judge,
-            prefix[index] if index < len(prefix) else node.get("items", True),
-            rest,
-            value,
-        )
+        index = len(prefix)
+        if token.isdecimal():
+            index = min(int(token), index)
+        item = _with_value(side, for_item(node, index), rest, value)
         for number in range(len(items), index):
             items.append(next(iter(samples(prefix[number], 1)), None))
-        return [*items[:index], inner, *items[index + 1 :]]
+        return [*items[:index], item, *items[index + 1 :]]
     # `*` is any undeclared member; this name is not likely to be declared.
     name = "another" if token == "*" else token
     members = dict(base) if isinstance(base, dict) else {}
-    members[name] = _placed(judge, _member(node, token), rest, value)
+    members[name] = _with_value(side, _member(node, token), rest, value)
     return members
 
 
@@ -269,7 +259,7 @@ def _member(node: Any, token: str) -> Any:
         return node["properties"][token]
     for keyword in BRANCHES:
         for branch in node.get(keyword, ()):
-            found = _member(branch, token)
-            if found is not True:
-                return found
+            schema = _member(branch, token)
+            if schema is not True:
+                return schema
     return node.get("additionalProperties", True)

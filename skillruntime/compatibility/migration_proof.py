@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
 from skillruntime.compatibility.sampling import samples
@@ -20,6 +20,7 @@ from skillruntime.contract.schemas.explanation import explain
 from skillruntime.contract.schemas.plain_json import type_name
 from skillruntime.contract.schemas.pointer import parse_pointer, value_at
 from skillruntime.contract.schemas.schema import Schema
+from skillruntime.contract.schemas.violations import Violation
 from skillruntime.contract.versions import Version, same_line
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import ErrorCode, SkillInputError
@@ -65,24 +66,27 @@ def prove_migrations(
     are generated, always the same; *counterexamples* are tried too: those of `compare`,
     say.
 
-    >>> proof = prove_migrations({"version": "2.0.0",
-    ...     "input": {"type": "object", "properties": {"topics": {"type": "array"}}, "additionalProperties": False},
-    ...     "migrations": [{"from": "1.x", "to": "2.0.0", "steps": [{"wrap": "/topics"}], "accepts": {
-    ...         "type": "object", "properties": {"topics": {"type": "string"}}, "additionalProperties": False}}]})
+    >>> closed = {"type": "object", "additionalProperties": False}
+    >>> migration = {"from": "1.x", "to": "2.0.0", "steps": [{"wrap": "/topics"}]}
+    >>> migration["accepts"] = closed | {"properties": {"topics": {"type": "string"}}}
+    >>> proof = prove_migrations({
+    ...     "version": "2.0.0",
+    ...     "input": closed | {"properties": {"topics": {"type": "array"}}},
+    ...     "migrations": [migration],
+    ... })
     >>> proof.holds
     True
     """
-    subject = (
-        contract if isinstance(contract, Contract) else Contract.from_dict(contract)
-    )
+    if not isinstance(contract, Contract):
+        contract = Contract.from_dict(contract)
     cases, failures, unproven = 0, [], []
-    for migration in subject.migrations:
+    for migration in contract.migrations:
         if migration.accepts is None:
             unproven.append(str(migration.to))
             continue
-        tried, found = _tried(subject, migration, examples, list(counterexamples))
+        tried, broken = _tried(contract, migration, examples, list(counterexamples))
         cases += tried
-        failures += found
+        failures += broken
     return Proof(cases, tuple(failures), tuple(unproven))
 
 
@@ -114,6 +118,7 @@ def migration_diagnostics(
 def _tried(
     contract: Contract, migration: Migration, examples: int, counterexamples: list[Any]
 ) -> tuple[int, list[dict[str, Any]]]:
+    """Return how many values were tried on *migration*, and its failures."""
     old = _with_definitions(migration.accepts, contract)
     accepts = Schema(old, where=f"migration to {migration.to}")
     try:
@@ -121,17 +126,16 @@ def _tried(
     except NotComparable:
         narrow = old
     rest = chain(contract.migrations, migration.to)
-    end = (rest or [migration])[-1].to
-    if contract.version is not None and not same_line(
-        Version.parse(contract.version), end
-    ):
+    end = rest[-1].to if rest else migration.to
+    version = contract.version
+    if version is not None and not same_line(Version.parse(version), end):
         why = (
-            f"nothing leads on from {end} to {contract.version}, so every call of an "
-            "older version is refused"
+            f"nothing leads on from {end} to {version}, so every call of an older "
+            "version is refused"
         )
         return 0, [{"to": str(migration.to), "input": {}, "why": why}]
     tried = 0
-    found: dict[_Cause, dict[str, Any]] = {}
+    failures: dict[_Cause, dict[str, Any]] = {}
     # Known counterexamples first: they are small, and what a generator finds last.
     for value in [*counterexamples, *islice(_values(narrow), examples)]:
         # Closing the objects may leave values that the schema itself refuses, and
@@ -141,11 +145,10 @@ def _tried(
         tried += 1
         broken = _broken_law(contract, migration, rest, value)
         if broken is not None:
-            cause, why = broken
-            found.setdefault(
-                cause, {"to": str(migration.to), "input": value, "why": why}
-            )
-    return tried, [found[cause] for cause in sorted(found, key=lambda cause: cause[0])]
+            failure = {"to": str(migration.to), "input": value, "why": broken.why}
+            failures.setdefault(broken.cause, failure)
+    causes = sorted(failures, key=lambda cause: cause.is_beyond_bound)
+    return tried, [failures[cause] for cause in causes]
 
 
 def _values(schema: Any) -> Iterator[Any]:
@@ -154,17 +157,29 @@ def _values(schema: Any) -> Iterator[Any]:
     """
     whole = [value for value in samples(schema, 20) if isinstance(value, dict)]
     yield from whole
-    for name, part in (
-        schema.get("properties", {}).items()
-        if whole and isinstance(schema, dict)
-        else ()
-    ):
-        yield from ({**whole[0], name: value} for value in samples(part, 20))
+    if not whole or not isinstance(schema, dict):
+        return
+    for name, part in schema.get("properties", {}).items():
+        for value in samples(part, 20):
+            yield {**whole[0], name: value}
 
 
-# Whether a value is beyond a bound; and what is wrong, where, and of which type it is:
-# two inputs may have one cause.
-_Cause: TypeAlias = tuple[bool, str, str, str]
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """What two inputs have in common that fail alike."""
+
+    is_beyond_bound: bool
+    law: str
+    pointer: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """Why a value breaks a law, for its author and to tell one cause from another."""
+
+    cause: _Cause
+    why: str
 
 
 def _broken_law(
@@ -172,16 +187,21 @@ def _broken_law(
     migration: Migration,
     rest: list[Migration],
     value: dict[str, Any],
-) -> tuple[_Cause, str] | None:
+) -> _Broken | None:
+    """Return the law that *migration*, followed by the *rest* of the chain, breaks on
+    *value*.
+    """
     before = json.dumps(value, sort_keys=True)
     try:
         result = migration.apply(value)
     except MigrationError as error:
-        return _cause(f"step {error.step}", error.path, value), str(error)
+        cause = _cause(f"step {error.step}", error.path, value)
+        return _Broken(cause, str(error))
     # A host's function gets a copy, but a bug in a step would change the caller's
     # arguments.
     if json.dumps(value, sort_keys=True) != before:
-        return _cause("input", "", value), "the migration changed its input"
+        cause = _cause("input", "", value)
+        return _Broken(cause, "the migration changed its input")
     for index, following in enumerate([*rest, None]):
         shape = _shape(following, contract)
         if shape is not None:
@@ -189,42 +209,55 @@ def _broken_law(
             # may be absent is left out, say.
             coerced = coerce(result, shape)
             if not coerced.fits:
-                wrong = explain(coerced.violations)[0]
-                who = (
-                    "the contract"
-                    if following is None
-                    else "the next version"
-                    if index == 0
-                    else str(following.source)
-                )
-                path = str((wrong.details or {}).get("path", ""))
-                is_beyond = wrong.code is ErrorCode.PARAM_OUT_OF_RANGE
-                cause = _cause(
-                    f"{index} {coerced.violations[0].keyword}",
-                    path,
-                    result,
-                    is_beyond=is_beyond,
-                )
-                end = " at the end of the chain" * bool(index)
-                return cause, f"{who} does not accept the result{end}: {wrong.message}"
+                return _not_accepted(result, coerced.violations, following, index)
             result = without_decimals(coerced.value)
-        if following is not None:
-            try:
-                result = following.apply(result)
-            except SkillInputError as error:
-                path = error.path if isinstance(error, MigrationError) else ""
-                return _cause(
-                    f"chain {index}", path, result
-                ), f"further along the chain: {error}"
+        if following is None:
+            continue
+        try:
+            result = following.apply(result)
+        except SkillInputError as error:
+            path = error.path if isinstance(error, MigrationError) else ""
+            cause = _cause(f"chain {index}", path, result)
+            return _Broken(cause, f"further along the chain: {error}")
     return None
 
 
-def _cause(what: str, pointer: str, value: Any, *, is_beyond: bool = False) -> _Cause:
+def _not_accepted(
+    result: Any,
+    violations: tuple[Violation, ...],
+    following: Migration | None,
+    index: int,
+) -> _Broken:
+    """Return why *result* is refused by what comes next: *following*, the migration
+    *index* of the rest of the chain, or else the contract.
+    """
+    if following is None:
+        subject = "the contract"
+    elif index == 0:
+        subject = "the next version"
+    else:
+        subject = str(following.source)
+    error = explain(violations)[0]
+    cause = _cause(
+        f"{index} {violations[0].keyword}",
+        str((error.details or {}).get("path", "")),
+        result,
+        is_beyond_bound=error.code is ErrorCode.PARAM_OUT_OF_RANGE,
+    )
+    end = " at the end of the chain" if index else ""
+    return _Broken(cause, f"{subject} does not accept the result{end}: {error.message}")
+
+
+def _cause(
+    law: str, pointer: str, value: Any, *, is_beyond_bound: bool = False
+) -> _Cause:
     try:
         kind = type_name(value_at(value, parse_pointer(pointer)))
     except LookupError:
         kind = "absent"
-    return is_beyond, what, re.sub(r"/\d+(?=/|$)", "/*", pointer), kind
+    # What is wrong with one item is wrong with each.
+    pointer = re.sub(r"/\d+(?=/|$)", "/*", pointer)
+    return _Cause(is_beyond_bound, law, pointer, kind)
 
 
 def _shape(following: Migration | None, contract: Contract) -> Schema | None:
@@ -233,19 +266,19 @@ def _shape(following: Migration | None, contract: Contract) -> Schema | None:
     """
     if following is None:
         return contract.input
-    return (
-        None
-        if following.accepts is None
-        else Schema(_with_definitions(following.accepts, contract))
-    )
+    if following.accepts is None:
+        return None
+    return Schema(_with_definitions(following.accepts, contract))
 
 
 def _with_definitions(schema: Any, contract: Contract) -> Any:
     """Return *schema* with the definitions of the contract's document around it."""
+    if not isinstance(schema, dict):
+        return schema
     document = contract.to_dict()
     around = {
         word: document[word]
         for word in ("$schema", "$defs", "definitions")
         if word in document
     }
-    return {**around, **schema} if isinstance(schema, dict) else schema
+    return {**around, **schema}

@@ -26,6 +26,9 @@ from skillruntime.contract.versions import Version
 
 __all__ = ["Suggestion", "suggest_migration"]
 
+_MOST_CANDIDATES = 50
+"""New parameters that are looked at as the new name of a removed one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
@@ -50,9 +53,11 @@ def suggest_migration(
     """Return the migration from contract *old* to *new*, ready for *new*'s
     ``migrations``.
 
-    >>> old = {"version": "1.2.0", "input": {"type": "object", "properties": {"topics": {"type": "string"}}}}
-    >>> new = {"version": "2.0.0", "input": {"type": "object", "properties": {
-    ...     "topics": {"type": "array", "items": {"type": "string"}}}}}
+    >>> text = {"type": "string"}
+    >>> before = {"type": "object", "properties": {"topics": text}}
+    >>> texts = {"type": "array", "items": text}
+    >>> after = {"type": "object", "properties": {"topics": texts}}
+    >>> old, new = {"version": "1.2.0", "input": before}, {"input": after}
     >>> suggest_migration(old, new).document["steps"]
     [{'wrap': '/topics'}]
     """
@@ -60,114 +65,118 @@ def suggest_migration(
     after = new if isinstance(new, Contract) else Contract.from_dict(new)
     verdict = verdict or compare(before, after)
     containment = Containment()
-    defaults = _old_defaults(verdict, containment)
-    steps = [
-        step for _, step in defaults[:MAX_STEPS]
-    ]  # first: a renamed parameter has its old name there
-    unresolved = [change for change, _ in defaults[MAX_STEPS:]]
-    broken = [
-        change
-        for change in verdict.changes
-        if change.side == "input" and change.is_breaking
-    ]
-    names = {
+    changes = [change for change in verdict.changes if change.side == "input"]
+    broken = [change for change in changes if change.is_breaking]
+    # Defaults come first: a renamed parameter has its old name there.
+    proposed = _old_defaults(verdict, containment)
+    proposed += _conversions(broken, containment)
+    steps: list[dict[str, Any]] = []
+    unresolved: list[Change] = []
+    for change, step in proposed:
+        # More steps than a migration may have are left to the author too.
+        if step is None or len(steps) == MAX_STEPS:
+            unresolved.append(change)
+        else:
+            steps.append(step)
+    # A contract without a version counts as 1.0.0, the first one that promises anything
+    # (SemVer section 5).
+    version = Version.parse(before.version or "1.0.0")
+    target = verdict.next_version(version)
+    if after.version:  # one that is too small must be raised first
+        target = max(target, Version.parse(after.version))
+    document = {
+        "from": _line_of(version, target),
+        "to": str(target),
+        "accepts": before.input.document,
+        "steps": steps,
+    }
+    # An incomplete migration fails on everything; the unresolved changes say so
+    # already.
+    if not unresolved:
+        unresolved = _failing(document, broken, after)
+    return Suggestion(document, tuple(unresolved))
+
+
+def _old_defaults(
+    verdict: Verdict, containment: Containment
+) -> list[tuple[Change, dict[str, Any] | None]]:
+    """Return the steps that give old calls the old default of a parameter whose default
+    is another one now.
+    """
+    steps: list[tuple[Change, dict[str, Any] | None]] = []
+    for change in verdict.changes:
+        finding = change.finding
+        if change.side != "input" or finding is None:
+            continue
+        if change.rule == "parameter-renamed":
+            old = finding.old["properties"][finding.details["name"]]
+            new = finding.new["properties"][finding.details["new_name"]]
+        elif change.rule == "default-changed":
+            old, new = finding.old, finding.new
+        else:
+            continue
+        if not isinstance(old, dict) or "default" not in old:
+            continue
+        default = old["default"]
+        if not containment.covers(new, {"const": default}):
+            continue
+        if _has_default(new) and is_same(default, new["default"]):
+            continue
+        step = {"set_default": {"at": change.path, "value": default}}
+        steps.append((change, step))
+    return steps
+
+
+def _has_default(schema: Any) -> bool:
+    return isinstance(schema, dict) and "default" in schema
+
+
+def _conversions(
+    broken: list[Change], containment: Containment
+) -> list[tuple[Change, dict[str, Any] | None]]:
+    """Return each breaking change with the step that bridges it, or None, in the order
+    in which the steps must run.
+    """
+    new_names = {
         change.finding.path: change.finding.details.get("new_name")
         for change in broken
         if change.finding
     }
     # Renames come first, so that later steps name the new places; deeper places before
     # shallower ones.
-    for change in sorted(
-        broken,
-        key=lambda change: (
-            change.rule != "parameter-renamed",
-            -change.path.count("/"),
-        ),
-    ):
-        step = _step(change, names, containment)
-        # More steps than a migration may have are left to the author too.
-        if step is None or len(steps) == MAX_STEPS:
-            unresolved.append(change)
-        else:
-            steps.append(step)
-    low = Version.parse(before.version or "1.0.0")
-    # A contract without a version counts as 1.0.0, the first one that promises anything
-    # (SemVer section 5).
-    to = verdict.next_version(low)
-    if after.version:  # one that is too small must be raised first
-        to = max(to, Version.parse(after.version))
-    document: dict[str, Any] = {"from": _line_of(low, to), "to": str(to)}
-    document |= {"accepts": before.input.document, "steps": steps}
-    return Suggestion(
-        document, (*unresolved, *_failing(document, broken, unresolved, after))
-    )
+    renamed = [change for change in broken if change.rule == "parameter-renamed"]
+    others = [change for change in broken if change.rule != "parameter-renamed"]
+    ordered = [
+        *sorted(renamed, key=_depth, reverse=True),
+        *sorted(others, key=_depth, reverse=True),
+    ]
+    return [(change, _step(change, new_names, containment)) for change in ordered]
 
 
-def _old_defaults(
-    verdict: Verdict, containment: Containment
-) -> list[tuple[Change, dict[str, Any]]]:
-    """Return the steps that give old calls the old default of a parameter whose default
-    is another one now.
-    """
-    steps = []
-    for change in verdict.changes:
-        if change.side != "input" or change.finding is None:
-            continue
-        old, new, details = (
-            change.finding.old,
-            change.finding.new,
-            change.finding.details,
-        )
-        if change.rule == "parameter-renamed":
-            old, new = (
-                old["properties"][details["name"]],
-                new["properties"][details["new_name"]],
-            )
-        elif change.rule != "default-changed":
-            continue
-        if (
-            not isinstance(old, dict)
-            or "default" not in old
-            or not containment.covers(new, {"const": old["default"]})
-        ):
-            continue
-        if (
-            not isinstance(new, dict)
-            or "default" not in new
-            or not is_same(old["default"], new["default"])
-        ):
-            steps.append(
-                (change, {"set_default": {"at": change.path, "value": old["default"]}})
-            )
-    return steps
+def _depth(change: Change) -> int:
+    return change.path.count("/")
 
 
-def _line_of(version: Version, to: Version) -> str:
-    """Return the range of the versions compatible with *version*, up to *to* at
+def _line_of(version: Version, target: Version) -> str:
+    """Return the range of the versions compatible with *version*, up to *target* at
     most.
     """
-    first = Version(version.major, 0 if version.major else version.minor, 0)
-    after = (
-        Version(version.major + 1, 0, 0)
-        if version.major
-        else Version(0, version.minor + 1, 0)
-    )
-    return f">={first},<{min(after, to)}"
+    # Below 1.0.0 a new MINOR version breaks (SemVer section 4).
+    if version.major:
+        first = Version(version.major, 0, 0)
+        after = Version(version.major + 1, 0, 0)
+    else:
+        first = Version(0, version.minor, 0)
+        after = Version(0, version.minor + 1, 0)
+    return f">={first},<{min(after, target)}"
 
 
 def _failing(
-    document: dict[str, Any],
-    broken: list[Change],
-    unresolved: list[Change],
-    after: Contract,
+    document: dict[str, Any], broken: list[Change], after: Contract
 ) -> list[Change]:
     """Return the changes whose counterexample the migration does not bring into the new
     shape, though it should.
     """
-    # An incomplete migration fails on everything; the unresolved changes say so
-    # already.
-    if unresolved:
-        return []
     migration, failed = Migration.from_dict(document), []
     for change in broken:
         if not isinstance(change.counterexample, dict):
@@ -181,28 +190,23 @@ def _failing(
 
 
 def _step(
-    change: Change, names: Mapping[tuple[str, ...], Any], containment: Containment
+    change: Change, new_names: Mapping[tuple[str, ...], Any], containment: Containment
 ) -> dict[str, Any] | None:
+    """Return the step that bridges *change*, or None where it cannot be inferred."""
     finding = change.finding
     if finding is None or not finding.path:
         return None
-    here = _moved(finding.path, names)
-    pointer = format_pointer(here)
+    path = _moved(finding.path, new_names)
+    pointer = format_pointer(path)
     old, new = finding.old, finding.new
     match change.rule:
         case "parameter-renamed":
-            return {
-                "rename": {
-                    "from": pointer,
-                    "to": format_pointer((*here[:-1], finding.details["new_name"])),
-                }
-            }
+            target = format_pointer((*path[:-1], finding.details["new_name"]))
+            return {"rename": {"from": pointer, "to": target}}
         case "parameter-removed":
-            return (
-                None
-                if _may_be_renamed(finding.path[-1], old, new, containment)
-                else {"drop": pointer}
-            )
+            if _may_be_renamed(finding.path[-1], old, new, containment):
+                return None  # dropping it would lose what the caller said
+            return {"drop": pointer}
         case "required-parameter-added" | "now-required":
             schema = new.get("properties", {}).get(finding.details["name"], {})
             return _filled(pointer, schema)
@@ -212,76 +216,72 @@ def _step(
 
 
 def _may_be_renamed(name: str, old: Any, new: Any, containment: Containment) -> bool:
-    """Whether a new parameter has a name like *name*, or takes all its values: dropping
-    loses what the caller said.
+    """Return whether a new parameter has a name like *name*, or takes all its
+    values.
     """
     known, removed = old["properties"], old["properties"][name]
-    come = {
-        each: schema
-        for each, schema in new.get("properties", {}).items()
-        if each not in known
-    }
-    some = dict(sorted(come.items())[:50])
-    return bool(get_close_matches(name, some)) or any(
-        containment.covers(each, removed) for each in some.values()
-    )
+    properties = new.get("properties", {})
+    added = sorted(set(properties) - set(known))[:_MOST_CANDIDATES]
+    if get_close_matches(name, added):
+        return True
+    return any(containment.covers(properties[other], removed) for other in added)
 
 
 def _moved(
-    path: tuple[str, ...], names: Mapping[tuple[str, ...], Any]
+    path: tuple[str, ...], new_names: Mapping[tuple[str, ...], Any]
 ) -> tuple[str, ...]:
     """Return where *path* leads after the renames above it."""
-    return tuple(
-        names.get(path[: index + 1]) or token if index + 1 < len(path) else token
-        for index, token in enumerate(path)
-    )
+    above = [
+        new_names.get(path[: index + 1]) or token
+        for index, token in enumerate(path[:-1])
+    ]
+    return (*above, path[-1])
 
 
 def _filled(pointer: str, schema: Any) -> dict[str, Any] | None:
-    if not isinstance(schema, dict):
-        return None
-    if "default" in schema:
-        value = schema["default"]
-    elif "const" in schema:
-        value = schema["const"]
-    elif isinstance(schema.get("enum"), list) and len(schema["enum"]) == 1:
-        value = schema["enum"][0]
-    else:
-        return None
-    return {"set_default": {"at": pointer, "value": value}}
+    """Return the step that fills in the one value that *schema* suggests."""
+    match schema:
+        case {"default": value} | {"const": value} | {"enum": [value]}:
+            return {"set_default": {"at": pointer, "value": value}}
+    return None
 
 
 def _converted(
     pointer: str, old: Any, new: Any, containment: Containment
 ) -> dict[str, Any] | None:
+    """Return the step that converts what *old* admits to *new*, without loss."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return None
     before, after = old.get("type"), new.get("type")
-    items = new.get("items", True)
-    same = (
-        isinstance(items, dict) and before is not None and items.get("type") == before
-    )
-    if (
-        after == "array"
-        and before != "array"
-        and (same or containment.covers(items, old))
-    ):
-        return {"wrap": pointer}
+    if after == "array" and before != "array":
+        items = new.get("items", True)
+        if _has_type(items, before) or containment.covers(items, old):
+            return {"wrap": pointer}
     # Only an array of at most one item becomes a value without loss.
     is_single = before == "array" and after != "array" and old.get("maxItems") == 1
     if is_single and containment.covers(new, old.get("items", True)):
         return {"unwrap": pointer}
-    if before in TYPES and after in TYPES and before != after:
-        step = {"convert": {"at": pointer, "from": before, "to": after}}
-        migration = Migration.from_dict(
-            {
-                "to": "1.0.0",
-                "steps": [{"convert": {"at": "/x", "from": before, "to": after}}],
-            }
-        )
-        try:  # only what works for any old value: a text is seldom a number
-            tried = [migration.apply({"x": value})["x"] for value in samples(old)]
-        except MigrationError:
-            return None
-        return step if tried else None
-    return None
+    if before not in TYPES or after not in TYPES or before == after:
+        return None
+    if not _is_convertible(old, before, after):
+        return None
+    return {"convert": {"at": pointer, "from": before, "to": after}}
+
+
+def _has_type(schema: Any, kind: Any) -> bool:
+    return isinstance(schema, dict) and kind is not None and schema.get("type") == kind
+
+
+def _is_convertible(old: Any, before: str, after: str) -> bool:
+    """Return whether every sample of *old* becomes a value of type *after*: a string is
+    seldom a number.
+    """
+    step = {"convert": {"at": "/x", "from": before, "to": after}}
+    migration = Migration.from_dict({"to": "1.0.0", "steps": [step]})
+    values = samples(old)
+    try:
+        for value in values:
+            migration.apply({"x": value})
+    except MigrationError:
+        return False
+    return bool(values)

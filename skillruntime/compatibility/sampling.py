@@ -52,11 +52,41 @@ _TEXTS = (
     " ",
 )
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
+_HINTS = {
+    "object": {
+        "properties",
+        "required",
+        "additionalProperties",
+        "minProperties",
+        "patternProperties",
+    },
+    "array": {
+        "items",
+        "minItems",
+        "maxItems",
+        "contains",
+        "prefixItems",
+        "uniqueItems",
+    },
+    "number": {
+        "minimum",
+        "maximum",
+        "multipleOf",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+    },
+    "string": {"minLength", "maxLength", "pattern", "format"},
+}
+"""Keywords by which a schema without ``type`` is likely to be for one type."""
+_LOWER_BOUNDS = ("minimum", "exclusiveMinimum")
+_UPPER_BOUNDS = ("maximum", "exclusiveMaximum")
+_BOUNDS = (*_LOWER_BOUNDS, *_UPPER_BOUNDS, "multipleOf")
 _GREATEST_FLOAT = sys.float_info.max
 _LARGE = Fraction(10**17 + 1)  # no float holds it exactly
-# a longer text or array would cost more than the comparison that asks for it
+# A longer text or array would cost more than the comparison that asks for it.
 _LONGEST_TEXT = 100_000
 _MOST_ITEMS = 1000
+_MOST_MEMBERS = 50
 _DEPTH = 12
 _BRANCHES = 16
 
@@ -88,17 +118,7 @@ def _values(schema: Any, depth: int) -> Iterator[Any]:
         return
     for keyword in BRANCHES:
         if keyword in schema:
-            rest = {name: value for name, value in schema.items() if name != keyword}
-            branches = schema[keyword]
-            if keyword == "allOf":
-                merged = rest
-                for branch in branches:
-                    merged = _merged(merged, branch)
-                yield from _values(merged, depth)
-            else:
-                yield from _in_turn(
-                    [_values(_merged(rest, branch), depth) for branch in branches]
-                )
+            yield from _in_branches(schema, keyword, depth)
             return
     if "const" in schema:
         yield schema["const"]
@@ -106,19 +126,30 @@ def _values(schema: Any, depth: int) -> Iterator[Any]:
     if "enum" in schema:
         yield from schema["enum"]
         return
-    yield from (
-        schema.get("examples", ()) if isinstance(schema.get("examples"), list) else ()
-    )
+    if isinstance(schema.get("examples"), list):
+        yield from schema["examples"]
     # A default is likely to be valid, though JSON Schema does not require it
     # (Validation 2020-12, 9.2).
     if schema.get("default") is not None:
         yield schema["default"]
-    types = schema.get("type") or _guessed(schema)
-    makers = [
-        _OF_TYPE[kind](schema, depth)
-        for kind in ([types] if isinstance(types, str) else types)
-    ]
-    yield from _in_turn(makers)
+    types = schema.get("type") or _guessed_types(schema)
+    if isinstance(types, str):
+        types = [types]
+    yield from _in_turn([_OF_TYPE[kind](schema, depth) for kind in types])
+
+
+def _in_branches(schema: dict[str, Any], keyword: str, depth: int) -> Iterator[Any]:
+    """Yield values of *schema* that fit the branches of its *keyword* too."""
+    merged: Any = {name: value for name, value in schema.items() if name != keyword}
+    branches = schema[keyword]
+    if keyword == "allOf":
+        for branch in branches:
+            merged = _merged(merged, branch)
+        yield from _values(merged, depth)
+    else:
+        yield from _in_turn(
+            [_values(_merged(merged, branch), depth) for branch in branches]
+        )
 
 
 def _in_turn(iterators: list[Iterator[Any]]) -> Iterator[Any]:
@@ -126,44 +157,16 @@ def _in_turn(iterators: list[Iterator[Any]]) -> Iterator[Any]:
     while iterators:
         going = []
         for iterator in iterators:
-            for value in islice(iterator, 1):
+            for value in islice(iterator, 1):  # none, at its end
                 yield value
                 going.append(iterator)
         iterators = going
 
 
-def _guessed(schema: dict[str, Any]) -> tuple[str, ...]:
-    hints = {
-        "object": (
-            "properties",
-            "required",
-            "additionalProperties",
-            "minProperties",
-            "patternProperties",
-        ),
-        "array": (
-            "items",
-            "minItems",
-            "maxItems",
-            "contains",
-            "prefixItems",
-            "uniqueItems",
-        ),
-        "number": (
-            "minimum",
-            "maximum",
-            "multipleOf",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-        ),
-        "string": ("minLength", "maxLength", "pattern", "format"),
-    }
-    likely = [
-        kind
-        for kind, keywords in hints.items()
-        if any(keyword in schema for keyword in keywords)
-    ]
-    return (*likely, *(kind for kind in _TYPES if kind not in likely))
+def _guessed_types(schema: dict[str, Any]) -> list[str]:
+    """Return all types, first those that the keywords of *schema* are for."""
+    likely = [kind for kind, words in _HINTS.items() if not words.isdisjoint(schema)]
+    return likely + [kind for kind in _TYPES if kind not in likely]
 
 
 def _merged(left: Any, right: Any) -> Any:
@@ -182,9 +185,7 @@ def _merged(left: Any, right: Any) -> Any:
 
 
 def _both(keyword: str, mine: Any, value: Any) -> Any:
-    """Return what *keyword* asks that has the value *mine* in one schema and *value* in
-    another.
-    """
+    """Return one value of *keyword* for two schemas where it is *mine* and *value*."""
     if keyword in ("required", "allOf"):
         return [*mine, *(item for item in value if item not in mine)]
     if keyword in ("properties", "patternProperties"):
@@ -201,14 +202,17 @@ def _both(keyword: str, mine: Any, value: Any) -> Any:
     if keyword.startswith(("max", "exclusiveMax")):
         return min(mine, value)
     if keyword in ("enum", "type"):
-        others = value if isinstance(value, list) else [value]
-        both = [
-            item
-            for item in (mine if isinstance(mine, list) else [mine])
-            if item in others
-        ]
-        return both or mine
+        return _shared(mine, value) or mine
     return mine
+
+
+def _shared(mine: Any, value: Any) -> list[Any]:
+    """Return what is in both lists; a value that is not a list stands for a list of
+    it.
+    """
+    allowed = mine if isinstance(mine, list) else [mine]
+    others = value if isinstance(value, list) else [value]
+    return [item for item in allowed if item in others]
 
 
 def _strings(schema: dict[str, Any], _: int) -> Iterator[str]:
@@ -232,134 +236,145 @@ def _numbers(schema: dict[str, Any], _: int) -> Iterator[float]:
     long integer.
     """
     is_integer = schema.get("type") == "integer"
-    words = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-    low, high, above, below, step = (
-        exact_number(schema[word]) if word in schema else None for word in words
-    )
-    bottom = max((bound for bound in (low, above) if bound is not None), default=None)
-    top = min((bound for bound in (high, below) if bound is not None), default=None)
-    unit = step or Fraction(1)
-    tried: list[Fraction | None] = []
-    if bottom is not None:
-        first = ceil(bottom / unit) * unit
-        tried += [first, first + unit, bottom + Fraction(1, 2)]
-    if top is not None:
-        last = floor(top / unit) * unit
-        tried += [last, last - unit, top - Fraction(1, 2)]
-    if bottom is not None and top is not None:
-        tried.append((bottom + top) / 2)
-    tried += [
-        low,
-        high,
-        Fraction(0),
-        unit,
-        -unit,
-        Fraction(1),
-        Fraction(-1),
-        Fraction(1, 2),
-        _LARGE,
-    ]
-    for value in tried:
-        if value is None or not _is_between(value, low, high, above, below):
+    bounds = {word: exact_number(schema[word]) for word in _BOUNDS if word in schema}
+    for number in _near_bounds(bounds):
+        if not _is_in_bounds(number, bounds):
             continue
-        if value.denominator == 1:
-            yield int(value)
-        elif not is_integer and abs(value) < _GREATEST_FLOAT:
-            yield float(value)
+        if number.denominator == 1:
+            yield int(number)
+        elif not is_integer and abs(number) < _GREATEST_FLOAT:
+            yield float(number)
 
 
-def _is_between(
-    value: Fraction,
-    low: Fraction | None,
-    high: Fraction | None,
-    above: Fraction | None,
-    below: Fraction | None,
-) -> bool:
-    if (low is not None and value < low) or (high is not None and value > high):
+def _near_bounds(bounds: dict[str, Fraction]) -> Iterator[Fraction]:
+    half = Fraction(1, 2)
+    unit = bounds.get("multipleOf") or Fraction(1)
+    lower = [bounds[word] for word in _LOWER_BOUNDS if word in bounds]
+    upper = [bounds[word] for word in _UPPER_BOUNDS if word in bounds]
+    if lower:
+        bottom = max(lower)
+        first = ceil(bottom / unit) * unit
+        yield from (first, first + unit, bottom + half)
+    if upper:
+        top = min(upper)
+        last = floor(top / unit) * unit
+        yield from (last, last - unit, top - half)
+    if lower and upper:
+        yield (max(lower) + min(upper)) / 2
+    for word in ("minimum", "maximum"):
+        if word in bounds:
+            yield bounds[word]
+    yield from (Fraction(0), unit, -unit, Fraction(1), Fraction(-1), half, _LARGE)
+
+
+def _is_in_bounds(number: Fraction, bounds: dict[str, Fraction]) -> bool:
+    if "minimum" in bounds and number < bounds["minimum"]:
         return False
-    return (above is None or value > above) and (below is None or value < below)
+    if "maximum" in bounds and number > bounds["maximum"]:
+        return False
+    if "exclusiveMinimum" in bounds and number <= bounds["exclusiveMinimum"]:
+        return False
+    return "exclusiveMaximum" not in bounds or number < bounds["exclusiveMaximum"]
 
 
 def _arrays(schema: dict[str, Any], depth: int) -> Iterator[list[Any]]:
     low, high = schema.get("minItems", 0), schema.get("maxItems", _MOST_ITEMS)
     if low > _MOST_ITEMS:
         return
-    inner = list(islice(_values(schema.get("items", True), depth + 1), 6))
-    wanted = (
-        list(islice(_values(schema["contains"], depth + 1), 3))
-        if "contains" in schema
-        else []
-    )
-    firsts = [
-        next(_values(item, depth + 1), None) for item in schema.get("prefixItems", ())
-    ]
-    base = firsts + wanted[:1] * schema.get("minContains", 1)
-    for length in dict.fromkeys(
-        [low, max(low, 1), len(base), low + 1, min(high, low + 3)]
-    ):
-        if length <= high and (inner or length <= len(base)):
-            yield [*base[:length], *_several(inner, length - len(base), schema)]
-    if wanted:
-        yield wanted[:1] * (min(schema.get("maxContains", 2), _MOST_ITEMS) + 1)
-    for value in inner:
+    items = _some_values(schema.get("items", True), depth, 6)
+    contained = []
+    if "contains" in schema:
+        contained = _some_values(schema["contains"], depth, 3)[:1]
+    base = [_one_value(item, depth) for item in schema.get("prefixItems", ())]
+    base += contained * schema.get("minContains", 1)
+    lengths = [low, max(low, 1), len(base), low + 1, min(high, low + 3)]
+    for length in dict.fromkeys(lengths):
+        if length <= high and (items or length <= len(base)):
+            yield [*base[:length], *_several(items, length - len(base), schema)]
+    if contained:
+        most = min(schema.get("maxContains", 2), _MOST_ITEMS)
+        yield contained * (most + 1)
+    for value in items:
         yield [*base, value]
         yield [value] * max(low, 2)
 
 
-def _several(inner: list[Any], number: int, schema: dict[str, Any]) -> list[Any]:
+def _some_values(schema: Any, depth: int, most: int) -> list[Any]:
+    """Return at most *most* values of *schema*, a part of what is at *depth*."""
+    return list(islice(_values(schema, depth + 1), most))
+
+
+def _one_value(schema: Any, depth: int) -> Any:
+    return next(_values(schema, depth + 1), None)
+
+
+def _several(items: list[Any], number: int, schema: dict[str, Any]) -> list[Any]:
     """Return *number* items, or fewer where each must be unique and no more are
     known.
     """
-    return inner[: max(number, 0)] if schema.get("uniqueItems") else inner[:1] * number
+    if schema.get("uniqueItems"):
+        return items[: max(number, 0)]
+    return items[:1] * number
 
 
 def _objects(schema: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
-    properties, others = (
-        schema.get("properties", {}),
-        schema.get("additionalProperties", True),
-    )
-    names = schema.get("propertyNames", True)
-
-    def a_value(name: str) -> Any:
-        return next(_values(properties.get(name, others), depth + 1), None)
-
-    base = {name: a_value(name) for name in schema.get("required", ())}
-    allowed = (
-        samples({"type": "string", **names}, 6)
-        if isinstance(names, dict) and names
-        else []
-    )
-    for name in (
-        *properties,
-        *allowed,
-        *(f"key{index}" for index in range(min(schema.get("minProperties", 0), 50))),
-    ):
-        if len(base) < schema.get("minProperties", 0):
-            base.setdefault(name, a_value(name))
+    properties = schema.get("properties", {})
+    others = schema.get("additionalProperties", True)
+    names = _names(schema)
+    base = _smallest_object(schema, names, depth)
     yield base
     for pattern, child in schema.get("patternProperties", {}).items():
         for name in islice(_matching(pattern, 0, None), 2):
-            yield from (
-                {**base, name: value} for value in islice(_values(child, depth + 1), 4)
-            )
-    yield from ({**base, name: None} for name in allowed)
+            for value in _some_values(child, depth, 4):
+                yield {**base, name: value}
+    for name in names:
+        yield {**base, name: None}
     for name, child in properties.items():
-        yield from (
-            {**base, name: value}
-            for value in islice(_values(child, depth + 1), 4 if name in base else 2)
-        )
+        for value in _some_values(child, depth, 4 if name in base else 2):
+            yield {**base, name: value}
     if others is not False:
-        yield from (
-            {**base, "another": value}
-            for value in islice(_values(others, depth + 1), 2)
-        )
+        for value in _some_values(others, depth, 2):
+            yield {**base, "another": value}
     # One object with every member: constraints between members often need several at
     # once.
     if depth < _DEPTH - 2 and properties:
-        yield {
-            **{name: a_value(name) for name, child in properties.items() if child},
-            **base,
+        members = {
+            name: _one_value(child, depth)
+            for name, child in properties.items()
+            if child
         }
+        yield {**members, **base}
+
+
+def _names(schema: dict[str, Any]) -> list[str]:
+    """Return a few names that ``propertyNames`` admits, or none where it says
+    nothing.
+    """
+    names = schema.get("propertyNames", True)
+    if not isinstance(names, dict) or not names:
+        return []
+    return samples({"type": "string", **names}, 6)
+
+
+def _smallest_object(
+    schema: dict[str, Any], names: list[str], depth: int
+) -> dict[str, Any]:
+    """Return an object of the required members, and of as many others as
+    ``minProperties`` asks for.
+    """
+    properties = schema.get("properties", {})
+    others = schema.get("additionalProperties", True)
+    least = schema.get("minProperties", 0)
+    made_up = [f"key{number}" for number in range(min(least, _MOST_MEMBERS))]
+    members = {}
+    for name in schema.get("required", ()):
+        members[name] = _one_value(properties.get(name, others), depth)
+    for name in (*properties, *names, *made_up):
+        if len(members) >= least:
+            break
+        if name not in members:
+            members[name] = _one_value(properties.get(name, others), depth)
+    return members
 
 
 _OF_TYPE: dict[str, Any] = {
@@ -378,9 +393,8 @@ def _matching(pattern: str, low: int, high: int | None) -> Iterator[str]:
     is not Python's.
     """
     try:
-        tree = import_module("re._parser").parse(
-            pattern
-        )  # private, and the only reader of patterns there is
+        # This module is private, and the only reader of patterns there is.
+        tree = import_module("re._parser").parse(pattern)
     except (ImportError, re.error, RecursionError):
         return
     # Repetitions are written low, low+1, ... times, until the length fits.
@@ -425,6 +439,9 @@ def _written(tree: Any, more: int) -> Iterator[str]:
 
 
 def _one_of(members: Any, more: int) -> str:
+    """Return a character of the class *members*, or one that is not of it if it is
+    negated.
+    """
     options: list[str] = []
     negated = False
     for operation, argument in members:
@@ -434,20 +451,18 @@ def _one_of(members: Any, more: int) -> str:
             case "LITERAL":
                 options.append(chr(argument))
             case "RANGE":
-                options += [
-                    chr(argument[0]),
-                    chr(argument[1]),
-                    chr((argument[0] + argument[1]) // 2),
-                ]
+                low, high = argument
+                options += [chr(low), chr(high), chr((low + high) // 2)]
             case "CATEGORY":
-                digit = "DIGIT" in str(argument)
-                options += (
-                    [" "]
-                    if "SPACE" in str(argument)
-                    else ["1", "2"]
-                    if digit
-                    else ["a", "1", "_"]
-                )
+                options += _of_category(str(argument))
     if negated:
         return next((text for text in "aA1 -_.~é" if text not in options), "z")
     return options[more % len(options)]
+
+
+def _of_category(category: str) -> list[str]:
+    if "SPACE" in category:
+        return [" "]
+    if "DIGIT" in category:
+        return ["1", "2"]
+    return ["a", "1", "_"]

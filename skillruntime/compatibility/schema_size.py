@@ -54,9 +54,8 @@ _DESCRIBING = {
 
 _OF_A_QUESTION = 15_000  # what the smallest schemas cost
 _OF_A_DEPENDENCY = 4
-_MOST_REFERENCES = (
-    300  # the engine descends once for each, and 1,000 overflow the stack of a thread
-)
+_MOST_REFERENCES = 300
+"""The engine descends once for each, and 1,000 overflow the stack of a thread."""
 _TOO_MANY = 10**12
 
 
@@ -70,8 +69,8 @@ class Budget:
     is_exceeded: bool = False
 
     def take(self, steps: int) -> bool:
-        """Return whether *steps* are left, and take them; what is too much once leaves
-        the rest for smaller things.
+        """Return whether *steps* are left, and take them; a question that costs too
+        much leaves the rest for smaller ones.
         """
         if steps > self.left:
             self.is_exceeded = True
@@ -110,25 +109,25 @@ def _measured(schema: Any) -> SchemaSize:
         return SchemaSize(1, 1, 1)
     parts, ways, steps, wide = 1, 1, 0, 1
     for keyword, value in schema.items():
-        inside = [_measured(child) for child in _children(keyword, value)]
-        inner = sum(size.parts for size in inside)
-        listed = (
-            3 * isqrt(len(value))
-            if keyword == "enum" and isinstance(value, list)
-            else 0
-        )
-        parts += inner + listed + (keyword == "$ref")
-        steps += sum(size.steps for size in inside) + (
-            20 * len(str(value)) if keyword == "pattern" else 0
-        )
-        wide += listed + _width(keyword, value, inner)
-        ways = min(ways * _ways(keyword, [size.ways for size in inside]), _TOO_MANY)
+        sizes = [_measured(child) for child in _children(keyword, value)]
+        inner = sum(size.parts for size in sizes)
+        parts += inner
+        steps += sum(size.steps for size in sizes)
+        wide += _width(keyword, value, inner)
+        ways = min(ways * _ways(keyword, [size.ways for size in sizes]), _TOO_MANY)
+        if keyword == "enum" and isinstance(value, list):
+            parts += 3 * isqrt(len(value))
+            wide += 3 * isqrt(len(value))
+        elif keyword == "pattern":
+            steps += 20 * len(str(value))
+        elif keyword == "$ref":
+            parts += 1
     # A part of a union is counted in all unions around it too, as the engine meets it
     # again in each.
-    references = (
-        _references(schema) if "$defs" in schema or "definitions" in schema else 0
-    )
-    steps += max(wide, ways) ** 4 + (_TOO_MANY if references > _MOST_REFERENCES else 0)
+    steps += max(wide, ways) ** 4
+    has_definitions = "$defs" in schema or "definitions" in schema
+    if has_definitions and _references(schema) > _MOST_REFERENCES:
+        steps += _TOO_MANY
     return SchemaSize(parts, ways, steps)
 
 
@@ -145,19 +144,25 @@ def _width(keyword: str, value: Any, inner: int) -> int:
     return 0
 
 
-def _ways(keyword: str, inside: list[int]) -> int:
-    """Return by how much *keyword* multiplies the ways to fit a schema."""
+def _ways(keyword: str, inner: list[int]) -> int:
+    """Return by how much *keyword*, whose schemas can be fitted in *inner* ways each,
+    multiplies the ways to fit a schema.
+    """
     if keyword in ("anyOf", "oneOf"):
-        return sum(inside)
+        return sum(inner)
     if keyword == "allOf":
-        return prod(inside)
-    return 1 + sum(inside) if keyword in ("then", "else") else 1
+        return prod(inner)
+    if keyword in ("then", "else"):
+        return 1 + sum(inner)
+    return 1
 
 
 def _references(node: Any) -> int:
     if isinstance(node, dict):
         return ("$ref" in node) + sum(map(_references, node.values()))
-    return sum(map(_references, node)) if isinstance(node, list) else 0
+    if isinstance(node, list):
+        return sum(map(_references, node))
+    return 0
 
 
 def _children(keyword: str, value: Any) -> Iterator[Any]:
@@ -173,7 +178,8 @@ def _children(keyword: str, value: Any) -> Iterator[Any]:
 def without_descriptions(schema: Any) -> Any:
     """Return *schema* without the keywords that say nothing of what is valid.
 
-    >>> without_descriptions({"title": "A", "properties": {"title": {"description": "B", "minLength": 1}}})
+    >>> name = {"description": "Of the person.", "minLength": 1}
+    >>> without_descriptions({"title": "Person", "properties": {"title": name}})
     {'properties': {'title': {'minLength': 1}}}
     """
     if isinstance(schema, list):
@@ -186,8 +192,10 @@ def without_descriptions(schema: Any) -> Any:
             found[keyword] = {
                 name: without_descriptions(child) for name, child in value.items()
             }
-        elif keyword not in _DESCRIBING:
-            found[keyword] = (
-                value if keyword in _VALUES else without_descriptions(value)
-            )
+        elif keyword in _DESCRIBING:
+            continue
+        elif keyword in _VALUES:
+            found[keyword] = value
+        else:
+            found[keyword] = without_descriptions(value)
     return found
