@@ -23,17 +23,17 @@ from skillruntime.contract.schemas.subschemas import in_place, property_location
 from skillruntime.errors import InvalidSkillError
 
 Fits: TypeAlias = Callable[[Any, Location], bool]
-# A part of the value that does not fit, the subschema that refuses it, and the path of
-# the part.
-Part: TypeAlias = tuple[Any, Location, Path]
 
 # The keywords that look at nothing inside a value, in the order in which they are
 # reported, each with the types of the values that it says anything about.
 _NUMBERS = (int, float, Decimal)
 _ASSERTIONS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("type", "enum", "const"), (object,)),
+    "type": (object,),
+    "enum": (object,),
+    "const": (object,),
     "format": (str,),
-    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum"), _NUMBERS),
+    "exclusiveMaximum": _NUMBERS,
+    "exclusiveMinimum": _NUMBERS,
     "maxItems": (list,),
     "maxLength": (str,),
     "maxProperties": (dict,),
@@ -62,6 +62,7 @@ _ANNOTATIONS = frozenset(
 )
 # The keywords that apply other subschemas to the value itself.
 _IN_PLACE = frozenset({"allOf", "if", "dependentSchemas", "dependencies"})
+# The keywords whose violations may not be traced to a part, most telling first.
 _UNTRACED = (
     "unevaluatedItems",
     "unevaluatedProperties",
@@ -94,7 +95,9 @@ class Violation(NamedTuple):
         """The violations of each branch; empty where several branches of a ``oneOf``
         fit.
         """
-        return self.list_branches() if self.list_branches is not None else ()
+        if self.list_branches is None:
+            return ()
+        return self.list_branches()
 
     @property
     def pointer(self) -> str:
@@ -104,11 +107,29 @@ class Violation(NamedTuple):
     @property
     def expected(self) -> Any:
         """What the keyword asks for, as the schema writes it."""
-        return (
-            self.schema.get(self.keyword)
-            if isinstance(self.schema, dict)
-            else self.schema
-        )
+        if isinstance(self.schema, dict):
+            return self.schema.get(self.keyword)
+        return self.schema
+
+
+class _Part(NamedTuple):
+    """A part of the value that does not fit, the subschema that refuses it, and the
+    path of the part.
+    """
+
+    value: Any
+    location: Location
+    path: Path
+
+
+class _Assertion(NamedTuple):
+    """A keyword that looks at nothing inside a value, the types of the values that it
+    says anything about, and its checker.
+    """
+
+    keyword: str
+    types: tuple[type, ...]
+    check: Callable[[Any], bool]
 
 
 class _Rules(NamedTuple):
@@ -120,7 +141,7 @@ class _Rules(NamedTuple):
 
     schema: Any
     counts: bool
-    assertions: list[tuple[str, tuple[type, ...], Callable[[Any], bool]]]
+    assertions: list[_Assertion]
     unions: list[tuple[str, list[Location]]]
     properties: dict[str, Location]
     patterns: dict[str, Location]
@@ -148,101 +169,85 @@ class Lister:
         """Yield what is wrong with *value*, which is at *path* and does not fit the
         subschema at *location*.
         """
-        pending: list[Part] = [(value, location, path)]
-        # not by recursion, for each yield would pass through a frame for every level of
-        # the value
+        # Not by recursion: each yield would pass through a frame for every level of the
+        # value.
+        pending = [_Part(value, location, path)]
         while pending:
-            part, place, where = pending.pop()
-            rules = self._rules(place)
-            below: list[Part] = []
+            part = pending.pop()
+            rules = self._rules(part.location)
+            below: list[_Part] = []
             is_traced = False
             try:
-                for violation in self._here(part, rules, place, where, fits, below):
+                for violation in self._violations_of(part, rules, fits, below):
                     is_traced = True
                     yield violation
             except InvalidSkillError:
-                # a part that an engine cannot compile alone: "$id" beside "$ref" in
-                # draft 7
+                # A part that an engine cannot compile alone: "$id" beside "$ref" in
+                # draft 7.
                 pass
-            if (
-                not is_traced and not below
-            ):  # such as a dynamic reference with several targets
+            if not is_traced and not below:
+                # Such as a dynamic reference with several targets.
                 keyword = next(
                     (word for word in _UNTRACED if word in rules.schema), "schema"
                 )
-                yield Violation(keyword, where, place, rules.schema, part)
+                yield _violation(keyword, part, rules.schema)
             # In the order of the schema, the first thing wrong first: a model reads the
             # first error.
             pending += reversed(below)
 
-    def _here(
-        self,
-        value: Any,
-        rules: _Rules,
-        location: Location,
-        path: Path,
-        fits: Fits,
-        below: list[Part],
+    def _violations_of(
+        self, part: _Part, rules: _Rules, fits: Fits, below: list[_Part]
     ) -> Iterator[Violation]:
-        """Yield what the keywords at *location* find wrong with *value* itself; put
-        what they refuse inside *below*.
+        """Yield what the keywords of the subschema find wrong with *part* itself, and
+        add the parts inside it that they refuse to *below*.
         """
+        value, location, path = part
         schema = rules.schema
         if not isinstance(schema, dict):
             if schema is False:
-                yield Violation(
-                    str(location[-1]) if location else "false",
-                    path,
-                    location,
-                    False,
-                    value,
-                )
+                keyword = str(location[-1]) if location else "false"
+                yield _violation(keyword, part, False)
             return
         if rules.counts:
             for keyword, types, check in rules.assertions:
                 if isinstance(value, types) and not check(value):
-                    yield Violation(keyword, path, location, schema, value)
-            yield from self._unions(value, rules, location, path, fits)
+                    yield _violation(keyword, part, schema)
+            yield from self._violations_of_unions(part, rules, fits)
             if isinstance(value, dict):
-                yield from self._members(value, rules, location, path, fits, below)
+                yield from self._violations_of_members(part, rules, fits, below)
             elif isinstance(value, list):
-                yield from self._items(value, rules, location, path, fits, below)
+                yield from self._violations_of_items(part, rules, fits, below)
             if not _IN_PLACE.isdisjoint(schema):
-                below += (
-                    (value, place, path)
-                    for place in self._in_place(value, schema, location, fits)
-                )
+                for place in _refusing_in_place(value, schema, location, fits):
+                    below.append(_Part(value, place, path))
+        refusing = [
+            _Part(value, target, path)
+            for target in rules.targets
+            if not fits(value, target)
+        ]
         # A dynamic reference with several targets is not followed: which one is meant
         # depends on the way of evaluation.
-        if rules.targets:
-            refusing = [
-                (value, target, path)
-                for target in rules.targets
-                if not fits(value, target)
-            ]
-            if len(refusing) == len(rules.targets) and (
-                len(refusing) == 1 or "$ref" in schema
-            ):
-                below += refusing
+        is_followed = len(rules.targets) == 1 or "$ref" in schema
+        if is_followed and len(refusing) == len(rules.targets):
+            below += refusing
 
-    def _unions(
-        self, value: Any, rules: _Rules, location: Location, path: Path, fits: Fits
+    def _violations_of_unions(
+        self, part: _Part, rules: _Rules, fits: Fits
     ) -> Iterator[Violation]:
+        value, location, path = part
         schema = rules.schema
         for keyword, places in rules.unions:
             # The part is known to be refused: a union that stands alone need not be
             # asked, fifty branches each time.
-            if not schema.keys() - _ANNOTATIONS <= {keyword}:
-                fitting = islice((place for place in places if fits(value, place)), 2)
-                if len(list(fitting)) in ((1, 2) if keyword == "anyOf" else (1,)):
-                    continue
+            stands_alone = schema.keys() - _ANNOTATIONS <= {keyword}
+            if not stands_alone and _fits_union(value, keyword, places, fits):
+                continue
 
             def branches_of(
                 places: list[Location] = places,
             ) -> tuple[tuple[Violation, ...], ...]:
-                if any(
-                    fits(value, place) for place in places
-                ):  # several branches of a ``oneOf``
+                # Several branches of a `oneOf` fit.
+                if any(fits(value, place) for place in places):
                     return ()
                 return tuple(
                     tuple(self.violations(value, place, fits, path)) for place in places
@@ -252,52 +257,22 @@ class Lister:
                 keyword, path, location, schema, value, (), cache(branches_of)
             )
         if "not" in schema and fits(value, (*location, "not")):
-            yield Violation("not", path, location, schema, value)
+            yield _violation("not", part, schema)
 
-    def _in_place(
-        self, value: Any, schema: dict[str, Any], location: Location, fits: Fits
-    ) -> Iterator[Location]:
-        """Yield the subschemas that surely apply to *value* itself and refuse it."""
-        for index in range(
-            len(schema["allOf"]) if isinstance(schema.get("allOf"), list) else 0
-        ):
-            if not fits(value, (*location, "allOf", index)):
-                yield *location, "allOf", index
-        if "if" in schema:
-            branch = "then" if fits(value, (*location, "if")) else "else"
-            if branch in schema and not fits(value, (*location, branch)):
-                yield *location, branch
-        for keyword in (
-            ("dependentSchemas", "dependencies") if isinstance(value, dict) else ()
-        ):
-            rules = schema.get(keyword)
-            for name, rule in rules.items() if isinstance(rules, dict) else ():
-                if (
-                    name in value
-                    and not isinstance(rule, list)
-                    and not fits(value, (*location, keyword, name))
-                ):
-                    yield *location, keyword, name
-
-    def _members(
-        self,
-        value: dict[str, Any],
-        rules: _Rules,
-        location: Location,
-        path: Path,
-        fits: Fits,
-        below: list[Part],
+    def _violations_of_members(
+        self, part: _Part, rules: _Rules, fits: Fits, below: list[_Part]
     ) -> Iterator[Violation]:
+        value, location, path = part
         schema = rules.schema
         has_rest = "additionalProperties" in schema
         unknown: list[str] = []
         for name, member in value.items():
-            places = [rules.properties[name]] if name in rules.properties else []
-            places += [
-                place
-                for pattern, place in rules.patterns.items()
-                if self.matches(pattern, name)
-            ]
+            places: list[Location] = []
+            if name in rules.properties:
+                places.append(rules.properties[name])
+            for pattern, place in rules.patterns.items():
+                if self.matches(pattern, name):
+                    places.append(place)
             # 2020-12, core, 10.3.2.3: only members that neither `properties` nor
             # `patternProperties` names.
             if has_rest and not places:
@@ -305,134 +280,95 @@ class Lister:
                     unknown.append(name)
                     continue
                 places = [(*location, "additionalProperties")]
-            below += (
-                (member, place, (*path, name))
-                for place in places
-                if not fits(member, place)
-            )
+            for place in places:
+                if not fits(member, place):
+                    below.append(_Part(member, place, (*path, name)))
         if unknown:
-            yield Violation(
-                "additionalProperties", path, location, schema, value, tuple(unknown)
-            )
+            yield _violation("additionalProperties", part, schema, tuple(unknown))
         for keyword, name in _missing(value, schema):
-            yield Violation(keyword, path, location, schema, value, (name,))
-        # One violation for all names: a model needs to read the rule once.
-        if "propertyNames" in schema and not all(
-            fits(name, (*location, "propertyNames")) for name in value
-        ):
-            yield Violation("propertyNames", path, location, schema, value)
+            yield _violation(keyword, part, schema, (name,))
+        if "propertyNames" in schema:
+            place = (*location, "propertyNames")
+            # One violation for all names: a model needs to read the rule once.
+            if not all(fits(name, place) for name in value):
+                yield _violation("propertyNames", part, schema)
         if schema.get("unevaluatedProperties") is False:
-            yield from self._unevaluated(value, schema, location, path)
+            unknown = self._unevaluated(value, location)
+            if unknown:
+                yield _violation("unevaluatedProperties", part, schema, tuple(unknown))
 
-    def _unevaluated(
-        self, value: dict[str, Any], schema: Any, location: Location, path: Path
-    ) -> Iterator[Violation]:
-        # 2020-12, core, 11.3. What a schema asks of the others is not traced, nor what
-        # beside patterns.
+    def _unevaluated(self, value: dict[str, Any], location: Location) -> list[str]:
+        """Return the members of *value* that no subschema at *location* evaluates.
+
+        See 2020-12, core, 11.3. Members that `unevaluatedProperties` judges by a schema
+        are not traced, nor any member where there are patterns.
+        """
+        for _, schema in in_place(self._references, [location]):
+            if "patternProperties" in schema:
+                return []
         declared = property_locations(self._references, [location])
-        unknown = [name for name in value if name not in declared]
-        if unknown and not any(
-            "patternProperties" in each
-            for _, each in in_place(self._references, [location])
-        ):
-            yield Violation(
-                "unevaluatedProperties", path, location, schema, value, tuple(unknown)
-            )
+        return [name for name in value if name not in declared]
 
-    def _items(
-        self,
-        value: list[Any],
-        rules: _Rules,
-        location: Location,
-        path: Path,
-        fits: Fits,
-        below: list[Part],
+    def _violations_of_items(
+        self, part: _Part, rules: _Rules, fits: Fits, below: list[_Part]
     ) -> Iterator[Violation]:
+        value, location, path = part
         schema = rules.schema
-        # Up to 2019-09 "items" may be a list, one schema for each place, and
-        # "additionalItems" judges those behind.
-        prefix, rest = (
-            ("items", "additionalItems")
-            if isinstance(schema.get("items"), list)
-            else ("prefixItems", "items")
-        )
-        count = min(
-            len(schema[prefix]) if isinstance(schema.get(prefix), list) else 0,
-            len(value),
-        )
-        places: list[Location] = [(*location, prefix, index) for index in range(count)]
-        if rest in schema:
-            places += [(*location, rest)] * (len(value) - count)
-        for index, place in enumerate(places):
+        for index, place in enumerate(_places_of_items(schema, location, len(value))):
             if not fits(value[index], place):
-                below.append((value[index], place, (*path, index)))
+                below.append(_Part(value[index], place, (*path, index)))
         if "contains" in schema:
-            # 2020-12, validation, 6.4.5: without `minContains` one item is enough to
-            # ask for.
-            least, most = (
-                schema.get("minContains", 1),
-                schema.get("maxContains", len(value)),
-            )
-            if (
-                not least
-                <= sum(fits(item, (*location, "contains")) for item in value)
-                <= most
-            ):
-                yield Violation("contains", path, location, schema, value)
+            # 2020-12, validation, 6.4.5: without `minContains` one item is enough.
+            least = schema.get("minContains", 1)
+            most = schema.get("maxContains", len(value))
+            place = (*location, "contains")
+            count = sum(fits(item, place) for item in value)
+            if count < least or count > most:
+                yield _violation("contains", part, schema)
 
     def _rules(self, location: Location) -> _Rules:
-        if location not in self._known:
-            schema = self._references.schema_at(location)
-            keywords = schema if isinstance(schema, dict) else {}
-            # Up to draft 7 a reference hides what is beside it (draft 7, core, 8.3).
-            counts = not ("$ref" in keywords and self._references.is_old)
-            self._known[location] = _Rules(
-                schema,
-                counts,
-                self._assertions(keywords) if counts else [],
-                [
-                    (
-                        keyword,
-                        [
-                            (*location, keyword, index)
-                            for index in range(len(keywords[keyword]))
-                        ],
-                    )
-                    for keyword in _UNIONS
-                    if isinstance(keywords.get(keyword), list)
-                ],
-                {
-                    name: (*location, "properties", name)
-                    for name in properties_of(schema)
-                },
-                {
-                    each: (*location, "patternProperties", each)
-                    for each in properties_of(schema, "patternProperties")
-                },
-                self._references.targets(location),
-            )
-        return self._known[location]
+        rules = self._known.get(location)
+        if rules is None:
+            rules = self._known[location] = self._read_rules(location)
+        return rules
 
-    def _assertions(
-        self, schema: dict[str, Any]
-    ) -> list[tuple[str, tuple[type, ...], Callable[[Any], bool]]]:
-        """Return the keywords of *schema* that look at nothing inside a value, each
-        with its types and its checker.
-        """
-        found = []
+    def _read_rules(self, location: Location) -> _Rules:
+        schema = self._references.schema_at(location)
+        keywords = schema if isinstance(schema, dict) else {}
+        # Up to draft 7 a reference hides what is beside it (draft 7, core, 8.3).
+        counts = not ("$ref" in keywords and self._references.is_old)
+        unions: list[tuple[str, list[Location]]] = []
+        for keyword in _UNIONS:
+            branches = keywords.get(keyword)
+            if isinstance(branches, list):
+                places = [(*location, keyword, index) for index in range(len(branches))]
+                unions.append((keyword, places))
+        return _Rules(
+            schema,
+            counts,
+            assertions=self._assertions(keywords) if counts else [],
+            unions=unions,
+            properties=_locations_under(schema, location, "properties"),
+            patterns=_locations_under(schema, location, "patternProperties"),
+            targets=self._references.targets(location),
+        )
+
+    def _assertions(self, schema: dict[str, Any]) -> list[_Assertion]:
+        """Return the keywords of *schema* that look at nothing inside a value."""
+        assertions: list[_Assertion] = []
         for keyword, types in _ASSERTIONS.items():
+            if keyword not in schema:
+                continue
             # Up to draft 4 an exclusive bound was true, beside the bound.
-            if keyword in schema and not (
-                keyword.startswith("exclusive") and schema[keyword] is True
-            ):
-                found.append(
-                    (keyword, types, self._compile_alone({keyword: schema[keyword]}))
-                )
-        return found
+            if keyword.startswith("exclusive") and schema[keyword] is True:
+                continue
+            check = self._compile_alone({keyword: schema[keyword]})
+            assertions.append(_Assertion(keyword, types, check))
+        return assertions
 
     def matches(self, pattern: str, name: str) -> bool:
-        """Whether *name* matches *pattern*: the engine is asked, since it takes linear
-        time.
+        """Return whether *name* matches *pattern*: the engine is asked, since it takes
+        linear time.
         """
         check = self._patterns.get(pattern)
         if check is None:
@@ -440,18 +376,83 @@ class Lister:
         return check(name)
 
 
+def _violation(
+    keyword: str, part: _Part, schema: Any, names: tuple[str, ...] = ()
+) -> Violation:
+    return Violation(keyword, part.path, part.location, schema, part.value, names)
+
+
+def _fits_union(value: Any, keyword: str, places: list[Location], fits: Fits) -> bool:
+    """Return whether as many branches fit as *keyword* allows."""
+    fitting = islice((place for place in places if fits(value, place)), 2)
+    count = len(list(fitting))
+    if keyword == "anyOf":
+        return count > 0
+    return count == 1
+
+
+def _refusing_in_place(
+    value: Any, schema: dict[str, Any], location: Location, fits: Fits
+) -> Iterator[Location]:
+    """Yield the subschemas that surely apply to *value* itself and refuse it."""
+    if isinstance(schema.get("allOf"), list):
+        for index in range(len(schema["allOf"])):
+            if not fits(value, (*location, "allOf", index)):
+                yield *location, "allOf", index
+    if "if" in schema:
+        branch = "then" if fits(value, (*location, "if")) else "else"
+        if branch in schema and not fits(value, (*location, branch)):
+            yield *location, branch
+    if not isinstance(value, dict):
+        return
+    for keyword in ("dependentSchemas", "dependencies"):
+        for name, rule in properties_of(schema, keyword).items():
+            # Up to draft 7 `dependencies` may also have lists of required names.
+            if name not in value or isinstance(rule, list):
+                continue
+            if not fits(value, (*location, keyword, name)):
+                yield *location, keyword, name
+
+
+def _places_of_items(
+    schema: dict[str, Any], location: Location, count: int
+) -> list[Location]:
+    """Return the subschemas of the first items of an array of *count* items, as far as
+    they have any.
+    """
+    # Up to 2019-09 "items" may be a list, one schema for each place, and
+    # "additionalItems" judges those behind.
+    if isinstance(schema.get("items"), list):
+        prefix, rest = "items", "additionalItems"
+    else:
+        prefix, rest = "prefixItems", "items"
+    first = schema.get(prefix)
+    in_prefix = min(len(first), count) if isinstance(first, list) else 0
+    places: list[Location] = [(*location, prefix, index) for index in range(in_prefix)]
+    if rest in schema:
+        places += [(*location, rest)] * (count - in_prefix)
+    return places
+
+
+def _locations_under(
+    schema: Any, location: Location, keyword: str
+) -> dict[str, Location]:
+    return {name: (*location, keyword, name) for name in properties_of(schema, keyword)}
+
+
 def _missing(
     value: dict[str, Any], schema: dict[str, Any]
 ) -> Iterator[tuple[str, str]]:
     """Yield each name that *value* lacks, with the keyword that requires it."""
     required = schema.get("required")
-    for name in required if isinstance(required, list) else ():
-        if name not in value:
-            yield "required", name
+    if isinstance(required, list):
+        for name in required:
+            if name not in value:
+                yield "required", name
     for keyword in ("dependentRequired", "dependencies"):
-        rules = schema.get(keyword)
         lacking: dict[str, None] = {}
-        for trigger, names in rules.items() if isinstance(rules, dict) else ():
+        for trigger, names in properties_of(schema, keyword).items():
             if trigger in value and isinstance(names, list):
                 lacking |= dict.fromkeys(name for name in names if name not in value)
-        yield from ((keyword, name) for name in lacking)
+        for name in lacking:
+            yield keyword, name
