@@ -38,19 +38,23 @@ FORMAT_FIELDS = frozenset(
 _DECLARATIONS = frozenset(
     {"inputs", "parameters", "input", "arguments", "input_schema", "inputSchema"}
 )
-MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1024, 500
-MAX_BODY_LINES, MAX_BODY_TOKENS = 500, 5_000
+MAX_NAME = 64
+MAX_DESCRIPTION = 1024
+MAX_COMPATIBILITY = 500
+MAX_BODY_LINES = 500
+MAX_BODY_TOKENS = 5_000
 
 # The specification asks for "what the skill does and when to use it". 86 % of
 # 706 real descriptions contain one of these words.
 _WHEN = re.compile(
-    r"\b(when|whenever|if|before|after|while|trigger\w*|use (this|it|for|to|proactively)|for (use|tasks))\b"
+    r"\b(when|whenever|if|before|after|while|trigger\w*"
+    r"|use (this|it|for|to|proactively)|for (use|tasks))\b"
     r"|[当若时]|用于|适用",
     re.IGNORECASE,
 )
 # Inline links and images of CommonMark (section 6.3). Reference links are rare in
-# skills and not checked. The text of a link has no bracket, and its target follows:
-# what does not fit is looked at once.
+# skills and not checked. The text of a link has no bracket, and its target follows, so
+# that text without a link is scanned once.
 _LINK = re.compile(r"!?\[[^\[\]\n]*+\]\(<?([^()\s<>]++)>?[^()\n]*+\)")
 # A fence has at most three spaces of indentation (CommonMark, section 4.5); links
 # inside it are examples.
@@ -59,17 +63,26 @@ _FENCE = re.compile(r"^ {0,3}(```|~~~)")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 
-# What is not an error: skills-ref accepts it.
+# These rules are not errors, because skills-ref accepts what they report.
 _WARNINGS = frozenset(
     {
-        *("closing-with-text", "metadata-form", "allowed-tools-form"),
-        *("hidden-characters", "cut-by-comment", "body-missing"),
+        "closing-with-text",
+        "metadata-form",
+        "allowed-tools-form",
+        "hidden-characters",
+        "cut-by-comment",
+        "body-missing",
     }
 )
 _ADVICE = frozenset(
     {
-        *("body-length", "link-broken", "link-deep", "description-when"),
-        *("script-missing", "license-missing", "reference-chain"),
+        "body-length",
+        "link-broken",
+        "link-deep",
+        "description-when",
+        "script-missing",
+        "license-missing",
+        "reference-chain",
     }
 )
 # The path of a script of this skill, also after the name of its directory in braces:
@@ -93,29 +106,31 @@ def lint(
     With *files*, the paths of the skill's files, links are checked; with *count* the
     tokens of the instructions.
 
-    >>> [str(each) for each in lint(b"---\\nname: PDF\\ndescription: Use when a PDF comes\\n---\\n# PDF", "pdf")]
-    ["SKILL.md:2:7: error: the name 'PDF' is not lowercase; write 'pdf' [name-form]",
-     "SKILL.md:2:7: error: the name 'PDF' differs from the directory name 'pdf'; write 'pdf' [name-mismatch]"]
+    >>> data = b"---\\nname: PDF\\ndescription: Use when a PDF comes\\n---\\n# PDF"
+    >>> for diagnostic in lint(data, "pdf"):
+    ...     print(diagnostic.line, diagnostic.rule, diagnostic.message)
+    2 name-form the name 'PDF' is not lowercase
+    2 name-mismatch the name 'PDF' differs from the directory name 'pdf'
     """
     parts = cut(data, path)
     linting = _Linting(path, parts)
     # The reader is lenient: here its findings have the severity of the strict rule, and
     # a place in the line.
     found = [
-        replace(each, severity=_severity_of(each.rule), column=each.column or 1)
-        for each in parts.diagnostics
+        replace(note, severity=_severity_of(note.rule), column=note.column or 1)
+        for note in parts.diagnostics
     ]
     if parts.block is not None:
         found += linting.frontmatter(directory, files)
     found += linting.body(files, count)
-    # In the order of the file, what concerns all of it first; the sort is stable, so
+    # In the order of the file, findings about all of it first; the sort is stable, so
     # equal places keep their order.
-    return sorted(found, key=lambda each: (each.line or 0, each.column or 0))
+    return sorted(found, key=lambda finding: (finding.line or 0, finding.column or 0))
 
 
 def is_valid(diagnostics: Collection[Diagnostic]) -> bool:
-    """Whether there is no error among *diagnostics*."""
-    return not any(each.severity is Severity.ERROR for each in diagnostics)
+    """Return whether there is no error among *diagnostics*."""
+    return not any(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics)
 
 
 class _Linting:
@@ -144,7 +159,10 @@ class _Linting:
     def at(self, *keys: str) -> Mark:
         """Return the position of the value of *keys* in the file."""
         mark = self.document.values.get(keys) or self.document.keys.get(keys)
-        return (mark[0] + self.shift, mark[1]) if mark else (self.parts.first_line, 1)
+        if mark is None:
+            return self.parts.first_line, 1
+        line, column = mark
+        return line + self.shift, column
 
     def frontmatter(
         self, directory: str, files: Collection[str] | None
@@ -169,62 +187,70 @@ class _Linting:
         try:
             self.document = read_yaml(block)
         except YamlFault as fault:
-            place = (fault.line + self.shift, fault.column or 1) if fault.line else None
-            hint = (
-                "indent with spaces"
-                if "tab character" in str(fault)
-                else "correct this line"
-            )
-            if "mapping values" in str(fault):  # an unquoted text with ": " in it
-                hint = "put the value in quotes"
-            yield self.finding(
-                "yaml-invalid",
-                f"the frontmatter is not valid YAML: {fault}",
-                place,
-                hint,
-            )
+            yield self.invalid_yaml(fault)
             return
         yield from self.oddities(block)
         # skills-ref loads with strictyaml and then requires a dictionary.
         fields = self.document.value
         if not isinstance(fields, dict):
-            message, hint = (
+            yield self.finding(
+                "frontmatter-not-mapping",
                 "the frontmatter is not a mapping",
+                (self.parts.first_line, 1),
                 "write name: and description:, each on its own line",
             )
-            yield self.finding(
-                "frontmatter-not-mapping", message, (self.parts.first_line, 1), hint
-            )
             return
+        yield from self.unknown_fields(fields)
+        yield from self.name(fields, directory)
+        yield from self.description(fields)
+        yield from self.compatibility(fields)
+        yield from self.metadata(fields)
+        if not isinstance(fields.get("allowed-tools", ""), str):
+            yield self.finding(
+                "allowed-tools-form",
+                "`allowed-tools` is a list; the format requires one string",
+                self.at("allowed-tools"),
+                "put spaces between the tools",
+            )
+        yield from self.license(fields.get("license"), files)
+
+    def invalid_yaml(self, fault: YamlFault) -> Diagnostic:
+        place: tuple[int, int] | None = None
+        if fault.line:
+            place = (fault.line + self.shift, fault.column or 1)
+        if "mapping values" in str(fault):  # an unquoted text with ": " in it
+            hint = "put the value in quotes"
+        elif "tab character" in str(fault):
+            hint = "indent with spaces"
+        else:
+            hint = "correct this line"
+        message = f"the frontmatter is not valid YAML: {fault}"
+        return self.finding("yaml-invalid", message, place, hint)
+
+    def unknown_fields(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
         # skills-ref: validator.py, ALLOWED_FIELDS; case matters.
         for key in fields:
-            if key not in FORMAT_FIELDS:
+            if key in FORMAT_FIELDS:
+                continue
+            # `allowed_tools`, `Description`, `descripton`: another spelling, not
+            # another field.
+            close = difflib.get_close_matches(
+                str(key).lower().replace("_", "-"), FORMAT_FIELDS, 1, cutoff=0.8
+            )
+            if key in _DECLARATIONS:
+                hint = (
+                    "it is not enforced; run `skillruntime init` to create a "
+                    "contract from it"
+                )
+            elif close and close[0] not in fields:
+                hint = f"did you mean {close[0]!r}?"
+            else:
                 hint = (
                     "move it under metadata or remove it; the fields are "
                     f"{', '.join(sorted(FORMAT_FIELDS))}"
                 )
-                # `allowed_tools`, `Description`, `descripton`: another spelling, not
-                # another field.
-                close = difflib.get_close_matches(
-                    str(key).lower().replace("_", "-"), FORMAT_FIELDS, 1, cutoff=0.8
-                )
-                if close and close[0] not in fields:
-                    hint = f"did you mean {close[0]!r}?"
-                if key in _DECLARATIONS:
-                    hint = (
-                        "it is not enforced; run `skillruntime init` to create a "
-                        "contract from it"
-                    )
-                yield self.finding(
-                    "unknown-field",
-                    f"{key!r} is not a field of the format",
-                    self.at(key),
-                    hint,
-                )
-        yield from self.name(fields, directory)
-        yield from self.description(fields)
-        yield from self.others(fields)
-        yield from self.license(fields.get("license"), files)
+            message = f"{key!r} is not a field of the format"
+            yield self.finding("unknown-field", message, self.at(key), hint)
 
     def oddities(self, block: str) -> Iterator[Diagnostic]:
         """Yield violations that are valid YAML but not in the subset that the reference
@@ -255,25 +281,23 @@ class _Linting:
 
     def name(self, fields: dict[str, Any], directory: str) -> Iterator[Diagnostic]:
         stated = fields.get("name")
+        place = self.at("name")
         if not isinstance(stated, str) or not stated.strip():
-            what = (
-                "there is no name"
-                if stated in (None, "") or isinstance(stated, str)
-                else "`name` is not a string"
-            )
+            if stated is None or isinstance(stated, str):
+                message = "there is no name"
+            else:
+                message = "`name` is not a string"
             yield self.finding(
-                "name-missing", what, self.at("name"), f"write name: {directory}"
+                "name-missing", message, place, f"write name: {directory}"
             )
             return
         # skills-ref compares names after NFKC, so full-width letters are accepted.
         name = unicodedata.normalize("NFKC", stated.strip())
-        place = self.at("name")
         proposed = suggested_name(name)
-        hint = (
-            f"write {proposed!r}"
-            if proposed
-            else "write lowercase letters, digits and single hyphens"
-        )
+        if proposed:
+            hint = f"write {proposed!r}"
+        else:
+            hint = "write lowercase letters, digits and single hyphens"
         if len(name) > MAX_NAME:
             message = (
                 f"the name has {len(name)} characters; at most {MAX_NAME} are allowed"
@@ -298,12 +322,13 @@ class _Linting:
             )
         # `isalnum`, not [a-z0-9]: skills-ref accepts letters and digits of every
         # script.
-        if not all(character.isalnum() or character == "-" for character in name):
-            what = (
+        without_hyphens = name.replace("-", "")
+        if without_hyphens and not without_hyphens.isalnum():
+            message = (
                 f"the name {name!r} contains characters other than letters, digits "
                 "and hyphens"
             )
-            yield self.finding("name-form", what, place, hint)
+            yield self.finding("name-form", message, place, hint)
         if unicodedata.normalize("NFKC", directory) != name:
             message = f"the name {name!r} differs from the directory name {directory!r}"
             yield self.finding("name-mismatch", message, place, f"write {directory!r}")
@@ -312,17 +337,12 @@ class _Linting:
         text = fields.get("description")
         place = self.at("description")
         if not isinstance(text, str) or not text.strip():
-            what = (
-                "there is no description"
-                if not text or isinstance(text, str)
-                else "`description` is not a string"
-            )
-            yield self.finding(
-                "description-missing",
-                what,
-                place,
-                "say what the skill does and when to use it",
-            )
+            if not text or isinstance(text, str):
+                message = "there is no description"
+            else:
+                message = "`description` is not a string"
+            hint = "say what the skill does and when to use it"
+            yield self.finding("description-missing", message, place, hint)
             return
         if len(text) > MAX_DESCRIPTION:
             message = (
@@ -344,68 +364,52 @@ class _Linting:
                 hint,
             )
 
-    def others(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
-        if "compatibility" in fields:
-            text = fields["compatibility"]
-            if not isinstance(text, str):
-                message = "`compatibility` is not a string"
-                yield self.finding(
-                    "compatibility-form",
-                    message,
-                    self.at("compatibility"),
-                    "write it as one string",
-                )
-            elif len(text) > MAX_COMPATIBILITY:
-                message = (
-                    f"`compatibility` has {len(text)} characters; at most "
-                    f"{MAX_COMPATIBILITY} are allowed"
-                )
-                yield self.finding(
-                    "compatibility-form",
-                    message,
-                    self.at("compatibility"),
-                    "shorten it",
-                )
+    def compatibility(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
+        if "compatibility" not in fields:
+            return
+        text = fields["compatibility"]
+        if not isinstance(text, str):
+            message = "`compatibility` is not a string"
+            hint = "write it as one string"
+        elif len(text) > MAX_COMPATIBILITY:
+            message = (
+                f"`compatibility` has {len(text)} characters; at most "
+                f"{MAX_COMPATIBILITY} are allowed"
+            )
+            hint = "shorten it"
+        else:
+            return
+        place = self.at("compatibility")
+        yield self.finding("compatibility-form", message, place, hint)
+
+    def metadata(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
         metadata = fields.get("metadata", {})
         if not isinstance(metadata, dict):
-            hint = "write a line `key: value` below it for each entry"
             yield self.finding(
                 "metadata-form",
                 "`metadata` is not a mapping",
                 self.at("metadata"),
-                hint,
+                "write a line `key: value` below it for each entry",
             )
-        else:
-            for key, value in metadata.items():
-                if not isinstance(value, str):
-                    message = f"`metadata.{key}` is not a string"
-                    yield self.finding(
-                        "metadata-form",
-                        message,
-                        self.at("metadata", key),
-                        "write it as one string",
-                    )
-        if not isinstance(fields.get("allowed-tools", ""), str):
-            message = "`allowed-tools` is a list; the format requires one string"
-            yield self.finding(
-                "allowed-tools-form",
-                message,
-                self.at("allowed-tools"),
-                "put spaces between the tools",
-            )
+            return
+        for key, value in metadata.items():
+            if not isinstance(value, str):
+                yield self.finding(
+                    "metadata-form",
+                    f"`metadata.{key}` is not a string",
+                    self.at("metadata", key),
+                    "write it as one string",
+                )
 
     def license(self, text: Any, files: Collection[str] | None) -> Iterator[Diagnostic]:
-        """Yield the file that the field ``license`` names, where it is not there."""
-        if (
-            isinstance(text, str)
-            and files is not None
-            and (named := _FILE_NAME.search(text))
-            and named[0] not in files
-        ):
-            message = f"`license` names a file that is not there: {named[0]}"
+        """Yield a finding if the field ``license`` names a file that does not exist."""
+        if files is None or not isinstance(text, str):
+            return
+        file_name = _FILE_NAME.search(text)
+        if file_name and file_name[0] not in files:
             yield self.finding(
                 "license-missing",
-                message,
+                f"`license` names a file that is not there: {file_name[0]}",
                 self.at("license"),
                 "add the file, or name the licence",
             )
@@ -416,37 +420,31 @@ class _Linting:
         body = self.parts.body
         start = self.parts.body_line
         if self.parts.block is not None and not body:
-            message, hint = (
+            yield self.finding(
+                "body-missing",
                 "there are no instructions after the frontmatter",
+                (start, 1),
                 "say what the model should do",
             )
-            yield self.finding("body-missing", message, (start, 1), hint)
             return
         yield from hidden_text(body, self.path, first_line=start)
         lines = body.split("\n")
+        shorten = "move details to files in references/"
         if len(lines) > MAX_BODY_LINES:
             message = (
                 f"the instructions have {len(lines)} lines; at most {MAX_BODY_LINES} "
                 "are recommended"
             )
-            yield self.finding(
-                "body-length",
-                message,
-                (start, 1),
-                "move details to files in references/",
-            )
+            yield self.finding("body-length", message, (start, 1), shorten)
         # The specification recommends less than 5,000 tokens for the instructions.
-        if count is not None and (tokens := count(body)) > MAX_BODY_TOKENS:
-            message = (
-                f"the instructions have {tokens:,} tokens; at most "
-                f"{MAX_BODY_TOKENS:,} are recommended"
-            )
-            yield self.finding(
-                "body-length",
-                message,
-                (start, 1),
-                "move details to files in references/",
-            )
+        if count is not None:
+            tokens = count(body)
+            if tokens > MAX_BODY_TOKENS:
+                message = (
+                    f"the instructions have {tokens:,} tokens; at most "
+                    f"{MAX_BODY_TOKENS:,} are recommended"
+                )
+                yield self.finding("body-length", message, (start, 1), shorten)
         if files is not None:
             yield from self.links(lines, start, files)
             yield from self.scripts(lines, start, files)
@@ -456,21 +454,19 @@ class _Linting:
     ) -> Iterator[Diagnostic]:
         for number, column, target in _links(lines):
             place = (start + number, column)
-            if target not in files and not any(
-                each.startswith(target + "/") for each in files
-            ):
+            below = f"{target}/"
+            is_known = target in files or any(file.startswith(below) for file in files)
+            if not is_known:
+                message = f"the link does not resolve: {target}"
+                hint = "create the file, or correct the link"
                 # On macOS and Windows a link in the wrong case, or with backslashes,
                 # works for its author.
                 wanted = target.replace("\\", "/").lower()
-                same = next(
-                    (each for each in sorted(files) if each.lower() == wanted), None
-                )
-                hint = (
-                    f"write {same}" if same else "create the file, or correct the link"
-                )
-                yield self.finding(
-                    "link-broken", f"the link does not resolve: {target}", place, hint
-                )
+                for file in sorted(files):
+                    if file.lower() == wanted:
+                        hint = f"write {file}"
+                        break
+                yield self.finding("link-broken", message, place, hint)
             # The specification: "Keep file references one level deep from SKILL.md".
             elif target.count("/") > 1:
                 message = f"the link goes more than one directory deep: {target}"
@@ -484,60 +480,52 @@ class _Linting:
     def scripts(
         self, lines: list[str], start: int, files: Collection[str]
     ) -> Iterator[Diagnostic]:
-        """Yield each script that the instructions name, in code or not, and that is not
-        there.
+        """Yield a finding for each script that the instructions name, in code or not,
+        and that does not exist.
         """
         seen = set(files)
         for number, line in enumerate(lines):
-            for found in _SCRIPT.finditer(line):
-                path = found[1]
-                if path.endswith(_SCRIPT_SUFFIXES) and path not in seen:
-                    seen.add(path)
-                    place = (start + number, found.start(1) + 1)
-                    message = (
-                        f"the instructions name a script that is not there: {path}"
-                    )
-                    yield self.finding(
-                        "script-missing",
-                        message,
-                        place,
-                        "add the file, or correct the path",
-                    )
+            for mention in _SCRIPT.finditer(line):
+                path = mention[1]
+                if path in seen or not path.endswith(_SCRIPT_SUFFIXES):
+                    continue
+                seen.add(path)
+                yield self.finding(
+                    "script-missing",
+                    f"the instructions name a script that is not there: {path}",
+                    (start + number, mention.start(1) + 1),
+                    "add the file, or correct the path",
+                )
 
 
 def chains(
     body: str, pages: Iterable[tuple[Resource, str, bytes]], files: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """Yield the files that only another file links to: a model that reads SKILL.md
-    alone does not know them.
+    """Yield a finding for each file that only another file links to: a model that reads
+    SKILL.md alone does not know it.
 
     *body* are the instructions, *pages* the skill's Markdown files, each with its path
     for a reader and its bytes. The specification: "Avoid deeply nested reference
     chains."
     """
     for page, file, data in pages:
-        for number, column, target in _links(
-            data.decode("utf-8", "replace").split("\n")
-        ):
-            linked = posixpath.normpath(
-                posixpath.join(posixpath.dirname(page.path), target)
+        directory = posixpath.dirname(page.path)
+        lines = data.decode("utf-8", "replace").split("\n")
+        for number, column, target in _links(lines):
+            linked = posixpath.normpath(posixpath.join(directory, target))
+            if linked not in files or linked in ("SKILL.md", page.path):
+                continue
+            if linked.rpartition("/")[2] in body:
+                continue
+            yield Diagnostic(
+                "reference-chain",
+                Severity.ADVICE,
+                file,
+                f"it leads on to {linked}, which the instructions do not name",
+                number + 1,
+                column,
+                "name that file in SKILL.md too",
             )
-            if (
-                linked in files
-                and linked not in ("SKILL.md", page.path)
-                and linked.rpartition("/")[2] not in body
-            ):
-                message = f"it leads on to {linked}, which the instructions do not name"
-                hint = "name that file in SKILL.md too"
-                yield Diagnostic(
-                    "reference-chain",
-                    Severity.ADVICE,
-                    file,
-                    message,
-                    number + 1,
-                    column,
-                    hint,
-                )
 
 
 def _links(lines: Iterable[str]) -> Iterator[tuple[int, int, str]]:
@@ -551,13 +539,15 @@ def _links(lines: Iterable[str]) -> Iterator[tuple[int, int, str]]:
         if in_code:
             continue
         for link in _LINK.finditer(line):
-            target = (
-                link.group(1).split("#")[0].split("?")[0].removeprefix("./").rstrip("/")
-            )
-            # Absolute paths, URLs, and placeholders such as {file} or $FILE are not
-            # links into the skill.
-            if target and not re.match(r"[A-Za-z][\w+.-]*:|/|\{|<|\$", target):
+            path = link.group(1).split("#")[0].split("?")[0]
+            target = path.removeprefix("./").rstrip("/")
+            if target and not _LEADS_ELSEWHERE.match(target):
                 yield number, link.start() + 1, target
+
+
+# Absolute paths, URLs, and placeholders such as {file} or $FILE are not links into the
+# skill.
+_LEADS_ELSEWHERE = re.compile(r"[A-Za-z][\w+.-]*:|/|\{|<|\$")
 
 
 _ODDITIES = {
@@ -589,7 +579,9 @@ def suggested_name(name: str) -> str:
 def _severity_of(rule: str) -> Severity:
     if rule in _WARNINGS:
         return Severity.WARNING
-    return Severity.ADVICE if rule in _ADVICE else Severity.ERROR
+    if rule in _ADVICE:
+        return Severity.ADVICE
+    return Severity.ERROR
 
 
 def _uneven_mappings(document: YamlDocument) -> list[Mark]:

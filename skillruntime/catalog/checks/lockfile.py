@@ -33,24 +33,20 @@ if TYPE_CHECKING:
     from skillruntime.catalog.skill import Skill, SkillMetadata
 
 __all__ = [
-    *(
-        "LOCK_FILE",
-        "FrozenGuard",
-        "check_lock",
-        "files_of",
-        "lock_document",
-        "lock_skills",
-    ),
-    *("npx_hash", "read_lock"),
+    "LOCK_FILE",
+    "FrozenGuard",
+    "check_lock",
+    "files_of",
+    "lock_document",
+    "lock_skills",
+    "npx_hash",
+    "read_lock",
 ]
 
 LOCK_FILE = "skills-lock.json"
 MAX_LOCKFILE = 64 * 1024 * 1024
 MAX_FILE = 256 * 1024 * 1024
 _SKIPPED = frozenset({".git", "node_modules"})  # as `npx skills` does
-# What running a skill leaves in its directory; `npx skills` counts these if they are
-# there.
-_LEFT_BEHIND = ("__pycache__/", ".DS_Store")
 _ORDER = r""" _-,;:!?.'"()[]{}@*/\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"""
 _RANKS = {character: rank for rank, character in enumerate(_ORDER)}
 
@@ -60,12 +56,17 @@ def lock_skills(
 ) -> dict[str, Any]:
     """Return the lock document of *skills*.
 
-    What the document *before* says of the source of a skill is kept, and so are the
+    The source of a skill that the document *before* states is kept, and so are the
     fields that only later releases of `npx skills` know; the source of any other skill
     is its directory, relative to *base*, or its package.
     """
-    held = before.get("skills") if isinstance(before, dict) else None
-    known: dict[str, Any] = held if isinstance(held, dict) else {}
+    document: dict[str, Any] = {}
+    known: dict[str, Any] = {}
+    if isinstance(before, dict):
+        entries_before = before.get("skills")
+        if entries_before and isinstance(entries_before, dict):
+            document = dict(before)
+            known = entries_before
     entries = {}
     for name in sorted(skills):
         metadata = skills[name]
@@ -83,7 +84,7 @@ def lock_skills(
                 "sourceType": "local",
             }
         entries[name] = entry | {"computedHash": npx_hash(files_of(directory))}
-    return {**(before if known else {}), "version": 1, "skills": entries}
+    return document | {"version": 1, "skills": entries}
 
 
 def check_lock(
@@ -99,35 +100,26 @@ def check_lock(
     try:
         locked = _parsed(document)
     except ValueError as error:
-        return [
-            finding(
-                "lock-invalid",
-                f"not a readable lockfile: {error}",
-                "recreate it with `skillruntime lock`",
-            )
-        ]
-    found = []
+        message = f"not a readable lockfile: {error}"
+        hint = "recreate it with `skillruntime lock`"
+        return [finding("lock-invalid", message, hint)]
+    found: list[Diagnostic] = []
     # Both directions: a skill that is not in the lockfile could have been added by an
     # attacker.
     for name in sorted({*locked, *skills}):
         if name not in skills:
+            message = f"{name} is locked but missing"
             hint = "restore it, or run `skillruntime lock`"
-            found.append(finding("lock-missing", f"{name} is locked but missing", hint))
+            found.append(finding("lock-missing", message, hint))
         elif name not in locked:
-            found.append(
-                finding("lock-unlocked", f"{name} is not in the lockfile", _REVIEW)
-            )
+            message = f"{name} is not in the lockfile"
+            found.append(finding("lock-unlocked", message, _REVIEW))
         else:
-            try:
-                fault = _difference(
-                    locked[name], files_of(os.path.dirname(skills[name].path))
-                )
-            except OSError as error:
-                fault = f"its files cannot be read: {error}"
+            directory = os.path.dirname(skills[name].path)
+            fault = _difference_on_disk(locked[name], directory)
             if fault is not None:
-                found.append(
-                    finding("lock-changed", f"{name} changed: {fault}", _REVIEW)
-                )
+                message = f"{name} changed: {fault}"
+                found.append(finding("lock-changed", message, _REVIEW))
     return found
 
 
@@ -136,8 +128,8 @@ _NOT_LOCKED = "it is not in the lockfile"
 
 
 def read_lock(path: str) -> dict[str, str]:
-    """Return the digest that the lockfile at *path* has for each skill; empty where it
-    states none.
+    """Return the digest that the lockfile at *path* has for each skill; an empty string
+    if it states none.
 
     Raises:
         LockfileNotFoundError: there is no such file.
@@ -163,24 +155,21 @@ def lock_document(path: str) -> Any:
             f"There is no lockfile {path!r}", suggested_action=action
         ) from None
     except (OSError, ValueError) as error:
-        is_link = os.path.islink(path)  # noqa: PTH114 - a link could be pointed at another lockfile meanwhile
-        reason = (
-            "it is a symbolic link; give the path of the file itself"
-            if is_link
-            else error
-        )
+        # A link is not followed, because it could be pointed at another lockfile.
+        if os.path.islink(path):
+            reason = "it is a symbolic link; give the path of the file itself"
+        else:
+            reason = str(error)
         raise InvalidSkillError(
             f"The lockfile {path!r} cannot be read: {reason}"
         ) from None
     try:
         return json.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        reason = (
-            "it is nested too deeply" if isinstance(error, RecursionError) else error
-        )
-        raise InvalidSkillError(
-            f"{path!r} is not a readable lockfile: {reason}"
-        ) from None
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except ValueError as error:
+        reason = str(error)
+    raise InvalidSkillError(f"{path!r} is not a readable lockfile: {reason}")
 
 
 def _parsed(document: Any) -> dict[str, str]:
@@ -191,12 +180,22 @@ def _parsed(document: Any) -> dict[str, str]:
         raise ValueError(
             f"its version is {document['version']!r}, and only 1 can be read"
         )
-    locked = {}
+    locked: dict[str, str] = {}
     for name, entry in skills.items():
         if isinstance(entry, dict):
             digest = entry.get("computedHash")
             locked[str(name)] = digest if isinstance(digest, str) else ""
     return locked
+
+
+def _difference_on_disk(digest: str, directory: str) -> str | None:
+    """Return how the files in *directory* differ from the locked *digest*, or why they
+    cannot be read; ``None`` if they do not differ.
+    """
+    try:
+        return _difference(digest, files_of(directory))
+    except OSError as error:
+        return f"its files cannot be read: {error}"
 
 
 def _difference(digest: str, files: Mapping[str, bytes]) -> str | None:
@@ -210,10 +209,8 @@ def _difference(digest: str, files: Mapping[str, bytes]) -> str | None:
     clean = {path: data for path, data in files.items() if not _is_left_behind(path)}
     if len(clean) < len(files) and npx_hash(clean) == digest:
         return None
-    if (
-        npx_hash({path: data.replace(b"\r\n", b"\n") for path, data in clean.items()})
-        == digest
-    ):
+    with_lf = {path: data.replace(b"\r\n", b"\n") for path, data in clean.items()}
+    if npx_hash(with_lf) == digest:
         return (
             "its lines end with CRLF, in the lockfile with LF (git's core.autocrlf "
             "changes them)"
@@ -222,15 +219,15 @@ def _difference(digest: str, files: Mapping[str, bytes]) -> str | None:
 
 
 class FrozenGuard:
-    """Refuses what differs from the lockfile at *path*. Making one raises what
-    `read_lock` raises.
+    """Refuses the skills that differ from the lockfile at *path*. Making a guard raises
+    what `read_lock` raises.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._locked = read_lock(path)
         self._offered: dict[Root, Snapshot] = {}
-        self._found: dict[Root, Snapshot] = {}  # with what is refused
+        self._found: dict[Root, Snapshot] = {}  # with the skills that are refused
 
     def offered(self, snapshot: Snapshot) -> Snapshot:
         """Return *snapshot* without the skills that are not locked, or not as they were
@@ -239,45 +236,36 @@ class FrozenGuard:
         self._found[snapshot.root] = snapshot
         refused: dict[int, str] = {}
         for position, entry in enumerate(snapshot.entries):
-            if entry.name and (
-                fault := self._fault(entry.name, os.path.dirname(entry.file))
-            ):
-                refused[position] = fault
+            if entry.name:
+                fault = self._fault(entry.name, os.path.dirname(entry.file))
+                if fault is not None:
+                    refused[position] = fault
         if not refused:
             self._offered[snapshot.root] = snapshot
             return snapshot
         self._offered[snapshot.root] = kept = snapshot.without(refused, ())
-        holders = {
-            entry.name: entry.file
-            for each in self._offered.values()
-            for entry in each.entries
-        }
+        holders: dict[str, str] = {}
+        for offered in self._offered.values():
+            holders.update({entry.name: entry.file for entry in offered.entries})
         problems = []
         for position, fault in refused.items():
             entry = snapshot.entries[position]
             holder = holders.get(entry.name)
             if holder is None or fault == _NOT_LOCKED:
+                severity = Severity.ERROR
                 message = f"{entry.name}: {fault} ({self._path}); skipped"
-                problems.append(
-                    Diagnostic(
-                        "frozen-drift",
-                        Severity.ERROR,
-                        entry.file,
-                        message,
-                        hint=_REVIEW,
-                    )
+                hint = _REVIEW
+            else:
+                # A lockfile has one skill for a name; locking again would not change
+                # that.
+                severity = Severity.WARNING
+                message = (
+                    f"{entry.name}: the lockfile ({self._path}) pins another skill of "
+                    f"this name, {holder}; skipped"
                 )
-                continue
-            # A lockfile has one skill for a name; to lock again would not change that.
-            message = (
-                f"{entry.name}: the lockfile ({self._path}) pins another skill of "
-                f"this name, {holder}; skipped"
-            )
-            hint = "rename one of them, then lock again"
+                hint = "rename one of them, then lock again"
             problems.append(
-                Diagnostic(
-                    "frozen-drift", Severity.WARNING, entry.file, message, hint=hint
-                )
+                Diagnostic("frozen-drift", severity, entry.file, message, hint=hint)
             )
         return kept._replace(problems=(*kept.problems, *problems))
 
@@ -288,13 +276,7 @@ class FrozenGuard:
         Raises:
             InvalidSkillError: it is not what was locked.
         """
-        # "user:pdf" and "pdf@1.2.0" are names that the catalog gives; a SKILL.md can
-        # state such a name too.
-        plain = skill.name.partition("@")[0]
-        names = [skill.name, plain, plain.rpartition(":")[2]]
-        locked = next(
-            (self._locked[name] for name in names if name in self._locked), None
-        )
+        locked = self._locked_digest(skill.name)
         directory, file_name = os.path.split(skill.metadata.path)
         files: dict[str, bytes] = {}
         fault: str | None = _NOT_LOCKED
@@ -311,20 +293,30 @@ class FrozenGuard:
                 f"The skill {skill.name!r} is refused: {fault} ({self._path})",
                 suggested_action="Continue without this skill",
             )
-        # What may appear beside the locked files is not pinned by them, and was not
-        # reviewed: it is not read.
-        pinned = (
-            (path, data) for path, data in files.items() if not _is_left_behind(path)
-        )
-        return {path: hashlib.sha256(data).hexdigest() for path, data in pinned}
+        # A file that may appear beside the locked ones is not pinned, because it was
+        # not reviewed: it is not read.
+        return {
+            path: hashlib.sha256(data).hexdigest()
+            for path, data in files.items()
+            if not _is_left_behind(path)
+        }
+
+    def _locked_digest(self, name: str) -> str | None:
+        """Return the digest of the skill *name*; ``None`` if it is not locked."""
+        # "user:pdf" and "pdf@1.2.0" are names that the catalog gives; a SKILL.md can
+        # state such a name too.
+        without_version = name.partition("@")[0]
+        without_scope = without_version.rpartition(":")[2]
+        for candidate in (name, without_version, without_scope):
+            if candidate in self._locked:
+                return self._locked[candidate]
+        return None
 
     def missing(self) -> Iterator[Diagnostic]:
         """Yield a warning for each locked skill that no root has."""
-        found = {
-            entry.name
-            for snapshot in self._found.values()
-            for entry in snapshot.entries
-        }
+        found: set[str] = set()
+        for snapshot in self._found.values():
+            found.update(entry.name for entry in snapshot.entries)
         for name in sorted(self._locked.keys() - found):
             message = (
                 f"{name}: it is in the lockfile, and none of the directories has it"
@@ -340,10 +332,7 @@ class FrozenGuard:
     def _fault(self, name: str, directory: str) -> str | None:
         if name not in self._locked:
             return _NOT_LOCKED
-        try:
-            return _difference(self._locked[name], files_of(directory))
-        except OSError as error:
-            return f"its files cannot be read: {error}"
+        return _difference_on_disk(self._locked[name], directory)
 
 
 def files_of(
@@ -387,10 +376,12 @@ def npx_hash(files: Mapping[str, bytes]) -> str:
 
 
 def _is_left_behind(path: str) -> bool:
-    """Whether the file *path* is one that running a skill, or looking at it, leaves in
-    its directory.
+    """Return whether the file *path* is one that running a skill, or browsing its
+    directory, leaves there.
+
+    `npx skills` counts such files if they are there.
     """
-    return path.endswith(_LEFT_BEHIND[1]) or f"/{_LEFT_BEHIND[0]}" in f"/{path}"
+    return path.endswith(".DS_Store") or "/__pycache__/" in f"/{path}"
 
 
 def _paths(directory: str, prefix: str) -> Iterable[tuple[str, str]]:
@@ -412,15 +403,18 @@ def _locale_key(path: str) -> tuple[list[tuple[int, str]], list[str], list[bool]
     Letters by alphabet, then accents, then lower case before upper case; signs before
     digits before letters.
     """
-    letters, accents, capitals = [], [], []
+    letters: list[tuple[int, str]] = []
+    accents: list[str] = []
+    capitals: list[bool] = []
     for character in unicodedata.normalize("NFD", path):
         if unicodedata.combining(character):
             accents.append(character)
             continue
         lower = character.lower()
-        letters.append(
-            (_RANKS.get(lower, len(_RANKS)), "" if lower in _RANKS else lower)
-        )
+        if lower in _RANKS:
+            letters.append((_RANKS[lower], ""))
+        else:
+            letters.append((len(_RANKS), lower))
         accents.append("")
         capitals.append(character != lower)
     return letters, accents, capitals

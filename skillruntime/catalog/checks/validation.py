@@ -81,23 +81,17 @@ def validate(
     ]
     if found:
         return found
-    what, hint = "there is no such directory", "correct the path"
     if os.path.isdir(start):
-        what, hint = (
-            "no SKILL.md is in this directory or below it",
-            "`skillruntime new NAME` writes a skill",
-        )
+        message = "no SKILL.md is in this directory or below it"
+        hint = "`skillruntime new NAME` writes a skill"
     elif os.path.exists(start):
-        what, hint = (
-            "this is a file",
-            f"give the skill's directory: {os.path.dirname(start)}",
-        )
-    return [
-        Validation(
-            start,
-            (Diagnostic("skill-missing", Severity.ERROR, start, what, hint=hint),),
-        )
-    ]
+        message = "this is a file"
+        hint = f"give the skill's directory: {os.path.dirname(start)}"
+    else:
+        message = "there is no such directory"
+        hint = "correct the path"
+    missing = Diagnostic("skill-missing", Severity.ERROR, start, message, hint=hint)
+    return [Validation(start, (missing,))]
 
 
 def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -106,7 +100,8 @@ def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """
     file = os.fsdecode(path)
     data = read_regular(file, MAX_BYTES)
-    fixed = fix(data, os.path.basename(os.path.dirname(os.path.abspath(file))))
+    directory = os.path.dirname(os.path.abspath(file))
+    fixed = fix(data, os.path.basename(directory))
     if fixed.done:
         # The original must survive a crash during the write.
         temporary = f"{file}.{os.getpid()}.new"
@@ -125,47 +120,38 @@ def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
         data = read_regular(file, MAX_BYTES)
     except OSError as error:
         message = f"it cannot be read: {error.strerror or error}"
-        return Validation(
-            file, (Diagnostic("skill-unreadable", Severity.ERROR, file, message),)
-        )
+        unreadable = Diagnostic("skill-unreadable", Severity.ERROR, file, message)
+        return Validation(file, (unreadable,))
     # A link may lead to a contract too, which is not a resource: no model reads it.
     resources = list_resources(directory)
-    files = {each.path for each in list_files(directory)} | {"SKILL.md"}
+    files = {resource.path for resource in list_files(directory)} | {"SKILL.md"}
     name = os.path.basename(directory)
     found = lint(data, name, path=file, files=files, count=count)
+    pages = [page for page in resources if page.media_type == "text/markdown"]
+    found += chains(cut(data).body, _contents(directory, pages), files)
     # Not at the top: contracts import the schema engines, and most skills have no
     # contract.
     from skillruntime.catalog.contracts.contract_files import read_contract_files
 
-    hidden = hidden_text_of_files(_contents(directory, resources))
-    pages = _contents(
-        directory, [each for each in resources if each.media_type == "text/markdown"]
-    )
-    found += chains(cut(data).body, pages, files)
-    return Validation(
-        file, (*found, *read_contract_files(directory, name).diagnostics, *hidden)
-    )
+    found += read_contract_files(directory, name).diagnostics
+    found += hidden_text_of_files(_contents(directory, resources))
+    return Validation(file, tuple(found))
 
 
 def _contents(
     directory: str, resources: list[Resource]
 ) -> Iterator[tuple[Resource, str, bytes]]:
-    """Yield each file with its path and its bytes; one that cannot be read now is left
-    out.
+    """Yield each file with its path and its bytes; a file that cannot be read now is
+    left out.
     """
     for resource in resources:
+        media_type = resource.media_type
         # An SVG is an image whose text a model reads.
-        if (
-            resource.media_type.startswith(_NOT_TEXT)
-            and resource.media_type != "image/svg+xml"
-        ):
+        if media_type.startswith(_NOT_TEXT) and media_type != "image/svg+xml":
             continue
         with suppress(ResourceNotFoundError):
-            yield (
-                resource,
-                f"{directory}/{resource.path}",
-                read_bytes(directory, resource.path),
-            )
+            data = read_bytes(directory, resource.path)
+            yield resource, f"{directory}/{resource.path}", data
 
 
 def _skill_files(
@@ -194,8 +180,8 @@ def _skill_files(
         try:
             is_directory = child.is_dir()
         except OSError:
-            # a link into a directory that cannot be read: the finding is that of its
-            # SKILL.md
+            # A link into a directory that cannot be read: the finding is about its
+            # SKILL.md.
             yield f"{child.path}/SKILL.md"
             continue
         if is_directory:
