@@ -55,7 +55,8 @@ def fix(data: bytes, directory: str) -> Fixed:
     """Return *data*, the SKILL.md of the skill in the directory named *directory*, with
     its mechanical errors corrected.
 
-    >>> fixed = fix(b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\nversion: 1.0\\n---\\n# PDF\\n", "pdf")
+    >>> written = b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\nversion: 1.0\\n---\\n"
+    >>> fixed = fix(written, "pdf")
     >>> print(fixed.data.decode(), fixed.done)
     ---
     name: pdf
@@ -63,7 +64,6 @@ def fix(data: bytes, directory: str) -> Fixed:
     metadata:
       version: '1.0'
     ---
-    # PDF
      ('description was put in quotes', 'version was moved under metadata')
     """
     done: tuple[str, ...] = ()
@@ -71,7 +71,8 @@ def fix(data: bytes, directory: str) -> Fixed:
         fixed = _fix_once(data, directory)
         if fixed.data == data:
             break
-        data, done = fixed.data, done + fixed.done
+        data = fixed.data
+        done += fixed.done
     return Fixed(data, done)
 
 
@@ -118,10 +119,13 @@ def _fixed_fields(
     block: str, fields: dict[str, Any], directory: str, rules: set[str], done: list[str]
 ) -> str:
     pieces = dict(_pieces(block))
-    for key in [key for key in pieces if key not in _FORMAT and key.lower() in _FORMAT]:
-        if key.lower() not in pieces:
-            pieces[key.lower()] = key.lower() + pieces.pop(key)[len(key) :]
-            done.append(f"{key} was renamed to {key.lower()}")
+    for key in list(pieces):
+        lower = key.lower()
+        if key in _FORMAT or lower not in _FORMAT:
+            continue
+        if lower not in pieces:
+            pieces[lower] = lower + pieces.pop(key)[len(key) :]
+            done.append(f"{key} was renamed to {lower}")
     fields = {
         key.lower() if key.lower() in pieces else key: value
         for key, value in fields.items()
@@ -133,62 +137,60 @@ def _fixed_fields(
                 done.append(f"{key} was put in quotes")
     # A flow list is an error for the reference, a block list only a warning: both
     # become one string.
-    if "allowed-tools-form" in rules or (
-        "yaml-flow" in rules and isinstance(fields.get("allowed-tools"), list)
-    ):
-        pieces["allowed-tools"] = _field(
-            "allowed-tools", " ".join(SkillFrontmatter(fields).allowed_tools)
-        )
+    is_list = isinstance(fields.get("allowed-tools"), list)
+    if "allowed-tools-form" in rules or (is_list and "yaml-flow" in rules):
+        tools = SkillFrontmatter(fields).allowed_tools
+        pieces["allowed-tools"] = _field("allowed-tools", " ".join(tools))
         done.append("allowed-tools was written as one string")
-    pieces = _with_own_name(pieces, fields.get("name"), directory, rules, done)
+    if rules & {"name-missing", "name-form", "name-mismatch"}:
+        if _is_name_of(directory, fields.get("name")):
+            pieces.pop("name", None)
+            pieces = {"name": f"name: {directory}", **pieces}
+            done.append(f"the name was set to the directory name, {directory}")
     _move_under_metadata(pieces, fields, done)
     return "\n".join(piece.rstrip("\n") for piece in pieces.values())
 
 
-def _with_own_name(
-    pieces: dict[str, str], name: Any, directory: str, rules: set[str], done: list[str]
-) -> dict[str, str]:
-    """Return *pieces* with the directory's name, if that is what was meant."""
-    # Only if the directory name is valid, and the stated name has the same words:
-    # otherwise the author must decide.
-    if (
-        rules & {"name-missing", "name-form", "name-mismatch"}
-        and suggested_name(directory) == directory
-    ):
-        stated = name if isinstance(name, str) else ""
-        if not stated.strip() or suggested_name(stated) == directory:
-            pieces = {
-                "name": f"name: {directory}",
-                **{key: piece for key, piece in pieces.items() if key != "name"},
-            }
-            done.append(f"the name was set to the directory name, {directory}")
-    return pieces
+def _is_name_of(directory: str, stated: Any) -> bool:
+    """Return whether the name of *directory* is what the author meant by the *stated*
+    name.
+
+    Only if the directory name is valid, and the stated name is missing or has the same
+    words; otherwise the author must decide.
+    """
+    if suggested_name(directory) != directory:
+        return False
+    if not isinstance(stated, str) or not stated.strip():
+        return True
+    return suggested_name(stated) == directory
 
 
 def _move_under_metadata(
     pieces: dict[str, str], fields: dict[str, Any], done: list[str]
 ) -> None:
     """Move the texts that the format does not know below ``metadata``."""
-    moved = [key for key in pieces if key not in _FORMAT and key not in _CLIENT_FIELDS]
-    moved = [
-        key for key in moved if isinstance(fields.get(key), str) and fields[key].strip()
-    ]
+    moved: list[str] = []
+    for key in pieces:
+        if key in _FORMAT or key in _CLIENT_FIELDS:
+            continue
+        value = fields.get(key)
+        if isinstance(value, str) and value.strip():
+            moved.append(key)
     metadata = fields.get("metadata", {})
-    if (
-        moved
-        and isinstance(metadata, dict)
-        and (not metadata or _is_block_mapping(pieces.get("metadata", "")))
-    ):
-        below = pieces.get("metadata", "metadata:").rstrip()
-        indent = re.search(r"\n( +)\S", below)
-        for key in moved:
-            if key not in metadata:
-                below += (
-                    f"\n{indent.group(1) if indent else '  '}{_field(key, fields[key])}"
-                )
-                del pieces[key]
-                done.append(f"{key} was moved under metadata")
-        pieces["metadata"] = below
+    if not moved or not isinstance(metadata, dict):
+        return
+    # Lines can be added to a block, but not to a mapping in braces.
+    if metadata and not _is_block_mapping(pieces.get("metadata", "")):
+        return
+    piece = pieces.get("metadata", "metadata:").rstrip()
+    first_entry = re.search(r"\n( +)\S", piece)
+    indent = first_entry.group(1) if first_entry else "  "
+    for key in moved:
+        if key not in metadata:
+            piece += f"\n{indent}{_field(key, fields[key])}"
+            del pieces[key]
+            done.append(f"{key} was moved under metadata")
+    pieces["metadata"] = piece
 
 
 def _pieces(block: str) -> list[tuple[str, str]]:
@@ -210,4 +212,5 @@ def _field(key: str, value: str) -> str:
     """Return one field on one line, in single quotes: there YAML escapes only the quote
     (YAML 1.2.2, section 7.3.2).
     """
-    return f"{key}: '{' '.join(value.split()).replace(chr(39), chr(39) * 2)}'"
+    line = " ".join(value.split()).replace("'", "''")
+    return f"{key}: '{line}'"

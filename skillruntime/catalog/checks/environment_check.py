@@ -59,12 +59,10 @@ def unmet_of(skill: Skill, here: Surroundings | None = None) -> tuple[str, ...]:
     """
     stated = [*skill.frontmatter.requirements]
     stated += [contract.requires for contract in skill.contracts.values()]
-    reasons = [
-        reason
-        for each in stated
-        if isinstance(each, Mapping)
-        for reason in unmet(each, here)
-    ]
+    reasons: list[str] = []
+    for requires in stated:
+        if isinstance(requires, Mapping):
+            reasons += unmet(requires, here)
     # Once each, in order: the frontmatter and a contract often state the same.
     return tuple(dict.fromkeys(reasons))
 
@@ -78,7 +76,8 @@ def unmet(
     ``platform`` (or ``os``) and ``runtime``, each a string or a list; other keys, such
     as ``tools``, are left to the host.
 
-    >>> unmet({"commands": ["git"], "environment": "TOKEN"}, Surroundings(lambda name: "/bin/git", {}))
+    >>> here = Surroundings(find_command=lambda name: "/bin/git", environment={})
+    >>> unmet({"commands": ["git"], "environment": "TOKEN"}, here)
     ('the environment variable TOKEN is not set',)
     """
     here = here or Surroundings()
@@ -112,9 +111,8 @@ def unmet(
 def _found(look_up: Callable[[str], str | None], name: str) -> bool:
     try:
         return bool(look_up(name))
-    except (
-        ValueError
-    ):  # a NUL or a lone surrogate: there cannot be such a command or variable
+    except ValueError:
+        # A NUL or a lone surrogate: there cannot be such a command or variable.
         return False
 
 
@@ -142,7 +140,7 @@ def _unmet_package(stated: str, here: Surroundings) -> Iterable[str]:
 
 
 def _unmet_runtime(stated: Any, runtime: str | None) -> Iterable[str]:
-    # Without a known runtime version nothing can be said.
+    # Without a known runtime version nothing can be checked.
     if not isinstance(stated, str) or runtime is None:
         return []
     from skillruntime.contract.versions import satisfies
@@ -158,13 +156,12 @@ def _unmet_runtime(stated: Any, runtime: str | None) -> Iterable[str]:
 
 
 def _words(requires: Mapping[str, Any], *keys: str) -> list[str]:
-    found: list[str] = []
+    words: list[str] = []
     for key in keys:
         value = requires.get(key)
         if isinstance(value, str):
-            value = value.replace(",", " ").split()
-        if isinstance(value, list):
-            found += [
-                item.strip() for item in value if isinstance(item, str) and item.strip()
-            ]
-    return found
+            words += value.replace(",", " ").split()
+        elif isinstance(value, list):
+            stripped = [item.strip() for item in value if isinstance(item, str)]
+            words += [item for item in stripped if item]
+    return words

@@ -18,8 +18,8 @@ from skillruntime.errors import ResourceNotFoundError
 __all__ = ["hidden_text", "hidden_text_of_files"]
 
 # CommonMark, 4.6: a renderer passes a comment on as HTML, and no browser shows it.
-# Directives for linters (`<!-- prettier-ignore -->`) are one or two words, what speaks
-# to a model is a sentence.
+# Directives for linters (`<!-- prettier-ignore -->`) are one or two words; text for a
+# model is a sentence.
 _COMMENT = re.compile(r"<!--((?:(?!-->).)*)(?:-->|\Z)", re.DOTALL)
 _WORDS = 5
 _FENCED = re.compile(r"(?ms)^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)|`[^`\n]+`")
@@ -38,8 +38,9 @@ def hidden_text(
     """
     if not is_visible(text):
         for number, line in enumerate(text.split("\n"), first_line):
-            if found := hidden_characters(line):
-                message = f"this line has {listed_kinds(found)}"
+            hidden = hidden_characters(line)
+            if hidden:
+                message = f"this line has {listed_kinds(hidden)}"
                 yield Diagnostic(
                     "hidden-characters",
                     Severity.WARNING,
@@ -71,8 +72,8 @@ def hidden_text(
 def hidden_text_of_files(
     files: Iterable[tuple[Resource, str, bytes]],
 ) -> Iterator[Diagnostic]:
-    """Yield the findings of *files*, each with its path for a reader and its bytes;
-    what is not text has none.
+    """Yield the findings of *files*, each with its path for a reader and its bytes; a
+    file that is not text has none.
     """
     left = _MAX_BYTES
     for resource, path, data in files:
@@ -83,7 +84,6 @@ def hidden_text_of_files(
             text = decode_text(data, path)
         except ResourceNotFoundError:
             continue
-        found = list(
-            hidden_text(text, path, is_page=resource.media_type in _SHOWN_AS_A_PAGE)
-        )
-        yield from found[:_MAX_FINDINGS]
+        is_page = resource.media_type in _SHOWN_AS_A_PAGE
+        findings = list(hidden_text(text, path, is_page=is_page))
+        yield from findings[:_MAX_FINDINGS]
