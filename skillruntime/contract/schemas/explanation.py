@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -70,52 +71,57 @@ _UNIT = {"minLength": " characters", "maxLength": " characters"}
 def explain(
     violations: Iterable[Violation], schema: Schema | None = None, *, sent: Any = None
 ) -> list[SkillError]:
-    """Return one error per offending parameter, the first things first; at most a
-    dozen.
+    """Return one error per offending parameter, in the order of the violations; at most
+    a dozen.
 
-    Each carries the JSON Pointer, what was expected (the part of the schema), what came
-    (shortened; never a secret), and the next step. *schema* is the one that was
-    violated: it says which values are secrets, and what a union or a reference
+    Each carries the JSON Pointer, what was expected (the part of the schema), what was
+    received (shortened; never a secret), and the next step. *schema* is the one that
+    was violated: it says which values are secrets, and what a union or a reference
     declares. A secret of *sent*, the whole value, is not shown in another part of it
     either.
     """
     explainer = _Explainer(schema, sent)
-    found: dict[Path, SkillError] = {}
-    for violation in _meant(violations, [MAX_BRANCHES]):
+    errors: dict[Path, SkillError] = {}
+    for violation in _narrowed(violations, _Budget(MAX_BRANCHES)):
         for path, error in explainer.errors(violation):
-            found.setdefault(path, error)
-            if len(found) >= MAX_ERRORS:
-                return list(found.values())
-    return list(found.values())
+            errors.setdefault(path, error)
+            if len(errors) >= MAX_ERRORS:
+                return list(errors.values())
+    return list(errors.values())
 
 
-def _meant(violations: Iterable[Violation], left: list[int]) -> Iterator[Violation]:
-    """Yield the violations, with a union's replaced by those of the branch that was
-    meant, where one is nearest.
-
-    *left* counts the branches that may still be looked into: with a hundred of them,
+@dataclass(slots=True)
+class _Budget:
+    """How many branches of unions may still be looked into: with a hundred of them,
     each error costs milliseconds.
     """
+
+    branches: int
+
+
+def _narrowed(violations: Iterable[Violation], budget: _Budget) -> Iterator[Violation]:
+    """Yield the violations, with a union's replaced by those of its nearest branch,
+    where there is one.
+    """
     for violation in violations:
-        if violation.list_branches is not None and isinstance(violation.expected, list):
-            left[0] -= len(violation.expected)
-            if left[0] < 0:
+        branches = violation.expected
+        if violation.list_branches is not None and isinstance(branches, list):
+            budget.branches -= len(branches)
+            if budget.branches < 0:
                 yield violation._replace(
-                    keyword="anyOf",
-                    schema={"anyOf": violation.expected},
-                    list_branches=None,
+                    keyword="anyOf", schema={"anyOf": branches}, list_branches=None
                 )
                 continue
-        branch = _branch(violation)
-        if branch:
-            yield from _meant(branch, left)
+        nearest_branch = _nearest_branch(violation)
+        if nearest_branch:
+            yield from _narrowed(nearest_branch, budget)
         else:
             yield violation
 
 
-def _branch(violation: Violation) -> tuple[Violation, ...]:
-    """Return the violations of the branch that comes nearest: the only one but null, or
-    the one its value points to.
+def _nearest_branch(violation: Violation) -> tuple[Violation, ...]:
+    """Return the violations of the branch that is nearest to the value: the only one
+    but null, or the one that its value points to; none where two are equally near.
     """
     # Null is the branch that makes a parameter optional; no model that sent a value
     # meant it.
@@ -124,34 +130,39 @@ def _branch(violation: Violation) -> tuple[Violation, ...]:
         for branch in violation.branches
         if not _asks_for_null(branch, violation.path)
     ]
+    if not branches:
+        return ()
     if len(branches) == 1:
         return branches[0]
     ranked = sorted(branches, key=lambda branch: _distance(branch, violation.path))
-    # Where two branches are equally near, none was meant more than the other.
-    distances = [_distance(branch, violation.path) for branch in ranked[:2]]
-    return (
-        ()
-        if not ranked or distances[0][0] or distances[0] == distances[-1]
-        else ranked[0]
-    )
+    first, second = ranked[:2]
+    distance = _distance(first, violation.path)
+    is_of_other_kind = distance[0]
+    if is_of_other_kind or distance == _distance(second, violation.path):
+        return ()
+    return first
 
 
 def _distance(branch: tuple[Violation, ...], path: Path) -> tuple[bool, bool, int]:
-    """Return whether the value is of another kind than *branch* takes, whether a
-    constant differs, and the faults.
+    """Return whether the value at *path* is of another kind than *branch* takes,
+    whether a constant differs, and the number of violations.
     """
-    is_other = any(
-        each.path == path and each.keyword in ("type", "const", "enum")
-        for each in branch
-    )
-    return is_other, any(each.keyword == "const" for each in branch), len(branch)
+    is_of_other_kind = False
+    has_other_constant = False
+    for violation in branch:
+        if violation.keyword == "const":
+            has_other_constant = True
+        if violation.path == path and violation.keyword in ("type", "const", "enum"):
+            is_of_other_kind = True
+    return is_of_other_kind, has_other_constant, len(branch)
 
 
 def _asks_for_null(branch: tuple[Violation, ...], path: Path) -> bool:
-    return any(
-        each.path == path and each.keyword == "type" and each.expected == "null"
-        for each in branch
-    )
+    for violation in branch:
+        is_null = violation.keyword == "type" and violation.expected == "null"
+        if is_null and violation.path == path:
+            return True
+    return False
 
 
 class _Explainer:
@@ -163,8 +174,9 @@ class _Explainer:
         self.secrets = secret_texts(self.references, sent) if self.may_hide else set()
 
     def errors(self, violation: Violation) -> Iterator[tuple[Path, SkillError]]:
-        path, keyword = violation.path, violation.keyword
-        match keyword:
+        """Yield the errors that *violation* stands for, each with its path."""
+        path = violation.path
+        match violation.keyword:
             case "required" | "dependentRequired" | "dependencies" if violation.names:
                 for name in violation.names:
                     yield (*path, name), self.missing(violation, name)
@@ -173,59 +185,72 @@ class _Explainer:
                     yield (*path, name), self.unknown(violation, name)
             case "budget":
                 message = "There is too much to repair in one call"
-                yield (
-                    path,
-                    SkillError(ErrorCode.INVALID_INPUT, message, True, None, _LESS),
-                )
+                error = SkillError(ErrorCode.INVALID_INPUT, message, True, None, _LESS)
+                yield path, error
             case _:
-                code = (
-                    ErrorCode.PARAM_OUT_OF_RANGE
-                    if keyword in _RANGE
-                    else ErrorCode.INVALID_INPUT
-                )
-                received = self.quoted(path, violation.value)
-                is_secret = received == _SECRET
-                wanted = in_words(violation.schema)
-                action = _advice(violation, is_secret, wanted)
-                message = f"{_name(path)}{received} {_fault(violation)}"
-                yield (
-                    path,
-                    _error(code, message, path, wanted or None, received, action),
-                )
+                yield path, self.unfit(violation)
+
+    def unfit(self, violation: Violation) -> SkillError:
+        """Return the error of a value that does not fit its schema."""
+        code = ErrorCode.INVALID_INPUT
+        if violation.keyword in _RANGE:
+            code = ErrorCode.PARAM_OUT_OF_RANGE
+        received = self.quoted(violation.path, violation.value)
+        wanted = in_words(violation.schema)
+        action = _advice(violation, received == _SECRET, wanted)
+        message = f"{_name(violation.path)}{received} {_fault(violation)}"
+        return _error(
+            code,
+            message,
+            action,
+            path=violation.path,
+            expected=wanted or None,
+            received=received,
+        )
 
     def missing(self, violation: Violation, name: str) -> SkillError:
+        """Return the error of the property *name*, which is required and missing."""
         properties = self.properties(violation)
-        places = property_locations(self.references, _locations(violation)).get(
-            name, []
-        )
-        sides: list[Any] = [
-            side for _, side in in_place(self.references, places, choices=False)
-        ]
-        sides = sides or [properties.get(name)]
-        present = violation.value if isinstance(violation.value, dict) else {}
-        wanted = next(filter(None, map(in_words, sides)), "")
-        action = f"Add {quoted(name)}" + (f": {wanted}" if wanted else "")
+        wanted = self.wanted(violation, name, properties)
+        action = f"Add {quoted(name)}"
+        if wanted:
+            action += f": {wanted}"
         # The name that was sent instead is the likeliest cause.
+        present = _members(violation.value)
         near = nearest(name, [key for key in present if key not in properties])
         if near:
             action += f" (you sent {quoted(near)})"
         message = f"{_name(violation.path)}{name!r} is a required property"
-        where = (*violation.path, name)
         return _error(
             ErrorCode.MISSING_REQUIRED_PARAM,
             message,
-            where,
-            wanted or None,
-            None,
             action,
+            path=(*violation.path, name),
+            expected=wanted or None,
         )
 
+    def wanted(
+        self, violation: Violation, name: str, properties: Mapping[str, Any]
+    ) -> str:
+        """Return what the declarations of the property *name* ask for, in words."""
+        declared = property_locations(self.references, _locations(violation))
+        places = declared.get(name, [])
+        schemas = in_place(self.references, places, choices=False)
+        if not schemas:
+            return in_words(properties.get(name))
+        for _, schema in schemas:
+            words = in_words(schema)
+            if words:
+                return words
+        return ""
+
     def unknown(self, violation: Violation, name: str) -> SkillError:
+        """Return the error of the property *name*, which is not declared."""
         properties = self.properties(violation)
-        present = violation.value if isinstance(violation.value, dict) else {}
-        near = nearest(
-            name, [known for known in properties if known not in present]
-        ) or nearest(name, properties)
+        present = _members(violation.value)
+        # A name that was not sent yet is likelier.
+        absent = [known for known in properties if known not in present]
+        near = nearest(name, absent) or nearest(name, properties)
         if near:
             action = f"Did you mean {quoted(near)}?"
         elif may_wrap(name) and isinstance(present.get(name), dict):
@@ -234,38 +259,48 @@ class _Explainer:
             action = "Leave it out; known are " + listed(properties)
         else:
             action = "Leave it out; this takes no parameters"
-        where = (*violation.path, name)
+        path = (*violation.path, name)
         message = f"{_name(violation.path)}{shortened(name)!r} is not a known property"
         return _error(
             ErrorCode.INVALID_INPUT,
             message,
-            where,
-            None,
-            self.quoted(where, present.get(name)),
             action,
+            path=path,
+            received=self.quoted(path, present.get(name)),
         )
 
     def properties(self, violation: Violation) -> Mapping[str, Any]:
-        """Return the properties declared where *violation* is: of its schema, and of
+        """Return the properties declared where *violation* is: by its schema, or by
         what that refers to.
         """
-        return properties_of(violation.schema) or declared_properties(
-            self.references, _locations(violation)
-        )
+        own = properties_of(violation.schema)
+        if own:
+            return own
+        return declared_properties(self.references, _locations(violation))
 
     def quoted(self, path: Path, value: Any) -> str:
+        """Return *value*, which is at *path*, as a message quotes it: without
+        secrets.
+        """
         if self.may_hide:
-            value = without_texts(
-                without_secrets(self.references, path, value), self.secrets
-            )
-        return _SECRET if value == _SECRET else quoted(value)
+            value = without_secrets(self.references, path, value)
+            value = without_texts(value, self.secrets)
+        if value == _SECRET:
+            return _SECRET
+        return quoted(value)
+
+
+def _members(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _locations(violation: Violation) -> list[Path]:
     """Return where the properties of the object that *violation* is about may be
     declared.
     """
-    return [violation.location] if violation.path else [violation.location, ()]
+    if violation.path:
+        return [violation.location]
+    return [violation.location, ()]
 
 
 _SECRET = "(secret)"
@@ -275,33 +310,33 @@ _LESS = "Send each value in its declared type, or fewer items in one call"
 def _error(
     code: ErrorCode,
     message: str,
-    path: Path,
-    expected: Any,
-    received: Any,
     action: str | None,
+    *,
+    path: Path,
+    expected: str | None = None,
+    received: str | None = None,
 ) -> SkillError:
-    """Return the error; what its message and its next step say already is left out of
-    the details of a long one.
+    """Return the error, whose *action* is the next step; a long one has only the
+    details that fit in its budget.
     """
-    details = {
-        "path": shortened(format_pointer(path), MAX_POINTER),
-        "expected": expected,
-        "received": received,
-    }
-    kept = {key: value for key, value in details.items() if value is not None}
+    details = {"path": shortened(format_pointer(path), MAX_POINTER)}
     # Message and next step come first: what they leave of the budget goes to the
     # details.
-    left = MAX_BYTES - _size(message) - _size(action)
-    for key in ("path", "expected", "received"):
-        left -= _size(kept.get(key))
-        if left < 0 and key != "path":
-            kept.pop(key, None)
-    return SkillError(code, message, True, kept, action)
+    left = MAX_BYTES - _size(message) - _size(action) - _size(details["path"])
+    left -= _size(expected)
+    if expected is not None and left >= 0:
+        details["expected"] = expected
+    left -= _size(received)
+    if received is not None and left >= 0:
+        details["received"] = received
+    return SkillError(code, message, True, details, action)
 
 
-def _size(value: Any) -> int:
+def _size(value: str | None) -> int:
     """Return the bytes of *value* as JSON: about four for a token."""
-    return len(as_json(value).encode()) if value is not None else 0
+    if value is None:
+        return 0
+    return len(as_json(value).encode())
 
 
 _FAULTS = {
@@ -313,7 +348,9 @@ _FAULTS = {
 
 
 def _fault(violation: Violation) -> str:
-    keyword, expected = violation.keyword, violation.expected
+    """Return the predicate of the message: what is wrong with the value."""
+    keyword = violation.keyword
+    expected = violation.expected
     if keyword in _FAULTS:
         return _FAULTS[keyword]
     if keyword in _RANGE:
@@ -346,37 +383,32 @@ def _fault_of_union(violation: Violation) -> str:
     # `oneOf`.
     if violation.keyword == "oneOf" and not violation.branches:
         return "fits more than one of the alternatives, and must fit exactly one"
+    branches = violation.expected or ()
+    described = (in_words(branch) for branch in branches if isinstance(branch, dict))
     # More than are shown need not be described: a union may have hundreds of branches.
-    some = islice(
-        (each for each in violation.expected or () if isinstance(each, dict)),
-        MAX_LISTED // 2,
-    )
-    kinds = [in_words(branch) for branch in some]
-    return "is none of: " + shortened(
-        "; ".join(kind for kind in kinds if kind), MAX_LISTED
-    )
+    kinds = filter(None, islice(described, MAX_LISTED // 2))
+    return "is none of: " + shortened("; ".join(kinds), MAX_LISTED)
 
 
 def _advice(violation: Violation, is_secret: bool, wanted: str) -> str | None:
-    keyword, schema = violation.keyword, violation.schema
-    match keyword:
+    """Return the next step, where there is one to recommend; *wanted* describes what
+    the schema asks for.
+    """
+    schema = violation.schema
+    match violation.keyword:
         case "not":
-            other = in_words(schema.get("not")) if isinstance(schema, dict) else ""
-            return (
-                f"Send a value other than {other}"
-                if other
-                else "Send another value; this one is excluded"
-            )
+            excluded = in_words(schema.get("not")) if isinstance(schema, dict) else ""
+            if excluded:
+                return f"Send a value other than {excluded}"
+            return "Send another value; this one is excluded"
         case "uniqueItems":
             return "Send each item once"
         case "enum":
             return _advice_on_choice(violation.value, schema["enum"], is_secret)
         case "propertyNames" if isinstance(violation.expected, dict):
             # A key is always a string; of an enum the members say enough.
-            return (
-                "Send an object in which each key is "
-                f"{in_words({'type': 'string', **violation.expected})}"
-            )
+            key = in_words({"type": "string", **violation.expected})
+            return f"Send an object in which each key is {key}"
         case "anyOf" | "oneOf" if violation.branches:
             return "Send one of these"
     if not isinstance(schema, dict):
@@ -385,24 +417,22 @@ def _advice(violation: Violation, is_secret: bool, wanted: str) -> str | None:
     examples = schema.get("examples")
     if isinstance(examples, list) and examples:
         return f"Send a value like {quoted(examples[0])}"
-    if keyword == "pattern":
+    if violation.keyword == "pattern":
         return "Send a string that matches it"
-    return f"Send {wanted}" if wanted else None
+    if wanted:
+        return f"Send {wanted}"
+    return None
 
 
 def _advice_on_choice(value: Any, members: list[Any], is_secret: bool) -> str:
-    near = (
-        nearest(value, filter(_is_text, members), cutoff=0.75)
-        if isinstance(value, str) and not is_secret
-        else None
-    )
+    if is_secret or not isinstance(value, str):
+        return "Send one of them"
+    near = nearest(value, filter(_is_text, members), cutoff=0.75)
     # "UTC 5" may be UTC-5 or UTC+5: where only a sign is missing, the nearest is as far
     # as its opposite.
-    return (
-        f"Did you mean {quoted(near)}?"
-        if near and letters(near) != letters(value)
-        else "Send one of them"
-    )
+    if not near or letters(near) == letters(value):
+        return "Send one of them"
+    return f"Did you mean {quoted(near)}?"
 
 
 def _is_text(value: Any) -> bool:
@@ -410,4 +440,6 @@ def _is_text(value: Any) -> bool:
 
 
 def _name(path: Path) -> str:
-    return f"{shortened(format_pointer(path), MAX_NAME)}: " if path else ""
+    if not path:
+        return ""
+    return f"{shortened(format_pointer(path), MAX_NAME)}: "
