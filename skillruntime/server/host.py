@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,9 +43,8 @@ __all__ = ["Hosting", "host_skills"]
 
 _LOCAL: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _SWEEP: Final = 3600.0  # seconds between two deletions of expired results
-_KEYS: Final = (
-    2.0  # seconds, at most, until a key that was revoked in the database is refused
-)
+_KEYS: Final = 2.0
+"""Seconds, at most, until a key that was revoked in the database is refused."""
 
 _log = logging.getLogger("skillruntime.server")
 
@@ -107,7 +107,11 @@ class Hosting:
     @property
     def keys_path(self) -> Path | None:
         """The file that holds the callers' keys, hashed."""
-        return self.keys or (None if self.data is None else self.data / "keys.json")
+        if self.keys is not None:
+            return self.keys
+        if self.data is not None:
+            return self.data / "keys.json"
+        return None
 
 
 async def host_skills(
@@ -133,15 +137,15 @@ async def host_skills(
     _check_reach(hosting, keys)
     metrics = Metrics()
     webhooks = Webhooks(secret) if hosting.webhooks else None
-    work = SkillWork(runtime, output_bytes=(hosting.limits or Limits()).output_bytes)
+    limits = hosting.limits or Limits()
+    work = SkillWork(runtime, output_bytes=limits.output_bytes)
     # The database first: a server that waits for its lock must not hold the port that
     # the other one listens at.
     async with _executions(work, hosting, webhooks, metrics) as executions:
         # The port is known only now, and with port 0 the addresses in descriptors
         # depend on it.
         listening = bind(hosting.host, hosting.port)
-        host = f"[{hosting.host}]" if ":" in hosting.host else hosting.host
-        base_url = hosting.base_url or f"http://{host}:{listening.getsockname()[1]}"
+        base_url = hosting.base_url or _own_url(hosting.host, listening)
         try:
             published = _publish(runtime, hosting, base_url)
             # Only now: a client of a server that does not start is refused, not
@@ -151,33 +155,32 @@ async def host_skills(
             listening.close()
             raise
         work.publish(published)
-        known: list[Authenticator] = [
-            each for each in (keys, hosting.authenticate) if each is not None
-        ]
         service = SkillService(
             published,
             executions,
             provider=hosting.provider,
-            authenticate=any_of(known) if known else None,
-            limits=hosting.limits,
+            authenticate=_any_known(keys, hosting.authenticate),
+            limits=limits,
             secret=secret,
             webhooks=webhooks,
             policy=hosting.policy,
             metrics=metrics,
         )
+        hosts = _allowed_hosts(hosting, base_url)
+
+        def report_ready() -> None:
+            if on_ready is not None:
+                on_ready(base_url, published, executions.continued)
+
         server = Server(
-            create_app(
-                service, pages=hosting.pages, hosts=_allowed_hosts(hosting, base_url)
-            ),
+            create_app(service, pages=hosting.pages, hosts=hosts),
             service,
             drain=hosting.drain_seconds,
             connections=hosting.connections,
             connections_per_address=hosting.connections_per_address,
             trusted_proxies=hosting.trusted_proxies,
             handles_signals=handles_signals,
-            on_ready=None
-            if on_ready is None
-            else lambda: on_ready(base_url, published, executions.continued),
+            on_ready=report_ready,
         )
         async with anyio.create_task_group() as tasks:
             # Every server sweeps; deleting the same rows twice does no harm, and no
@@ -189,6 +192,24 @@ async def host_skills(
             tasks.cancel_scope.cancel()
 
 
+def _own_url(host: str, listening: socket.socket) -> str:
+    """Return the URL of the address that *listening* is bound to."""
+    port = listening.getsockname()[1]
+    if ":" in host:  # an IPv6 address
+        host = f"[{host}]"
+    return f"http://{host}:{port}"
+
+
+def _any_known(*authenticators: Authenticator | None) -> Authenticator | None:
+    """Return what identifies a caller in any of these ways; None where there is no
+    way.
+    """
+    known = [authenticator for authenticator in authenticators if authenticator]
+    if not known:
+        return None
+    return any_of(known)
+
+
 def _allowed_hosts(hosting: Hosting, base_url: str) -> frozenset[str] | None:
     """Return the Host names that are answered; None for every name.
 
@@ -196,13 +217,15 @@ def _allowed_hosts(hosting: Hosting, base_url: str) -> frozenset[str] | None:
     browser could otherwise reach it under a name of its own that resolves to 127.0.0.1
     (DNS rebinding).
     """
-    named = {name.lower() for name in hosting.allowed_hosts}
-    # A server on an outside address usually stands behind a proxy, which checks the
-    # names.
-    if not named and hosting.host not in _LOCAL:
+    if hosting.allowed_hosts:
+        names = {name.lower() for name in hosting.allowed_hosts}
+    elif hosting.host in _LOCAL:
+        names = set(_LOCAL)
+    else:
+        # A server on an outside address usually stands behind a proxy, which checks the
+        # names.
         return None
-    local = _LOCAL if not hosting.allowed_hosts else frozenset()
-    return frozenset({*named, *local, ascii_host(base_url)})
+    return frozenset(names | {ascii_host(base_url)})
 
 
 def _check_reach(hosting: Hosting, keys: KeyFile | DatabaseKeys | None) -> None:
@@ -212,27 +235,32 @@ def _check_reach(hosting: Hosting, keys: KeyFile | DatabaseKeys | None) -> None:
     Raises:
         SkillRuntimeError: it is not.
     """
-    knows_callers = hosting.authenticate is not None or (
-        keys is not None and len(keys) > 0
+    if hosting.host in _LOCAL or hosting.public:
+        return
+    if hosting.authenticate is not None:
+        return
+    if keys is not None and len(keys) > 0:
+        return
+    message = (
+        f"Everyone who reaches {hosting.host} could call these skills, for this "
+        "server has no keys"
     )
-    if hosting.host not in _LOCAL and not hosting.public and not knows_callers:
-        message = (
-            f"Everyone who reaches {hosting.host} could call these skills, for this "
-            "server has no keys"
-        )
-        raise SkillRuntimeError(
-            f"{message}: make one with --new-key, or serve everyone with --public"
-        )
+    raise SkillRuntimeError(
+        f"{message}: make one with --new-key, or serve everyone with --public"
+    )
 
 
 def _publish(
     runtime: SkillRuntime, hosting: Hosting, base_url: str
 ) -> list[PublishedSkill]:
-    auth = (
-        AuthConfig(AuthType.API_KEY, header="X-API-Key")
-        if hosting.access is not AccessPolicy.PUBLIC
-        else None
-    )
+    """Return what is served; report the skills that cannot be.
+
+    Raises:
+        InvalidSkillError: one cannot be, and *hosting* is strict.
+    """
+    auth = None
+    if hosting.access is not AccessPolicy.PUBLIC:
+        auth = AuthConfig(AuthType.API_KEY, header="X-API-Key")
     faults: dict[str, SkillRuntimeError] = {}
     published = serve_catalog(
         runtime,
@@ -256,15 +284,24 @@ def _keys_and_secret(hosting: Hosting) -> tuple[KeyFile | DatabaseKeys | None, b
     """Return what knows callers by their keys, if there are any, and the secret that
     execution ids are derived from.
     """
-    path = (
-        hosting.keys_path if hosting.database is None else hosting.keys
-    )  # a left-over file must not hide shared keys
-    keys = KeyFile(path) if path is not None and path.exists() else None
     if hosting.database is not None:
-        return keys or DatabaseKeys(hosting.database), shared_secret(hosting.database)
-    return keys, read_secret(
-        hosting.data / "secret"
-    ) if hosting.data is not None else secrets.token_bytes(32)
+        # A file that is left over in *data* must not hide shared keys, nor does a key
+        # file without keys.
+        keys = _key_file(hosting.keys)
+        if keys is None or len(keys) == 0:
+            return DatabaseKeys(hosting.database), shared_secret(hosting.database)
+        return keys, shared_secret(hosting.database)
+    keys = _key_file(hosting.keys_path)
+    if hosting.data is not None:
+        return keys, read_secret(hosting.data / "secret")
+    return keys, secrets.token_bytes(32)
+
+
+def _key_file(path: Path | None) -> KeyFile | None:
+    """Return the key file at *path*, if there is one."""
+    if path is None or not path.exists():
+        return None
+    return KeyFile(path)
 
 
 def _executions(

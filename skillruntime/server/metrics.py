@@ -19,7 +19,7 @@ from skillruntime.remote.wire_errors import WireCode
 
 __all__ = ["Metrics"]
 
-_CODES = frozenset(each.value for codes in (ErrorCode, WireCode) for each in codes)
+_CODES = frozenset(code.value for code in [*ErrorCode, *WireCode])
 _RUN_BOUNDS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -33,10 +33,8 @@ class Metrics:
         # Of its own: two services in one process must not share the library's global
         # registry.
         self._registry = CollectorRegistry()
-        counter, gauge = (
-            partial(Counter, registry=self._registry),
-            partial(Gauge, registry=self._registry),
-        )
+        counter = partial(Counter, registry=self._registry)
+        gauge = partial(Gauge, registry=self._registry)
         histogram = partial(Histogram, registry=self._registry)
         self._requests = counter(
             "skillruntime_requests", "Requests", ("method", "route", "status")
@@ -94,8 +92,9 @@ class Metrics:
         """Count one execution that this server has ended."""
         code = execution.error.code if execution.error is not None else ""
         # A skill's own codes may be any text: each would be a time series.
-        known = code if code in _CODES else "other" if code else ""
-        self._ended.labels(execution.skill_id, execution.status.value, known).inc()
+        if code and code not in _CODES:
+            code = "other"
+        self._ended.labels(execution.skill_id, execution.status.value, code).inc()
 
     def observe_run(self, skill_id: str, waited: float, seconds: float) -> None:
         """Note how long an execution waited for its place, and ran."""

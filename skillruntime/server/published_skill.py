@@ -74,7 +74,7 @@ class PublishedSkill:
     @property
     def is_repeatable(self) -> bool:
         """Whether running it twice does no harm: by its contract it is idempotent, or
-        only reads.
+        only reads data.
         """
         return may_be_repeated(self.contract.annotations)
 
@@ -98,37 +98,28 @@ def describe(
     *written* is the skill's own descriptor.json, whose words are kept; the addresses
     and extensions are the server's.
 
-    >>> contract = Contract.from_dict({"version": "1.0.0", "description": "Says it", "input": {"type": "object"}})
+    >>> contract = Contract.from_dict({"version": "1.0.0", "input": {}})
     >>> describe("echo", contract, base_url="http://localhost:8400").endpoint.url
     'http://localhost:8400/skills/echo/invoke'
     """
     base = base_url.rstrip("/")
-    inputs, is_whole = inputs_from_schema(contract.input.document)
-    timeout = contract.run.get("timeout_seconds")
-    stated = [] if timeout is None else [max(1, round(timeout * 1000))]
     if written is None:
-        written = SkillDescriptor(
-            # A slash is allowed in an id, but a dot reads better in a URL than %2F.
-            id=name.replace("/", "."),
-            name=name,
-            version=contract.version
-            or (skill.version if skill is not None else None)
-            or "0.0.0",
-            description=contract.description
-            or (skill.description if skill is not None else ""),
+        written = _default_descriptor(
+            name,
+            contract,
+            skill,
             provider=provider or Provider("skillruntime"),
-            endpoint=InvocationEndpoint(base),
-            inputs=inputs,
             access=access,
-            tags=skill.frontmatter.tags if skill is not None else (),
         )
-    elif written.endpoint.timeout_ms is not None:
-        stated.append(written.endpoint.timeout_ms)
+    # The whole schema is published only where `inputs` cannot express it.
+    schema = contract.input.document
+    _, is_whole = inputs_from_schema(schema)
+    input_schema = None
+    if not is_whole and isinstance(schema, dict):
+        input_schema = schema
     extensions = Extensions(
         annotations=dict(contract.annotations) or written.extensions.annotations,
-        input_schema=None
-        if is_whole or not isinstance(contract.input.document, dict)
-        else contract.input.document,
+        input_schema=input_schema,
         idempotency_key=True,
         cancel=True,
         wait_seconds=wait_seconds,
@@ -140,22 +131,66 @@ def describe(
         f"{base}/skills/{escape_segment(written.id)}/invoke",
         status_url=f"{base}/executions/{{execution_id}}",
         result_url=f"{base}/executions/{{execution_id}}/result",
-        timeout_ms=min(stated, default=None),
+        timeout_ms=_timeout_ms(contract, written),
         retry=written.endpoint.retry,
     )
-    # What is enforced: a descriptor may promise less of the output, or say nothing of
-    # it.
-    promised = (
-        written.output.schema if contract.output is None else contract.output.document
-    )
+    # The contract is enforced: a descriptor may promise less of the output, or say
+    # nothing of it.
+    output = written.output
+    if contract.output is not None:
+        output = replace(output, schema=contract.output.document)
     return replace(
         written,
         protocol=replace(written.protocol, version=PROTOCOL_VERSION),
         endpoint=endpoint,
-        output=replace(written.output, schema=promised),
+        output=output,
         extensions=extensions,
         auth=auth or written.auth,
     )
+
+
+def _default_descriptor(
+    name: str,
+    contract: Contract,
+    skill: Skill | None,
+    *,
+    provider: Provider,
+    access: AccessPolicy,
+) -> SkillDescriptor:
+    """Return the descriptor of a skill without a descriptor.json: what its contract
+    says, and SKILL.md where the contract says nothing. It has no address yet.
+    """
+    version = contract.version
+    description = contract.description
+    tags: tuple[str, ...] = ()
+    if skill is not None:
+        version = version or skill.version
+        description = description or skill.description
+        tags = skill.frontmatter.tags
+    inputs, _ = inputs_from_schema(contract.input.document)
+    return SkillDescriptor(
+        # A slash is allowed in an id, but a dot reads better in a URL than %2F.
+        id=name.replace("/", "."),
+        name=name,
+        version=version or "0.0.0",
+        description=description,
+        provider=provider,
+        endpoint=InvocationEndpoint(""),
+        inputs=inputs,
+        access=access,
+        tags=tags,
+    )
+
+
+def _timeout_ms(contract: Contract, written: SkillDescriptor) -> int | None:
+    """Return the smaller of the timeouts in the contract and the descriptor."""
+    timeouts = []
+    seconds = contract.run.get("timeout_seconds")
+    if seconds is not None:
+        timeouts.append(max(1, round(seconds * 1000)))
+    if written.endpoint.timeout_ms is not None:
+        timeouts.append(written.endpoint.timeout_ms)
+    return min(timeouts, default=None)
 
 
 def serve_catalog(
@@ -207,34 +242,45 @@ def serve_catalog(
             if faults is None:
                 raise
             faults[skill_name] = error
-    found = {
-        *(each.name for each in served),
-        *(each.name.partition("/")[0] for each in served),
-        *(faults or ()),
-    }
-    missing = {
-        name for name in wanted - found if name.partition("/")[0] not in (faults or ())
-    }
-    if missing:
-        raise SkillNotFoundError(
-            f"No skill or callable is named {', '.join(map(repr, sorted(missing)))}"
-        )
+    _check_found(wanted, served, faults or {})
     return served
+
+
+def _check_found(
+    wanted: Iterable[str], served: Iterable[PublishedSkill], faults: Collection[str]
+) -> None:
+    """Check that there is a skill or a callable under each of the *wanted* names.
+
+    Raises:
+        SkillNotFoundError: there is not.
+    """
+    known = set()
+    for published in served:
+        known.add(published.name)
+        known.add(published.name.partition("/")[0])
+    missing = []
+    for name in sorted(wanted):
+        # A skill that has a fault is not missing: its fault is reported.
+        if name not in known and name.partition("/")[0] not in faults:
+            missing.append(repr(name))
+    if missing:
+        raise SkillNotFoundError(f"No skill or callable is named {', '.join(missing)}")
 
 
 def _publish_skill(
     skill: Skill, options: Mapping[str, Any], wanted: Collection[str]
 ) -> list[PublishedSkill]:
-    """Return what of *skill* is served, of its callables those that are *wanted*.
+    """Return the callables of *skill* that are *wanted*, all where nothing is named; of
+    a skill without callables, its text.
 
     Raises:
         InvalidSkillError: its descriptor.json is invalid, or promises what the contract
             does not enforce.
     """
     written = _read_descriptor(skill)
-    contracts = dict(skill.contracts) or {
-        skill.name: _knowledge_contract(skill, written)
-    }
+    contracts = dict(skill.contracts)
+    if not contracts:
+        contracts = {skill.name: _knowledge_contract(skill, written)}
     published = []
     for name, contract in contracts.items():
         if wanted and name not in wanted and skill.name not in wanted:
@@ -258,15 +304,13 @@ def _read_descriptor(skill: Skill) -> SkillDescriptor | None:
     written = read_descriptor_file(skill)
     if written is None:
         return None
-    # Compatible is the same MAJOR (section 8); the version that is published is the
+    # The same MAJOR is compatible (section 8); the version that is published is the
     # server's own.
-    if (
-        Version.parse(written.protocol.version).major
-        != Version.parse(PROTOCOL_VERSION).major
-    ):
+    stated = written.protocol.version
+    if Version.parse(stated).major != Version.parse(PROTOCOL_VERSION).major:
         message = (
-            f"The descriptor.json of {skill.name} is for version "
-            f"{written.protocol.version} of the protocol"
+            f"The descriptor.json of {skill.name} is for version {stated} of the "
+            "protocol"
         )
         raise InvalidSkillError(f"{message}; this server speaks {PROTOCOL_VERSION}")
     return written
@@ -280,16 +324,17 @@ def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
     """
     # What is published is what is enforced: a caller must never be refused for what the
     # descriptor promises.
-    differences = [] if contract.version in (None, written.version) else ["version"]
-    asked = contract.input.document
-    if isinstance(asked, dict):
+    differences = []
+    if contract.version not in (None, written.version):
+        differences.append("version")
+    enforced = contract.input.document
+    if isinstance(enforced, dict):
         promised = written.input_schema()
-        differences += _differing_inputs(promised, asked)
-        if sorted(promised.get("required", [])) != sorted(asked.get("required", [])):
+        differences += _differing_inputs(promised, enforced)
+        if sorted(promised.get("required", [])) != sorted(enforced.get("required", [])):
             differences.append("required inputs")
-    if written.output.schema is not None and _breaks_promise(
-        written.output.schema, contract
-    ):
+    output = written.output.schema
+    if output is not None and _breaks_promise(output, contract):
         differences.append("output")
     if differences:
         message = (
@@ -300,7 +345,7 @@ def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
 
 
 def _breaks_promise(promised: Any, contract: Contract) -> bool:
-    """Whether the contract certainly lets outputs through that the descriptor does not
+    """Return whether the contract certainly allows outputs that the descriptor does not
     promise.
     """
     if contract.output is None:
@@ -308,31 +353,34 @@ def _breaks_promise(promised: Any, contract: Contract) -> bool:
     try:
         return Containment().answer(promised, contract.output.document) == "no"
     except ImportError:
-        # undecided without the fast engine; what is published of the output is the
-        # contract's own
+        # It cannot be decided without the fast engine. The output that is published is
+        # the contract's in any case.
         return False
 
 
 def _differing_inputs(promised: dict[str, Any], enforced: dict[str, Any]) -> list[str]:
-    theirs, ours = promised.get("properties", {}), enforced.get("properties", {})
+    theirs = promised.get("properties", {})
+    ours = enforced.get("properties", {})
     return [
         f"inputs/{name}"
         for name in sorted({*theirs, *ours})
-        if _essence(theirs.get(name)) != _essence(ours.get(name))
+        if _constraints(theirs.get(name)) != _constraints(ours.get(name))
     ]
 
 
-def _essence(schema: Any) -> Any:
-    """What a schema asks for, without what it only says."""
-    spoken = ("title", "description", "examples", "$comment")
+def _constraints(schema: Any) -> Any:
+    """Return *schema* without the keywords that do not affect which values are
+    valid.
+    """
+    texts = ("title", "description", "examples", "$comment")
     if not isinstance(schema, dict):
         return schema
-    return {name: value for name, value in schema.items() if name not in spoken}
+    return {name: value for name, value in schema.items() if name not in texts}
 
 
 def _knowledge_contract(skill: Skill, written: SkillDescriptor | None) -> Contract:
-    """Return the contract of a skill without anything to call, which is served as what
-    it is: text to read.
+    """Return the contract of a skill that has nothing to call: it is served as text to
+    read.
     """
     if written is not None:
         return Contract.from_dict(written.to_contract().to_dict(), name=skill.name)
@@ -348,25 +396,27 @@ def _knowledge_contract(skill: Skill, written: SkillDescriptor | None) -> Contra
 def discovery_document(
     provider: Provider, skills: Iterable[PublishedSkill]
 ) -> dict[str, Any]:
-    """Return the document of section 5: what there is."""
+    """Return the document of section 5: the provider and its skills."""
+    about = {"name": provider.name}
+    if provider.url:
+        about["url"] = provider.url
     return {
         "protocol": {"version": PROTOCOL_VERSION},
-        "provider": {
-            "name": provider.name,
-            **({"url": provider.url} if provider.url else {}),
-        },
-        "skills": [
-            {
-                "id": each.id,
-                "name": each.descriptor.name,
-                "capability_type": each.descriptor.capability_type.value,
-                "description": each.descriptor.description,
-                "descriptor_url": each.descriptor.endpoint.url.removesuffix("/invoke"),
-                "access": each.descriptor.access.value,
-                "version": each.descriptor.version,
-            }
-            for each in skills
-        ],
+        "provider": about,
+        "skills": [_listed(skill.descriptor) for skill in skills],
+    }
+
+
+def _listed(descriptor: SkillDescriptor) -> dict[str, str]:
+    """Return a skill as the discovery document lists it."""
+    return {
+        "id": descriptor.id,
+        "name": descriptor.name,
+        "capability_type": descriptor.capability_type.value,
+        "description": descriptor.description,
+        "descriptor_url": descriptor.endpoint.url.removesuffix("/invoke"),
+        "access": descriptor.access.value,
+        "version": descriptor.version,
     }
 
 
@@ -399,19 +449,17 @@ class SkillWork:
         """Set the skills, whose addresses are known only when the server is bound to
         its port.
         """
-        self._skills = {each.descriptor.line: each for each in skills}
+        self._skills = {skill.descriptor.line: skill for skill in skills}
         self._published.set()
 
     async def __call__(self, ticket: Ticket, report: Report) -> Outcome:
-        """Run the ticket's skill, and say how it ended."""
+        """Run the ticket's skill and return how it ended."""
         await self._published.wait()
         served = self._skills.get(ticket.line)
         if served is None:  # begun by a server that had another version of the skill
             return withdrawn(ticket)
-        if (
-            served.descriptor.capability_type is CapabilityType.KNOWLEDGE
-            and served.skill is not None
-        ):
+        is_text = served.descriptor.capability_type is CapabilityType.KNOWLEDGE
+        if is_text and served.skill is not None:
             return _read_knowledge(served.skill, ticket.arguments)
         # A workspace of its own for each execution: no caller sees another's files. No
         # model reads its answers here, and counting the tokens of a megabyte takes more
@@ -437,15 +485,13 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
     """Return how an execution ended whose skill answered *response*; a longer output
     than *output_bytes* is a failure.
 
-    What the skill gave lies whole in the output, its own ``status`` and ``errors`` too;
+    The output is all that the skill returned, also its own ``status`` and ``errors``;
     an answer that failed makes the execution fail, with its first code.
     """
     # Tokens, timings and the sandbox are the host's own business.
     public = ("warnings", "repairs", "migrated_from", "files")
-    metadata = {
-        key: value for key, value in (response.metadata or {}).items() if key in public
-    }
-    has_output = response.data is not None or response.ok
+    stated = response.metadata or {}
+    metadata = {name: value for name, value in stated.items() if name in public}
     output, length = _plain(response.data)
     if length > output_bytes:
         message = (
@@ -456,45 +502,51 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
         return Outcome(ExecutionStatus.FAILED, error=error, metadata=metadata)
     if response.ok:
         return Outcome(ExecutionStatus.COMPLETED, output, True, metadata=metadata)
+    has_output = response.data is not None
+    error = _failure_of(response)
+    return Outcome(ExecutionStatus.FAILED, output, has_output, error, metadata)
+
+
+def _failure_of(response: SkillResponse) -> ErrorDocument:
+    """Return the error of a response that failed: its first one, with all of several in
+    the details.
+    """
+    # A client decides by ``recoverable`` whether to try again; the protocol documents
+    # have no field for it.
     errors = response.errors
-    first: dict[str, Any] = (
-        errors[0].to_dict()
-        if errors
-        else {"code": ErrorCode.INTERNAL_ERROR.value, "message": "The skill failed"}
-    )
+    if not errors:
+        return ErrorDocument(
+            ErrorCode.INTERNAL_ERROR.value, "The skill failed", {"recoverable": False}
+        )
+    first = errors[0].to_dict()
     details: dict[str, Any] = dict(first.get("details") or {})
-    # A client decides by this whether to try again; the protocol documents have no
-    # field for it.
     details["recoverable"] = bool(first.get("recoverable"))
     if first.get("suggested_action"):
         details["suggested_action"] = first["suggested_action"]
     if len(errors) > 1:
         details["errors"] = [error.to_dict() for error in errors]
-    own = details.get(
-        "code"
-    )  # on the wire a code is a text: the skill's own, where we have no name for it
-    error = ErrorDocument(
-        own if isinstance(own, str) and own else first["code"],
-        first["message"],
-        _plain(details)[0],
-    )
-    return Outcome(ExecutionStatus.FAILED, output, has_output, error, metadata)
+    # On the wire a code may be any text: the skill's own is sent, where it has one.
+    code = details.get("code")
+    if not isinstance(code, str) or not code:
+        code = first["code"]
+    return ErrorDocument(code, first["message"], _plain(details)[0])
 
 
 def _read_knowledge(skill: Skill, arguments: Mapping[str, Any]) -> Outcome:
     path = arguments.get("path")
     try:
-        text = skill.read_resource(path) if path else skill.body
+        if path:
+            text = skill.read_resource(path)
+        else:
+            text = skill.body
     except SkillRuntimeError as error:
         return to_outcome(SkillResponse.failed(*error.to_errors()))
     return Outcome(ExecutionStatus.COMPLETED, {"text": text}, True)
 
 
 def _plain(value: Any) -> tuple[Any, int]:
-    """Return *value* as JSON has it, for a Python function may return tuples and dates;
-    and its bytes as JSON.
-    """
-    # What a caller sees, and what is stored, is this text: a Python value that JSON
-    # lacks is shown as its str.
+    """Return *value* converted to JSON types, and the size of its JSON in bytes."""
+    # A Python function may return tuples and dates. Callers see, and the store keeps,
+    # this text: a value that JSON lacks is shown as its str.
     text = json.dumps(value, ensure_ascii=False, default=str)
     return json.loads(text), len(text.encode("utf-8", "surrogatepass"))

@@ -32,6 +32,7 @@ from skillruntime.server.callers.access import (
     BadCredentialsError,
     Principal,
     identify,
+    owner_of,
 )
 from skillruntime.server.callers.authorization import (
     Call,
@@ -61,7 +62,11 @@ _PLAIN_TEXT: Final = {
     **responses.SECURITY_HEADERS,
     "content-type": "text/plain; charset=utf-8",
 }
+_LONGEST_ID: Final = 200
+"""Characters of an execution id; a longer one is not looked up."""
 _Handler = Callable[["Call"], Awaitable[WireResponse]]
+_Route = tuple[str, re.Pattern[str], dict[str, _Handler]]
+"""The name of an address, its path, and what answers each method there."""
 
 
 class SkillService:
@@ -86,7 +91,7 @@ class SkillService:
         policy: str | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        self.skills = {each.id: each for each in skills}
+        self.skills = {skill.id: skill for skill in skills}
         self.executions = executions
         self.provider = provider or Provider("skillruntime")
         self.limits = limits or Limits()
@@ -100,16 +105,16 @@ class SkillService:
         self._policy = policy
         # A client reads in the descriptor which header the key goes into.
         self._key_headers = frozenset(
-            each.descriptor.auth.key_header.lower()
-            for each in self.skills.values()
-            if each.descriptor.auth.type in (AuthType.API_KEY, AuthType.CUSTOM)
+            skill.descriptor.auth.key_header.lower()
+            for skill in self.skills.values()
+            if skill.descriptor.auth.type in (AuthType.API_KEY, AuthType.CUSTOM)
         )
         self._invocations = RateLimiter(self.limits.invocations_per_minute)
         # Two buckets: a client that polls often must not lose the right to begin
         # anything.
         self._requests = RateLimiter(self.limits.requests_per_minute)
         self._failures = RateLimiter(self.limits.failed_logins_per_minute)
-        self._routes: tuple[tuple[str, re.Pattern[str], dict[str, _Handler]], ...] = (
+        self._routes: tuple[_Route, ...] = (
             _route("discovery", r"/\.well-known/skill-sharing", GET=self._discovery),
             _route("descriptor", r"/skills/([^/]+)", GET=self._descriptor),
             _route("invoke", r"/skills/([^/]+)/invoke", POST=self._invoke),
@@ -133,7 +138,8 @@ class SkillService:
     async def handle(self, request: WireRequest) -> WireResponse:
         """Return the response to *request*; an unexpected exception becomes a 500."""
         started = time.perf_counter()
-        name, call = "none", Call(request, ())
+        name = "none"
+        call = Call(request, ())
         try:
             name, handler, call.parts = self._find(request)
             # Monitoring has no key, and must be answered while the database is away.
@@ -145,9 +151,9 @@ class SkillService:
         if request.method == "HEAD":
             response = responses.without_content(response)
         seconds = time.perf_counter() - started
-        self.metrics.count_request(
-            request.method if name != "none" else "?", name, response.status, seconds
-        )
+        # At an address that does not exist, the method may be any text of the caller's.
+        method = request.method if name != "none" else "?"
+        self.metrics.count_request(method, name, response.status, seconds)
         _log_request(call, name, response.status, seconds)
         return response
 
@@ -158,7 +164,8 @@ class SkillService:
             RefusedError: too many requests, or too many failed attempts.
         """
         call = Call(request, ())
-        await self._admit(call, {})  # not counted: what the page then asks for is
+        # Not counted in the rate: the requests that the page then makes are.
+        await self._admit(call, {})
         return call
 
     def refuse_work(self) -> None:
@@ -181,22 +188,26 @@ class SkillService:
     async def _admit(
         self, call: Call, credentials: Mapping[str, Any] | None = None
     ) -> None:
-        """Identify the caller, and check its rate limit."""
+        """Identify the caller, and check its rate limit.
+
+        With *credentials*, those of the body, the request has been counted before.
+        """
         request = call.request
         if self._authenticate is not None:
             try:
-                call.principal = (
-                    await self._identify(request, credentials) or call.principal
-                )
+                principal = await self._identify(request, credentials)
             except BadCredentialsError:
-                wait = self._failures.take(
-                    request.peer
-                )  # valid credentials are never delayed by an attacker's guesses
+                # Only failures are counted here: an attacker's guesses never delay
+                # valid credentials.
+                wait = self._failures.take(request.peer)
                 if wait:
                     raise responses.refuse_rate(
                         wait, "Too many failed attempts to authenticate"
                     ) from None
                 call.was_bad = True
+            else:
+                if principal is not None:
+                    call.principal = principal
         if credentials is None:
             wait = self._requests.take(call.rated)
             if wait:
@@ -219,8 +230,8 @@ class SkillService:
         request: WireRequest,
         credentials: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Whether *request* still is one of *owner*: a caller that waits may outlive
-        its key or token.
+        """Return whether *request* still authenticates as *owner*: the key or token of
+        a caller may be revoked while it waits.
         """
         try:
             principal = await self._identify(request, credentials)
@@ -228,58 +239,44 @@ class SkillService:
             return False
         except responses.RefusedError:  # it cannot be checked now
             return True
-        return owner == (ANONYMOUS if principal is None else principal.id)
+        return owner == owner_of(principal)
 
     async def _find_execution(self, call: Call) -> tuple[Ticket, Execution]:
-        """The execution of the call's path, if it is this caller's; another's is
-        absent.
+        """Return the execution that the call's path names, and its ticket; another
+        caller's execution counts as absent.
 
         Raises:
             RefusedError: it does not exist, or its result has expired.
         """
-        changes = call.request.method in ("DELETE", "POST")
-        if (
-            call.was_bad
-        ):  # a caller whose key was revoked must not take its execution for lost
+        # A caller whose key was revoked must not conclude that its execution is lost.
+        if call.was_bad:
             raise responses.refuse_login(None)
-        is_allowed = call.principal is None or (
-            call.principal.may_invoke if changes else call.principal.may_read
-        )
-        check_scope(is_allowed, INVOKE if changes else READ)
-        found = (
-            await self.executions.get(call.parts[0])
-            if len(call.parts[0]) <= 200
-            else None
-        )
-        is_operator = call.principal is not None and call.principal.is_operator
-        # An anonymous caller's executions are protected by their ids, which cannot be
-        # guessed.
-        if found is None or not (
-            is_operator or found[0].is_open or found[0].owner in (call.owner, ANONYMOUS)
-        ):
-            raise responses.refuse(
-                WireCode.EXECUTION_NOT_FOUND, "The execution does not exist"
-            )
-        call.skill_id, call.trace_id = found[0].skill_id, found[0].trace_id or ""
-        if is_expired(found[1], self.executions.now()):
-            raise responses.refuse_expired(found[1])
+        _check_execution_scope(call)
+        execution_id = call.parts[0]
+        if len(execution_id) > _LONGEST_ID:
+            raise _refuse_unknown_execution()
+        found = await self.executions.get(execution_id)
+        if found is None or not _may_see(call, found[0]):
+            raise _refuse_unknown_execution()
+        ticket, execution = found
+        call.skill_id = ticket.skill_id
+        call.trace_id = ticket.trace_id or ""
+        if is_expired(execution, self.executions.now()):
+            raise responses.refuse_expired(execution)
         return found
 
     # The routes
 
     async def _discovery(self, call: Call) -> WireResponse:
-        """Section 5: what there is, for this caller; with ``?tag=`` what has one of
-        these tags.
+        """Return the document of section 5: the skills that this caller may see; with
+        ``?tag=`` only those with one of these tags.
         """
-        wanted, found = parsing.read_tags(call.request), find_all(call, self.skills)
+        wanted = parsing.read_tags(call.request)
+        visible = find_all(call, self.skills)
         if wanted:
-            found = [
-                each
-                for each in found
-                if not wanted.isdisjoint(map(str.lower, each.descriptor.tags))
-            ]
+            visible = [skill for skill in visible if _has_tag(skill, wanted)]
         return responses.answer_json(
-            call.request, discovery_document(self.provider, found)
+            call.request, discovery_document(self.provider, visible)
         )
 
     async def _descriptor(self, call: Call) -> WireResponse:
@@ -288,17 +285,17 @@ class SkillService:
         )
 
     async def _invoke(self, call: Call) -> WireResponse:
-        """Section 6.2, step 1. When the 202 leaves, the execution is kept."""
+        """Begin an execution (section 6.2, step 1). Once the 202 is sent, the execution
+        is kept.
+        """
         request = call.request
         # Before the body is read: another MAJOR may give the same fields other meanings
         # (section 8).
         parsing.check_protocol_header(request)
-        document = parsing.read_body(
-            request
-        )  # first, for a custom caller's credentials lie in it
-        call.trace_id = parsing.stated_trace(
-            document
-        )  # for the log, whatever becomes of the request
+        # Before the caller is known: credentials of a custom scheme are in the body.
+        document = parsing.read_body(request)
+        # For the log, also where the request is refused.
+        call.trace_id = parsing.stated_trace(document)
         credentials = parsing.credentials_in(document)
         # A GET has no body: what was begun with credentials that have no header can be
         # followed only by its id.
@@ -307,16 +304,15 @@ class SkillService:
             and credentials is not None
             and "api_key" not in credentials
         )
-        if (
-            credentials is not None and not call.was_bad
-        ):  # those of the header and of the body must agree
+        # The credentials of the header and of the body must agree.
+        if credentials is not None and not call.was_bad:
             await self._admit(call, credentials)
         served = find_callable(call, self.skills)
         invocation = parsing.read_invocation(served, document)
         wait = self._invocations.take(call.rated)
         if wait:
             raise responses.refuse_rate(wait)
-        # After the checks, so that a draining server still says what is wrong with a
+        # After the checks, so that a draining server still reports what is wrong with a
         # request.
         if not self.is_ready:
             raise responses.refuse_for_now(2, "The server is stopping")
@@ -330,15 +326,51 @@ class SkillService:
             policy=self._policy,
             is_open=is_open,
         )
-        sender = self._webhooks if call.principal is not None else None
-        if ticket.webhook is not None and not (
-            sender is not None and await sender.allows(ticket.webhook)
-        ):
+        if ticket.webhook is not None:
+            await self._check_webhook(ticket.webhook, call)
+        execution = await self._submit(ticket)
+        # RFC 9110, 15.3.3: a 202 should say where to look.
+        headers = {
+            "location": served.descriptor.endpoint.status_of(execution.execution_id)
+        }
+        parent = new_traceparent(ticket.trace_id)
+        if parent is not None:
+            headers["traceparent"] = parent
+        seconds = parsing.preferred_wait(request, self.limits.wait_seconds)
+        if seconds > 0:
+            headers["preference-applied"] = f"wait={seconds:g}"  # RFC 7240, section 3
+            waited = await self._wait(execution, seconds)
+            # A caller whose key was revoked meanwhile does not receive the result, but
+            # is answered that the work was accepted.
+            if await self._is_still(call.owner, request, credentials):
+                execution = waited
+        return _show(call, execution, headers, is_first=True)
+
+    async def _check_webhook(self, address: str, call: Call) -> None:
+        """Check that the caller may have the end of an execution reported to *address*.
+
+        Raises:
+            MessageError: it may not.
+        """
+        is_allowed = (
+            self._webhooks is not None
+            and call.principal is not None
+            and await self._webhooks.allows(address)
+        )
+        if not is_allowed:
             raise MessageError.at(
                 "/context/webhook",
                 "a public address, from an authenticated caller",
                 "another",
             )
+
+    async def _submit(self, ticket: Ticket) -> Execution:
+        """Return the execution of *ticket*: a new one, or that of an earlier request
+        under the same idempotency key.
+
+        Raises:
+            RefusedError: it was not accepted, or its result has expired.
+        """
         try:
             submitted = await self.executions.submit(
                 ticket, most_unfinished=self.limits.unfinished_per_caller
@@ -357,34 +389,16 @@ class SkillService:
             raise responses.refuse(WireCode.IDEMPOTENCY_KEY_REUSED, message) from None
         execution = submitted.execution
         if submitted.is_new:
-            self.metrics.count_accepted(served.id)
+            self.metrics.count_accepted(ticket.skill_id)
         # A repeated key finds a result that is no longer kept: it must not run again,
         # and cannot be shown.
         elif is_expired(execution, self.executions.now()):
             raise responses.refuse_expired(execution)
-        seconds = parsing.preferred_wait(request, self.limits.wait_seconds)
-        # RFC 9110, 15.3.3: a 202 should say where to look.
-        headers = {
-            "location": served.descriptor.endpoint.status_of(execution.execution_id)
-        }
-        parent = new_traceparent(ticket.trace_id)
-        if parent is not None:
-            headers["traceparent"] = parent
-        if seconds > 0:
-            headers["preference-applied"] = f"wait={seconds:g}"  # RFC 7240, section 3
-            waited = await self._wait(execution, seconds)
-            # A key that was revoked meanwhile does not receive the result, but hears
-            # that the work was accepted.
-            execution = (
-                waited
-                if await self._is_still(call.owner, request, credentials)
-                else execution
-            )
-        return _show(call, execution, headers, is_first=True)
+        return execution
 
     async def _status(self, call: Call) -> WireResponse:
-        """The document as it is now; at the result's address too, with ``Retry-After``
-        before the end.
+        """Return the execution as it is now; at the result's address too, with
+        ``Retry-After`` before the end.
         """
         _, execution = await self._find_execution(call)
         seconds = parsing.preferred_wait(call.request, self.limits.wait_seconds)
@@ -404,9 +418,7 @@ class SkillService:
         )
         execution = await self.executions.cancel(call.parts[0])
         if execution is None:
-            raise responses.refuse(
-                WireCode.EXECUTION_NOT_FOUND, "The execution does not exist"
-            )
+            raise _refuse_unknown_execution()
         return _show(call, execution)
 
     async def _complete(self, call: Call) -> WireResponse:
@@ -443,25 +455,30 @@ class SkillService:
         return _show(call, submitted.execution, is_first=True)
 
     async def _list(self, call: Call) -> WireResponse:
-        """The caller's own executions, the newest first; an operator may ask for
+        """Return the caller's own executions, the newest first; an operator may ask for
         everyone's with ``all=1``.
         """
         if call.principal is None:
             raise responses.refuse_login(None)
         check_scope(call.principal.may_read, READ)
         limit, cursor, wants_all = parsing.read_page_query(call.request)
-        owner = None if wants_all and call.principal.is_operator else call.owner
+        owner: str | None = call.owner
+        if wants_all and call.principal.is_operator:
+            owner = None
         try:
             page = await self.executions.list(owner, limit=limit, cursor=cursor)
         except ValueError:
             raise MessageError.at("/cursor", "a next_cursor of this list") from None
         shown = [
-            each.to_dict(plain=not call.knows_cancelled) for each in page.executions
+            execution.to_dict(plain=not call.knows_cancelled)
+            for execution in page.executions
         ]
-        for each in shown:
-            each.pop("output", None)
-        more = {"next_cursor": page.next_cursor} if page.next_cursor is not None else {}
-        return responses.answer_json(call.request, {"executions": shown, **more})
+        for document in shown:
+            document.pop("output", None)
+        answer: dict[str, Any] = {"executions": shown}
+        if page.next_cursor is not None:
+            answer["next_cursor"] = page.next_cursor
+        return responses.answer_json(call.request, answer)
 
     async def _webhook_secret(self, call: Call) -> WireResponse:
         """Return the secret that signs the caller's webhooks."""
@@ -474,7 +491,7 @@ class SkillService:
         )
 
     async def _openapi(self, call: Call) -> WireResponse:
-        visible = [each.descriptor for each in find_all(call, self.skills)]
+        visible = [skill.descriptor for skill in find_all(call, self.skills)]
         return responses.answer_json(
             call.request, build_openapi(visible, self.provider)
         )
@@ -483,17 +500,14 @@ class SkillService:
         return WireResponse(200, _JSON, b'{"status":"ok"}')
 
     async def _ready(self, call: Call) -> WireResponse:
-        status, body = (
-            (200, b'{"status":"ready"}')
-            if self.is_ready
-            else (503, b'{"status":"stopping"}')
-        )
         try:
             # Any reading: there is no execution of this id.
             await self.executions.get("none")
         except faults.DatabaseAwayError:
-            status, body = 503, b'{"status":"database away"}'
-        return WireResponse(status, _JSON, body)
+            return WireResponse(503, _JSON, b'{"status":"database away"}')
+        if not self.is_ready:
+            return WireResponse(503, _JSON, b'{"status":"stopping"}')
+        return WireResponse(200, _JSON, b'{"status":"ready"}')
 
     async def _metrics(self, call: Call) -> WireResponse:
         if self._authenticate is not None and call.principal is None:
@@ -506,21 +520,23 @@ class SkillService:
     # Shared by the routes
 
     def _find(self, request: WireRequest) -> tuple[str, _Handler, tuple[str, ...]]:
+        """Return the route of a request: its name, its handler, and the variable parts
+        of the path.
+
+        Raises:
+            RefusedError: there is none.
+        """
+        path = request.path
+        # HEAD is GET without the content (RFC 9110, 9.3.2).
+        method = "GET" if request.method == "HEAD" else request.method
         for name, pattern, handlers in self._routes:
-            match = pattern.fullmatch(request.path)
-            if match is not None:
-                handler = handlers.get(
-                    "GET" if request.method == "HEAD" else request.method
-                )
-                if handler is None:
-                    allowed = ", ".join(
-                        (*handlers, "HEAD") if "GET" in handlers else handlers
-                    )
-                    refusal = ErrorDocument(
-                        WireCode.METHOD_NOT_ALLOWED, f"This address takes {allowed}"
-                    )
-                    raise responses.RefusedError(refusal, {"allow": allowed})
-                return name, handler, tuple(unquote(part) for part in match.groups())
+            match = pattern.fullmatch(path)
+            if match is None:
+                continue
+            handler = handlers.get(method)
+            if handler is None:
+                raise _refuse_method(handlers)
+            return name, handler, tuple(unquote(part) for part in match.groups())
         raise responses.refuse(WireCode.NOT_FOUND, "Nothing exists at this address")
 
     async def _wait(self, execution: Execution, seconds: float) -> Execution:
@@ -537,10 +553,56 @@ class SkillService:
         return last
 
 
-def _route(
-    name: str, pattern: str, **handlers: _Handler
-) -> tuple[str, re.Pattern[str], dict[str, _Handler]]:
+def _route(name: str, pattern: str, **handlers: _Handler) -> _Route:
     return name, re.compile(pattern), handlers
+
+
+def _refuse_method(handlers: Iterable[str]) -> responses.RefusedError:
+    """Return the 405 of an address that takes only these methods."""
+    methods = list(handlers)
+    if "GET" in methods:
+        methods.append("HEAD")
+    allowed = ", ".join(methods)
+    refusal = ErrorDocument(
+        WireCode.METHOD_NOT_ALLOWED, f"This address takes {allowed}"
+    )
+    return responses.RefusedError(refusal, {"allow": allowed})
+
+
+def _refuse_unknown_execution() -> responses.RefusedError:
+    return responses.refuse(
+        WireCode.EXECUTION_NOT_FOUND, "The execution does not exist"
+    )
+
+
+def _check_execution_scope(call: Call) -> None:
+    """Check that the caller's scopes allow this request for an execution.
+
+    Raises:
+        RefusedError: they do not.
+    """
+    principal = call.principal
+    if call.request.method in ("DELETE", "POST"):
+        check_scope(principal is None or principal.may_invoke, INVOKE)
+    else:
+        check_scope(principal is None or principal.may_read, READ)
+
+
+def _may_see(call: Call, ticket: Ticket) -> bool:
+    """Return whether the caller may see the execution of *ticket*."""
+    if call.principal is not None and call.principal.is_operator:
+        return True
+    if ticket.is_open:
+        return True
+    # An anonymous caller's executions are protected by their ids, which cannot be
+    # guessed.
+    return ticket.owner in (call.owner, ANONYMOUS)
+
+
+def _has_tag(skill: PublishedSkill, wanted: set[str]) -> bool:
+    """Return whether *skill* has one of the *wanted* tags, in lower case."""
+    tags = {tag.lower() for tag in skill.descriptor.tags}
+    return not wanted.isdisjoint(tags)
 
 
 def _show(
@@ -563,6 +625,7 @@ def _log_request(call: Call, route: str, status: int, seconds: float) -> None:
     # Building the line costs as much as a poll: only where it is wanted.
     if not _access_log.isEnabledFor(logging.INFO):
         return
+    stated_trace = trace_id_of(call.request.headers.get("traceparent", ""))
     entry = {
         "method": call.request.method[:10],
         "route": route,
@@ -571,11 +634,7 @@ def _log_request(call: Call, route: str, status: int, seconds: float) -> None:
         "caller": call.owner,
         "skill": call.skill_id,
         "peer": call.request.peer,
-        "trace_id": call.trace_id
-        or trace_id_of(call.request.headers.get("traceparent", "")),
+        "trace_id": call.trace_id or stated_trace,
     }
-    _access_log.info(
-        json.dumps(
-            {name: value for name, value in entry.items() if value not in ("", None)}
-        )
-    )
+    known = {name: value for name, value in entry.items() if value not in ("", None)}
+    _access_log.info(json.dumps(known))

@@ -32,7 +32,8 @@ def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
     """Return the ``webhook-signature`` of a message (Standard Webhooks 1.0,
     "Symmetric").
 
-    >>> secret, message_id = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek"
+    >>> secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    >>> message_id = "msg_p5jXN8AQM9LWM0D4loKWxJek"
     >>> sign(secret, message_id, 1614265330, b'{"test": 2432232314}')
     'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
     """
@@ -71,14 +72,13 @@ class Webhooks:
         return "whsec_" + base64.b64encode(own).decode()
 
     async def allows(self, url: str) -> bool:
-        """Whether a message may be sent to *url*: it is public, or the guard allows
-        it.
+        """Return whether a message may be sent to *url*: it is public, or the guard
+        allows it.
         """
         try:
             await self._guard.address_of(url)
-        except (
-            UnreachableError
-        ):  # inside, or a name that does not resolve: the caller learns of it now
+        # It is private, or does not resolve. The caller is told now, not at the end.
+        except UnreachableError:
             return False
         return True
 
@@ -94,13 +94,12 @@ class Webhooks:
             "timestamp": execution.timestamps.updated_at,
             "data": execution.to_dict(),
         }
-        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(
-            "utf-8", "replace"
-        )
-        # the same for every try: the receiver knows it again
+        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+        body = text.encode("utf-8", "replace")
+        # A message is sent at least once, after a crash again: by its id, which is the
+        # same each time, the receiver recognizes it.
         message_id = f"msg_{execution.execution_id}"
-        # A message is sent at least once: after a crash it is sent again, with the same
-        # id.
+        secret = self.secret_of(ticket.owner)
         for pause in (*self._pauses, None):
             timestamp = int(time.time())
             headers = {
@@ -108,15 +107,10 @@ class Webhooks:
                 "user-agent": "skillruntime",
                 "webhook-id": message_id,
                 "webhook-timestamp": str(timestamp),
-                "webhook-signature": sign(
-                    self.secret_of(ticket.owner), message_id, timestamp, body
-                ),
+                "webhook-signature": sign(secret, message_id, timestamp, body),
             }
-            status = await self._send(
-                WireRequest("POST", ticket.webhook, headers, body)
-            )
-            # Standard Webhooks: 410 says that the receiver wants no more.
-            if status is not None and (200 <= status < 300 or status == 410):
+            request = WireRequest("POST", ticket.webhook, headers, body)
+            if _is_accepted(await self._send(request)):
                 return True
             if pause is not None:
                 await anyio.sleep(pause)
@@ -126,12 +120,23 @@ class Webhooks:
         return False
 
     async def _send(self, request: WireRequest) -> int | None:
+        """Return the status that the receiver answers; None if it does not answer."""
         try:
             if self._transport is not None:
-                return (await self._transport(request)).status
-            async with HttpTransport(
-                self._guard, timeout=20, max_response=64 * 1024
-            ) as transport:
-                return (await transport(request)).status
+                response = await self._transport(request)
+            else:
+                async with HttpTransport(
+                    self._guard, timeout=20, max_response=64 * 1024
+                ) as transport:
+                    response = await transport(request)
         except UnreachableError:
             return None
+        return response.status
+
+
+def _is_accepted(status: int | None) -> bool:
+    """Return whether this status ends the attempts to send a message."""
+    if status is None:
+        return False
+    # Standard Webhooks: 410 says that the receiver wants no more.
+    return 200 <= status < 300 or status == 410

@@ -43,7 +43,7 @@ class Principal:
     scopes: frozenset[str] | None = None
 
     def may_call(self, skill_id: str) -> bool:
-        """Whether this caller may call the skill."""
+        """Return whether this caller may call the skill."""
         return self.skills is None or skill_id in self.skills
 
     @property
@@ -55,6 +55,15 @@ class Principal:
     def may_read(self) -> bool:
         """Whether its scopes allow it to see executions."""
         return self.scopes is None or bool(self.scopes & {INVOKE, READ})
+
+
+def owner_of(principal: Principal | None) -> str:
+    """Return the name of a caller as executions have it: all that are anonymous share
+    one.
+    """
+    if principal is None:
+        return ANONYMOUS
+    return principal.id
 
 
 class BadCredentialsError(Exception):
@@ -101,9 +110,8 @@ class KeyRing:
     """
 
     def __init__(self, keys: Mapping[str, Principal]) -> None:
-        self._keys = dict(
-            keys
-        )  # by hash: the time of a dictionary lookup reveals nothing about the key
+        # By hash: the time of a dictionary lookup reveals nothing about the key.
+        self._keys = dict(keys)
 
     @classmethod
     def from_text(cls, text: str) -> KeyRing:
@@ -131,15 +139,13 @@ class KeyRing:
         """Return the caller that the key in *request* belongs to."""
         # Both places, for many clients can set only one of them.
         key = request.headers.get("x-api-key") or bearer_token(request)
-        # 6.3 allows the key in the body too; two different keys do not identify one
-        # caller.
-        stated = credentials.get("api_key") if credentials is not None else None
-        if isinstance(stated, str) and stated:
-            if key and not hmac.compare_digest(
-                key.encode(), stated.encode("utf-8", "surrogatepass")
-            ):
+        # 6.3 allows the key in the body too.
+        in_body = credentials.get("api_key") if credentials is not None else None
+        if isinstance(in_body, str) and in_body:
+            # Two different keys do not identify one caller.
+            if key and not _is_same(key, in_body):
                 raise BadCredentialsError
-            key = stated
+            key = in_body
         if not key:
             return None
         principal = self._keys.get(hash_key(key))
@@ -160,8 +166,9 @@ async def identify(
         BadCredentialsError: the credentials are not valid.
         TypeError: it returned something else.
     """
-    found = authenticate(request, credentials)
-    principal = await found if isinstance(found, Awaitable) else found
+    principal = authenticate(request, credentials)
+    if isinstance(principal, Awaitable):
+        principal = await principal
     if principal is None or isinstance(principal, Principal):
         return principal
     raise TypeError(
@@ -180,9 +187,9 @@ def any_of(authenticators: Iterable[Authenticator]) -> Authenticator:
         request: WireRequest, credentials: Mapping[str, Any] | None
     ) -> Principal | None:
         was_bad = False
-        for each in asked:
+        for authenticator in asked:
             try:
-                principal = await identify(each, request, credentials)
+                principal = await identify(authenticator, request, credentials)
             except BadCredentialsError:
                 was_bad = True
             else:
@@ -200,23 +207,33 @@ def any_of(authenticators: Iterable[Authenticator]) -> Authenticator:
 def bearer_token(request: WireRequest) -> str | None:
     """Return the token of ``Authorization: Bearer``, if there is one."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() or None if scheme.lower() == "bearer" else None
+    if scheme.lower() != "bearer":
+        return None
+    return token.strip() or None
+
+
+def _is_same(key: str, other: str) -> bool:
+    """Return whether two API keys are equal, in a time that does not depend on them."""
+    return hmac.compare_digest(key.encode(), other.encode("utf-8", "surrogatepass"))
 
 
 def _principal(entry: Mapping[str, Any]) -> Principal:
-    skills = entry.get("skills")
+    """Return the caller that an entry of a key file describes.
+
+    Raises:
+        ValueError: its id is the one of anonymous callers. KeyError: it has no id.
+    """
     caller = str(entry["id"])
     # Its executions would be open to everyone: rows of that owner are shown to whoever
     # has their id.
     if caller == ANONYMOUS:
         raise ValueError("anonymous is who shows no key")
-    return Principal(
-        caller,
-        frozenset(map(str, skills))
-        if isinstance(skills, list) and "*" not in skills
-        else None,
-        entry.get("operator") is True,
-        frozenset(map(str, entry["scopes"]))
-        if isinstance(entry.get("scopes"), list)
-        else None,
-    )
+    skills: frozenset[str] | None = None
+    listed = entry.get("skills")
+    if isinstance(listed, list) and "*" not in listed:
+        skills = frozenset(map(str, listed))
+    scopes: frozenset[str] | None = None
+    if isinstance(entry.get("scopes"), list):
+        scopes = frozenset(map(str, entry["scopes"]))
+    is_operator = entry.get("operator") is True
+    return Principal(caller, skills, is_operator, scopes)

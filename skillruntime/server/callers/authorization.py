@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from skillruntime.remote.descriptor import AccessPolicy, AuthType
 from skillruntime.remote.http_message import WireRequest
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
-from skillruntime.server.callers.access import ANONYMOUS, INVOKE, Principal
+from skillruntime.server.callers.access import INVOKE, Principal, owner_of
 from skillruntime.server.http.responses import RefusedError, refuse, refuse_login
 from skillruntime.server.published_skill import PublishedSkill
 
@@ -42,37 +42,36 @@ class Call:
     @property
     def owner(self) -> str:
         """The caller, as executions name their owner."""
-        return self.principal.id if self.principal is not None else ANONYMOUS
+        return owner_of(self.principal)
 
     @property
     def rated(self) -> str:
         """The caller for whom rates are counted: an anonymous one has only its
         address.
         """
-        return (
-            self.principal.id
-            if self.principal is not None
-            else f"at {self.request.peer}"
-        )
+        if self.principal is None:
+            return f"at {self.request.peer}"
+        return self.principal.id
 
     @property
     def knows_cancelled(self) -> bool:
         """Whether the client states that it knows the status ``cancelled``; others get
         ``failed``.
         """
-        stated = self.request.headers.get("skill-extensions", "").split(",")
-        return "cancelled" in [each.strip() for each in stated]
+        names = self.request.headers.get("skill-extensions", "").split(",")
+        return "cancelled" in [name.strip() for name in names]
 
 
 def find_all(call: Call, skills: Mapping[str, PublishedSkill]) -> list[PublishedSkill]:
     """Return the skills that this caller may see."""
     # Every caller with a key sees private skills; which of them it may call, its key
     # says (4.3).
-    known = call.principal is not None
+    if call.principal is not None:
+        return list(skills.values())
     return [
-        each
-        for each in skills.values()
-        if known or each.descriptor.access is not AccessPolicy.PRIVATE
+        skill
+        for skill in skills.values()
+        if skill.descriptor.access is not AccessPolicy.PRIVATE
     ]
 
 
@@ -83,17 +82,15 @@ def find_skill(call: Call, skills: Mapping[str, PublishedSkill]) -> PublishedSki
     Raises:
         RefusedError: there is none for this caller.
     """
-    found = skills.get(call.parts[0])
+    absent = refuse(WireCode.SKILL_NOT_FOUND, "The skill does not exist")
+    skill = skills.get(call.parts[0])
+    if skill is None:
+        raise absent
     # 403 would say that it exists: section 7 lets a private skill be absent.
-    is_hidden = (
-        found is not None
-        and found.descriptor.access is AccessPolicy.PRIVATE
-        and call.principal is None
-    )
-    if found is None or is_hidden:
-        raise refuse(WireCode.SKILL_NOT_FOUND, "The skill does not exist")
-    call.skill_id = found.id
-    return found
+    if skill.descriptor.access is AccessPolicy.PRIVATE and call.principal is None:
+        raise absent
+    call.skill_id = skill.id
+    return skill
 
 
 def find_callable(call: Call, skills: Mapping[str, PublishedSkill]) -> PublishedSkill:
@@ -102,22 +99,25 @@ def find_callable(call: Call, skills: Mapping[str, PublishedSkill]) -> Published
     Raises:
         RefusedError: it does not exist, or the caller must not call it.
     """
-    found = find_skill(call, skills)
-    descriptor = found.descriptor
-    # 4.4: what a descriptor asks for is asked for, also of callers of a skill that
-    # everyone may see.
-    needs_login = (
-        descriptor.access is not AccessPolicy.PUBLIC
-        or descriptor.auth.type is not AuthType.NONE
-    )
-    if call.was_bad or (call.principal is None and needs_login):
+    skill = find_skill(call, skills)
+    descriptor = skill.descriptor
+    if call.was_bad:
         raise refuse_login(descriptor)
-    check_scope(call.principal is None or call.principal.may_invoke, INVOKE)
-    if call.principal is not None and not call.principal.may_call(found.id):
+    if call.principal is None:
+        # 4.4: the credentials that a descriptor asks for are required, also of callers
+        # of a skill that everyone may see.
+        if (
+            descriptor.access is not AccessPolicy.PUBLIC
+            or descriptor.auth.type is not AuthType.NONE
+        ):
+            raise refuse_login(descriptor)
+        return skill
+    check_scope(call.principal.may_invoke, INVOKE)
+    if not call.principal.may_call(skill.id):
         raise refuse(
             WireCode.PERMISSION_DENIED, "These credentials do not allow this skill"
         )
-    return found
+    return skill
 
 
 def check_scope(is_allowed: bool, scope: str) -> None:

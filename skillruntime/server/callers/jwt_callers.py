@@ -28,13 +28,8 @@ from skillruntime.server.http.responses import refuse_for_now
 
 __all__ = ["JwtCallers", "keys_from"]
 
-_ALGORITHMS: Final = (
-    "RS256",
-    "PS256",
-    "ES256",
-    "ES384",
-    "EdDSA",
-)  # asymmetric alone: a public key signs nothing
+# Asymmetric algorithms alone: a public key signs nothing.
+_ALGORITHMS: Final = ["RS256", "PS256", "ES256", "ES384", "EdDSA"]
 _log = logging.getLogger("skillruntime.remote")
 _REFRESH: Final = 60.0  # seconds, at least, between two looks at the issuer's keys
 _AGAIN: Final = 5.0  # seconds, at least, between two tries to get any
@@ -97,33 +92,36 @@ class JwtCallers:
         try:
             try:
                 claims = self._read(token, keys)
-            except InvalidKeyIdError:  # as far as we know: it may be new
+            except InvalidKeyIdError:  # unknown here so far: the key may be new
                 claims = self._read(token, await self._current(is_unknown=True))
         except _NOT_GOOD:
             raise BadCredentialsError from None
         scopes = _scopes(claims)
-        if self._scope is not None and (scopes is None or self._scope not in scopes):
+        if self._scope is not None and self._scope not in (scopes or ()):
             raise BadCredentialsError
         return Principal(f"{self._issuer} {claims['sub']}", scopes=scopes)
 
     def _read(self, token: str, keys: KeySet) -> dict[str, Any]:
-        read = jwt.decode(token, keys, algorithms=list(_ALGORITHMS))
-        self._claims.validate(read.claims)
-        return dict(read.claims)
+        decoded = jwt.decode(token, keys, algorithms=_ALGORITHMS)
+        self._claims.validate(decoded.claims)
+        return dict(decoded.claims)
 
     async def _current(self, *, is_unknown: bool) -> KeySet:
-        """Return the issuer's keys; fetch them again for an unknown key id, but not for
-        every forged token.
+        """Return the issuer's keys, which are fetched again for an unknown key id.
+
+        Raises:
+            RefusedError: there are none at the moment.
         """
+        # Not for every forged token: a fetch waits until so much time has passed.
         passed = self._clock() - self._fetched_at
-        if (self._keys is None and passed >= _AGAIN) or (
-            is_unknown and passed >= _REFRESH
-        ):
+        is_missing = self._keys is None and passed >= _AGAIN
+        is_outdated = is_unknown and passed >= _REFRESH
+        if is_missing or is_outdated:
             self._fetched_at = self._clock()
             try:
-                self._keys = KeySet.import_key_set(
-                    {"keys": list((await self._fetch()).get("keys", []))}
-                )
+                document = await self._fetch()
+                keys = list(document.get("keys", []))
+                self._keys = KeySet.import_key_set({"keys": keys})
             except (InvalidSkillError, JoseError, ValueError) as error:
                 _log.warning("the issuer's keys cannot be fetched: %s", error)
         if self._keys is None:
@@ -138,16 +136,17 @@ def _scopes(claims: Mapping[str, Any]) -> frozenset[str] | None:
     a list there; Microsoft Entra writes the string and Okta a list in ``scp``. Any
     other form grants nothing.
     """
-    for claim in (claims[name] for name in ("scope", "scp") if name in claims):
-        named = (
-            claim.split()
-            if isinstance(claim, str)
-            else claim
-            if isinstance(claim, list)
-            else ()
-        )
-        return frozenset(each for each in named if isinstance(each, str))
-    return None
+    if "scope" in claims:
+        claim = claims["scope"]
+    elif "scp" in claims:
+        claim = claims["scp"]
+    else:
+        return None
+    if isinstance(claim, str):
+        return frozenset(claim.split())
+    if isinstance(claim, list):
+        return frozenset(scope for scope in claim if isinstance(scope, str))
+    return frozenset()
 
 
 def keys_from(
@@ -158,13 +157,15 @@ def keys_from(
     The returned function raises `InvalidSkillError` if it cannot read a JWKS there.
     """
 
+    # A host's operator names the address, so it may be of a private network.
+    allowed = guard or AddressGuard(allow_all=True)
+
     async def fetch() -> Mapping[str, Any]:
         try:
             if place.startswith(("https://", "http://")):
-                async with HttpTransport(
-                    guard or AddressGuard(allow_all=True), timeout=10
-                ) as transport:
-                    text = (await transport(WireRequest("GET", place))).body
+                async with HttpTransport(allowed, timeout=10) as transport:
+                    response = await transport(WireRequest("GET", place))
+                text = response.body
             else:
                 text = await anyio.Path(place).read_bytes()
             document = json.loads(text)

@@ -61,7 +61,9 @@ class KeyFile:
         if stamp != self._stamp:
             self._stamp = stamp
             try:
-                text = self._path.read_text("utf-8") if stamp is not None else _EMPTY
+                text = _EMPTY  # a deleted file revokes all keys
+                if stamp is not None:
+                    text = self._path.read_text("utf-8")
                 self._ring = KeyRing.from_text(text)
             except (OSError, InvalidSkillError) as error:
                 _log.error("the key file could not be read again: %s", error)
@@ -73,7 +75,7 @@ class DatabaseKeys:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._text = _with_database(url, lambda execute: _read(execute, "keys", _EMPTY))
+        self._text = _read_keys(url)
         self._ring = KeyRing.from_text(self._text)
 
     def __len__(self) -> int:
@@ -91,7 +93,7 @@ class DatabaseKeys:
             await anyio.sleep(seconds)
             try:
                 text = await anyio.to_thread.run_sync(
-                    self._read_again, abandon_on_cancel=True
+                    _read_keys, self._url, abandon_on_cancel=True
                 )
             # Keys that were valid stay so while the database is away: running work can
             # still be polled.
@@ -100,10 +102,9 @@ class DatabaseKeys:
             # Parsed only where it changed: a list of ten thousand keys is read every
             # two seconds otherwise.
             if text != self._text:
-                self._text, self._ring = text, KeyRing.from_text(text)
-
-    def _read_again(self) -> str:
-        return _with_database(self._url, lambda execute: _read(execute, "keys", _EMPTY))
+                ring = KeyRing.from_text(text)
+                self._text = text
+                self._ring = ring
 
 
 def add_key(
@@ -120,12 +121,9 @@ def add_key(
     It is for the *skills* and *scopes* that are named, or for all.
     """
     key = new_key()
+    entry: dict[str, Any] = {"id": caller, "sha256": hash_key(key)}
     limits = {"skills": list(skills), "operator": operator, "scopes": list(scopes)}
-    entry = {
-        "id": caller,
-        "sha256": hash_key(key),
-        **{name: value for name, value in limits.items() if value},
-    }
+    entry |= {name: value for name, value in limits.items() if value}
     _change_keys(place, lambda entries: [*entries, entry])
     return key
 
@@ -163,36 +161,47 @@ def shared_secret(url: str) -> bytes:
 def _change_keys(
     place: Path | str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 ) -> None:
+    """Replace the entries of the key file or database *place* by what *change* makes of
+    them.
+    """
     if isinstance(place, str):
-
-        def rewrite(execute: Any) -> str:
-            text = _changed(_read(execute, "keys", _EMPTY), change)
-            execute(
-                "INSERT INTO skillruntime.meta VALUES ('keys', %s) "
-                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                (text,),
-            )
-            return text
-
-        _with_database(place, rewrite)
+        _change_in_database(place, change)
         return
-    text = _changed(place.read_text("utf-8") if place.exists() else _EMPTY, change)
+    text = _EMPTY
+    if place.exists():
+        text = place.read_text("utf-8")
+    text = _changed(text, change)
     place.parent.mkdir(parents=True, exist_ok=True)
     # Renamed over the old file: a reader sees the old list or the new one, never half
     # of it.
     written = place.with_suffix(".new")
-    with os.fdopen(
-        os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w"
-    ) as file:
+    descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
     written.replace(place)
 
 
+def _change_in_database(
+    url: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+) -> None:
+    def rewrite(execute: Any) -> str:
+        text = _changed(_read(execute, "keys", _EMPTY), change)
+        execute(
+            "INSERT INTO skillruntime.meta VALUES ('keys', %s) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (text,),
+        )
+        return text
+
+    _with_database(url, rewrite)
+
+
 def _changed(
     text: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 ) -> str:
+    """Return the text of a key file whose entries *change* has changed."""
     KeyRing.from_text(text)  # raises if it is not a key file
     document = json.loads(text)
     return json.dumps({**document, "keys": change(document["keys"])}, indent=2)
@@ -214,9 +223,8 @@ def _with_database(url: str, operation: Callable[[Any], str]) -> str:
             # without the other's key.
             connection.execute("SELECT pg_advisory_xact_lock(7305001)")
             # A key may be made before the first server has started.
-            if connection.execute(
-                "SELECT to_regclass('skillruntime.meta')"
-            ).fetchall() == [(None,)]:
+            tables = connection.execute("SELECT to_regclass('skillruntime.meta')")
+            if tables.fetchall() == [(None,)]:
                 connection.execute("CREATE SCHEMA IF NOT EXISTS skillruntime")
                 connection.execute(_TABLE)
             return operation(connection.execute)
@@ -224,15 +232,23 @@ def _with_database(url: str, operation: Callable[[Any], str]) -> str:
         raise to_away_error(error) from None
 
 
+def _read_keys(url: str) -> str:
+    """Return the text of the key file that the database *url* holds."""
+    return _with_database(url, lambda execute: _read(execute, "keys", _EMPTY))
+
+
 def _read(execute: Any, name: str, default: str) -> str:
-    rows = execute(
-        "SELECT value FROM skillruntime.meta WHERE name = %s", (name,)
-    ).fetchall()
-    return str(rows[0][0]) if rows else default
+    cursor = execute("SELECT value FROM skillruntime.meta WHERE name = %s", (name,))
+    row = cursor.fetchone()
+    if row is None:
+        return default
+    return str(row[0])
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What changes when the file is replaced or written."""
+    """Return what changes when the file is replaced or written; None if it is not
+    there.
+    """
     try:
         status = path.stat()
     except OSError:

@@ -70,8 +70,13 @@ class RateLimiter:
         # Filled when it is looked at: no timer runs for callers that are gone.
         level, seen = self._buckets.pop(caller, (self._size, now))
         level = min(self._size, level + (now - seen) * self._rate)
-        self._buckets[caller] = (level - 1 if level >= 1 else level, now)
+        if level >= 1:
+            wait = 0.0
+            self._buckets[caller] = (level - 1, now)
+        else:
+            wait = (1 - level) / self._rate
+            self._buckets[caller] = (level, now)
         # Bounded, as an attacker can send from as many addresses as it has.
         if len(self._buckets) > self._remembered:
             self._buckets.popitem(last=False)
-        return 0.0 if level >= 1 else (1 - level) / self._rate
+        return wait

@@ -1,5 +1,5 @@
-"""How the pages for people look: HTML of values. Nothing here asks the service or
-decides anything.
+"""Draw the pages for people: values -> HTML. Nothing here asks the service, or decides
+anything.
 """
 
 from __future__ import annotations
@@ -22,22 +22,35 @@ from skillruntime.server.executions.ticket import Ticket
 
 
 def _hash(text: str) -> str:
-    """Return what names an inline style or script in a Content Security Policy."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    """Return the source expression of an inline style or script in a Content Security
+    Policy.
+    """
+    digest = hashlib.sha256(text.encode()).digest()
+    return "sha256-" + base64.b64encode(digest).decode()
 
 
 _STYLE: Final = Path(__file__).with_name("console.css").read_text("utf-8")
 _SCRIPT: Final = Path(__file__).with_name("console.js").read_text("utf-8")
-# The page loads nothing and runs nothing but what is named by its hash, whatever a
-# skill's output holds.
+# The page loads nothing, and runs only this style and script, whatever a skill's output
+# contains.
+_POLICY: Final = "; ".join(
+    [
+        "default-src 'none'",
+        f"style-src '{_hash(_STYLE)}'",
+        f"script-src '{_hash(_SCRIPT)}'",
+        "connect-src 'self'",
+        "img-src data:",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    ]
+)
 _HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    "content-security-policy": f"default-src 'none'; style-src '{_hash(_STYLE)}'; script-src "
-    f"'{_hash(_SCRIPT)}'; connect-src 'self'; img-src data:; form-action "
-    "'self'; frame-ancestors 'none'; base-uri 'none'",
+    "content-security-policy": _POLICY,
 }
 
 
@@ -54,53 +67,60 @@ def draw_page(
     """Return a page as *principal* sees it; with *is_live*, *body* is drawn again while
     it is open, and not *forms*.
     """
-    # Without scripts the whole page is loaded again, unless that would lose what is
-    # typed.
-    is_reloaded = is_live and "<textarea" not in forms
-    again = (
-        '<noscript><meta http-equiv="refresh" content="2"></noscript>'
-        if is_reloaded
-        else ""
-    )
-    live = ' data-live="1"' if is_live else ""
-    script = f"<script>{_SCRIPT}</script>" if is_live else ""
+    refresh = ""
+    live = ""
+    script = ""
+    if is_live:
+        live = ' data-live="1"'
+        script = f"<script>{_SCRIPT}</script>"
+        # Without scripts the whole page is loaded again, unless typed text would be
+        # lost.
+        if "<textarea" not in forms:
+            refresh = '<noscript><meta http-equiv="refresh" content="2"></noscript>'
+    title = escape(heading)
     text = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(heading)}</title>{again}'
-        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head><body>'
-        f'<header><a href="/ui">skillruntime</a>{_draw_caller(principal, was_bad)}</header>'
-        f'<main><h1>{escape(heading)}</h1><div id="live"{live}>{body}</div><div id="forms">{forms}</div></main>'
-        f"{script}</body></html>"
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>{title}</title>{refresh}"
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<style>{_STYLE}</style></head><body>"
+        f'<header><a href="/ui">skillruntime</a>{_draw_caller(principal, was_bad)}'
+        f'</header><main><h1>{title}</h1><div id="live"{live}>{body}</div>'
+        f'<div id="forms">{forms}</div></main>{script}</body></html>'
     )
     return WireResponse(status, _HEADERS, text.encode())
 
 
 def _draw_caller(principal: Principal | None, was_bad: bool) -> str:
-    """Who is signed in, and how to sign in or out."""
+    """Return the caller's name with a button to sign out, or a form to sign in."""
     if principal is not None:
         role = " (operator)" if principal.is_operator else ""
         return (
-            f'<a href="/ui/executions">My executions</a><form method="post" action="/ui/key"><span>Signed in as '
-            f"<strong>{escape(principal.id)}</strong>{role}</span><button>Sign out</button></form>"
+            '<a href="/ui/executions">My executions</a>'
+            '<form method="post" action="/ui/key"><span>Signed in as '
+            f"<strong>{escape(principal.id)}</strong>{role}</span>"
+            "<button>Sign out</button></form>"
         )
-    problem = (
-        '<p class="fault" role="alert">This key is not valid, or was revoked</p>'
-        if was_bad
-        else ""
-    )
-    return (
+    form = (
         '<form method="post" action="/ui/key"><input type="password" name="key" '
-        'aria-label="API key" placeholder="API key" autocomplete="off"><button>Sign '
-        f"in</button></form>{problem}"
+        'aria-label="API key" placeholder="API key" autocomplete="off">'
+        "<button>Sign in</button></form>"
+    )
+    if not was_bad:
+        return form
+    return (
+        f'{form}<p class="fault" role="alert">This key is not valid, or was revoked</p>'
     )
 
 
 def draw_skill_card(skill: Mapping[str, Any]) -> str:
     """Return a skill of the discovery document."""
+    address = f"/ui/skills/{escape_segment(skill['id'])}"
     return (
-        f'<section class="card"><h2><a href="/ui/skills/{escape_segment(skill["id"])}">{escape(skill["name"])}</a></h2>'
-        f'<p>{escape(skill["description"])}</p><p class="meta"><span class="tag">{escape(skill["capability_type"])}'
-        f'</span> <span class="tag">{escape(skill["access"])}</span> {escape(skill["id"])} {escape(skill["version"])}'
-        "</p></section>"
+        f'<section class="card"><h2><a href="{address}">{escape(skill["name"])}</a>'
+        f'</h2><p>{escape(skill["description"])}</p><p class="meta">'
+        f'<span class="tag">{escape(skill["capability_type"])}</span> '
+        f'<span class="tag">{escape(skill["access"])}</span> '
+        f"{escape(skill['id'])} {escape(skill['version'])}</p></section>"
     )
 
 
@@ -109,19 +129,19 @@ def draw_execution_card(
 ) -> str:
     """Return one execution of a list: its skill, state, duration and arguments."""
     owner = f"{escape(ticket.owner)} · " if shows_owner else ""
-    # As one line: the page of the execution shows all of it.
+    # Cut to one line: the page of the execution shows all of it.
     arguments = json.dumps(ticket.arguments, ensure_ascii=False)
-    shown = (
-        arguments if len(arguments) <= _ARGUMENTS else arguments[: _ARGUMENTS - 1] + "…"
-    )
-    started = datetime.fromtimestamp(
-        from_timestamp(execution.timestamps.created_at), UTC
-    )
+    if len(arguments) > _ARGUMENTS:
+        arguments = arguments[: _ARGUMENTS - 1] + "…"
+    created_at = from_timestamp(execution.timestamps.created_at)
+    started = datetime.fromtimestamp(created_at, UTC)
+    address = f"/ui/executions/{escape_segment(execution.execution_id)}"
     return (
-        f'<section class="card"><h2><a href="/ui/executions/{escape_segment(execution.execution_id)}">'
+        f'<section class="card"><h2><a href="{address}">'
         f"{escape(execution.skill_id)}</a> {draw_status(execution.status.value)}</h2>"
-        f'<p><code>{escape(shown)}</code></p><p class="meta">{owner}{started:%Y-%m-%d %H:%M:%S} UTC · '
-        f"{draw_duration(execution, now)}</p></section>"
+        f'<p><code>{escape(arguments)}</code></p><p class="meta">{owner}'
+        f"{started:%Y-%m-%d %H:%M:%S} UTC · {draw_duration(execution, now)}"
+        "</p></section>"
     )
 
 
@@ -133,38 +153,37 @@ def draw_status(status: str) -> str:
 def draw_duration(execution: Execution, now: float) -> str:
     """Return how long an execution took, or has taken until *now*."""
     stamps = execution.timestamps
-    # The store's clock, as both moments are its own.
-    end = (
-        from_timestamp(stamps.completed_at) if stamps.completed_at is not None else now
-    )
+    # *now* is of the store's clock, as the timestamps are.
+    end = now
+    if stamps.completed_at is not None:
+        end = from_timestamp(stamps.completed_at)
     seconds = max(0.0, end - from_timestamp(stamps.created_at))
-    return (
-        f"{seconds:.1f} s" if seconds < 60 else f"{timedelta(seconds=round(seconds))} h"
-    )
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{timedelta(seconds=round(seconds))} h"
 
 
 def draw_field(
     parameter: ParameterDefinition, filled: str | None, faults: Sequence[str] = ()
 ) -> str:
-    """Return a parameter as a form's field: a choice for an enumeration, JSON for what
-    is neither text nor number.
+    """Return a parameter as a form's field: a choice for an enumeration, JSON for a
+    value that is neither text nor number.
 
-    *faults* are what is wrong with what was *filled* in.
+    *faults* are the errors of the value that was *filled* in.
     """
-    schema, name = parameter.to_schema(), escape(parameter.name)
+    schema = parameter.to_schema()
+    name = escape(parameter.name)
     value = filled
     if value is None:
-        default = schema.get("default", "")
-        value = (
-            default
-            if isinstance(default, str)
-            else ""
-            if default is None
-            else pretty(default)
-        )
-    more = f'name="{name}" id="{name}"' + (" required" if parameter.required else "")
-    more += f' aria-invalid="true" aria-describedby="{name}-fault"' if faults else ""
-    control = _draw_control(parameter, schema, value, more)
+        value = _draw_default(schema.get("default"))
+    attributes = f'name="{name}" id="{name}"'
+    star = ""
+    if parameter.required:
+        attributes += " required"
+        star = " *"
+    if faults:
+        attributes += f' aria-invalid="true" aria-describedby="{name}-fault"'
+    control = _draw_control(parameter, schema, value, attributes)
     notes = [parameter.description] if parameter.description else []
     if control.startswith("<textarea") and parameter.type != "string":
         notes.append(_JSON.get(parameter.type or "", 'JSON, such as 5 or "text"'))
@@ -172,53 +191,70 @@ def draw_field(
     fault = "".join(
         f'<p class="fault" id="{name}-fault">{escape(text)}</p>' for text in faults
     )
-    star = " *" if parameter.required else ""
     return f'<label for="{name}">{name}{star}{note}</label>{control}{fault}'
 
 
+def _draw_default(default: Any) -> str:
+    """Return a parameter's default as a form's text; empty where there is none."""
+    if default is None:
+        return ""
+    if isinstance(default, str):
+        return default
+    return pretty(default)
+
+
 def _draw_control(
-    parameter: ParameterDefinition, schema: Mapping[str, Any], value: str, more: str
+    parameter: ParameterDefinition,
+    schema: Mapping[str, Any],
+    value: str,
+    attributes: str,
 ) -> str:
-    choices = schema.get("enum") or (
-        ["true", "false"] if parameter.type == "boolean" else None
-    )
+    """Return the element that a value is typed into or chosen from."""
+    choices = schema.get("enum")
+    if not choices and parameter.type == "boolean":
+        choices = ["true", "false"]
     if choices:
-        texts = [
-            each if isinstance(each, str) else json.dumps(each) for each in choices
-        ]
-        options = "".join(
-            f"<option{' selected' if text == value else ''}>{escape(text)}</option>"
-            for text in ["", *texts]
-        )
-        return f"<select {more}>{options}</select>"
+        return _draw_choices(choices, value, attributes)
     if parameter.type in ("integer", "number"):
         step = "1" if parameter.type == "integer" else "any"
-        return f'<input type="number" step="{step}" {more} value="{escape(value)}">'
+        return (
+            f'<input type="number" step="{step}" {attributes} value="{escape(value)}">'
+        )
     is_short = "format" in schema or (schema.get("maxLength") or 1000) <= 200
     if parameter.type == "string" and is_short:
-        return f'<input {more} value="{escape(value)}">'
-    return f"<textarea {more}>{escape(value)}</textarea>"
+        return f'<input {attributes} value="{escape(value)}">'
+    return f"<textarea {attributes}>{escape(value)}</textarea>"
+
+
+def _draw_choices(choices: Sequence[Any], value: str, attributes: str) -> str:
+    options = "<option></option>"
+    if value == "":
+        options = "<option selected></option>"
+    for choice in choices:
+        text = choice if isinstance(choice, str) else json.dumps(choice)
+        selected = " selected" if text == value else ""
+        options += f"<option{selected}>{escape(text)}</option>"
+    return f"<select {attributes}>{options}</select>"
 
 
 def violations_of(document: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return what is wrong with an invocation, by input; under the empty name what
-    belongs to none.
+    """Return the violations of an invocation by the name of the input; under the empty
+    name are those that belong to none.
     """
     error = document.get("error")
-    details = (error.get("details") or {}) if isinstance(error, Mapping) else {}
-    found: dict[str, list[str]] = {}
-    for each in details.get("violations", []):
-        path = str(each.get("field", ""))
-        # RFC 6901, section 4: ~1 before ~0, or "~01" would become a slash.
-        name = (
-            path.split("/")[2].replace("~1", "/").replace("~0", "~")
-            if path.startswith("/inputs/")
-            else ""
-        )
-        found.setdefault(name, []).append(
-            str(each.get("message") or f"should be {each.get('expected')}")
-        )
-    return found
+    if not isinstance(error, Mapping):
+        return {}
+    details = error.get("details") or {}
+    texts: dict[str, list[str]] = {}
+    for violation in details.get("violations", []):
+        path = str(violation.get("field", ""))
+        name = ""
+        if path.startswith("/inputs/"):
+            # RFC 6901, section 4: ~1 before ~0, or "~01" would become a slash.
+            name = path.split("/")[2].replace("~1", "/").replace("~0", "~")
+        text = violation.get("message") or f"should be {violation.get('expected')}"
+        texts.setdefault(name, []).append(str(text))
+    return texts
 
 
 def draw_problem(document: Mapping[str, Any], faults: Sequence[str] = ()) -> str:
@@ -228,14 +264,19 @@ def draw_problem(document: Mapping[str, Any], faults: Sequence[str] = ()) -> str
     error = document.get("error")
     if not isinstance(error, Mapping):
         return ""
-    listed = "".join(f"<li>{escape(text)}</li>" for text in faults)
+    items = "".join(f"<li>{escape(text)}</li>" for text in faults)
+    listed = f"<ul>{items}</ul>" if items else ""
     code = escape(str(error.get("code")))
-    # A caller who cancelled knows; red is for what went wrong.
-    is_cancelled = error.get("code") == "EXECUTION_CANCELLED"
-    kind, colour = ("card", "cancelled") if is_cancelled else ("card problem", "failed")
+    message = escape(str(error.get("message")))
+    # Red is for failures, and a caller who cancelled the execution knows that it did.
+    kind = "card problem"
+    colour = "failed"
+    if error.get("code") == "EXECUTION_CANCELLED":
+        kind = "card"
+        colour = "cancelled"
     return (
         f'<section class="{kind}"><p class="{colour}"><strong>{code}</strong></p>'
-        f"<p>{escape(str(error.get('message')))}</p>{f'<ul>{listed}</ul>' if listed else ''}</section>"
+        f"<p>{message}</p>{listed}</section>"
     )
 
 

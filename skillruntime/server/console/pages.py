@@ -1,4 +1,4 @@
-"""The pages for people: what is served, a contract as a form, one's executions, and
+"""The pages for people: the skills, a contract as a form, the caller's executions, and
 tasks for operators.
 """
 
@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from html import escape
+from itertools import chain
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote
 
@@ -48,14 +49,15 @@ class Pages:
         self._service = service
 
     def knows(self, request: WireRequest) -> bool:
-        """Whether the address is one of the pages'."""
+        """Return whether the address is one of the pages'."""
         return request.path in ("/", "/ui") or request.path.startswith("/ui/")
 
     async def answer(self, request: WireRequest) -> WireResponse:
-        """Draw the page, or do what its form says."""
+        """Return the page, or carry out its form."""
         if request.method == "HEAD":
             return without_content(await self.answer(replace(request, method="GET")))
-        parts = [unquote(part) for part in request.path.split("/") if part][1:]
+        segments = [segment for segment in request.path.split("/") if segment]
+        parts = [unquote(segment) for segment in segments[1:]]
         # The cookie is SameSite=Strict; this also covers browsers that do not know the
         # attribute.
         if request.method == "POST" and not _is_own(request):
@@ -69,12 +71,11 @@ class Pages:
         try:
             return await self._draw(page, request, parts)
         except DatabaseAwayError as error:
-            problem = drawing.draw_problem(
-                refuse_for_database(error).document.to_envelope()
-            )
-            return page.draw(
-                "Try again", problem, status=503, is_live=request.method == "GET"
-            )
+            document = refuse_for_database(error).document
+            problem = drawing.draw_problem(document.to_envelope())
+            # A form must not be sent again unasked.
+            is_live = request.method == "GET"
+            return page.draw("Try again", problem, status=503, is_live=is_live)
 
     async def _draw(
         self, page: _Page, request: WireRequest, parts: list[str]
@@ -110,9 +111,7 @@ class Pages:
                 )
 
     async def _sign_in(self, request: WireRequest) -> WireResponse:
-        """Keep a key that is valid; forget the one that is kept where the form has
-        none.
-        """
+        """Keep a key that is valid; a form without a key deletes the one that is kept."""
         key = _form(request).get("key", "").strip()
         call = await self._service.identify(_as_caller(request, key))
         # Not kept: every page would report it, and each would count as an attempt to
@@ -124,12 +123,10 @@ class Pages:
                 was_bad=True,
                 status=401,
             )
-        cookie = f"{_COOKIE}={quote(key)}; Path=/; HttpOnly; SameSite=Strict" + (
-            "" if key else "; Max-Age=0"
-        )
-        return replace(
-            _see_other("/ui"), headers={"location": "/ui", "set-cookie": cookie}
-        )
+        cookie = f"{_COOKIE}={quote(key)}; Path=/; HttpOnly; SameSite=Strict"
+        if not key:
+            cookie += "; Max-Age=0"
+        return WireResponse(303, {"location": "/ui", "set-cookie": cookie})
 
 
 class _Page:
@@ -149,12 +146,11 @@ class _Page:
         forms: str = "",
     ) -> WireResponse:
         """Return a page with the caller in its head."""
-        principal, was_bad = self._call.principal, self._call.was_bad
         return drawing.draw_page(
             heading,
             body,
-            principal=principal,
-            was_bad=was_bad,
+            principal=self._call.principal,
+            was_bad=self._call.was_bad,
             status=status,
             is_live=is_live,
             forms=forms,
@@ -174,15 +170,12 @@ class _Page:
         )
 
     async def skills(self) -> WireResponse:
-        """What is served, for this caller."""
+        """Return the list of the skills that this caller may see."""
         document = _json(await self.ask("GET", "/.well-known/skill-sharing"))
-        cards = "".join(map(drawing.draw_skill_card, document.get("skills", [])))
-        return self.draw(
-            "Skills",
-            drawing.draw_problem(document)
-            or cards
-            or "<p>No skill is visible to you.</p>",
-        )
+        body = drawing.draw_problem(document)
+        if not body:
+            body = "".join(map(drawing.draw_skill_card, document.get("skills", [])))
+        return self.draw("Skills", body or "<p>No skill is visible to you.</p>")
 
     async def form(
         self,
@@ -191,71 +184,67 @@ class _Page:
         answer: Mapping[str, Any],
         status: int = 200,
     ) -> WireResponse:
-        """A contract as a form, with what was *filled* in and what the service answered
-        to it.
+        """Return a contract as a form, with the values that were *filled* in and the
+        errors of the service's *answer* to them.
         """
-        response = await self.ask("GET", f"/skills/{escape_segment(skill_id)}")
+        path = f"/skills/{escape_segment(skill_id)}"
+        response = await self.ask("GET", path)
         if response.status != 200:
-            return self.draw(
-                "Not found",
-                drawing.draw_problem(_json(response)),
-                status=response.status,
-            )
+            return self._not_found(response)
         descriptor = SkillDescriptor.from_dict(_json(response))
         faults = drawing.violations_of(answer)
-        names = {each.name for each in descriptor.inputs}
-        elsewhere = [
-            text
-            for name, texts in faults.items()
-            if name not in names
-            for text in texts
-        ]
-        fields = "".join(
-            drawing.draw_field(each, filled.get(each.name), faults.get(each.name, ()))
-            for each in descriptor.inputs
-        )
+        fields = ""
+        for parameter in descriptor.inputs:
+            texts = faults.pop(parameter.name, [])
+            fields += drawing.draw_field(parameter, filled.get(parameter.name), texts)
+        # The faults that are left belong to no field.
+        others = list(chain.from_iterable(faults.values()))
         body = (
-            f"<p>{escape(descriptor.description)}</p>{drawing.draw_problem(answer, elsewhere)}"
-            f'<form method="post" action="/ui/skills/{escape_segment(skill_id)}">{fields}<button>Invoke</button></form>'
+            f"<p>{escape(descriptor.description)}</p>"
+            f"{drawing.draw_problem(answer, others)}"
+            f'<form method="post" action="/ui{path}">{fields}'
+            "<button>Invoke</button></form>"
             f'<p class="meta">{escape(descriptor.id)} {escape(descriptor.version)} · '
             f"{escape(descriptor.provider.name)} · {escape(descriptor.access.value)} · "
-            f'<a href="/skills/{escape_segment(skill_id)}">descriptor</a></p>'
+            f'<a href="{path}">descriptor</a></p>'
         )
         return self.draw(descriptor.name, body, status=status)
 
     async def invoke(self, skill_id: str, filled: Mapping[str, str]) -> WireResponse:
-        """Begin an execution with what was filled in."""
-        response = await self.ask("GET", f"/skills/{escape_segment(skill_id)}")
+        """Begin an execution with the values that were filled in."""
+        path = f"/skills/{escape_segment(skill_id)}"
+        response = await self.ask("GET", path)
         if response.status != 200:
-            return self.draw(
-                "Not found",
-                drawing.draw_problem(_json(response)),
-                status=response.status,
-            )
+            return self._not_found(response)
         descriptor = SkillDescriptor.from_dict(_json(response))
-        # An empty field is one that was left out: HTML cannot say the difference.
+        # An empty field counts as left out: HTML cannot express the difference.
         inputs = {
-            each.name: _value(each, filled[each.name])
-            for each in descriptor.inputs
-            if filled.get(each.name)
+            parameter.name: _value(parameter, filled[parameter.name])
+            for parameter in descriptor.inputs
+            if filled.get(parameter.name)
         }
         document = {
             "caller": {"id": "page", "type": "user"},
             "skill_id": skill_id,
             "inputs": inputs,
         }
-        answer = await self.ask(
-            "POST", f"/skills/{escape_segment(skill_id)}/invoke", document
-        )
+        answer = await self.ask("POST", f"{path}/invoke", document)
         shown = _json(answer)
         if "execution_id" in shown:
             return _see_other(f"/ui/executions/{escape_segment(shown['execution_id'])}")
-        # What was typed stays in the form, beside what is wrong with it.
+        # The typed values stay in the form, each beside its errors.
         return await self.form(skill_id, filled, shown, status=answer.status)
 
+    def _not_found(self, response: WireResponse) -> WireResponse:
+        problem = drawing.draw_problem(_json(response))
+        return self.draw("Not found", problem, status=response.status)
+
     async def executions(self, query: Mapping[str, list[str]]) -> WireResponse:
-        """The caller's executions, the newest first; an operator may see everyone's."""
-        principal, cursor = self._call.principal, query.get("cursor", [None])[-1]
+        """Return the list of the caller's executions, the newest first; an operator may
+        see everyone's.
+        """
+        principal = self._call.principal
+        cursor = query.get("cursor", [None])[-1]
         if principal is None:
             return self.draw(
                 "My executions", "<p>Sign in to see your executions.</p>", status=401
@@ -265,15 +254,12 @@ class _Page:
             # The list is read from the store, past `handle`, for the arguments are in
             # no document of the protocol.
             check_scope(principal.may_read, READ)
+            store = self._service.executions
             owner = None if shows_all else principal.id
-            page = await self._service.executions.list(
-                owner, limit=_LISTED, cursor=cursor
-            )
-            waiting = (
-                await self._service.executions.tasks(owner, limit=_LISTED)
-                if cursor is None
-                else Page(())
-            )
+            page = await store.list(owner, limit=_LISTED, cursor=cursor)
+            waiting = Page(())
+            if cursor is None:
+                waiting = await store.tasks(owner, limit=_LISTED)
         except RefusedError as refusal:
             return self.draw(
                 "My executions",
@@ -287,32 +273,20 @@ class _Page:
                 status=400,
             )
         body = ""
-        if waiting.executions:
-            body = (
-                f"<h2>Tasks that wait</h2>{self._cards(waiting, shows_all)}<h2>All</h2>"
-            )
-        body += self._cards(page, shows_all)
-        every = "all=1&amp;" if shows_all else ""
-        if page.next_cursor is not None:
-            body += (
-                "<p><a "
-                f'href="/ui/executions?{every}cursor={escape(page.next_cursor)}">Older '
-                "ones</a></p>"
-            )
         if principal.is_operator:
-            other = (
-                '<a href="/ui/executions">Mine</a>'
-                if shows_all
-                else '<a href="/ui/executions?all=1">Everyone\'s</a>'
-            )
-            body = f"<p>{other}</p>{body}"
+            body += _draw_switch(shows_all)
+        if waiting.executions:
+            body += "<h2>Tasks that wait</h2>"
+            body += self._cards(waiting, shows_all)
+            body += "<h2>All</h2>"
+        body += self._cards(page, shows_all)
+        if page.next_cursor is not None:
+            body += _draw_next(page.next_cursor, shows_all)
+        if not page.executions:
+            body += "<p>There are none yet.</p>"
         is_live = any(not execution.is_final for execution in page.executions)
         heading = "All executions" if shows_all else "My executions"
-        return self.draw(
-            heading,
-            body if page.executions else f"{body}<p>There are none yet.</p>",
-            is_live=is_live,
-        )
+        return self.draw(heading, body, is_live=is_live)
 
     def _cards(self, page: Page, shows_owner: bool) -> str:
         now = self._service.executions.now()
@@ -324,83 +298,71 @@ class _Page:
     async def execution(
         self, execution_id: str, problem: str = "", filled: str = "", status: int = 200
     ) -> WireResponse:
-        """One execution, as it is now; an operator can complete a task that waits."""
+        """Return one execution as it is now; an operator can complete a task that
+        waits.
+        """
         response = await self.ask("GET", f"/executions/{escape_segment(execution_id)}")
         shown = _json(response)
         if response.status != 200:
             return self.draw(
                 "Execution", drawing.draw_problem(shown), status=response.status
             )
-        # Of a page that asked with the extension `cancelled`: the five statuses of 6.4
-        # and that one.
+        # The page asks with the extension `cancelled`, so that the status is one of 6.4
+        # or cancelled.
         is_final = shown["status"] not in ("accepted", "running")
-        parts = [f"<p>Status: {drawing.draw_status(shown['status'])}</p>"]
-        # Who completes a task must see what it is. `ask` was answered, so this user may
-        # see it.
-        if (found := await self._service.executions.get(execution_id)) is not None:
-            parts.append(
-                f"<h2>Arguments</h2><pre>{escape(drawing.pretty(found[0].arguments))}</pre>"
-            )
+        body = f"<p>Status: {drawing.draw_status(shown['status'])}</p>"
+        # An operator who completes a task must see its arguments. The service answered
+        # this user, who may therefore see the execution.
+        found = await self._service.executions.get(execution_id)
+        if found is not None:
+            body += _draw_value("Arguments", found[0].arguments)
         if "progress" in shown and not is_final:
-            done, total = (
-                shown["progress"].get("done", 0),
-                shown["progress"].get("total"),
-            )
-            bar = f' value="{done:g}" max="{total:g}"' if total else ""
-            parts.append(
-                f"<progress{bar}></progress><p>{escape(str(shown['progress'].get('message', '')))}</p>"
-            )
+            body += _draw_progress(shown["progress"])
         if "output" in shown:
-            parts.append(
-                f"<h2>Output</h2><pre>{escape(drawing.pretty(shown['output']))}</pre>"
-            )
-        parts.append(drawing.draw_problem(shown))
+            body += _draw_value("Output", shown["output"])
+        body += drawing.draw_problem(shown)
         stamps = " · ".join(
             f"{escape(name)} {escape(str(at))}"
             for name, at in shown["timestamps"].items()
         )
-        parts.append(f'<p class="meta">{escape(execution_id)}<br>{stamps}</p>')
+        body += f'<p class="meta">{escape(execution_id)}<br>{stamps}</p>'
         forms = "" if is_final else self._forms(shown, problem, filled)
-        skill = escape_segment(shown["skill_id"])
+        skill_id = shown["skill_id"]
         forms += (
-            f'<p><a href="/ui/skills/{skill}">Invoke {escape(shown["skill_id"])} '
-            "again</a></p>"
+            f'<p><a href="/ui/skills/{escape_segment(skill_id)}">Invoke '
+            f"{escape(skill_id)} again</a></p>"
         )
         return self.draw(
-            "Execution",
-            "".join(parts),
-            status=status,
-            is_live=not is_final,
-            forms=forms,
+            "Execution", body, status=status, is_live=not is_final, forms=forms
         )
 
     def _forms(self, shown: Mapping[str, Any], problem: str, filled: str) -> str:
-        """What can be done with an execution that has not ended."""
+        """Return the forms that change an execution that has not ended."""
         action = f"/ui/executions/{escape_segment(shown['execution_id'])}"
         cancel = (
-            '<form method="post" '
-            f'action="{action}/cancel"><button>Cancel</button></form>'
+            f'<form method="post" action="{action}/cancel">'
+            "<button>Cancel</button></form>"
         )
         if not self._may_complete(shown["skill_id"]):
             return problem + cancel
-        return (
-            f'{problem}<form method="post" action="{action}/complete"><label for="output">Output'
+        complete = (
+            f'<form method="post" action="{action}/complete">'
+            '<label for="output">Output'
             "<small>JSON, such as {&quot;approved&quot;: true}</small></label>"
             f'<textarea name="output" id="output" required>{escape(filled)}</textarea>'
-            f"<button>Complete the task</button></form>{cancel}"
+            "<button>Complete the task</button></form>"
         )
+        return problem + complete + cancel
 
     async def complete(
         self, execution_id: str, filled: Mapping[str, str]
     ) -> WireResponse:
-        """End a task with what an operator typed."""
+        """End a task with the output that an operator typed."""
         text = filled.get("output", "")
         try:
             output = json.loads(text)
-        except (
-            ValueError,
-            RecursionError,
-        ) as error:  # the second for arrays in arrays in arrays
+        # RecursionError: arrays in arrays in arrays.
+        except (ValueError, RecursionError) as error:
             problem = (
                 '<p class="fault" role="alert">The output is not JSON: '
                 f"{escape(str(error))}</p>"
@@ -410,28 +372,52 @@ class _Page:
         answer = await self.ask("POST", f"{path}/complete", {"output": output})
         if answer.status != 200:
             shown = _json(answer)
-            listed = [
-                text
-                for texts in drawing.violations_of(shown).values()
-                for text in texts
-            ]
-            return await self.execution(
-                execution_id, drawing.draw_problem(shown, listed), text, answer.status
-            )
+            violations = drawing.violations_of(shown)
+            listed = list(chain.from_iterable(violations.values()))
+            problem = drawing.draw_problem(shown, listed)
+            return await self.execution(execution_id, problem, text, answer.status)
         return _see_other(f"/ui{path}")
 
     def _may_complete(self, skill_id: str) -> bool:
-        principal, skill = self._call.principal, self._service.skills.get(skill_id)
-        is_task = (
-            skill is not None
-            and skill.descriptor.capability_type is CapabilityType.TASK
-        )
-        return is_task and principal is not None and principal.is_operator
+        principal = self._call.principal
+        if principal is None or not principal.is_operator:
+            return False
+        skill = self._service.skills.get(skill_id)
+        if skill is None:
+            return False
+        return skill.descriptor.capability_type is CapabilityType.TASK
+
+
+def _draw_switch(shows_all: bool) -> str:
+    """Return the link between an operator's own executions and those of everyone."""
+    if shows_all:
+        return '<p><a href="/ui/executions">Mine</a></p>'
+    return '<p><a href="/ui/executions?all=1">Everyone\'s</a></p>'
+
+
+def _draw_next(cursor: str, shows_all: bool) -> str:
+    """Return the link to the next page of the list."""
+    everyone = "all=1&amp;" if shows_all else ""
+    address = f"/ui/executions?{everyone}cursor={escape(cursor)}"
+    return f'<p><a href="{address}">Older ones</a></p>'
+
+
+def _draw_value(heading: str, value: Any) -> str:
+    return f"<h2>{heading}</h2><pre>{escape(drawing.pretty(value))}</pre>"
+
+
+def _draw_progress(progress: Mapping[str, Any]) -> str:
+    """Return a bar, which moves without saying how far where the total is unknown."""
+    done = progress.get("done", 0)
+    total = progress.get("total")
+    bar = f' value="{done:g}" max="{total:g}"' if total else ""
+    message = escape(str(progress.get("message", "")))
+    return f"<progress{bar}></progress><p>{message}</p>"
 
 
 def _as_caller(request: WireRequest, key: str) -> WireRequest:
-    """The request to the service on behalf of a page's user: none of the browser's own
-    headers but the key.
+    """Return the request to the service on behalf of a page's user: of the browser's
+    headers it keeps none, and has only the key.
     """
     return replace(request, headers={"x-api-key": key} if key else {})
 
@@ -453,8 +439,8 @@ def _see_other(path: str) -> WireResponse:
 
 
 def _is_own(request: WireRequest) -> bool:
-    """Whether a form was sent from one of our own pages: browsers say where a POST
-    comes from.
+    """Return whether a form was sent from one of our own pages: browsers state where a
+    POST comes from.
     """
     # Fetch Metadata: set by the browser, and not by a page's scripts.
     site = request.headers.get("sec-fetch-site")
@@ -468,9 +454,8 @@ def _is_own(request: WireRequest) -> bool:
 
 def _form(request: WireRequest) -> dict[str, str]:
     text = request.body.decode("utf-8", "replace")
-    return {
-        name: values[-1] for name, values in parse_qs(text, max_num_fields=1000).items()
-    }
+    fields = parse_qs(text, max_num_fields=1000)
+    return {name: values[-1] for name, values in fields.items()}
 
 
 def _cookie(request: WireRequest) -> str:

@@ -16,6 +16,7 @@ from skillruntime.remote.protocol import (
     Execution,
     ExecutionStatus,
     Progress,
+    Timestamps,
     can_follow,
     from_timestamp,
     to_timestamp,
@@ -60,24 +61,22 @@ class Live:
 
     def start(self) -> None:
         """Record that it is running."""
-        if self.execution.status is ExecutionStatus.ACCEPTED:
-            stamps = replace(
-                self.execution.timestamps, updated_at=to_timestamp(self.now())
-            )
-            self.show(
-                replace(
-                    self.execution, status=ExecutionStatus.RUNNING, timestamps=stamps
-                )
-            )
+        before = self.execution
+        if before.status is ExecutionStatus.ACCEPTED:
+            stamps = self._updated_now()
+            status = ExecutionStatus.RUNNING
+            self.show(replace(before, status=status, timestamps=stamps))
 
     def report(self, progress: Progress) -> None:
         """Record its progress."""
         if not self.execution.is_final:
             self.start()
-            stamps = replace(
-                self.execution.timestamps, updated_at=to_timestamp(self.now())
-            )
+            stamps = self._updated_now()
             self.show(replace(self.execution, progress=progress, timestamps=stamps))
+
+    def _updated_now(self) -> Timestamps:
+        stamps = self.execution.timestamps
+        return replace(stamps, updated_at=to_timestamp(self.now()))
 
     def cancel(self) -> None:
         """Stop it, as its caller asked."""
@@ -99,7 +98,7 @@ def ended_at(
 ) -> Execution:
     """Return *execution* as it ends at *now*, to be kept so many seconds."""
     created_at = execution.timestamps.created_at
-    # A clock may be set back; what ends before it was created would be read as a fault.
+    # A clock may be set back; an end before the creation would be taken for a fault.
     now = max(now, from_timestamp(created_at))
     return outcome.of(
         ticket,
@@ -117,8 +116,8 @@ async def end_tasks(
     assert tasks is not None
     tasks.cancel_scope.cancel()
     try:
-        # Without the error that a host leaves with: the tasks would wrap it in a group,
-        # and it is none of theirs.
+        # Without the error that a host leaves with: it is not an error of the tasks,
+        # which would wrap it in a group.
         await tasks.__aexit__(None, None, None)
     finally:
         with anyio.CancelScope(shield=True):
@@ -130,10 +129,8 @@ async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
     up.
     """
     outcome: Outcome | None = None
-    waited, started = (
-        live.now() - from_timestamp(live.execution.timestamps.created_at),
-        time.monotonic(),
-    )
+    waited = live.now() - from_timestamp(live.execution.timestamps.created_at)
+    started = time.monotonic()
     with live.scope:
         # A cancelled scope stops a task only at its next await: a ticket given up
         # before must not start at all.
@@ -150,15 +147,17 @@ async def perform(live: Live, work: Work, metrics: Metrics) -> Outcome | None:
                         live.ticket.execution_id,
                     )
                     outcome = broken()
-            outcome = outcome or timed_out(live.ticket)
-            metrics.observe_run(
-                live.ticket.skill_id, waited, time.monotonic() - started
-            )
+            if outcome is None:
+                outcome = timed_out(live.ticket)
+            seconds = time.monotonic() - started
+            metrics.observe_run(live.ticket.skill_id, waited, seconds)
     if outcome is not None:
         return outcome
-    # What this process has given up must be ended by another one, whatever the caller
-    # asked for meanwhile.
-    return CANCELLED if live.is_cancelled and not live.is_given_up else None
+    # Another process must end what this one has given up, whatever the caller asked for
+    # meanwhile.
+    if live.is_cancelled and not live.is_given_up:
+        return CANCELLED
+    return None
 
 
 async def send(

@@ -1,4 +1,4 @@
-"""Where executions are kept: in memory, in a SQLite file, or by DBOS on PostgreSQL; and
+"""Open the store of executions: in memory, in a SQLite file, or DBOS on PostgreSQL; and
 the server's own secret.
 """
 
@@ -88,8 +88,8 @@ def read_secret(path: Path) -> bytes:
     except FileNotFoundError:
         secret = secrets.token_bytes(32)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # O_EXCL: of two processes that start at once, one writes; 0o600: who knows it
-        # can compute every execution id.
+        # O_EXCL: of two processes that start at once, one writes. 0o600: every
+        # execution id can be computed from the secret.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(secret)
@@ -101,7 +101,11 @@ def read_secret(path: Path) -> bytes:
 def _with_terms(options: dict[str, Any]) -> dict[str, Any]:
     # Hosts give both kinds of options in one call: which class has which is not their
     # concern.
-    terms = Terms(
-        **{name: options.pop(name) for name in Terms.__slots__ if name in options}
-    )
-    return {"terms": terms, **options}
+    terms = {}
+    others = {}
+    for name, value in options.items():
+        if name in Terms.__slots__:
+            terms[name] = value
+        else:
+            others[name] = value
+    return {"terms": Terms(**terms), **others}

@@ -1,6 +1,4 @@
-"""How executions end: by their skill, or in one of the ways that the server has words
-for.
-"""
+"""How executions end: as their skill ends, or for a reason of the server's own."""
 
 from __future__ import annotations
 
@@ -82,10 +80,14 @@ def timed_out(ticket: Ticket) -> Outcome:
         "Skill execution exceeded the configured timeout of "
         f"{ticket.timeout * 1000:.0f}ms"
     )
-    # The numbers of the document in 6.6. A count of 1 is the attempt that was made: it
-    # is how the protocol can say that a further one may do harm.
-    retry = RetryHint(5000, 3 if ticket.repeatable else 1)
-    details = {"recoverable": True} if ticket.repeatable else None
+    # The numbers of the document in 6.6.
+    retry = RetryHint(5000, 3)
+    details: dict[str, Any] | None = {"recoverable": True}
+    if not ticket.repeatable:
+        # A count of 1 is the attempt that was made: so the protocol says that a further
+        # one may do harm.
+        retry = RetryHint(5000, 1)
+        details = None
     error = ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details, retry)
     return Outcome(ExecutionStatus.TIMEOUT, error=error)
 

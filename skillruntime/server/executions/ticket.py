@@ -1,4 +1,4 @@
-"""What is stored of an accepted call, never a credential."""
+"""The stored form of an accepted call."""
 
 from __future__ import annotations
 
@@ -66,13 +66,12 @@ class Ticket:
         since the epoch.
         """
         now = to_timestamp(at)
-        status, metadata = ExecutionStatus.ACCEPTED, self.metadata or None
         return Execution(
             self.execution_id,
-            status,
+            ExecutionStatus.ACCEPTED,
             self.skill_id,
             Timestamps(now, now),
-            metadata=metadata,
+            metadata=self.metadata or None,
         )
 
 

@@ -1,5 +1,5 @@
-"""What one server has accepted and not begun: in the order of turns, within its
-capacity and the limits of its host.
+"""The queue of one server: accepted executions that have not begun, in the order of
+turns, within its capacity and the limits of its host.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ __all__ = ["Waiting"]
 # Seconds by which a priority shifts the time of arrival: nothing waits forever behind
 # higher priorities.
 _AHEAD = {"high": 60.0, "low": -60.0}
-_Group = tuple[
-    str | None, str | None
-]  # the skill and the caller, each where it has a limit
+_Group = tuple[str | None, str | None]
+"""The skill and the caller, each where it has a limit."""
 
 
 class Waiting:
@@ -60,21 +59,19 @@ class Waiting:
         """Append *ticket*, accepted at *created_at*; one that *waits_forever* began on
         an earlier server.
         """
-        self._tickets[ticket.execution_id] = ticket
+        execution_id = ticket.execution_id
+        self._tickets[execution_id] = ticket
         if ticket.is_task:
-            self._tasks.append(
-                (time.monotonic() + self._terms.task_wait, ticket.execution_id)
-            )
+            expires_at = time.monotonic() + self._terms.task_wait
+            self._tasks.append((expires_at, execution_id))
             return
         turn = created_at - _AHEAD.get(ticket.priority, 0.0)
-        heapq.heappush(
-            self._queues.setdefault(self._group(ticket), []),
-            (turn, next(self._number), ticket.execution_id),
-        )
+        queue = self._queues.setdefault(self._group(ticket), [])
+        # The number decides between equal turns: the first to arrive is the first.
+        heapq.heappush(queue, (turn, next(self._number), execution_id))
         if not waits_forever:
-            self._calls.append(
-                (time.monotonic() + self._terms.max_wait, ticket.execution_id)
-            )
+            expires_at = time.monotonic() + self._terms.max_wait
+            self._calls.append((expires_at, execution_id))
 
     def remove(self, execution_id: str) -> None:
         """Forget one that has ended; its entries in the queues are skipped when they
@@ -84,12 +81,13 @@ class Waiting:
         self._trim()
 
     def take(self) -> Iterator[Ticket]:
-        """Yield what may begin now, each in a place of its own."""
+        """Yield the tickets that may begin now, each in a place of its own."""
         while self.taken < self._capacity:
             group = self._next_group()
             if group is None:
                 return
-            ticket = self._tickets.pop(heapq.heappop(self._queues[group])[2])
+            _, _, execution_id = heapq.heappop(self._queues[group])
+            ticket = self._tickets.pop(execution_id)
             self._taken[ticket.execution_id] = ticket
             self._skills[ticket.skill_id] += 1
             self._callers[ticket.owner] += 1
@@ -103,51 +101,55 @@ class Waiting:
         self._callers[ticket.owner] -= 1
 
     def may_begin(self, ticket: Ticket, arriving: int) -> bool:
-        """Whether *ticket* will begin as soon as it is added, after *arriving* others
-        that are being accepted.
+        """Return whether *ticket* will begin as soon as it is added, after *arriving*
+        others that are being accepted.
         """
-        has_limits = bool(self._terms.per_skill) or self._terms.per_caller is not None
-        if ticket.is_task or has_limits or self._next_group() is not None:
+        if ticket.is_task:
+            return False
+        if self._terms.per_skill or self._terms.per_caller is not None:
+            return False
+        if self._next_group() is not None:
             return False
         return self.taken + arriving < self._capacity
 
     def expired(self) -> list[Ticket]:
-        """Return and forget what has waited too long."""
-        found = []
+        """Remove and return the tickets that have waited too long."""
+        expired = []
         for waits in (self._calls, self._tasks):
             while waits and waits[0][0] <= time.monotonic():
-                ticket = self._tickets.pop(waits.popleft()[1], None)
+                _, execution_id = waits.popleft()
+                ticket = self._tickets.pop(execution_id, None)
                 if ticket is not None:
-                    found.append(ticket)
-        return found
+                    expired.append(ticket)
+        return expired
 
     def next_expiry(self) -> float:
         """Return in how many seconds the next one will have waited too long."""
-        heads = [
-            waits[0][0] - time.monotonic()
-            for waits in (self._calls, self._tasks)
-            if waits
-        ]
-        return max(0.0, min(heads, default=math.inf))
+        first = math.inf
+        for waits in (self._calls, self._tasks):
+            if waits:
+                first = min(first, waits[0][0] - time.monotonic())
+        return max(0.0, first)
 
     def _trim(self) -> None:
+        """Drop those that have begun or ended from the heads of the waiting times."""
         for waits in (self._calls, self._tasks):
             while waits and waits[0][1] not in self._tickets:
                 waits.popleft()
 
     def _group(self, ticket: Ticket) -> _Group:
         skill = ticket.skill_id if ticket.skill_id in self._terms.per_skill else None
-        return skill, ticket.owner if self._terms.per_caller is not None else None
+        caller = ticket.owner if self._terms.per_caller is not None else None
+        return skill, caller
 
     def _has_place(self, group: _Group) -> bool:
+        """Return whether the limits allow one more of *group* to run."""
         skill, caller = group
         if skill is not None and self._skills[skill] >= self._terms.per_skill[skill]:
             return False
-        return (
-            caller is None
-            or self._terms.per_caller is None
-            or self._callers[caller] < self._terms.per_caller
-        )
+        if caller is None or self._terms.per_caller is None:
+            return True
+        return self._callers[caller] < self._terms.per_caller
 
     def _next_group(self) -> _Group | None:
         """Return the group whose first ticket has the earliest turn, of those that have
@@ -160,8 +162,9 @@ class Waiting:
                 heapq.heappop(queue)
             if not queue:
                 del self._queues[group]
-            elif self._has_place(group) and (
-                best is None or queue[0] < self._queues[best][0]
-            ):
+                continue
+            if not self._has_place(group):
+                continue
+            if best is None or queue[0] < self._queues[best][0]:
                 best = group
         return best

@@ -1,5 +1,5 @@
-"""What this process remembers of executions: who waits for changes of which, and those
-that have ended.
+"""What this process remembers of executions: those that are waited for, and those that
+have ended.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ class Watchers:
                 changed = self._changed.setdefault(execution_id, anyio.Event())
                 try:
                     found = await self._get(execution_id)
-                except (
-                    DatabaseAwayError
-                ):  # what is watched is not lost: look again a little later
+                # The execution is not lost: read it again a little later.
+                except DatabaseAwayError:
                     with anyio.move_on_after(1.0):
                         await changed.wait()
                     continue
                 if found is None:
                     return
-                if found[1] != last:
-                    last = found[1]
-                    yield last
-                if found[1].is_final:
+                _, execution = found
+                if execution != last:
+                    last = execution
+                    yield execution
+                if execution.is_final:
                     return
                 await changed.wait()
         finally:
@@ -86,7 +86,10 @@ class EndedExecutions:
     def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         """Return an ended execution and its ticket, if they are remembered."""
         found = self._found.get(execution_id)
-        return None if found is None else found[:2]
+        if found is None:
+            return None
+        ticket, execution, _ = found
+        return ticket, execution
 
     def add(self, ticket: Ticket, execution: Execution) -> None:
         """Remember an ended execution, unless its output would push out most of the
@@ -98,7 +101,8 @@ class EndedExecutions:
         self._found[ticket.execution_id] = (ticket, execution, size)
         self._bytes += size
         while len(self._found) > _MOST or self._bytes > _BYTES:
-            self._bytes -= self._found.popitem(last=False)[1][2]
+            _, (_, _, removed) = self._found.popitem(last=False)
+            self._bytes -= removed
 
     def clear(self) -> None:
         """Forget all: some were deleted."""

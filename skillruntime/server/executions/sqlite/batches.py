@@ -22,17 +22,10 @@ from skillruntime.server.executions.sqlite.database import Operation, SqliteData
 __all__ = ["Batches"]
 
 _log = logging.getLogger("skillruntime.server")
-_RETRIES: Final = (
-    0.05,
-    0.1,
-    0.2,
-    0.5,
-    1.0,
-    2.0,
-)  # seconds between attempts to write; the last one repeats
-_MOST: Final = (
-    100  # operations in one transaction: what comes later waits for the next commit
-)
+# Seconds between attempts to write; the last one repeats.
+_RETRIES: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+_MOST: Final = 100
+"""Operations in one transaction; those that come later wait for the next commit."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,13 +49,13 @@ class Batches:
         self._threads = anyio.CapacityLimiter(4)
 
     async def run(self) -> None:
-        """Write what is submitted, until this is cancelled."""
+        """Write the submitted operations, until this is cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._end_thread)
             try:
-                # One thread for all transactions: a way to a thread and back for each
-                # costs more than its statements. It is not abandoned: a transaction
-                # that was begun is seen to its end.
+                # One thread for all transactions: starting a thread for each and
+                # waiting for it costs more than its statements. It is not abandoned: a
+                # transaction that was begun is finished.
                 await anyio.to_thread.run_sync(self._write_all, limiter=self._threads)
             finally:
                 self._has_ended = True
@@ -71,7 +64,7 @@ class Batches:
     async def write(
         self, operation: Operation, *, on_done: Callable[[Any], None] | None = None
     ) -> Any:
-        """Return what *operation* gives once it is committed, or known not to be.
+        """Return the result of *operation* once it is committed, or known not to be.
 
         *on_done* is called with the same, an error too, and also if we are cancelled.
 
@@ -88,7 +81,7 @@ class Batches:
         return write.result
 
     async def insist(self, operation: Operation) -> Any:
-        """Write until the database takes it: what a run ended with is known nowhere
+        """Write until the database accepts it: the outcome of a run is known nowhere
         else.
         """
         for attempt in itertools.count():
@@ -99,7 +92,7 @@ class Batches:
         raise AssertionError("unreachable")
 
     async def read(self, operation: Operation) -> Any:
-        """Return what *operation* gives, which changes nothing.
+        """Return the result of *operation*, which changes nothing.
 
         Raises:
             DatabaseAwayError: the database did not answer.
@@ -116,9 +109,8 @@ class Batches:
             while True:
                 write = self._waiting.get_nowait()
                 if write is not None:
-                    _deliver(
-                        [write], [DatabaseAwayError("This server has stopped writing")]
-                    )
+                    error = DatabaseAwayError("This server has stopped writing")
+                    _deliver([write], [error])
 
     async def _end_thread(self) -> None:
         try:
@@ -149,14 +141,11 @@ class Batches:
         try:
             results = self._database.transact([write.operation for write in batch])
         except Exception as error:
-            # An error that we do not know must not end the server; what it did to the
-            # commit is not known.
+            # An unexpected error must not end the server. Whether it came before or
+            # after the commit is not known.
             _log.exception("a transaction failed with an unexpected exception")
-            results = [
-                DatabaseAwayError(
-                    f"The database failed: {type(error).__name__}", is_unknown=True
-                )
-            ] * len(batch)
+            message = f"The database failed: {type(error).__name__}"
+            results = [DatabaseAwayError(message, is_unknown=True)] * len(batch)
         anyio.from_thread.run_sync(_deliver, batch, results)
 
 

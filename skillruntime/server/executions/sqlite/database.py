@@ -27,9 +27,8 @@ Operation = Callable[[Execute], Any]
 """Some statements that succeed or fail together."""
 
 _BUSY_SECONDS: Final = 30.0
-_RETRY_SECONDS: Final = (
-    0.2  # between two attempts to lock, while waiting for the other server to end
-)
+_RETRY_SECONDS: Final = 0.2
+"""Seconds between two attempts to lock, while waiting for the other server to end."""
 
 
 class DatabaseInUseError(SkillRuntimeError):
@@ -77,17 +76,18 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Close the connections and release the lock."""
-        for connection in {self._writer, self._reader} - {None}:
-            assert connection is not None
-            connection.close()
+        # A database in memory has one connection for both; closing it twice is no error.
+        for connection in (self._writer, self._reader):
+            if connection is not None:
+                connection.close()
         self._writer = self._reader = None
         if self._lock is not None:
             self._lock.close()  # closing the file releases its lock
             self._lock = None
 
     def transact(self, operations: Sequence[Operation]) -> list[Any]:
-        """Run *operations* in one transaction, synced to disk when this returns; one
-        that fails is its exception.
+        """Run *operations* in one transaction, synced to disk when this returns; the
+        result of one that fails is its exception.
 
         Many requests share one commit, and so one sync of the disk.
         """
@@ -119,12 +119,12 @@ class SqliteDatabase:
         except Exception as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            if len(operations) > 1:  # one of them fails: the others must not
-                return [
-                    result
-                    for operation in operations
-                    for result in self._transact(connection, [operation])
-                ]
+            # One of several fails: the others must not.
+            if len(operations) > 1:
+                results = []
+                for operation in operations:
+                    results += self._transact(connection, [operation])
+                return results
             if isinstance(error, sqlite3.OperationalError):  # a full disk, say
                 error = DatabaseAwayError(f"The database cannot be written: {error}")
             return [error]

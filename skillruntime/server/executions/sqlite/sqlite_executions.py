@@ -1,9 +1,9 @@
 """Executions of one server, in memory or in a SQLite file.
 
-Law: accepted means committed. What must not run twice begins only when a mark of its
-beginning is committed; what this process finds marked at its start has perhaps had its
-effect and ends `EXECUTION_INTERRUPTED`, and the rest is run. What has not ended is held
-in memory too, for no other process changes it.
+Law: accepted means committed. An execution that must not run twice begins only after a
+mark of its beginning is committed. One that this process finds marked at its start may
+have had its effect: it ends `EXECUTION_INTERRUPTED`. All others are run. Executions that
+have not ended are kept in memory too, because no other process changes them.
 """
 
 from __future__ import annotations
@@ -86,9 +86,8 @@ class SqliteExecutions:
         self._live: dict[str, Live] = {}  # all that have not ended
         self._ended = EndedExecutions()
         self._watchers = Watchers(self.get)
-        self._unfinished: Counter[str] = (
-            Counter()
-        )  # of each caller, also what is being accepted
+        # Of each caller, with those that are being accepted.
+        self._unfinished: Counter[str] = Counter()
         self._arriving = 0  # submissions that are being committed
         self._look = anyio.Event()
         self._marking = anyio.Lock()
@@ -122,19 +121,17 @@ class SqliteExecutions:
     ) -> Submitted:
         """Accept *ticket*; see `Executions.submit`."""
         known = self._remembered(ticket.execution_id)
-        if (
-            known is None
-            and most_unfinished is not None
-            and self._unfinished[ticket.owner] >= most_unfinished
-        ):
-            # A key that was used before asks for nothing new.
+        unfinished = self._unfinished[ticket.owner]
+        is_full = most_unfinished is not None and unfinished >= most_unfinished
+        if known is None and is_full:
+            # The same request under the same key asks for nothing new.
             known = await self._read(ticket.execution_id)
             if known is None:
                 raise TooManyError
         if known is not None:
             return again(ticket, known)
-        # Its beginning in the same commit: no mark is needed before what may run twice
-        # begins.
+        # A skill that may run twice needs no mark before it begins, so that its
+        # beginning can be in the same commit.
         begins = (
             ticket.repeatable
             and not self._is_draining
@@ -144,8 +141,8 @@ class SqliteExecutions:
         self._arriving += 1
 
         def done(result: Any) -> None:
-            """Let it wait for its place, also where its caller has stopped waiting for
-            the answer.
+            """Queue the execution, also where its caller has stopped waiting for the
+            answer. *result* is a row and whether it is new, or an error.
             """
             self._arriving -= 1
             if isinstance(result, tuple) and result[1]:
@@ -160,9 +157,8 @@ class SqliteExecutions:
         )
         if is_new:
             return Submitted(row.execution, is_new=True)
-        return again(
-            ticket, self._remembered(ticket.execution_id) or (row.ticket, row.execution)
-        )
+        remembered = self._remembered(ticket.execution_id)
+        return again(ticket, remembered or (row.ticket, row.execution))
 
     async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         """Return an execution and its ticket, or None."""
@@ -173,7 +169,10 @@ class SqliteExecutions:
         live = self._live.get(execution_id)
         if live is None:
             found = await self.get(execution_id)
-            return None if found is None else found[1]
+            if found is None:
+                return None
+            _, execution = found
+            return execution
         if execution_id in self._waiting:
             self._end_waiting(live, CANCELLED)
         else:
@@ -185,7 +184,9 @@ class SqliteExecutions:
         it, the first wins.
         """
         live = self._live.get(execution_id)
-        if live is None or not live.ticket.is_task or execution_id not in self._waiting:
+        if live is None or not live.ticket.is_task:
+            raise NotATaskError
+        if execution_id not in self._waiting:
             raise NotATaskError
         self._end_waiting(live, outcome)
         ended = await self._until_ended(live)
@@ -211,31 +212,33 @@ class SqliteExecutions:
         rows, more = await self._batches.read(
             partial(table.page, caller=owner, after=after, limit=limit)
         )
-        shown = []
+        executions = []
         for row in rows:
+            # What runs here may have changed since the row was written.
             live = self._live.get(row.ticket.execution_id)
-            shown.append(row.execution if live is None else live.execution)
-        return Page(tuple(shown), tuple(row.ticket for row in rows), more)
+            executions.append(row.execution if live is None else live.execution)
+        return Page(tuple(executions), tuple(row.ticket for row in rows), more)
 
     async def tasks(self, owner: str | None, *, limit: int = 50) -> Page:
         """Return the tasks of *owner* that wait for completion, the oldest first."""
-        found = [
-            live
-            for live in self._live.values()
-            if live.ticket.is_task and (owner is None or live.ticket.owner == owner)
-        ][:limit]
+        tasks = [live for live in self._live.values() if live.ticket.is_task]
+        if owner is not None:
+            tasks = [live for live in tasks if live.ticket.owner == owner]
+        shown = tasks[:limit]
         return Page(
-            tuple(live.execution for live in found),
-            tuple(live.ticket for live in found),
+            tuple(live.execution for live in shown),
+            tuple(live.ticket for live in shown),
         )
 
     async def delete(self, *, ended_before: float) -> int:
         """Forget the executions that ended before this moment."""
+        operation = partial(table.delete, ended_before=ended_before)
         total = 0
-        while gone := await self._batches.write(
-            partial(table.delete, ended_before=ended_before)
-        ):
-            total += int(gone)
+        while True:
+            deleted = await self._batches.write(operation)
+            if not deleted:
+                break
+            total += int(deleted)
         self._ended.clear()
         return total
 
@@ -265,8 +268,8 @@ class SqliteExecutions:
     # What an earlier process left
 
     def _open(self) -> tuple[Sequence[Row], Sequence[Row]]:
-        """Lock and open the database; return what was not ended, and what was ended and
-        not announced.
+        """Lock and open the database; return the executions that have not ended, and
+        those that have ended and whose messages were not sent.
         """
         self._database.open()
         try:
@@ -274,9 +277,9 @@ class SqliteExecutions:
                 [result] = self._database.transact([operation])
                 if isinstance(result, Exception):
                     raise result
-            return self._database.read(table.unfinished), self._database.read(
-                table.unsent
-            )
+            unfinished = self._database.read(table.unfinished)
+            unsent = self._database.read(table.unsent)
+            return unfinished, unsent
         except BaseException:
             self._database.close()
             raise
@@ -288,8 +291,8 @@ class SqliteExecutions:
                 table.change_losses(execute, row.ticket.execution_id, 1)
 
     def _take_up(self, rows: Sequence[Row]) -> None:
-        """Run what may run, and end what may have had its effect, or has killed server
-        after server.
+        """Queue the executions that an earlier server left; end those that may have had
+        their effect, and those during which too many servers died.
         """
         if any(row.began_at is not None for row in rows):
             self._metrics.takeovers.inc()
@@ -307,7 +310,8 @@ class SqliteExecutions:
     # Running
 
     def _add(self, row: Row) -> None:
-        execution_id, has_begun = row.ticket.execution_id, row.began_at is not None
+        execution_id = row.ticket.execution_id
+        has_begun = row.began_at is not None
         on_change = partial(self._watchers.signal, execution_id)
         self._live[execution_id] = Live(
             row.ticket, row.execution, on_change, self.now, is_marked=has_begun
@@ -336,7 +340,9 @@ class SqliteExecutions:
         self.running -= 1
 
     async def _mark(self, live: Live) -> None:
-        """Record that it begins: before it does, where it must not run twice."""
+        """Record that the execution begins; where it must not run twice, before it
+        does.
+        """
         assert self._tasks is not None
         if live.is_marked:
             return
@@ -347,45 +353,44 @@ class SqliteExecutions:
         if live.ticket.repeatable:
             self._tasks.start_soon(self._batches.insist, operation)
         else:
-            # One in a commit: of sixteen, most skills would begin long after their
-            # mark.
+            # One mark in a commit: of sixteen in one, most skills would begin long
+            # after their mark.
             async with self._marking:
                 await self._batches.insist(operation)
 
     async def _leave(self, live: Live) -> None:
-        """Leave what this server has given up to the next one, or end it where it may
-        have had its effect.
+        """Leave an execution that this server has given up to the next one, or end it
+        where it may have had its effect.
         """
         execution_id = live.ticket.execution_id
         if live.ticket.repeatable:
-            # The next server counts a death for each that has begun; this was none.
-            await self._batches.insist(
-                partial(table.change_losses, execution_id=execution_id, change=-1)
+            # The next server counts a loss for each that has begun; this was none.
+            operation = partial(
+                table.change_losses, execution_id=execution_id, change=-1
             )
+            await self._batches.insist(operation)
         elif live.execution.status is ExecutionStatus.RUNNING:
             await self._end(live, interrupted())
         else:
             await self._batches.insist(partial(table.unmark, execution_id=execution_id))
 
     def _end_waiting(self, live: Live, outcome: Outcome) -> None:
-        """End what has not begun here; in a task of its own, for its caller may stop
-        waiting.
+        """End an execution that has not begun here; in a task of its own, because its
+        caller may stop waiting.
         """
         assert self._tasks is not None
         self._waiting.remove(live.ticket.execution_id)
         self._tasks.start_soon(self._end, live, outcome)
 
     async def _end_expired(self) -> None:
-        """End what has waited too long."""
+        """End the executions that have waited too long."""
         while True:
             with anyio.move_on_after(self._waiting.next_expiry()):
                 await self._look.wait()
             self._look = anyio.Event()
             for ticket in self._waiting.expired():
-                self._end_waiting(
-                    self._live[ticket.execution_id],
-                    waited_too_long(ticket, self._terms.wait_of(ticket)),
-                )
+                outcome = waited_too_long(ticket, self._terms.wait_of(ticket))
+                self._end_waiting(self._live[ticket.execution_id], outcome)
 
     async def _end(self, live: Live, outcome: Outcome) -> None:
         try:
@@ -418,11 +423,9 @@ class SqliteExecutions:
         return live.execution
 
     def _send_message(self, ticket: Ticket, execution: Execution) -> None:
-        if (
-            ticket.webhook is not None
-            and self._notify is not None
-            and self._tasks is not None
-        ):
+        if ticket.webhook is None or self._notify is None:
+            return
+        if self._tasks is not None:
             self._tasks.start_soon(self._send, ticket, execution, self._notify)
 
     async def _send(self, ticket: Ticket, execution: Execution, notify: Notify) -> None:
@@ -440,10 +443,8 @@ class SqliteExecutions:
             return None
         if row.execution.is_final:
             self._ended.add(row.ticket, row.execution)
-        return self._remembered(execution_id) or (
-            row.ticket,
-            row.execution,
-        )  # it may have begun here meanwhile
+        # It may have begun here meanwhile.
+        return self._remembered(execution_id) or (row.ticket, row.execution)
 
     def _remembered(self, execution_id: str) -> tuple[Ticket, Execution] | None:
         live = self._live.get(execution_id)

@@ -22,8 +22,8 @@ from skillruntime.server.executions.ticket import Ticket
 
 _VERSION: Final = 3
 _TABLES: Final = (
-    # began_at of what must not run twice is its mark. losses are the servers that died
-    # while it ran.
+    # began_at is the mark of an execution that must not run twice. losses are the
+    # servers that died while it ran.
     """CREATE TABLE IF NOT EXISTS executions (
         id TEXT PRIMARY KEY,
         caller TEXT NOT NULL,
@@ -50,8 +50,8 @@ _BATCH: Final = 500  # rows that one transaction deletes
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One execution as the table stores it; ``began_at`` is None for what no server has
-    begun.
+    """One execution as the table stores it; ``began_at`` is None where no server has
+    begun it.
     """
 
     ticket: Ticket
@@ -86,18 +86,19 @@ def insert(
     """Keep *ticket*, and with *begins* that it runs; return its row, and whether it is
     new.
     """
-    found = execute(
+    began_at = now if begins else None
+    inserted = execute(
         "INSERT INTO executions (id, caller, created_at, began_at, ticket) VALUES "
         "(:id, :caller, :now, :began_at, :ticket) ON CONFLICT (id) DO NOTHING "
         "RETURNING id",
         id=ticket.execution_id,
         caller=ticket.owner,
         now=now,
-        began_at=now if begins else None,
+        began_at=began_at,
         ticket=to_json(ticket.to_dict()),
     )
-    if found:
-        return Row(ticket, ticket.accepted(now), now, now if begins else None, 0), True
+    if inserted:
+        return Row(ticket, ticket.accepted(now), now, began_at, losses=0), True
     row = find(execute, ticket.execution_id)
     assert row is not None  # no other transaction deletes it meanwhile
     return row, False
@@ -154,12 +155,12 @@ def delete(execute: Execute, ended_before: float) -> int:
     """Delete executions that ended before this moment, 500 at most, and return how
     many.
     """
-    found = execute(
+    deleted = execute(
         "DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE ended_at "
         f"< :before LIMIT {_BATCH}) RETURNING id",
         before=ended_before,
     )
-    return len(found)
+    return len(deleted)
 
 
 def find(execute: Execute, execution_id: str) -> Row | None:
@@ -167,11 +168,15 @@ def find(execute: Execute, execution_id: str) -> Row | None:
     rows = execute(
         f"SELECT {_HEAD}, output FROM executions WHERE id = :id", id=execution_id
     )
-    return _to_row(rows[0]) if rows else None
+    if not rows:
+        return None
+    return _to_row(rows[0])
 
 
 def unfinished(execute: Execute) -> list[Row]:
-    """Return what an earlier server accepted and did not end, the oldest first."""
+    """Return the executions that an earlier server accepted and did not end, the oldest
+    first.
+    """
     rows = execute(
         f"SELECT {_HEAD} FROM executions WHERE ended_at IS NULL ORDER BY created_at"
     )
@@ -180,12 +185,8 @@ def unfinished(execute: Execute) -> list[Row]:
 
 def unsent(execute: Execute) -> list[Row]:
     """Return the ended executions whose messages an earlier server did not send."""
-    return [
-        _to_row(fields)
-        for fields in execute(
-            f"SELECT {_HEAD}, output FROM executions WHERE has_message = 1"
-        )
-    ]
+    rows = execute(f"SELECT {_HEAD}, output FROM executions WHERE has_message = 1")
+    return [_to_row(fields) for fields in rows]
 
 
 def page(
@@ -196,7 +197,8 @@ def page(
 
     With them comes the cursor of the next page; None where this is the last.
     """
-    conditions, values = ["true"], dict[str, Any]()
+    conditions = ["true"]
+    values: dict[str, Any] = {}
     if caller is not None:
         conditions.append("caller = :caller")
         values["caller"] = caller
@@ -214,10 +216,12 @@ def page(
     shown = [_to_row(fields) for fields in rows[:limit]]
     if len(rows) <= limit:
         return shown, None
-    return shown, f"{shown[-1].created_at!r}~{shown[-1].ticket.execution_id}"
+    last = shown[-1]
+    return shown, f"{last.created_at!r}~{last.ticket.execution_id}"
 
 
 def _to_row(fields: Sequence[Any]) -> Row:
+    """Return the row of the columns `_HEAD`, which the output may follow."""
     ticket_text, created_at, began_at, losses, document = fields[:5]
     ticket = Ticket.from_dict(json.loads(ticket_text))
     if document is not None:
@@ -225,9 +229,11 @@ def _to_row(fields: Sequence[Any]) -> Row:
         if len(fields) > 5 and fields[5] is not None:
             shown["output"] = json.loads(fields[5])
         return Row(ticket, Execution.from_dict(shown), created_at, began_at, losses)
-    # An execution that waits for its second start was shown as running, and is never
+    # An execution that waits for its second start was shown as running, and must not be
     # shown as accepted again.
-    status = ExecutionStatus.ACCEPTED if began_at is None else ExecutionStatus.RUNNING
+    status = ExecutionStatus.RUNNING
+    if began_at is None:
+        status = ExecutionStatus.ACCEPTED
     stamps = Timestamps(to_timestamp(created_at), to_timestamp(began_at or created_at))
     execution = Execution(
         ticket.execution_id,
