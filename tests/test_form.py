@@ -50,10 +50,7 @@ DENSE: set[str] = {
     "derive/readers/shell_syntax.py:_word_end",
     "derive/readers/value_types.py:_read_function",
     "derive/readers/value_types.py:fits",
-    "remote/credentials.py:variable_for",
     "remote/protocol.py:Execution.from_dict",
-    "server/executions/sqlite/sqlite_executions.py:SqliteExecutions.tasks",
-    "server/published_skill.py:describe",
     "tokens/advice.py:_whole_sections",
     "tokens/report.py:TokenReport.to_dict",
 }
@@ -68,10 +65,6 @@ NESTED: set[str] = {
     "derive/readers/python_checks.py:refusal",
     "derive/readers/shell_checks.py:ShellChecks._absolute",
     "derive/readers/shell_checks.py:_resolved",
-    "remote/credentials.py:variable_for",
-    "server/callers/jwt_callers.py:_scopes",
-    "server/console/drawing.py:draw_field",
-    "server/metrics.py:Metrics.count_end",
 }
 """Functions with a conditional expression inside another."""
 
@@ -82,13 +75,9 @@ SPLATS: set[str] = {
     "adapters/mcp_proxy/json_text.py",
     "adapters/mcp_proxy/messages.py",
     "adapters/tools/strict_schema.py",
-    "catalog/checks/lint.py",
-    "catalog/checks/lockfile.py",
     "catalog/file_opening.py",
     "catalog/frontmatter/frontmatter.py",
     "catalog/resources.py",
-    "catalog/search/segment.py",
-    "catalog/search/words.py",
     "catalog/skill.py:Skill",
     "catalog/visibility.py",
     "cli/terminal/output.py",
@@ -103,7 +92,6 @@ SPLATS: set[str] = {
     "contract/schemas/subschemas.py",
     "derive/readers/python_checks.py",
     "derive/readers/python_values.py",
-    "remote/credentials.py",
     "remote/descriptor.py",
     "remote/descriptor_schema.py",
     "remote/ssrf_guard.py",
@@ -116,7 +104,6 @@ SPLATS: set[str] = {
 
 ARGUMENTS: set[str] = {
     "adapters/mcp_proxy/reports/suggestions.py:_is_meant",
-    "catalog/contracts/contract_files.py:_report",
     "catalog/frontmatter/frontmatter.py:_finding",
     "catalog/frontmatter/frontmatter.py:_repaired_warning",
     "catalog/frontmatter/frontmatter.py:_warning",

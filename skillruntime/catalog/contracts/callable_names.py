@@ -1,11 +1,11 @@
-"""The names of what can be called in a catalog, kept on disk: a second start reads
-neither contracts nor scripts.
+"""The names of the callables in a catalog, kept on disk: a second start reads neither
+contracts nor scripts.
 
-Law: what comes back is what reading the contracts gives now. The names of a skill are
-used while each of its files has the stamp that it had, as the catalog's index has one
-for each SKILL.md: size, both change times, inode. Of a skill without scripts and
-contracts, as most are, the directory's own stamp is enough. There is a file for each
-directory of skills.
+Law: the stored names are those that reading the contracts gives now. The names of a
+skill are used while each of its files has the stamp that it had: size, both change
+times, inode, as in the catalog's index. For a skill without scripts and contracts, as
+most are, the directory's own stamp is enough. There is a file for each directory of
+skills.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ __all__ = ["KeptNames", "callables_of", "surely_has_tools"]
 _DIRECTORY = "callables"
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_FILES = 2_000
-# more levels than `resources` lists, because a script may import a module from anywhere
-# below it
+# More levels than `resources` lists, because a script may import a module from anywhere
+# below it.
 _DEPTH = 16
 
 _Kept = dict[str, tuple[str, tuple[str, ...] | None]]
-"""The stamp of a skill and the names of what can be called of it, by its directory's
-name; None: nothing could be.
+"""The stamp of a skill and the names of its callables, by its directory's name; ``None``
+instead of names if it has neither contracts nor scripts.
 """
 
 
@@ -62,32 +62,34 @@ class KeptNames:
         self._seen: dict[str, _Kept] = {}
 
     def is_empty(self, directory: str) -> bool:
-        """Whether the skill in *directory* had nothing that could be called, and no
-        entry was added since.
+        """Return whether the skill in *directory* had no callable, and no entry was
+        added since.
         """
         known = self._known(directory)
-        return (
-            known is not None
-            and known[1] is None
-            and known[0] == _directory_stamp(directory)
-        )
+        if known is None:
+            return False
+        stamp, names = known
+        return names is None and stamp == _directory_stamp(directory)
 
     def find(self, directory: str, stamp: str) -> tuple[str, ...] | None:
         """Return the names of the skill in *directory*, without the skill's own, if its
         files have this *stamp*.
         """
         known = self._known(directory)
-        return known[1] if known is not None and known[0] == stamp else None
+        if known is None:
+            return None
+        known_stamp, names = known
+        if known_stamp != stamp:
+            return None
+        return names
 
     def note(self, directory: str, stamp: str, names: Iterable[str] | None) -> None:
         """Take the *names* that were found in *directory* when it had this *stamp*;
-        None where nothing could be.
+        ``None`` if it has neither contracts nor scripts.
         """
         group, name = os.path.split(directory)
-        self._seen.setdefault(group, {})[name] = (
-            stamp,
-            None if names is None else tuple(names),
-        )
+        kept = None if names is None else tuple(names)
+        self._seen.setdefault(group, {})[name] = (stamp, kept)
 
     def _known(self, directory: str) -> tuple[str, tuple[str, ...] | None] | None:
         group, name = os.path.split(directory)
@@ -96,17 +98,16 @@ class KeptNames:
         return self._groups[group].get(name)
 
     def save(self) -> None:
-        """Write what was noted, beside what was known of skills that are still
-        there.
+        """Write the names that were noted, beside those of other skills that still
+        exist.
         """
         for group, seen in self._seen.items():
             # A view of the catalog, or another root, may have read the others.
-            others = {
-                name: known
-                for name, known in self._groups.get(group, {}).items()
-                if name not in seen and os.path.isdir(os.path.join(group, name))
-            }
-            write_cached(self._file(group), json.dumps({**others, **seen}).encode())
+            others: _Kept = {}
+            for name, known in self._groups.get(group, {}).items():
+                if name not in seen and os.path.isdir(os.path.join(group, name)):
+                    others[name] = known
+            write_cached(self._file(group), json.dumps(others | seen).encode())
         if self._seen:
             prune_cached(_DIRECTORY, _MOST_FILES)
         self._seen = {}
@@ -130,58 +131,59 @@ def callables_of(
         directory = os.path.dirname(metadata.path)
         if kept is not None and kept.is_empty(directory):
             continue
-        # Before anything is read: what is changed meanwhile has another stamp at the
-        # next start.
-        own = None if kept is None else _directory_stamp(directory)
+        # Stamps are taken before anything is read: a skill that is changed meanwhile
+        # has another stamp at the next start.
+        directory_stamp = None
+        if kept is not None:
+            directory_stamp = _directory_stamp(directory)
         if not may_have_callables(directory):
-            if kept is not None and own is not None:
-                kept.note(directory, own, None)
+            if kept is not None and directory_stamp is not None:
+                kept.note(directory, directory_stamp, None)
             continue
-        stamp = None if kept is None else _stamp_of(directory, trusted=metadata.trusted)
-        known = (
-            kept.find(directory, stamp)
-            if kept is not None and stamp is not None
-            else None
-        )
-        if known is not None:
-            for tool in known:
-                yield name + tool, None
-            continue
+        stamp = None
+        if kept is not None:
+            stamp = _stamp_of(directory, trusted=metadata.trusted)
+            known = None if stamp is None else kept.find(directory, stamp)
+            if known is not None:
+                for tool in known:
+                    yield name + tool, None
+                continue
         contracts: Mapping[str, Contract] = {}
         with suppress(SkillRuntimeError):  # one broken skill must not hide the others
             skill = activate(name)
             contracts = skill.contracts
             if kept is not None and stamp is not None:
-                kept.note(
-                    directory,
-                    stamp,
-                    (each.removeprefix(skill.name) for each in contracts),
-                )
-        for each in contracts:
-            yield each, skill
+                tools = [contract.removeprefix(skill.name) for contract in contracts]
+                kept.note(directory, stamp, tools)
+        for contract_name in contracts:
+            yield contract_name, skill
     if kept is not None:
         kept.save()
 
 
 def surely_has_tools(skills: Mapping[str, SkillMetadata], number: int) -> bool:
-    """Whether scripts of skills without contracts are surely *number* tools, among the
-    first that there are.
+    """Return whether the first scripts of skills without contracts are at least
+    *number* tools for sure.
     """
     from skillruntime.catalog.contracts.derived_contracts import sure_tools
 
-    looked_at = found = 0
+    examined = 0
+    sure = 0
     for metadata in skills.values():
         directory = os.path.dirname(metadata.path)
-        files = list_files(directory) if may_have_callables(directory) else []
-        if any(each.path.partition("/")[0] in CONTRACT_FILES for each in files):
+        if not may_have_callables(directory):
+            continue
+        files = list_files(directory)
+        top_names = (file.path.partition("/")[0] for file in files)
+        if not CONTRACT_FILES.isdisjoint(top_names):
             continue
         for is_sure in sure_tools(files, partial(read_bytes, directory)):
-            looked_at, found = looked_at + 1, found + is_sure
-        if (
-            found >= number or looked_at > 4 * number
-        ):  # where few are sure, looking on takes longer than reading
+            examined += 1
+            sure += is_sure
+        # If few are sure, continuing takes longer than reading the contracts.
+        if sure >= number or examined > 4 * number:
             break
-    return found >= number
+    return sure >= number
 
 
 def _directory_stamp(directory: str) -> str | None:
@@ -193,8 +195,8 @@ def _directory_stamp(directory: str) -> str | None:
 
 
 def _stamp_of(directory: str, *, trusted: bool) -> str | None:
-    """Return the digest of the stamps of all files below *directory*; None where they
-    are too many.
+    """Return the digest of the stamps of all files below *directory*; ``None`` if they
+    are too many or cannot be listed.
     """
     found: list[tuple[str, int, int, int, int]] = []
     pending = [(directory, 0)]
@@ -220,8 +222,10 @@ def _stamp_of(directory: str, *, trusted: bool) -> str | None:
 
 
 def _parsed(data: bytes | None) -> _Kept:
+    if data is None:
+        return {}
     try:
-        value: Any = {} if data is None else json.loads(data)
+        value: Any = json.loads(data)
         return {
             name: (stamp, None if names is None else tuple(names))
             for name, (stamp, names) in value.items()

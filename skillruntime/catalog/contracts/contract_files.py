@@ -39,12 +39,18 @@ class ContractFiles:
     descriptor's version.
     """
 
+    directory: str
     read: Callable[[str, int], bytes]
     contracts: dict[str, Contract] = field(default_factory=dict)
     broken: dict[str, InvalidSkillError] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     descriptor_version: str | None = None
     one_line: bool = False
+
+    def report(self, rule: str, severity: Severity, path: str, message: str) -> None:
+        """Add a diagnostic of the file *path*, relative to the directory."""
+        file = f"{self.directory}/{path}"
+        self.diagnostics.append(Diagnostic(rule, severity, file, message))
 
 
 def read_contract_files(
@@ -59,81 +65,77 @@ def read_contract_files(
     Texts for a reader lose hidden characters; those of a skill that is not *trusted*
     become single lines.
     """
-    found = ContractFiles(read or partial(read_bytes, directory), one_line=not trusted)
+    files = ContractFiles(
+        directory, read or partial(read_bytes, directory), one_line=not trusted
+    )
     try:
         present = sorted(os.listdir(directory))
     except OSError:
-        return found
+        return files
     # JSON has precedence over YAML.
-    own = [
-        f"contract{suffix}" for suffix in _SUFFIXES if f"contract{suffix}" in present
-    ]
-    for path in own[:1]:
-        _read(found, directory, path, name)
+    candidates = [f"contract{suffix}" for suffix in _SUFFIXES]
+    own = [path for path in candidates if path in present]
+    if own:
+        _read(files, own[0], name)
     for path in own[1:]:
-        _report(
-            found,
-            directory,
-            path,
-            "contract-twice",
-            f"ignored, because {own[0]} is used",
-            Severity.WARNING,
-        )
+        message = f"ignored, because {own[0]} is used"
+        files.report("contract-twice", Severity.WARNING, path, message)
     if "contracts" in present:
-        _read_tools(found, directory, name)
+        _read_tools(files, name)
     if "descriptor.json" in present:
-        found.descriptor_version = _descriptor_version(found, directory)
-    return found
+        files.descriptor_version = _descriptor_version(files)
+    return files
 
 
-def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
-    if os.path.islink(os.path.join(directory, "contracts")):
-        what = "it is a symbolic link, which is not followed"
-        _report(found, directory, "contracts", "contract-invalid", what, Severity.ERROR)
+def _read_tools(files: ContractFiles, name: str) -> None:
+    directory = os.path.join(files.directory, "contracts")
+    if os.path.islink(directory):
+        message = "it is a symbolic link, which is not followed"
+        files.report("contract-invalid", Severity.ERROR, "contracts", message)
         return
     try:
-        files = sorted(os.listdir(os.path.join(directory, "contracts")))
+        file_names = sorted(os.listdir(directory))
     except OSError:
         return
-    for file in files:
-        tool, suffix = os.path.splitext(file)
+    for file_name in file_names:
+        tool, suffix = os.path.splitext(file_name)
         # Editors leave backups and notes in the directory.
         if suffix not in _SUFFIXES:
             continue
-        path = f"contracts/{file}"
-        if found.one_line and len(found.contracts) + len(found.broken) >= MAX_TOOLS:
-            what = (
+        path = f"contracts/{file_name}"
+        if files.one_line and len(files.contracts) + len(files.broken) >= MAX_TOOLS:
+            message = (
                 "not read, nor is what follows: an untrusted skill may have "
                 f"{MAX_TOOLS} tools"
             )
-            _report(found, directory, path, "contract-many", what, Severity.WARNING)
+            files.report("contract-many", Severity.WARNING, path, message)
             break
         if not _TOOL.fullmatch(tool):
-            what = (
+            message = (
                 "the file name is not a valid tool name; use letters, digits, - and _"
             )
-            _report(found, directory, path, "contract-name", what, Severity.ERROR)
+            files.report("contract-name", Severity.ERROR, path, message)
             continue
         callable_name = f"{name}/{tool}"
-        if callable_name in found.contracts or callable_name in found.broken:
-            what = f"ignored, because {callable_name} is already defined"
-            _report(found, directory, path, "contract-twice", what, Severity.WARNING)
+        if callable_name in files.contracts or callable_name in files.broken:
+            message = f"ignored, because {callable_name} is already defined"
+            files.report("contract-twice", Severity.WARNING, path, message)
             continue
-        _read(found, directory, path, callable_name)
+        _read(files, path, callable_name)
 
 
-def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
+def _read(files: ContractFiles, path: str, name: str) -> None:
     try:
-        written = _document(found, path)
-        document = visible_document(written, one_line=found.one_line)
-        if document is not written and (hidden := hidden_in(written)):
-            message = f"a text for a reader has {listed_kinds(hidden)}; removed"
-            _report(
-                found, directory, path, "hidden-characters", message, Severity.WARNING
-            )
+        written = _document(files, path)
+        document = visible_document(written, one_line=files.one_line)
+        if document is not written:
+            hidden = hidden_in(written)
+            if hidden:
+                message = f"a text for a reader has {listed_kinds(hidden)}; removed"
+                files.report("hidden-characters", Severity.WARNING, path, message)
         contract = Contract.from_dict(document, name=name)
         _require_object(contract)
-        found.contracts[name] = contract
+        files.contracts[name] = contract
         return
     except InvalidSkillError as error:
         reason = error
@@ -141,39 +143,39 @@ def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
         # A contract can come from an untrusted source: a case that the compiler does
         # not foresee must not affect the other skills. The log has the traceback,
         # because it is an error in this library too.
-        _log.exception("%s/%s could not be compiled", directory, path)
+        _log.exception("%s/%s could not be compiled", files.directory, path)
         reason = InvalidSkillError(
             f"the contract cannot be compiled ({type(error).__name__})"
         )
     # Kept, so that a call of it gets the reason instead of "no such callable".
-    found.broken[name] = reason
-    _report(found, directory, path, "contract-invalid", str(reason), Severity.ERROR)
+    files.broken[name] = reason
+    files.report("contract-invalid", Severity.ERROR, path, str(reason))
 
 
 def _require_object(contract: Contract) -> None:
     """Refuse an input schema for anything but an object: no provider and no MCP client
     accepts such a tool.
     """
-    stated = (
-        contract.input.document.get("type", "object")
-        if isinstance(contract.input.document, dict)
-        else "object"
-    )
-    if "object" not in (stated if isinstance(stated, list) else [stated]):
+    schema = contract.input.document
+    if not isinstance(schema, dict):
+        return
+    stated = schema.get("type", "object")
+    types = stated if isinstance(stated, list) else [stated]
+    if "object" not in types:
         raise InvalidSkillError(
             f"contract {contract.name}: `input` has the type {stated!r}; arguments "
             "are an object"
         )
 
 
-def _document(found: ContractFiles, path: str) -> Any:
+def _document(files: ContractFiles, path: str) -> Any:
     """Return the value of the file, JSON or YAML.
 
     Raises:
         InvalidSkillError: it cannot be read.
     """
     try:
-        text = found.read(path, MAX_CONTRACT_BYTES).decode("utf-8-sig")
+        text = files.read(path, MAX_CONTRACT_BYTES).decode("utf-8-sig")
         if path.endswith(".json"):
             return json.loads(text, parse_constant=_refuse)
         return _parse_yaml(text)
@@ -187,9 +189,8 @@ def _document(found: ContractFiles, path: str) -> Any:
     except json.JSONDecodeError as error:
         raise InvalidSkillError(f"{path} is not valid JSON: {error}") from None
     except ValueError as error:
-        raise InvalidSkillError(
-            f"{path} is not valid JSON: {' '.join(str(error).split())[:200]}"
-        ) from None
+        reason = " ".join(str(error).split())[:200]
+        raise InvalidSkillError(f"{path} is not valid JSON: {reason}") from None
 
 
 def _refuse(constant: str) -> Any:
@@ -203,9 +204,8 @@ def _parse_yaml(text: str) -> Any:
     """
     import yaml
 
-    read_yaml(
-        text, max_depth=200
-    )  # raises if the document is too deep or too large for what follows
+    # Raises if the document is too deep or too large for what follows.
+    read_yaml(text, max_depth=200)
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         value = yaml.load(text, Loader=loader)
@@ -219,29 +219,16 @@ def _parse_yaml(text: str) -> Any:
         raise YamlFault("a key is not a text; write it in quotes") from None
 
 
-def _descriptor_version(found: ContractFiles, directory: str) -> str | None:
+def _descriptor_version(files: ContractFiles) -> str | None:
+    path = "descriptor.json"
     try:
-        document = _document(found, "descriptor.json")
+        document = _document(files, path)
     except InvalidSkillError as error:
-        _report(
-            found,
-            directory,
-            "descriptor.json",
-            "descriptor-invalid",
-            str(error),
-            Severity.ERROR,
-        )
+        files.report("descriptor-invalid", Severity.ERROR, path, str(error))
         return None
-    version = document.get("version") if isinstance(document, dict) else None
-    return version if isinstance(version, str) else None
-
-
-def _report(
-    found: ContractFiles,
-    directory: str,
-    path: str,
-    rule: str,
-    message: str,
-    severity: Severity,
-) -> None:
-    found.diagnostics.append(Diagnostic(rule, severity, f"{directory}/{path}", message))
+    if not isinstance(document, dict):
+        return None
+    version = document.get("version")
+    if not isinstance(version, str):
+        return None
+    return version

@@ -1,7 +1,7 @@
-"""What was read of scripts, kept on disk beside the index: reading one takes a hundred
-times as long as looking it up.
+"""The contracts that were derived from scripts, kept on disk beside the index: deriving
+one takes a hundred times as long as looking it up.
 
-Law: what comes back is what `derive` gives now. A file is found by the bytes of the
+Law: a stored answer is what `derive` gives now. A file is found by the bytes of the
 script and the code of the reader.
 """
 
@@ -33,26 +33,29 @@ def derive_known(source: bytes, *, path: str) -> tuple[Mapping[str, Any] | None,
     that reads scripts. Compiling the contract to know whether it is usable takes as
     long as reading the script, so it is done once, too.
     """
-    key = sha256(
-        b"\0".join([reader_edition(), path.encode("utf-8", "surrogatepass"), source])
-    ).hexdigest()
+    encoded_path = path.encode("utf-8", "surrogatepass")
+    key = sha256(b"\0".join([reader_edition(), encoded_path, source])).hexdigest()
     file = f"{_DIRECTORY}/{key}"
     known = _parse(read_cached(file, _MOST_BYTES))
     if known is not None:
         return known["found"], known["usable"]
     from skillruntime.derive import derive
 
-    found = derive(source, path=path)
-    document = None if found is None else found.document
-    usable = found is not None and _is_usable(found)
+    derivation = derive(source, path=path)
+    if derivation is None:
+        document = None
+        usable = False
+    else:
+        document = derivation.document
+        usable = _is_usable(derivation)
     try:
         text = json.dumps({"usable": usable, "found": document}, allow_nan=False)
     except (TypeError, ValueError):
-        # a default that JSON has no form for, such as an infinite number: read again
-        # each time
-        return (document, False)
-    # JSON has no tuples and only text as keys: what would come back as something else
-    # is not written.
+        # A default that JSON has no form for, such as an infinite number, is derived
+        # again each time.
+        return document, False
+    # JSON has no tuples and only text as keys: a document that would come back as
+    # another one is not written.
     if json.loads(text)["found"] == document:
         write_cached(file, text.encode("utf-8", "surrogatepass"))
         if key.startswith("00"):  # once in 256 new files
@@ -60,19 +63,22 @@ def derive_known(source: bytes, *, path: str) -> tuple[Mapping[str, Any] | None,
     return document, usable
 
 
-def _is_usable(found: Derivation) -> bool:
+def _is_usable(derivation: Derivation) -> bool:
     try:
-        found.to_contract()
-    except (
-        Exception
-    ):  # whatever it is, it is raised again where the contract itself is made
+        derivation.to_contract()
+    except Exception:
+        # Any error is raised again where the contract itself is made.
         return False
     return True
 
 
 def _parse(data: bytes | None) -> dict[str, Any] | None:
+    if data is None:
+        return None
     try:
-        value = None if data is None else json.loads(data)
+        value = json.loads(data)
     except ValueError:
         return None
-    return value if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return value

@@ -29,7 +29,8 @@ MAX_SCRIPT_BYTES = 400_000
 
 _log = logging.getLogger("skillruntime.catalog")
 _ASIDE = re.compile(
-    r"(^|/)(__init__|__main__|setup|conftest|test_[^/]*|[^/]*_test)\.\w+$|(^|/)(tests?|lib|node_modules)/"
+    r"(^|/)(__init__|__main__|setup|conftest|test_[^/]*|[^/]*_test)\.\w+$"
+    r"|(^|/)(tests?|lib|node_modules)/"
 )
 
 
@@ -42,12 +43,12 @@ class _Derive(Protocol[_Found]):
 
 
 def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Derivation]:
-    """Return what can be read of the scripts in ``scripts/`` and next to SKILL.md, by
-    the name of the tool.
+    """Return the interfaces of the scripts in ``scripts/`` and next to SKILL.md, by the
+    name of the tool.
 
     *resources* are the skill's files, *read* gives the bytes of one by its path or
     raises `ResourceNotFoundError`. Tests, packages' own files and modules that only
-    others import are left out; so is what cannot be read at all.
+    others import are left out, and so are scripts whose interface cannot be read.
     """
     from skillruntime.derive import derive
 
@@ -57,48 +58,55 @@ def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Deriv
 def derived_contracts(
     resources: Iterable[Resource], read: Read, *, skill: str, one_line: bool
 ) -> dict[str, Contract]:
-    """Return the contracts of what `derive_scripts` returns, without hidden characters,
-    by ``skill/tool``.
+    """Return the contracts of the scripts that `derive_scripts` returns, without hidden
+    characters, by ``skill/tool``.
 
     With *one_line* the texts in them are single lines. A script whose interface makes
     no usable schema is left out.
     """
-    found: dict[str, Contract] = {}
+    contracts: dict[str, Contract] = {}
     for tool, (derived, is_usable) in _tools(resources, read, _known):
         name = f"{skill}/{tool}"
         try:
             document = visible_document(derived, one_line=one_line)
-            # The words of descriptions are all that was changed since: they do not make
-            # it unusable.
-            found[name] = (
-                Contract.from_known_dict if is_usable else Contract.from_dict
-            )(document, name=name)
+            if is_usable:
+                # Only the words of descriptions were changed since it was compiled, and
+                # they do not make it unusable.
+                contract = Contract.from_known_dict(document, name=name)
+            else:
+                contract = Contract.from_dict(document, name=name)
+            contracts[name] = contract
         except InvalidSkillError:
             continue
         except Exception:
             _log.exception("no contract could be derived for the script %s", name)
-    return found
+    return contracts
 
 
 def _known(source: bytes, *, path: str) -> tuple[Mapping[str, Any], bool] | None:
     document, is_usable = derive_known(source, path=path)
-    return None if document is None else (document, is_usable)
+    if document is None:
+        return None
+    return document, is_usable
 
 
 def _tools(
     resources: Iterable[Resource], read: Read, derive: _Derive[_Found]
 ) -> Iterator[tuple[str, _Found]]:
-    """Yield the name of each tool, and what *derive* found of its script."""
+    """Yield the name of each tool, and what *derive* returns for its script."""
     names: set[str] = set()
-    for each in [each for each in resources if _may_be_tool(each)][:MAX_SCRIPTS]:
-        found = _derived(each.path, read, derive)
-        if found is None:
+    scripts = [resource for resource in resources if _may_be_tool(resource)]
+    for script in scripts[:MAX_SCRIPTS]:
+        derived = _derived(script.path, read, derive)
+        if derived is None:
             continue
-        name, number = tool_name(each.path), 2
+        name = tool_name(script.path)
+        number = 2
         while name in names:
-            name, number = f"{tool_name(each.path)}-{number}", number + 1
+            name = f"{tool_name(script.path)}-{number}"
+            number += 1
         names.add(name)
-        yield name, found
+        yield name, derived
 
 
 def _derived(path: str, read: Read, derive: _Derive[_Found]) -> _Found | None:
@@ -109,9 +117,8 @@ def _derived(path: str, read: Read, derive: _Derive[_Found]) -> _Found | None:
     except InvalidSkillError as error:  # it is not what was locked or installed
         _log.warning("%s", error)
         return None
-    except (
-        Exception
-    ):  # a script that breaks the reader costs its own tool, never the skill
+    except Exception:
+        # A script that breaks the reader costs its own tool, never the skill.
         _log.exception("%s could not be read", path)
         return None
 
@@ -123,24 +130,27 @@ def sure_tools(resources: Iterable[Resource], read: Read) -> Iterator[bool]:
     Deriving its contract takes a hundred times as long. A module that only defines
     things for others is not a program.
     """
-    for each in [each for each in resources if _may_be_tool(each)][:MAX_SCRIPTS]:
-        try:
-            source = (
-                _TEXT.sub(b"", read(each.path)) if each.path.endswith(".py") else b""
-            )
-        except ResourceNotFoundError:
-            source = b""
-        yield (
-            _READS_WORDS.search(source) is not None
-            and _IS_PROGRAM.search(source) is not None
-        )
+    scripts = [resource for resource in resources if _may_be_tool(resource)]
+    for script in scripts[:MAX_SCRIPTS]:
+        yield _is_surely_tool(script.path, read)
 
 
-_TEXT = re.compile(
-    rb'""".*?"""' rb"|'''.*?'''", re.DOTALL
-)  # it may say how others call a module
+def _is_surely_tool(path: str, read: Read) -> bool:
+    if not path.endswith(".py"):
+        return False
+    try:
+        source = _TEXT.sub(b"", read(path))
+    except ResourceNotFoundError:
+        return False
+    has_arguments = _READS_WORDS.search(source) is not None
+    return has_arguments and _IS_PROGRAM.search(source) is not None
+
+
+# A text in a module may say how others call it.
+_TEXT = re.compile(rb'""".*?"""' rb"|'''.*?'''", re.DOTALL)
 _IS_PROGRAM = re.compile(
-    rb"^(?:if __name__ ?==|main\(|sys\.exit\(|raise SystemExit\(|\w+ = \w+\.parse_args\()",
+    rb"^(?:if __name__ ?==|main\(|sys\.exit\(|raise SystemExit\("
+    rb"|\w+ = \w+\.parse_args\()",
     re.MULTILINE,
 )
 _READS_WORDS = re.compile(
@@ -152,8 +162,8 @@ _READS_WORDS = re.compile(
 def _may_be_tool(resource: Resource) -> bool:
     path = resource.path
     directory, _, file = path.rpartition("/")
-    in_place = directory in ("", "scripts") or directory.startswith("scripts/")
-    is_script = (
-        in_place and file.endswith(SCRIPT_SUFFIXES) and _ASIDE.search(path) is None
-    )
-    return is_script and resource.bytes <= MAX_SCRIPT_BYTES
+    if directory not in ("", "scripts") and not directory.startswith("scripts/"):
+        return False
+    if not file.endswith(SCRIPT_SUFFIXES) or resource.bytes > MAX_SCRIPT_BYTES:
+        return False
+    return _ASIDE.search(path) is None

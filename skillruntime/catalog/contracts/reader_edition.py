@@ -1,5 +1,5 @@
-"""What is kept on disk of contracts is valid for one edition of the code that reads
-them, and of Python's parser.
+"""Identifies the edition of the code that reads contracts, and of Python's parser:
+contracts that are kept on disk are valid for one edition.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ _PACKAGES = ("catalog", "contract", "derive")
 
 @cache
 def reader_edition() -> bytes:
-    """Return what changes when a script may be read or a contract be judged
-    otherwise.
+    """Return a digest that changes whenever the code may read a script, or judge a
+    contract, in another way.
     """
-    # Not by importing them: a start that finds everything on disk needs none of the
-    # code that reads scripts.
-    files = [sorted(_files_below(f"{PACKAGE_DIRECTORY}/{each}")) for each in _PACKAGES]
+    # Not by importing the packages: a start that finds everything on disk needs none of
+    # the code that reads scripts.
+    directories = [f"{PACKAGE_DIRECTORY}/{package}" for package in _PACKAGES]
+    files = [sorted(_files_below(directory)) for directory in directories]
     return sha256(repr((sys.version_info[:3], files)).encode()).digest()
 
 

@@ -1,10 +1,11 @@
-"""Cleans the text of a contract where it is read, so that no adapter can show what is
-hidden in it. Pure.
+"""Cleans the text of a contract where it is read, so that no adapter can show text that
+is hidden in it. Pure.
 
-Words for a reader (descriptions, titles, examples) lose hidden characters. What a model
-must repeat exactly (names of properties, allowed values, defaults) cannot be changed: a
-contract that hides something there is refused. So that one untrusted skill cannot fill
-every request, its words are cut, and a contract that is still too long is refused.
+Words for a reader (descriptions, titles, examples) lose hidden characters. Texts that a
+model must repeat exactly (names of properties, allowed values, defaults) cannot be
+changed: a contract that hides something there is refused. So that one untrusted skill
+cannot fill every request, its words are cut, and a contract that is still too long is
+refused.
 """
 
 from __future__ import annotations
@@ -33,14 +34,13 @@ _LONGEST_CONTRACT = 64 * 1024  # characters as JSON of what a model may read
 
 _WORDS = frozenset({"description", "title", "$comment", "deprecationMessage"})
 _VALUES = frozenset({"const", "default", "enum", "required"})
-_CONTROL = re.compile(
-    r"\\(?:u00|[bfr])"
-)  # as json.dumps escapes what is hidden; a line end and a tab are not
+# As json.dumps escapes hidden characters; a line end and a tab are not hidden.
+_CONTROL = re.compile(r"\\(?:u00|[bfr])")
 _DEPTH = 128  # deeper documents are refused when they are compiled
 
 
 def visible_document(document: Any, *, one_line: bool) -> Any:
-    """Return the contract *document* without hidden characters; the same object where
+    """Return the contract *document* without hidden characters, or the same object if
     it has none.
 
     With *one_line* a text for a reader becomes a single line of at most 1,024
@@ -54,37 +54,36 @@ def visible_document(document: Any, *, one_line: bool) -> Any:
         text = json.dumps(document, ensure_ascii=False)
     except (ValueError, TypeError, RecursionError):
         return document  # not a document of JSON: compiling it will say what is wrong
-    # json.dumps escapes C0, so the escapes are looked for too; a backslash of a pattern
-    # costs only the longer way.
-    if (
-        is_visible(text)
-        and not (one_line and _may_be_cut(text))
-        and not _CONTROL.search(text)
-    ):
+    # json.dumps escapes C0, so the escapes are looked for too. A pattern's backslash
+    # looks like one, which only costs the longer way.
+    is_clean = is_visible(text) and not _CONTROL.search(text)
+    must_shorten = one_line and _may_be_cut(text)
+    if is_clean and not must_shorten:
         return document
-    cleaned = _cleaned(document, _short_line if one_line else visible_text, _DEPTH)
+    clean = _short_line if one_line else visible_text
+    cleaned = _cleaned(document, clean, _DEPTH)
     if one_line and len(text) > _LONGEST_CONTRACT:
         _check_length(cleaned)
     for value in _texts(cleaned, _DEPTH):
-        if hidden := hidden_characters(value):
+        hidden = hidden_characters(value)
+        if hidden:
             raise InvalidSkillError(
                 f"a name or a value of the contract has {listed_kinds(hidden)}: "
                 f"{value[:40]!a}"
             )
-    return document if cleaned == document else cleaned
+    if cleaned == document:
+        return document
+    return cleaned
 
 
 def _may_be_cut(text: str) -> bool:
-    """Whether the JSON *text* may have a text of several lines or of more than 1,024
-    characters.
+    """Return whether the JSON *text* may have a text of several lines or of more than
+    1,024 characters.
     """
-    # Nothing that lies between two quotes is longer than that: none of the texts is,
-    # where no quote is escaped.
-    return (
-        "\\" in text
-        or len(text) > _LONGEST_CONTRACT
-        or max(map(len, text.split('"'))) > _LONGEST_TEXT
-    )
+    if "\\" in text or len(text) > _LONGEST_CONTRACT:
+        return True
+    # Without escaped quotes, each text lies between two quotes.
+    return max(map(len, text.split('"'))) > _LONGEST_TEXT
 
 
 def hidden_in(document: Any) -> dict[str, int]:
@@ -97,18 +96,19 @@ def hidden_in(document: Any) -> dict[str, int]:
 def _short_line(text: str) -> str:
     # Cut first: cleaning a megabyte takes long.
     line = visible_line(text[: 2 * _LONGEST_TEXT])
-    return line if len(line) <= _LONGEST_TEXT else line[: _LONGEST_TEXT - 3] + "..."
+    if len(line) <= _LONGEST_TEXT:
+        return line
+    return line[: _LONGEST_TEXT - 3] + "..."
 
 
 def _check_length(document: Any) -> None:
     if not isinstance(document, Mapping):
         return
-    shown = {
-        key: item
-        for key, item in document.items()
-        if key not in ("run", "migrations", "derived")
-    }
-    if (length := len(json.dumps(shown, ensure_ascii=False))) > _LONGEST_CONTRACT:
+    # Models do not read the other members.
+    hidden_members = ("run", "migrations", "derived")
+    shown = {key: item for key, item in document.items() if key not in hidden_members}
+    length = len(json.dumps(shown, ensure_ascii=False))
+    if length > _LONGEST_CONTRACT:
         raise InvalidSkillError(
             f"the contract has {length:,} characters, which would be in every "
             "request; the contract of an untrusted skill may have "
@@ -119,8 +119,8 @@ def _check_length(document: Any) -> None:
 def _cleaned(
     value: Any, clean: Callable[[str], str], depth: int, *, is_example: bool = False
 ) -> Any:
-    """Return *value* with its words cleaned; of an example every text, for nothing is
-    checked against it.
+    """Return *value* with its words cleaned; in an example every text is cleaned,
+    because nothing is checked against it.
     """
     if is_example and isinstance(value, str):
         return clean(value)
@@ -130,17 +130,19 @@ def _cleaned(
         return [
             _cleaned(item, clean, depth - 1, is_example=is_example) for item in value
         ]
-    made = {}
+    cleaned = {}
     for key, item in value.items():
-        if isinstance(item, str) and (key in _WORDS or str(key).startswith("x-")):
-            made[key] = clean(item)
+        is_for_reader = key in _WORDS or str(key).startswith("x-")
+        if is_for_reader and isinstance(item, str):
+            cleaned[key] = clean(item)
         elif key in _VALUES and not is_example:
-            made[key] = item
+            cleaned[key] = item
         else:
-            made[key] = _cleaned(
-                item, clean, depth - 1, is_example=is_example or key == "examples"
+            is_below_examples = is_example or key == "examples"
+            cleaned[key] = _cleaned(
+                item, clean, depth - 1, is_example=is_below_examples
             )
-    return made
+    return cleaned
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:
