@@ -1,5 +1,5 @@
-"""What was read of a script's command line, whichever library it uses: parameters,
-commands, and what stayed unread.
+"""What was read of a script's command line, whichever library the script uses:
+parameters, commands, and what stayed unread.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ TEXT = ValueType({"type": "string"})
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """An argument, or a part of one, that could not be read: which, why, and in which
-    line.
-    """
+    """An argument, or a part of one, that could not be read, and why not."""
 
     argument: str
     reason: str
@@ -72,7 +70,7 @@ class Argument:
 
     @property
     def shown(self) -> str:
-        """How a person would name it."""
+        """The name that a person would use."""
         return self.flags[0] if self.flags else self.name
 
 
@@ -98,31 +96,22 @@ class Command:
 
     def all_commands(self) -> Iterator[Command]:
         """Yield the commands below this one."""
-        for each in self.commands.values():
-            yield each
-            yield from each.all_commands()
+        for command in self.commands.values():
+            yield command
+            yield from command.all_commands()
 
     def all_unread(self) -> list[Unread]:
         """Return what stayed unread here and in the commands below."""
-        return [
-            *self.unread,
-            *(
-                each
-                for command in self.commands.values()
-                for each in command.all_unread()
-            ),
-        ]
+        unread = list(self.unread)
+        for command in self.all_commands():
+            unread += command.unread
+        return unread
 
     def all_notes(self) -> list[str]:
         """Return the notes of this and of the commands below, each once."""
-        notes = [
-            *self.notes,
-            *(
-                note
-                for command in self.commands.values()
-                for note in command.all_notes()
-            ),
-        ]
+        notes = list(self.notes)
+        for command in self.all_commands():
+            notes += command.notes
         return list(dict.fromkeys(notes))
 
 

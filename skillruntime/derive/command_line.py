@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from itertools import chain
 from typing import Any, Literal, get_args
 
 from skillruntime.errors import (
@@ -71,12 +72,7 @@ class Parameter:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Parameter:
         """Return the parameter that *document* writes; raises `InvalidSkillError`."""
-        known = {each.name for each in fields(cls)}
-        if (
-            not isinstance(document, Mapping)
-            or not isinstance(document.get("name"), str)
-            or set(document) - known
-        ):
+        if not _is_parameter(document):
             raise InvalidSkillError(
                 f"run.command_line: {str(document)[:80]!r} is not a parameter"
             )
@@ -89,11 +85,19 @@ class Parameter:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameter as a JSON object, without what it leaves unsaid."""
-        return {
-            each.name: value
-            for each in fields(self)
-            if (value := getattr(self, each.name)) != each.default
-        }
+        document = {}
+        for member in fields(self):
+            value = getattr(self, member.name)
+            if value != member.default:
+                document[member.name] = value
+        return document
+
+
+def _is_parameter(document: Any) -> bool:
+    """Return whether *document* is an object with a name and only known members."""
+    if not isinstance(document, Mapping) or not isinstance(document.get("name"), str):
+        return False
+    return {member.name for member in fields(Parameter)}.issuperset(document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +105,9 @@ class CommandLine:
     """How a script is called: its parameters in order, and its commands by the value
     that chooses one.
 
-    ``parser`` is what reads the words, for each has its own ways with a value that
-    starts with a dash: ``"words"`` is a script that takes them one by one, ``"places"``
-    one that does so by their number.
+    ``parser`` is what reads the words, because each reads a value that starts with a
+    dash in its own way: ``"words"`` is a script that takes them one by one,
+    ``"places"`` one that does so by their number.
     """
 
     parser: Parser = "argparse"
@@ -116,7 +120,7 @@ class CommandLine:
         """Return the command line that *document* writes.
 
         Raises:
-            InvalidSkillError: it is none.
+            InvalidSkillError: *document* is not a command line.
         """
         if not isinstance(document, Mapping):
             raise InvalidSkillError(
@@ -127,21 +131,18 @@ class CommandLine:
             raise InvalidSkillError(
                 f"run.command_line: parser is {parser!r}, not one of {get_args(Parser)}"
             )
-        return cls(
-            parser,
-            tuple(Parameter.from_dict(each) for each in document.get("parameters", ())),
-            document.get("chooser"),
-            {
-                name: cls.from_dict({"parser": parser, **each})
-                for name, each in document.get("commands", {}).items()
-            },
-        )
+        parameters = map(Parameter.from_dict, document.get("parameters", ()))
+        commands = {
+            name: cls.from_dict({"parser": parser, **command})
+            for name, command in document.get("commands", {}).items()
+        }
+        return cls(parser, tuple(parameters), document.get("chooser"), commands)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the command line as a JSON object."""
         document: dict[str, Any] = {
             "parser": self.parser,
-            "parameters": [each.to_dict() for each in self.parameters],
+            "parameters": [parameter.to_dict() for parameter in self.parameters],
         }
         if self.chooser:
             document["chooser"] = self.chooser
@@ -154,23 +155,21 @@ class CommandLine:
 def to_argv(command_line: CommandLine, arguments: Mapping[str, Any]) -> list[str]:
     """Return the command-line words for *arguments*, which must fit the contract.
 
-    >>> parameters = (Parameter("path"), Parameter("limit", "--limit"), Parameter("q", "-q", "nothing"))
-    >>> to_argv(CommandLine("argparse", parameters), {"path": "-", "limit": -3, "q": True})
+    >>> limit = Parameter("limit", "--limit")
+    >>> quiet = Parameter("quiet", "-q", "nothing")
+    >>> line = CommandLine("argparse", (Parameter("path"), limit, quiet))
+    >>> to_argv(line, {"path": "-", "limit": -3, "quiet": True})
     ['--limit=-3', '-q', '-']
 
     Raises:
-        SkillInputError: a value cannot be said to this parser; one error per parameter.
+        SkillInputError: a value cannot be written for this parser; one error per
+            parameter.
     """
     faults: list[SkillError] = []
     words = _words(command_line, arguments, faults)
     if sum(len(word) for word in words) > TOTAL_LIMIT and not faults:
-        faults.append(
-            _fault(
-                "",
-                f"the arguments are longer than {TOTAL_LIMIT:,} characters together",
-                None,
-            )
-        )
+        why = f"the arguments are longer than {TOTAL_LIMIT:,} characters together"
+        faults.append(_fault("", why, None))
     if faults:
         raise SkillInputError(
             "The arguments cannot be written as the script's command line",
@@ -183,40 +182,52 @@ class _UnsayableError(ValueError):
     """A value that the parser would read as something else."""
 
 
-_Place = tuple[Parameter, list[str] | None]
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """The words of one option. An option that *is_open* would take the words after it
+    as values too.
+    """
+
+    words: list[str]
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The words of one positional parameter, or None where it was left out."""
+
+    parameter: Parameter
+    words: list[str] | None
 
 
 def _words(
     line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]
 ) -> list[str]:
-    options, places = _said_words(line, arguments, faults)
+    options, places = _options_and_places(line, arguments, faults)
     # A flag that takes as many words as follow goes first: the next flag ends its
     # words. ``--tags a b --limit 3 file``: argparse would take ``file`` for a tag if
     # the open flag came last.
-    options = sorted(
-        (option for option in options if option[1]), key=lambda option: not option[0]
-    )
-    is_open = bool(options) and options[-1][0]
-    words = [word for _, said in options for word in said]
-    before = len(words)
-    words = _with_places(line, words, places, is_open, faults)
+    options = [option for option in options if option.words]
+    options.sort(key=lambda option: not option.is_open)
+    is_open = bool(options) and options[-1].is_open
+    option_words = list(chain.from_iterable(option.words for option in options))
+    words = _with_places(line, option_words, places, is_open, faults)
     chosen = arguments.get(line.chooser) if line.chooser else None
     if chosen is None:
         return words
-    if is_open and len(words) == before:
-        name = next(
-            p.name
-            for p in line.parameters
-            if p.takes in ("values", "optional") and p.name in arguments
-        )
-        faults.append(
-            _fault(
-                name,
-                "it would take the command that follows as a value",
-                arguments[name],
-            )
-        )
+    if is_open and len(words) == len(option_words):
+        name = _open_option(line, arguments)
+        why = "it would take the command that follows as a value"
+        faults.append(_fault(name, why, arguments[name]))
     return [*words, str(chosen), *_words(line.commands[chosen], arguments, faults)]
+
+
+def _open_option(line: CommandLine, arguments: Mapping[str, Any]) -> str:
+    """Return the name of the first option given that may take further words."""
+    for parameter in line.parameters:
+        if parameter.takes in ("values", "optional") and parameter.name in arguments:
+            return parameter.name
+    raise LookupError("no option is open")
 
 
 def _with_places(
@@ -234,57 +245,45 @@ def _with_places(
     # follow them.
     if line.parser == "places":
         return [*words, *options]
-    for parameter, said in places:
-        if parameter.takes == "rest" and said:
+    for place in places:
+        if place.parameter.takes == "rest" and place.words:
             # argparse takes the words that are left from the first positional on, and
             # ``--`` would be one of them.
-            first = words[: len(words) - len(said)] or words[: parameter.flag is None]
+            first = words[: len(words) - len(place.words)]
+            if not first and place.parameter.flag is None:
+                first = words[:1]
             if any(map(_is_flag, first)) or (is_open and first):
-                faults.append(
-                    _fault(
-                        parameter.name,
-                        "its first word would be read as a flag, or its value",
-                        said,
-                    )
-                )
+                why = "its first word would be read as a flag, or its value"
+                faults.append(_fault(place.parameter.name, why, place.words))
             return [*options, *words]
-    is_risky = line.parser != "words" and (is_open or any(map(_is_flag, words)))
-    return [*options, *(["--"] if words and is_risky else []), *words]
+    # A script that takes its words one by one would take ``--`` for one of them.
+    if not words or line.parser == "words":
+        return [*options, *words]
+    if is_open or any(map(_is_flag, words)):
+        return [*options, "--", *words]
+    return [*options, *words]
 
 
-def _said_words(
+def _options_and_places(
     line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]
-) -> tuple[list[tuple[bool, list[str]]], list[_Place]]:
-    """Return the words of each option, with whether it would take more, and those of
-    each place.
-    """
-    options: list[tuple[bool, list[str]]] = []
+) -> tuple[list[_Option], list[_Place]]:
+    """Return the options and the places, in the order of the parameters."""
+    options: list[_Option] = []
     places: list[_Place] = []
-    # An option that takes all that follows.
+    # Options that take all that follows.
     last: list[_Place] = []
     for parameter in line.parameters:
         value = arguments.get(parameter.name)
         try:
-            if parameter.takes == "rest" and parameter.flag is not None:
-                last += (
-                    [
-                        (
-                            parameter,
-                            [parameter.flag, *_place(parameter, value, line.parser)],
-                        )
-                    ]
-                    if value
-                    else []
-                )
-            elif parameter.flag is None:
-                places.append(
-                    (
-                        parameter,
-                        None
-                        if value is None
-                        else _place(parameter, value, line.parser),
-                    )
-                )
+            if parameter.flag is None:
+                words = None
+                if value is not None:
+                    words = _place(parameter, value, line.parser)
+                places.append(_Place(parameter, words))
+            elif parameter.takes == "rest":
+                if value:
+                    words = _place(parameter, value, line.parser)
+                    last.append(_Place(parameter, [parameter.flag, *words]))
             elif value is not None and not _is_default(value, parameter):
                 options.append(_option(line, parameter, value))
         except _UnsayableError as error:
@@ -296,35 +295,30 @@ def _is_flag(word: str) -> bool:
     return len(word) > 1 and word[0] == "-"
 
 
-def _option(
-    line: CommandLine, parameter: Parameter, value: Any
-) -> tuple[bool, list[str]]:
-    """Return the words of one option, and whether it would take further words too."""
+def _option(line: CommandLine, parameter: Parameter, value: Any) -> _Option:
     flag = parameter.flag or ""
     match parameter.takes:
         case "nothing":
             chosen = flag if value is True else parameter.off_flag
-            return False, [chosen] if chosen else []
+            return _Option([chosen] if chosen else [])
         case "count":
-            return False, [flag] * _times(parameter, value)
+            return _Option([flag] * _times(parameter, value))
         case "optional" if value is True:
-            return True, [flag]
+            return _Option([flag], is_open=True)
     items = value if parameter.repeat else [value]
     _refuse_separator(items, line.parser)
-    if parameter.takes != "values":
-        is_optional = parameter.takes == "optional"
-        return False, [
-            word
-            for item in items
-            for word in _said(line, flag, _text(parameter, item), is_optional)
-        ]
     words: list[str] = []
+    if parameter.takes != "values":
+        attach = parameter.takes == "optional"
+        for item in items:
+            words += _flag_and_value(line, flag, _text(parameter, item), attach)
+        return _Option(words)
     for group in items:
         values = _values(line, parameter, group)
         if len(items) == len(values) == 1 and _is_flag(values[0]):
-            return False, _attached(line, flag, values[0])
+            return _Option(_attached(line, flag, values[0]))
         words += [flag, *values]
-    return parameter.length is None, words
+    return _Option(words, is_open=parameter.length is None)
 
 
 def _times(parameter: Parameter, value: Any) -> int:
@@ -347,21 +341,23 @@ def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
     return words
 
 
-def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
-    is_risky = attach or _is_flag(text)
+def _flag_and_value(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
+    is_by_hand = line.parser in _BY_HAND
     # The next word is the value in any case, so a dash is not a reason to attach it.
-    is_next = line.parser in _NEXT_WORD_IS_THE_VALUE and not (
-        attach and line.parser not in _BY_HAND
-    )
-    return [flag, text] if is_next or not is_risky else _attached(line, flag, text)
+    if line.parser in _NEXT_WORD_IS_THE_VALUE and (is_by_hand or not attach):
+        return [flag, text]
+    if attach or _is_flag(text):
+        return _attached(line, flag, text)
+    return [flag, text]
 
 
 def _attached(line: CommandLine, flag: str, text: str) -> list[str]:
-    """The flag and its value as one word: ``--x=5`` or ``-x5``, for POSIX attaches to a
-    short flag without a sign.
+    """Return the flag and its value as one word: ``--x=5``, or ``-x5`` because POSIX
+    attaches a value to a short flag without a sign.
     """
+    is_long = len(flag) > 2 and flag[0] == flag[1]
     # argparse splits at the first ``=`` of any flag (line 2246).
-    if (len(flag) > 2 and flag[0] == flag[1]) or line.parser == "argparse":
+    if is_long or line.parser == "argparse":
         return [f"{flag}={text}"]
     # ``-x`` with an attached empty text is the bare flag.
     if not text:
@@ -373,11 +369,12 @@ def _refuse_separator(values: Any, parser: str) -> None:
     """Refuse ``--`` as a value: argparse (in Python 3.11) drops it, even where it is
     attached to its flag.
     """
-    pending = values if isinstance(values, list | tuple) else [values]
-    if parser == "argparse" and any(
-        each == "--" or (isinstance(each, list) and "--" in each) for each in pending
-    ):
-        raise _UnsayableError("it cannot be '--', which ends the flags")
+    if parser != "argparse":
+        return
+    for value in values if isinstance(values, list | tuple) else [values]:
+        is_inside = isinstance(value, list) and "--" in value
+        if value == "--" or is_inside:
+            raise _UnsayableError("it cannot be '--', which ends the flags")
 
 
 def _place(parameter: Parameter, value: Any, parser: str = "") -> list[str]:
@@ -396,30 +393,28 @@ def _in_place(places: list[_Place], faults: list[SkillError]) -> list[str]:
     filled with its default.
     """
     # Trailing positionals that say nothing more than the default are left out.
-    while places and not _is_needed(*places[-1]):
+    while places and not _is_needed(places[-1]):
         places = places[:-1]
     words: list[str] = []
-    for index, (parameter, given) in enumerate(places):
+    for index, place in enumerate(places):
+        parameter, given = place.parameter, place.words
         if given is None and parameter.default not in (ABSENT, None):
             given = _place(parameter, parameter.default)
-        if (
-            given is None
-            and parameter.takes == "value"
-            and any(later for _, later in places[index + 1 :])
-        ):
-            reason = (
-                "it is positional: the arguments after it can be given only with it"
-            )
-            faults.append(_fault(parameter.name, reason, None))
+        if given is None and parameter.takes == "value":
+            if any(later.words for later in places[index + 1 :]):
+                why = (
+                    "it is positional: the arguments after it can be given only with it"
+                )
+                faults.append(_fault(parameter.name, why, None))
         words += given or []
     return words
 
 
-def _is_needed(parameter: Parameter, given: list[str] | None) -> bool:
-    default = parameter.default
-    return bool(given) and (
-        default in (ABSENT, None) or given != _place(parameter, default)
-    )
+def _is_needed(place: _Place) -> bool:
+    if not place.words:
+        return False
+    default = place.parameter.default
+    return default in (ABSENT, None) or place.words != _place(place.parameter, default)
 
 
 def _is_default(value: Any, parameter: Parameter) -> bool:
@@ -428,33 +423,22 @@ def _is_default(value: Any, parameter: Parameter) -> bool:
 
 
 def _is_negative_number(word: str, line: CommandLine) -> bool:
-    """Whether argparse takes *word* for a number: it does, unless one of its flags
-    looks like one.
+    """Return whether argparse takes *word* for a number: it does, unless one of its
+    flags looks like one.
     """
     # The expression of `_negative_number_matcher` (argparse.py 3.11, line 1381).
     if line.parser != "argparse" or not re.fullmatch(r"-\d+|-\d*\.\d+", word):
         return False
     # `_has_negative_number_optionals`: with a flag like ``-1`` every negative number is
     # a flag.
-    return not any(re.match(r"-\d", each.flag) for each in line.parameters if each.flag)
+    return not any(
+        parameter.flag and re.match(r"-\d", parameter.flag)
+        for parameter in line.parameters
+    )
 
 
 def _text(parameter: Parameter, value: Any) -> str:
-    text = (
-        json.dumps(value, ensure_ascii=False)
-        if parameter.encode == "json"
-        else _plain(value)
-    )
-    if isinstance(parameter.encode, Mapping):
-        pairs = parameter.encode.get("words", ())
-        text = next(
-            (
-                word
-                for known, word in pairs
-                if known == value and type(known) is type(value)
-            ),
-            text,
-        )
+    text = _encoded(parameter.encode, value)
     # The system ends each word at its first NUL (``execve``).
     if "\0" in text:
         raise _UnsayableError("it cannot contain a NUL character")
@@ -464,6 +448,18 @@ def _text(parameter: Parameter, value: Any) -> str:
     if len(text) > WORD_LIMIT:
         raise _UnsayableError(f"it is longer than {WORD_LIMIT:,} characters")
     return text
+
+
+def _encoded(encode: str | Mapping[str, Any], value: Any) -> str:
+    if encode == "json":
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(encode, Mapping):
+        words: Iterable[tuple[Any, str]] = encode.get("words", ())
+        for known, word in words:
+            # ``True == 1`` in Python, but they are not the same argument.
+            if known == value and type(known) is type(value):
+                return word
+    return _plain(value)
 
 
 def _plain(value: Any) -> str:

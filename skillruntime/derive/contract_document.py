@@ -24,30 +24,38 @@ def with_distinct_names(
     An argument that a command below declares in the same way is given to both; another
     of the same name gets one of its own.
     """
-    if command.chooser:
-        inside = [each for inner in command.all_commands() for each in inner.arguments]
-        taken = {each.name for each in (*command.arguments, *inside)} | outer
-        command.chooser = _free(taken, command.chooser, "command", "subcommand")
-        for number, argument in enumerate(command.arguments):
-            others = [each for each in inside if each.name == argument.name]
-            # argparse lets a command's value overwrite the outer one, in one namespace;
-            # click keeps one for each level.
-            is_same = command.parser == "argparse" and all(
-                _kind(argument) == _kind(each) for each in others
-            )
-            if others and not is_same:
-                command.arguments[number] = replace(
-                    argument, name=_free(taken, f"main_{argument.name}")
-                )
-        outer |= {command.chooser, *(each.name for each in command.arguments)}
-        command.commands = {
-            name: with_distinct_names(inner, outer)
-            for name, inner in command.commands.items()
-        }
+    if not command.chooser:
+        return command
+    below = [
+        argument for inner in command.all_commands() for argument in inner.arguments
+    ]
+    taken = {argument.name for argument in (*command.arguments, *below)} | outer
+    command.chooser = _free_name(taken, [command.chooser, "command", "subcommand"])
+    for number, argument in enumerate(command.arguments):
+        namesakes = [other for other in below if other.name == argument.name]
+        if namesakes and not _is_shared(command, argument, namesakes):
+            name = _free_name(taken, [f"main_{argument.name}"])
+            command.arguments[number] = replace(argument, name=name)
+    outer |= {command.chooser, *(argument.name for argument in command.arguments)}
+    command.commands = {
+        name: with_distinct_names(inner, outer)
+        for name, inner in command.commands.items()
+    }
     return command
 
 
-def _kind(argument: Argument) -> tuple[Any, ...]:
+def _is_shared(command: Command, argument: Argument, namesakes: list[Argument]) -> bool:
+    """Return whether one value can be given to *argument* and to its *namesakes* in the
+    commands below.
+    """
+    # argparse lets a command's value overwrite the outer one, in one namespace; click
+    # keeps one for each level.
+    if command.parser != "argparse":
+        return False
+    return all(_form(argument) == _form(other) for other in namesakes)
+
+
+def _form(argument: Argument) -> tuple[Any, ...]:
     return (
         argument.takes,
         argument.length,
@@ -57,12 +65,10 @@ def _kind(argument: Argument) -> tuple[Any, ...]:
     )
 
 
-def _free(taken: set[str], *names: str) -> str:
-    return next(
-        each
-        for each in (*names, *(f"{names[-1]}_{number}" for number in range(2, 99)))
-        if each not in taken
-    )
+def _free_name(taken: set[str], names: list[str]) -> str:
+    """Return the first of *names* that is not *taken*, or the last with a number."""
+    numbered = [f"{names[-1]}_{number}" for number in range(2, 99)]
+    return next(name for name in [*names, *numbered] if name not in taken)
 
 
 def to_input_schema(command: Command) -> dict[str, Any]:
@@ -71,24 +77,20 @@ def to_input_schema(command: Command) -> dict[str, Any]:
     """
     if not command.chooser:
         return _object(*_members(command))
-    branches = [_object(*members) for members in _branches(command)]
-    names = list(command.commands)
     described = [
-        f"{name}: {each.description}"
-        for name, each in command.commands.items()
-        if each.description
+        f"{name}: {inner.description}"
+        for name, inner in command.commands.items()
+        if inner.description
     ]
-    chooser: dict[str, Any] = {"type": "string", "enum": names}
+    chooser: dict[str, Any] = {"type": "string", "enum": list(command.commands)}
     # A hundred commands with a paragraph each would cost more tokens than all else.
     if described and sum(map(len, described)) < 2_000:
         chooser["description"] = "; ".join(described)
-    schema = {
+    return {
         "type": "object",
         "properties": {command.chooser: chooser},
         "required": [command.chooser],
-    }
-    return schema | {
-        "oneOf": branches,
+        "oneOf": [_object(*members) for members in _branches(command)],
         "discriminator": {"propertyName": command.chooser},
     }
 
@@ -123,73 +125,64 @@ def _object(
 
 
 def _members(command: Command) -> _Members:
-    properties = {each.name: _property(each) for each in command.arguments}
+    arguments = command.arguments
+    properties = {argument.name: _property(argument) for argument in arguments}
     # A name is required once (JSON Schema 2020-12, 6.5.3), though two arguments of a
     # script may have it.
-    required = list(
-        dict.fromkeys(each.name for each in command.arguments if each.required)
+    required = dict.fromkeys(
+        argument.name for argument in arguments if argument.required
     )
     rules: list[Any] = []
     for number, needs_one in command.exclusive.items():
-        members = [each for each in command.arguments if each.group == number]
+        members = [argument for argument in arguments if argument.group == number]
         # JSON Schema has no "at most one of": each pair is excluded.
         rules += [{"not": _both(one, other)} for one, other in combinations(members, 2)]
         if needs_one:
-            rules.append({"anyOf": [_used(each) for each in members]})
+            rules.append({"anyOf": [_given(member) for member in members]})
     for names in command.one_of:
-        rules.append(
-            {
-                "anyOf": [
-                    _used(each, is_true=True)
-                    for each in command.arguments
-                    if each.name in names
-                ]
-            }
-        )
-    return properties, required, rules
+        members = [argument for argument in arguments if argument.name in names]
+        rules.append({"anyOf": [_given(member, is_true=True) for member in members]})
+    return properties, list(required), rules
 
 
-def _used(argument: Argument, *, is_true: bool = False) -> dict[str, Any]:
-    """The schema of arguments in which *argument* is given; a switch must be true where
-    *is_true* says so.
+def _given(argument: Argument, *, is_true: bool = False) -> dict[str, Any]:
+    """Return the schema of calls in which *argument* is given; a switch must be true
+    where *is_true* says so.
     """
+    schema: dict[str, Any] = {}
     # A switch that is false is not on the command line, so it excludes nothing.
-    is_switch = argument.takes == "nothing" and (argument.off_flag is None or is_true)
-    constraint = {"properties": {argument.name: {"const": True}}} if is_switch else {}
-    return {**constraint, "required": [argument.name]}
+    if argument.takes == "nothing" and (argument.off_flag is None or is_true):
+        schema["properties"] = {argument.name: {"const": True}}
+    schema["required"] = [argument.name]
+    return schema
 
 
 def _both(one: Argument, other: Argument) -> dict[str, Any]:
-    left, right = _used(one), _used(other)
+    left, right = _given(one), _given(other)
     both: dict[str, Any] = {"required": [one.name, other.name]}
-    if properties := left.get("properties", {}) | right.get("properties", {}):
+    properties = left.get("properties", {}) | right.get("properties", {})
+    if properties:
         both["properties"] = properties
     return both
 
 
 def _property(argument: Argument) -> dict[str, Any]:
     schema = _value_schema(argument)
-    default = argument.default
-    if (
-        argument.takes == "nothing"
-        and default is ABSENT
-        and argument.off_flag is None
-        and not argument.required
-    ):
+    default, description = argument.default, argument.description
+    is_switch = argument.takes == "nothing"
+    is_optional = argument.off_flag is None and not argument.required
+    if is_switch and is_optional and default is ABSENT:
         default = False
-    text = argument.description
-    # A default that was filled in would exclude the other members.
-    if (
-        argument.group is not None
-        and default is not ABSENT
-        and argument.takes != "nothing"
-    ):
-        if str(default) not in text:
-            text = f"{text} (default: {default})".strip()
+    # A default that was filled in would exclude the other members of the group.
+    if argument.group is not None and not is_switch and default is not ABSENT:
+        if str(default) not in description:
+            description = f"{description} (default: {default})".strip()
         default = ABSENT
-    if text:
-        schema = {**schema, "description": text}
-    return schema if default is ABSENT else {**schema, "default": default}
+    if description:
+        schema["description"] = description
+    if default is not ABSENT:
+        schema["default"] = default
+    return schema
 
 
 def _value_schema(argument: Argument) -> dict[str, Any]:
@@ -202,24 +195,27 @@ def _value_schema(argument: Argument) -> dict[str, Any]:
             return {"type": "integer", "minimum": base, "maximum": base + COUNT_LIMIT}
         case "values" | "rest":
             item = {"type": "array", "items": item}
-            least = argument.length if argument.length is not None else argument.least
-            # ``minItems: 0`` says nothing.
-            item |= {"minItems": least} if least else {}
-            item |= {"maxItems": argument.length} if argument.length is not None else {}
+            least = argument.least if argument.length is None else argument.length
+            if least:  # ``minItems: 0`` says nothing
+                item["minItems"] = least
+            if argument.length is not None:
+                item["maxItems"] = argument.length
         case "optional" if argument.bare:
             item = {"anyOf": [item, {"const": True}]}
-    if argument.repeat:
-        item = {"type": "array", "items": item}
-        # A required flag that may be repeated is given at least once.
-        return item | ({"minItems": 1} if argument.required else {})
-    return item
+    if not argument.repeat:
+        return item
+    schema: dict[str, Any] = {"type": "array", "items": item}
+    # A required flag that may be repeated is given at least once.
+    if argument.required:
+        schema["minItems"] = 1
+    return schema
 
 
 def to_command_line(command: Command) -> CommandLine:
     """Return how arguments of the schema become the words of the command line."""
     return CommandLine(
         command.parser,
-        tuple(_parameter(each) for each in command.arguments),
+        tuple(map(_parameter, command.arguments)),
         command.chooser or None,
         {name: to_command_line(inner) for name, inner in command.commands.items()},
     )
@@ -227,18 +223,16 @@ def to_command_line(command: Command) -> CommandLine:
 
 def _parameter(argument: Argument) -> Parameter:
     # The long flag says in a log what was meant.
-    long = next(
-        (each for each in argument.flags if len(each) > 2),
-        argument.flags[0] if argument.flags else None,
-    )
-    default = (
-        ABSENT
-        if argument.group is not None and argument.takes != "count"
-        else argument.default
-    )
+    long_flags = [flag for flag in argument.flags if len(flag) > 2]
+    flags = [*long_flags, *argument.flags]
+    default = argument.default
+    # A member of a group that is sent is written, whatever its value: only a counted
+    # flag starts from its default.
+    if argument.group is not None and argument.takes != "count":
+        default = ABSENT
     return Parameter(
         argument.name,
-        long,
+        flags[0] if flags else None,
         argument.takes,
         argument.off_flag,
         argument.length,

@@ -53,9 +53,7 @@ class Derivation:
 
     @property
     def complete(self) -> bool:
-        """Whether every argument of the script was read, with all that is declared of
-        it.
-        """
+        """Whether every argument was read, with all that the script declares of it."""
         return not self.unread
 
     def to_contract(self, name: str = "") -> Contract:
@@ -71,21 +69,29 @@ def derive(source: str | bytes, *, path: str) -> Derivation | None:
 
     The source is parsed, never imported or run, and no other file is read.
 
-    >>> found = derive("import argparse\\np = argparse.ArgumentParser()\\np.add_argument('--limit', type=int)\\n"
-    ...                "p.parse_args()", path="scripts/top.py")
-    >>> found.framework, found.confidence, found.document["input"]["properties"]
-    ('argparse', 'high', {'limit': {'type': 'integer'}})
+    >>> script = (
+    ...     "import argparse\\n"
+    ...     "parser = argparse.ArgumentParser()\\n"
+    ...     "parser.add_argument('--limit', type=int)\\n"
+    ...     "parser.parse_args()"
+    ... )
+    >>> derivation = derive(script, path="scripts/top.py")
+    >>> derivation.framework, derivation.confidence
+    ('argparse', 'high')
+    >>> derivation.document["input"]["properties"]
+    {'limit': {'type': 'integer'}}
     """
-    text = (
-        source.decode("utf-8-sig", "replace")
-        if isinstance(source, bytes)
-        else source.removeprefix("\ufeff")
-    )
+    if isinstance(source, bytes):
+        text = source.decode("utf-8-sig", "replace")
+    else:
+        text = source.removeprefix("\ufeff")
     if len(text) > SOURCE_LIMIT:
         return None
-    kind = _kind(text, path)
+    read = _READERS.get(_kind(text, path))
+    if read is None:
+        return None
     try:
-        reading = _READERS[kind](text) if kind in _READERS else None
+        reading = read(text)
     except RecursionError:
         _log.info("%s is nested too deeply to be read", path)
         return None
@@ -104,14 +110,10 @@ def _kind(text: str, path: str) -> str:
     first = text[:200].partition("\n")[0]
     if not first.startswith("#!"):
         return ""
-    return next(
-        (
-            kind
-            for name, kind in _INTERPRETERS
-            if re.search(rf"[/ ]{name}[\d.]*(?:\s|$)", first)
-        ),
-        "other",
-    )
+    for name, kind in _INTERPRETERS:
+        if re.search(rf"[/ ]{name}[\d.]*(?:\s|$)", first):
+            return kind
+    return "other"
 
 
 def _read_shell(text: str) -> Reading | None:
@@ -126,7 +128,8 @@ def _read_node(text: str) -> Reading | None:
     # still recognisable.
     if len(text) > 20_000 and len(text) > 300 * (text.count("\n") + 1):
         return None
-    if (reading := read_node(text)) is not None:
+    reading = read_node(text)
+    if reading is not None:
         return reading
     if words_are_used(text, "process.argv"):
         return read_any(text, "process.argv")
@@ -134,15 +137,17 @@ def _read_node(text: str) -> Reading | None:
     # named.
     if re.search(r"[\"'](?:commander|yargs)[\"']", text):
         return read_any(text, "process.argv", "a package reads the command line")
-    return (
-        Reading(Command("words"), "none", "medium") if text.startswith("#!") else None
-    )
+    if text.startswith("#!"):
+        return Reading(Command("words"), "none", "medium")
+    return None  # without a first line that runs it, it is a module
 
 
 def _read_other(text: str) -> Reading | None:
     if words_are_used(text, "other"):
         return read_any(text, "other")
-    return Reading(Command("words"), "none", "low") if text.startswith("#!") else None
+    if text.startswith("#!"):
+        return Reading(Command("words"), "none", "low")
+    return None
 
 
 def _completed(reading: Reading, source: str, path: str) -> Reading:
@@ -158,48 +163,55 @@ def _completed(reading: Reading, source: str, path: str) -> Reading:
     unread = command.all_unread()
     # A closed object without members would refuse every word.
     nothing_read = bool(unread) and not command.arguments and not command.commands
-    if nothing_read or any(each.is_needed for each in unread):
-        least = least_in_usage(source)
-        words = Argument(
-            "args", takes="values", required=least > 0, description=ARGS, least=least
-        )
-        command = Command(
-            "places", command.description, [words], unread=unread, notes=command.notes
-        )
+    if nothing_read or any(argument.is_needed for argument in unread):
+        command = _with_all_words(command, unread, least_in_usage(source))
         reading = Reading(command, reading.framework, "low")
     # Parsers declare their help; the others only have their texts.
     is_by_hand = command.parser in ("words", "places", "getopts", "parseArgs")
     opening = command.description or opening_text(source)
-    usage = usage_text(source, name) if is_by_hand or not opening else ""
-    described = " ".join(each for each in (opening, usage) if each) or f"Runs {name}"
-    return replace(reading, command=replace(command, description=described))
+    texts = [opening] if opening else []
+    if is_by_hand or not opening:
+        texts.append(usage_text(source, name))
+    description = " ".join(filter(None, texts)) or f"Runs {name}"
+    return replace(reading, command=replace(command, description=description))
+
+
+def _with_all_words(command: Command, unread: list[Unread], least: int) -> Command:
+    """Return *command* with one list of at least *least* words instead of its
+    arguments.
+    """
+    words = Argument(
+        "args", takes="values", required=least > 0, description=ARGS, least=least
+    )
+    return Command(
+        "places", command.description, [words], unread=unread, notes=command.notes
+    )
 
 
 def _to_derivation(reading: Reading, path: str) -> Derivation:
     unread = tuple(dict.fromkeys(reading.command.all_unread()))
     notes = tuple(reading.command.all_notes())
     command = with_distinct_names(reading.command)
+    confidence = reading.confidence
     # A contract with a gap is never of high confidence.
-    confidence = (
-        reading.confidence if not unread or reading.confidence == "low" else "medium"
-    )
+    if unread and confidence == "high":
+        confidence = "medium"
     derived: dict[str, Any] = {
         "from": path,
         "framework": reading.framework,
         "confidence": confidence,
     }
     if unread:
-        derived["unread"] = [str(each) for each in unread]
+        derived["unread"] = [str(argument) for argument in unread]
     if notes:
         derived["notes"] = list(notes)
-    title = posixpath.splitext(posixpath.basename(path))[0]
-    document: dict[str, Any] = {"title": title, "description": command.description}
-    document["input"] = to_input_schema(command)
-    document["run"] = {
-        "script": path,
-        "command_line": to_command_line(command).to_dict(),
+    document = {
+        "title": posixpath.splitext(posixpath.basename(path))[0],
+        "description": command.description,
+        "input": to_input_schema(command),
+        "run": {"script": path, "command_line": to_command_line(command).to_dict()},
+        "derived": derived,
     }
-    document["derived"] = derived
     return Derivation(document, reading.framework, confidence, unread, notes)
 
 
@@ -210,9 +222,15 @@ _READERS: dict[str, Callable[[str], Reading | None]] = {
     "other": _read_other,
 }
 _SUFFIXES = {
-    **dict.fromkeys((".py", ".pyw"), "python"),
-    **dict.fromkeys((".sh", ".bash", ".zsh"), "shell"),
-    **dict.fromkeys((".js", ".mjs", ".cjs"), "node"),
-    **dict.fromkeys((".rb", ".pl"), "other"),
+    ".py": "python",
+    ".pyw": "python",
+    ".sh": "shell",
+    ".bash": "shell",
+    ".zsh": "shell",
+    ".js": "node",
+    ".mjs": "node",
+    ".cjs": "node",
+    ".rb": "other",
+    ".pl": "other",
 }
 _INTERPRETERS = (("python", "python"), ("(?:ba|z|da|k)?sh", "shell"), ("node", "node"))

@@ -26,31 +26,34 @@ def draft_contracts(
     One tool is ``contract.json``, several are ``contracts/NAME.json``; where nothing
     can be derived, there are none.
     """
-    stated = version or str(
-        frontmatter.get("version")
-        or (frontmatter.get("metadata") or {}).get("version")
-        or ""
-    )
+    first = version or _declared_version(frontmatter)
     # A version that is not a semantic one says nothing about compatibility.
-    first = stated if re.fullmatch(r"\d+\.\d+\.\d+([-+].*)?", stated) else FIRST_VERSION
+    if not re.fullmatch(r"\d+\.\d+\.\d+([-+].*)?", first):
+        first = FIRST_VERSION
     documents: dict[str, dict[str, Any]] = {}
     for derivation in derivations:
         document = json.loads(json.dumps(derivation.document))
-        script = str(document["run"]["script"])
-        ordered = {
+        name = tool_name(str(document["run"]["script"]))
+        path = f"contracts/{name}.json"
+        if len(derivations) == 1:
+            path = "contract.json"
+        number = 2
+        while path in documents:
+            path = f"contracts/{name}-{number}.json"
+            number += 1
+        # These come first, for the reader of the file.
+        head = {
             "title": document["title"],
             "description": document["description"],
             "version": first,
         }
-        path = (
-            "contract.json"
-            if len(derivations) == 1
-            else f"contracts/{tool_name(script)}.json"
-        )
-        number = 2
-        while path in documents:
-            path, number = f"contracts/{tool_name(script)}-{number}.json", number + 1
-        documents[path] = ordered | {
-            key: value for key, value in document.items() if key not in ordered
-        }
+        documents[path] = {**head, **document, "version": first}
     return documents
+
+
+def _declared_version(frontmatter: Mapping[str, Any]) -> str:
+    version = frontmatter.get("version")
+    if not version:
+        metadata = frontmatter.get("metadata") or {}
+        version = metadata.get("version")
+    return str(version or "")

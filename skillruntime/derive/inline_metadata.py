@@ -28,8 +28,8 @@ def parse_inline_metadata(source: str) -> InlineMetadata:
     """Return what *source* declares; nothing where there is no block, or it cannot be
     read.
 
-    >>> source = '# /// script\\n# dependencies = ["feedparser>=6", "pypdf"]\\n# ///\\nimport feedparser\\n'
-    >>> parse_inline_metadata(source).dependencies
+    >>> lines = ["# /// script", '# dependencies = ["feedparser>=6", "pypdf"]', "# ///"]
+    >>> parse_inline_metadata("\\n".join(lines) + "\\n").dependencies
     ('feedparser>=6', 'pypdf')
     """
     blocks = [match for match in _BLOCK.finditer(source) if match["type"] == "script"]
@@ -44,10 +44,10 @@ def parse_inline_metadata(source: str) -> InlineMetadata:
     except tomllib.TOMLDecodeError:
         return InlineMetadata()
     dependencies = document.get("dependencies")
+    if not isinstance(dependencies, list):
+        dependencies = []
     requires_python = document.get("requires-python")
-    return InlineMetadata(
-        tuple(item for item in dependencies if isinstance(item, str))
-        if isinstance(dependencies, list)
-        else (),
-        requires_python if isinstance(requires_python, str) else None,
-    )
+    if not isinstance(requires_python, str):
+        requires_python = None
+    texts = [item for item in dependencies if isinstance(item, str)]
+    return InlineMetadata(tuple(texts), requires_python)

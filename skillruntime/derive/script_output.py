@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from skillruntime.derive.command_line import CommandLine
+from skillruntime.derive.command_line import CommandLine, Parameter
 from skillruntime.errors import ErrorCode, SkillError
 
 __all__ = ["TEXT_LIMIT", "read_failure", "read_output"]
@@ -17,14 +16,15 @@ __all__ = ["TEXT_LIMIT", "read_failure", "read_output"]
 TEXT_LIMIT = 20_000
 """Characters of plain text that are kept of stdout."""
 
-_ARGPARSE = re.compile(r"error: argument (?P<name>[^:\n]+): (?P<said>[^\n]+)")
+_ARGPARSE = re.compile(r"error: argument (?P<name>[^:\n]+): (?P<message>[^\n]+)")
 _REQUIRED = re.compile(
     r"error: the following arguments are required: (?P<names>[^\n]+)"
 )
 _ONE_OF = re.compile(r"error: one of the arguments (?P<names>[^\n]+) is required")
-_UNRECOGNISED = re.compile(r"error: unrecognized arguments: (?P<said>[^\n]+)")
+_UNRECOGNISED = re.compile(r"error: unrecognized arguments: (?P<message>[^\n]+)")
 _CLICK = re.compile(
-    r"(?:Error: |│ )Invalid value for (?:argument )?'(?P<name>[^\n]+?)': (?P<said>[^\n│]+)"
+    r"(?:Error: |│ )Invalid value for (?:argument )?"
+    r"'(?P<name>[^\n]+?)': (?P<message>[^\n│]+)"
 )
 _CLICK_MISSING = re.compile(
     r"(?:Error: |│ )Missing (?:option|argument|parameter) '(?P<name>[^'\n]+)'"
@@ -49,19 +49,11 @@ def read_output(stdout: str, *, limit: int = TEXT_LIMIT) -> Any:
     """
     # Scripts end their output with a newline.
     text = stdout.strip()
-    if text[:1] in ("{", "["):
+    if text.startswith(("{", "[")):
         try:
-            return json.loads(text, parse_constant=_refuse)
+            return _read_json(text)
         except (ValueError, RecursionError):
-            pass
-        # JSON Lines: one object a line.
-        lines = text.splitlines()
-        # One line alone was tried above.
-        if len(lines) > 1 and all(line.startswith("{") for line in lines):
-            try:
-                return [json.loads(line, parse_constant=_refuse) for line in lines]
-            except (ValueError, RecursionError):
-                pass
+            pass  # it only looks like JSON
     if len(text) <= limit:
         return {"stdout": text}
     # The start says what it is, the end how it came out.
@@ -70,6 +62,19 @@ def read_output(stdout: str, *, limit: int = TEXT_LIMIT) -> Any:
         "stdout": f"{text[:half]}\n[...]\n{text[-half:]}",
         "cut": len(text) - 2 * half,
     }
+
+
+def _read_json(text: str) -> Any:
+    """Return the JSON value that *text* is, or the list of its lines' objects (JSON
+    Lines).
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        lines = text.splitlines()
+        if len(lines) == 1 or not all(line.startswith("{") for line in lines):
+            raise
+    return [json.loads(line, parse_constant=_refuse) for line in lines]
 
 
 def _refuse(name: str) -> NoReturn:
@@ -86,107 +91,104 @@ def read_failure(
     JSON Pointer, or ``MISSING_REQUIRED_PARAM``; anything else is
     ``TOOL_EXECUTION_FAILED``.
 
-    >>> text = "usage: top.py [-h]\\ntop.py: error: argument --limit: invalid int value: 'x'"
+    >>> text = "usage: top.py [-h]\\ntop.py: error: argument --limit: not a number"
     >>> error = read_failure(2, text)[0]
     >>> error.code.value, error.message, error.details["path"]
-    ('INVALID_INPUT', "limit: invalid int value: 'x'", '/limit')
+    ('INVALID_INPUT', 'limit: not a number', '/limit')
     """
     # argparse and click exit with 2; 64 is EX_USAGE of sysexits.h.
     if exit_code in _USAGE_EXITS:
-        # `ArgumentParser.error` and click's `UsageError` write one such line, after the
-        # usage.
-        if match := _last(_ARGPARSE, stderr) or _last(_CLICK, stderr):
-            return (
-                _of_parameter(
-                    ErrorCode.INVALID_INPUT,
-                    match["name"],
-                    match["said"].strip(),
-                    command_line,
-                ),
-            )
-        # argparse lists all that are missing in one line.
-        if match := _last(_REQUIRED, stderr):
-            names = [name.strip() for name in match["names"].split(",")]
-            missing = ErrorCode.MISSING_REQUIRED_PARAM
-            return tuple(
-                _of_parameter(missing, name, "it is required", command_line)
-                for name in names
-            )
-        if match := _last(_CLICK_MISSING, stderr):
-            missing = ErrorCode.MISSING_REQUIRED_PARAM
-            return (
-                _of_parameter(missing, match["name"], "it is required", command_line),
-            )
-        if match := _last(_ONE_OF, stderr):
-            said = f"one of {match['names']} is required"
-            return (SkillError(ErrorCode.MISSING_REQUIRED_PARAM, said, True),)
-        if match := _last(_UNRECOGNISED, stderr):
-            return (
-                SkillError(
-                    ErrorCode.INVALID_INPUT,
-                    f"the script does not know {match['said'][:80]}",
-                    True,
-                ),
-            )
+        errors = _usage_errors(stderr, command_line)
+        if errors:
+            return errors
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    said = lines[-1][:300] if lines else "it said nothing"
+    message = lines[-1][:300] if lines else "it said nothing"
     # A negative code is the signal that ended the process
     # (``subprocess.Popen.returncode``).
-    how = (
-        f"failed with exit code {exit_code}"
-        if exit_code >= 0
-        else f"was ended by signal {-exit_code}"
-    )
+    if exit_code < 0:
+        end = f"was ended by signal {-exit_code}"
+    else:
+        end = f"failed with exit code {exit_code}"
     details: dict[str, Any] = {"exit_code": exit_code}
     if len(lines) > 1:
         details["stderr"] = "\n".join(lines)[-600:]
-    return (
-        SkillError(
-            ErrorCode.TOOL_EXECUTION_FAILED, f"The script {how}: {said}", False, details
-        ),
-    )
+    message = f"The script {end}: {message}"
+    return (SkillError(ErrorCode.TOOL_EXECUTION_FAILED, message, False, details),)
+
+
+def _usage_errors(stderr: str, line: CommandLine | None) -> tuple[SkillError, ...]:
+    """Return what the script's parser complains of; nothing if it does not."""
+    # `ArgumentParser.error` and click's `UsageError` write one such line, after the
+    # usage.
+    match = _last(_ARGPARSE, stderr) or _last(_CLICK, stderr)
+    if match:
+        code, message = ErrorCode.INVALID_INPUT, match["message"].strip()
+        return (_of_parameter(code, match["name"], message, line),)
+    missing = ErrorCode.MISSING_REQUIRED_PARAM
+    match = _last(_REQUIRED, stderr)
+    if match:
+        # argparse lists all that are missing in one line.
+        names = [name.strip() for name in match["names"].split(",")]
+        return tuple(
+            _of_parameter(missing, name, "it is required", line) for name in names
+        )
+    match = _last(_CLICK_MISSING, stderr)
+    if match:
+        return (_of_parameter(missing, match["name"], "it is required", line),)
+    match = _last(_ONE_OF, stderr)
+    if match:
+        return (SkillError(missing, f"one of {match['names']} is required", True),)
+    match = _last(_UNRECOGNISED, stderr)
+    if match:
+        message = f"the script does not know {match['message'][:80]}"
+        return (SkillError(ErrorCode.INVALID_INPUT, message, True),)
+    return ()
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    return next(reversed(list(pattern.finditer(text[-4_000:]))), None)
+    matches = list(pattern.finditer(text[-4_000:]))
+    return matches[-1] if matches else None
 
 
 def _of_parameter(
-    code: ErrorCode, shown: str, said: str, line: CommandLine | None
+    code: ErrorCode, shown: str, message: str, line: CommandLine | None
 ) -> SkillError:
     name = _parameter_name(shown, line)
-    details: Mapping[str, Any] = {"path": f"/{name}", "said": said[:200]}
+    message = message[:200]
     return SkillError(
         code,
-        f"{name}: {said[:200]}",
+        f"{name}: {message}",
         True,
-        dict(details),
+        {"path": f"/{name}", "said": message},
         f"Send another {name} and call again",
     )
 
 
 def _parameter_name(shown: str, line: CommandLine | None) -> str:
-    """The parameter that a parser calls ``-l/--limit``, ``--limit LIMIT`` or
-    ``[FILES]...``.
+    """Return the name of the parameter that a parser calls ``-l/--limit``,
+    ``--limit LIMIT`` or ``[FILES]...``.
     """
-    parts = re.findall(r"--?[\w-]+|\w[\w.-]*", shown)
-    for part in parts if line is not None else ():
-        assert line is not None
-        for each in _lines(line):
-            for parameter in each.parameters:
-                if (
-                    part in (parameter.flag, parameter.off_flag)
-                    or part.lower().replace("-", "_") == parameter.name.lower()
-                ):
+    parts: list[str] = re.findall(r"--?[\w-]+|\w[\w.-]*", shown)
+    if line is not None:
+        parameters = _all_parameters(line)
+        for part in parts:
+            for parameter in parameters:
+                if _is_called(parameter, part):
                     return parameter.name
-    long = next(
-        (part for part in parts if part.startswith("--")), parts[0] if parts else shown
-    )
-    return long.strip("-").replace("-", "_").lower()
+    names = [part for part in parts if part.startswith("--")]
+    names += [*parts, shown]
+    return names[0].strip("-").replace("-", "_").lower()
 
 
-def _lines(line: CommandLine) -> list[CommandLine]:
-    return [
-        line,
-        *(below for inner in line.commands.values() for below in _lines(inner)),
-    ]
+def _is_called(parameter: Parameter, name: str) -> bool:
+    if name in (parameter.flag, parameter.off_flag):
+        return True
+    return name.lower().replace("-", "_") == parameter.name.lower()
+
+
+def _all_parameters(line: CommandLine) -> list[Parameter]:
+    """Return the parameters of *line* and of the commands below."""
+    parameters = list(line.parameters)
+    for command in line.commands.values():
+        parameters += _all_parameters(command)
+    return parameters

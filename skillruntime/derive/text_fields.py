@@ -11,12 +11,15 @@ from typing import Any
 __all__ = ["expanded", "first_paragraph", "flattened", "free_name", "plain_name"]
 
 _NO_WORDS = re.compile(
-    r"\s*+(?:[-=~*#]{3,}\s*+$|(?i:\(c\)|copyright|licensed|spdx-|all rights reserved)\b)"
+    r"\s*+(?:[-=~*#]{3,}\s*+$"
+    r"|(?i:\(c\)|copyright|licensed|spdx-|all rights reserved)\b)"
 )
 """Lines that describe nothing: rules, and who may use the script."""
 
 _NOT_DESCRIPTIVE = re.compile(
-    r"(?i)\s*+(?:(?:[a-z ]{0,30}usage|examples?|options|arguments|args)\s*+:|this program is|permission is hereby)"
+    r"(?i)\s*+"
+    r"(?:(?:[a-z ]{0,30}usage|examples?|options|arguments|args)\s*+:"
+    r"|this program is|permission is hereby)"
 )
 
 DESCRIPTION_LIMIT = 600
@@ -49,7 +52,8 @@ def free_name(name: str, taken: dict[str, int]) -> str:
 
 
 def flattened(text: Any, limit: int = HELP_LIMIT) -> str:
-    """Return *text* on one line; nothing where it is not a text.
+    """Return *text* on one line, shortened to *limit* characters; an empty text where
+    it is not a string.
 
     >>> flattened("Pages to\\n    read")
     'Pages to read'
@@ -57,7 +61,9 @@ def flattened(text: Any, limit: int = HELP_LIMIT) -> str:
     if not isinstance(text, str):
         return ""
     line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1].rsplit(" ", 1)[0] + "…"
+    if len(line) <= limit:
+        return line
+    return line[: limit - 1].rsplit(" ", 1)[0] + "…"
 
 
 def first_paragraph(text: Any) -> str:
@@ -93,6 +99,8 @@ def expanded(text: Any, default: Any, dest: str) -> str:
     def fill(match: re.Match[str]) -> str:
         # argparse formats a help text with the ``%`` operator (`_expand_help`, line
         # 629).
-        return "%" if match[0] == "%%" else str(values.get(match[1], ""))
+        if match[0] == "%%":
+            return "%"
+        return str(values.get(match[1], ""))
 
     return " ".join(re.sub(r"%%|%\((\w+)\)[sdrf]", fill, line).split())
