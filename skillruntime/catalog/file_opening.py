@@ -14,15 +14,16 @@ import stat
 from contextlib import suppress
 
 __all__ = [
-    *(
-        "NO_FOLLOW",
-        "READ_FLAGS",
-        "FileTooLargeError",
-        "Identity",
-        "open_inside",
-        "open_regular",
-    ),
-    *("read_beside", "read_inside", "read_regular", "write_inside"),
+    "NO_FOLLOW",
+    "READ_FLAGS",
+    "FileTooLargeError",
+    "Identity",
+    "open_inside",
+    "open_regular",
+    "read_beside",
+    "read_inside",
+    "read_regular",
+    "write_inside",
 ]
 
 READ_FLAGS = (
@@ -67,24 +68,20 @@ def open_inside(directory: str, path: str, *, identity: Identity | None = None) 
         OSError: it does not exist, is not a regular file, is reached through a link, or
             the directory was replaced.
     """
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    # ".." is refused wherever it is: after a link, "a/../b" is not "b" (POSIX, pathname
-    # resolution).
-    if not parts or ".." in parts:
-        raise OSError(errno.EINVAL, "it is outside the skill's directory")
+    *parents, name = _parts(path, "it is outside the skill's directory")
     # One part at a time, as `openat2` does with RESOLVE_NO_SYMLINKS, which only Linux
     # has: a parent that is replaced by a link after a check by path (`realpath`) would
     # be followed.
-    here = os.open(directory, _DIRECTORY)
+    current = os.open(directory, _DIRECTORY)
     try:
-        _require(here, identity)
-        for part in parts[:-1]:
-            below = os.open(part, _DIRECTORY | NO_FOLLOW, dir_fd=here)
-            os.close(here)
-            here = below
-        return _regular(os.open(parts[-1], READ_FLAGS | NO_FOLLOW, dir_fd=here))
+        _require(current, identity)
+        for part in parents:
+            below = os.open(part, _DIRECTORY | NO_FOLLOW, dir_fd=current)
+            os.close(current)
+            current = below
+        return _regular(os.open(name, READ_FLAGS | NO_FOLLOW, dir_fd=current))
     finally:
-        os.close(here)
+        os.close(current)
 
 
 def read_inside(
@@ -109,14 +106,13 @@ def read_beside(directory: str, name: str, limit: int) -> tuple[bytes, Identity]
     """
     # Both from one descriptor: by path, the directory could be replaced between the
     # two.
-    here = os.open(directory, _DIRECTORY)
+    opened = os.open(directory, _DIRECTORY)
     try:
-        identity = _identity(os.fstat(here))
-        return _read(
-            _regular(os.open(name, READ_FLAGS | NO_FOLLOW, dir_fd=here)), limit
-        ), identity
+        identity = _identity(os.fstat(opened))
+        file = _regular(os.open(name, READ_FLAGS | NO_FOLLOW, dir_fd=opened))
+        return _read(file, limit), identity
     finally:
-        os.close(here)
+        os.close(opened)
 
 
 def read_regular(path: str, limit: int, *, cut: bool = False) -> bytes:
@@ -145,47 +141,50 @@ def write_inside(
     """Write *data* to the file *path* in *directory*: the old file or the new one,
     never half of it.
 
-    Missing directories are made. What lies at *path*, a link for example, is replaced
-    and not written through. With *identity* the directory must still be the one that
-    has it.
+    Missing directories are made. A link at *path* is replaced, and not followed. With
+    *identity* the directory must still be the one that has it.
 
     Raises:
         OSError: a part of *path* is a link or not a directory, or nothing can be
             written there.
     """
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    if not parts or ".." in parts:
-        raise OSError(errno.EINVAL, "it is outside the directory")
-    here = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    *parents, name = _parts(path, "it is outside the directory")
+    # Not O_PATH: files are made and replaced in these directories.
+    directory_flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    current = os.open(directory, directory_flags)
     temporary = f".{os.getpid()}-{os.urandom(4).hex()}.new"
     try:
-        _require(here, identity)
-        for part in parts[:-1]:
+        _require(current, identity)
+        for part in parents:
             with suppress(FileExistsError):
-                os.mkdir(part, dir_fd=here)
-            below = os.open(
-                part,
-                os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | NO_FOLLOW,
-                dir_fd=here,
-            )
-            os.close(here)
-            here = below
-        descriptor = os.open(
-            temporary,
-            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
-            0o644,
-            dir_fd=here,
-        )
+                os.mkdir(part, dir_fd=current)
+            below = os.open(part, directory_flags | NO_FOLLOW, dir_fd=current)
+            os.close(current)
+            current = below
+        new_file_flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        descriptor = os.open(temporary, new_file_flags, 0o644, dir_fd=current)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
-            os.replace(temporary, parts[-1], src_dir_fd=here, dst_dir_fd=here)
+            os.replace(temporary, name, src_dir_fd=current, dst_dir_fd=current)
         except BaseException:
             with suppress(OSError):
-                os.unlink(temporary, dir_fd=here)
+                os.unlink(temporary, dir_fd=current)
             raise
     finally:
-        os.close(here)
+        os.close(current)
+
+
+def _parts(path: str, refusal: str) -> list[str]:
+    """Return the parts of *path*; raise `OSError` with *refusal* if it leads out of its
+    directory.
+    """
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    # ".." is refused wherever it is: after a link, "a/../b" is not "b" (POSIX, pathname
+    # resolution).
+    if not parts or ".." in parts:
+        raise OSError(errno.EINVAL, refusal)
+    return parts
 
 
 def _identity(status: os.stat_result) -> Identity:
@@ -212,12 +211,11 @@ def _read(descriptor: int, limit: int, *, cut: bool = False) -> bytes:
             return _read_up_to(descriptor, limit)
         if size > limit:
             raise FileTooLargeError(size)
-        data = os.read(
-            descriptor, size + 1
-        )  # reading the limit would allocate all of it for every small file
-        if (
-            len(data) != size
-        ):  # it grows while it is read, or one call does not give all of a very large file
+        # Not the limit, which would allocate all of it for every small file.
+        data = os.read(descriptor, size + 1)
+        # The file grows while it is read, or one call does not return all of a very
+        # large file.
+        if len(data) != size:
             data += _read_up_to(descriptor, limit + 1 - len(data))
     finally:
         os.close(descriptor)
@@ -228,8 +226,9 @@ def _read(descriptor: int, limit: int, *, cut: bool = False) -> bytes:
 
 def _read_up_to(descriptor: int, limit: int) -> bytes:
     data = b""
-    while len(data) < limit and (
-        chunk := os.read(descriptor, min(limit - len(data), 1 << 20))
-    ):
+    while len(data) < limit:
+        chunk = os.read(descriptor, min(limit - len(data), 1 << 20))
+        if not chunk:
+            break
         data += chunk
     return data

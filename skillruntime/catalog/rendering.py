@@ -65,10 +65,9 @@ _MORE = "{} more skills are not listed; find them with search_skills."
 
 def _without_tags(text: str) -> str:
     """Return *text* on one line in which no tag can begin or end."""
-    text = visible_line(text)
     # Only "<" opens a tag; escaping ">" and "&" as well would cost tokens in every
     # description.
-    return text.replace("<", "&lt;") if "<" in text else text
+    return visible_line(text).replace("<", "&lt;")
 
 
 def _xml(text: str) -> str:
@@ -79,30 +78,30 @@ def _xml(text: str) -> str:
 
 
 def _compact_entry(name: str, description: str, path: str) -> str:
-    return (
-        f"- {_without_tags(name)}: {_without_tags(description)}"
-        if description
-        else f"- {_without_tags(name)}"
-    )
+    entry = f"- {_without_tags(name)}"
+    if description:
+        entry += f": {_without_tags(description)}"
+    return entry
 
 
 def _markdown_entry(name: str, description: str, path: str) -> str:
-    shown = f"- **{_without_tags(name)}**"
-    return f"{shown}: {_without_tags(description)}" if description else shown
+    entry = f"- **{_without_tags(name)}**"
+    if description:
+        entry += f": {_without_tags(description)}"
+    return entry
 
 
 def _xml_entry(name: str, description: str, path: str) -> str:
-    inside = f"<name>{_xml(name)}</name>"
+    content = f"<name>{_xml(name)}</name>"
     if description:
-        inside += f"<description>{_xml(description)}</description>"
-    return f"<skill>{inside}</skill>"
+        content += f"<description>{_xml(description)}</description>"
+    return f"<skill>{content}</skill>"
 
 
 def _json_entry(name: str, description: str, path: str) -> str:
-    document = {
-        "name": visible_line(name),
-        **({"description": visible_line(description)} if description else {}),
-    }
+    document = {"name": visible_line(name)}
+    if description:
+        document["description"] = visible_line(description)
     # The JSON list can be embedded in HTML or XML, where "</" would close a tag.
     return json.dumps(document, ensure_ascii=False).replace("<", "\\u003c")
 
@@ -192,11 +191,11 @@ def render(
     counted = count or estimate_tokens
     ordered = sorted(skills, key=lambda skill: skill.name)
     characters = sum(len(skill.name) + len(skill.description) for skill in ordered)
+    # The usual case: everything fits, and no entry has to be measured on its own.
     if (
         budget_tokens is None
         or characters <= _CHARACTERS_A_TOKEN * budget_tokens + 4_000
     ):
-        # The usual case: everything fits, and no entry has to be measured on its own.
         everything = _Layout(form, ordered, [_FULL] * len(ordered)).text()
         tokens = counted(everything)
         if budget_tokens is None or tokens <= budget_tokens:
@@ -206,19 +205,15 @@ def render(
             )
     layout = _fit(form, ordered, budget_tokens, frozenset(pins), counted)
     text = layout.text()
-    tokens = counted(text)
-    included, shortened, name_only, omitted = map(
-        layout.names, (_FULL, _SHORT, _NAME, _OMITTED)
-    )
     return Rendered(
         text,
-        tokens,
+        counted(text),
         budget_tokens,
-        included,
-        shortened,
-        name_only,
-        omitted,
-        count is None,
+        included=layout.names(_FULL),
+        shortened=layout.names(_SHORT),
+        name_only=layout.names(_NAME),
+        omitted=layout.names(_OMITTED),
+        estimated=count is None,
     )
 
 
@@ -241,10 +236,13 @@ class _Layout:
 
     def entry(self, position: int, level: int) -> str:
         """Return one skill as it is written at *level*."""
-        skill, form = self.skills[position], self.form
+        skill = self.skills[position]
+        form = self.form
         if level == _NAME:
             return form.write(skill.name, "", skill.path)
-        text = skill.description if form.verbatim else visible_line(skill.description)
+        text = skill.description
+        if not form.verbatim:
+            text = visible_line(text)
         if level == _SHORT:
             text = first_sentence(text)
         return form.write(skill.name, text, skill.path)
@@ -308,45 +306,39 @@ def _fit(
         layout = _Layout(form, skills, [_OMITTED] * len(skills))
         # The line about missing skills is reserved from the start, with the largest
         # number that it can contain.
-        left = (
-            allowance
-            - count(form.before)
-            - count(form.between + form.more(len(skills)) + form.after)
-        )
+        last_line = form.between + form.more(len(skills)) + form.after
+        left = allowance - count(form.before) - count(last_line)
         for level, positions in (
             (_FULL, pinned),
             (_NAME, order),
             (_SHORT, order),
             (_FULL, order),
         ):
-            misses = 0
             # Descriptions are only for catalogs whose names all fit; without them each
             # would be measured for nothing.
-            if level == _SHORT and any(
-                layout.levels[position] == _OMITTED for position in order
-            ):
+            if level == _SHORT and _OMITTED in layout.levels:
                 break
+            misses = 0
             for position in positions:
                 if layout.levels[position] >= level:
                     continue
                 step = cost(position, level) - cost(position, layout.levels[position])
-                # A longer entry can fail while a later, shorter one still fits; names
-                # are the exception, see below.
                 if step <= left:
                     layout.levels[position] = level
                     left -= step
                     misses = 0
                     continue
+                # A longer entry can fail while a later, shorter one still fits. Names
+                # are the exception: a list with gaps would hide that the budget ended
+                # here.
                 misses += 1
-                # Names are given in order: a list with gaps would hide that the budget
-                # ended here.
                 if level == _NAME or misses > _MAX_MISSES:
                     break
         # A description of one sentence is not shortened: report it as included.
         for position, own in enumerate(layout.levels):
-            if own == _SHORT and layout.entry(position, _SHORT) == layout.entry(
-                position, _FULL
-            ):
+            if own != _SHORT:
+                continue
+            if layout.entry(position, _SHORT) == layout.entry(position, _FULL):
                 layout.levels[position] = _FULL
         excess = count(layout.text()) - budget
         if excess <= 0:
@@ -366,5 +358,7 @@ def first_sentence(text: str) -> str:
     >>> first_sentence("Read PDF files, v1.5 too. Use when a PDF comes.")
     'Read PDF files, v1.5 too.'
     """
-    end = _SENTENCE.search(text)
-    return text[: end.end()] if end else text
+    stop = _SENTENCE.search(text)
+    if stop is None:
+        return text
+    return text[: stop.end()]

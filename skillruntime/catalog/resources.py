@@ -18,23 +18,18 @@ from skillruntime.catalog.visibility import is_visible
 from skillruntime.errors import ResourceNotFoundError
 
 __all__ = [
-    *(
-        "CONTRACT_FILES",
-        "MAX_RESOURCES",
-        "MAX_RESOURCE_BYTES",
-        "SCRIPT_SUFFIXES",
-        "Resource",
-        "decode_text",
-        "digest_of_code",
-    ),
-    *(
-        "digest_of_code",
-        "list_files",
-        "list_resources",
-        "may_have_callables",
-        "media_type",
-        "read_bytes",
-    ),
+    "CONTRACT_FILES",
+    "MAX_RESOURCES",
+    "MAX_RESOURCE_BYTES",
+    "SCRIPT_SUFFIXES",
+    "Resource",
+    "decode_text",
+    "digest_of_code",
+    "list_files",
+    "list_resources",
+    "may_have_callables",
+    "media_type",
+    "read_bytes",
 ]
 
 MAX_RESOURCES = 2_000
@@ -126,9 +121,9 @@ def list_resources(directory: str) -> list[Resource]:
     without its contracts.
     """
     return [
-        each
-        for each in list_files(directory)
-        if each.path.partition("/")[0] not in CONTRACT_FILES
+        file
+        for file in list_files(directory)
+        if file.path.partition("/")[0] not in CONTRACT_FILES
     ]
 
 
@@ -140,7 +135,7 @@ def list_files(directory: str) -> list[Resource]:
     are looked at. Symbolic links, and names with hidden characters or line ends, are
     not listed.
     """
-    # Level by level, so that the limit cuts off what is deepest, and the files beside
+    # Level by level, so that the limit cuts off the deepest files, and the files beside
     # SKILL.md are always listed.
     found: list[Resource] = []
     level = [("", directory)]
@@ -154,21 +149,21 @@ def list_files(directory: str) -> list[Resource]:
                     # then, and not all memory.
                     children = nsmallest(left, entries, key=lambda child: child.name)
             except OSError:
-                # a directory that cannot be listed hides its own files and no others
+                # A directory that cannot be listed hides its own files and no others.
                 continue
             left -= len(children)
             for child in children:
                 name = child.name
                 if name in _SKIPPED or (not prefix and name.lower() == "skill.md"):
                     continue
+                # A listing for a model has one file on each line.
                 if not is_visible(name) or "\n" in name or "\t" in name:
-                    continue  # a listing for a model has one file on each line
+                    continue
+                # A link is not listed, because it is not read either.
                 with suppress(OSError):
                     if child.is_dir(follow_symlinks=False):
                         deeper.append((f"{prefix}{name}/", child.path))
-                    elif child.is_file(
-                        follow_symlinks=False
-                    ):  # a link is not listed, because it is not read either
+                    elif child.is_file(follow_symlinks=False):
                         size = child.stat(follow_symlinks=False).st_size
                         found.append(Resource(prefix + name, size, media_type(name)))
         level = deeper
@@ -212,10 +207,9 @@ def read_bytes(
         ResourceNotFoundError: there is no such regular file in the skill, or it is
             larger than *limit*.
     """
+    relative = _relative(directory, path)
     try:
-        return read_inside(
-            directory, _relative(directory, path), limit, identity=identity
-        )
+        return read_inside(directory, relative, limit, identity=identity)
     except FileTooLargeError as error:
         raise ResourceNotFoundError(
             f"{path!r} has {error.size:,} bytes; at most {limit:,} can be read",
@@ -227,12 +221,10 @@ def read_bytes(
     except OSError as error:
         # ELOOP is what a link gives under O_NOFOLLOW, ENOTDIR what a link to a
         # directory gives.
-        is_link = error.errno in (errno.ELOOP, errno.ENOTDIR)
-        reason = (
-            "it is not reached without a symbolic link"
-            if is_link
-            else error.strerror or "it cannot be opened"
-        )
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            reason = "it is not reached without a symbolic link"
+        else:
+            reason = error.strerror or "it cannot be opened"
         raise _not_found(directory, path, reason) from None
     except ValueError:
         raise _not_found(directory, path, "this is not a valid path") from None
@@ -241,27 +233,26 @@ def read_bytes(
 def _relative(directory: str, path: str) -> str:
     """Return *path* with ``/`` between its parts, if it is a relative path without
     ``..``.
+
+    Raises:
+        ResourceNotFoundError: it is not.
     """
     if not isinstance(path, str) or not path or "\0" in path:
-        raise _not_found(
-            directory, str(path).replace("\0", "\\0"), "this is not a valid path"
-        )
+        shown = str(path).replace("\0", "\\0")
+        raise _not_found(directory, shown, "this is not a valid path")
     # Models write either separator; on Windows both are valid.
-    asked = path.replace("\\", "/") if os.sep == "\\" else path
-    if (
-        asked.startswith(("/", "~"))
-        or os.path.isabs(path)
-        or os.path.splitdrive(path)[0]
-    ):
+    relative = path.replace("\\", "/") if os.sep == "\\" else path
+    has_root = os.path.isabs(path) or bool(os.path.splitdrive(path)[0])
+    if has_root or relative.startswith(("/", "~")):
         raise _not_found(directory, path, "paths are relative to the skill's directory")
-    if ".." in asked.split("/"):
+    if ".." in relative.split("/"):
         raise _not_found(directory, path, "it is outside the skill's directory")
-    return asked
+    return relative
 
 
 def digest_of_code(directory: str) -> bytes:
-    """Return the SHA-256 of what a skill can execute: the paths and bytes of contracts,
-    scripts and modules.
+    """Return the SHA-256 of the files that a skill can execute: the paths and bytes of
+    contracts, scripts and modules.
 
     Nothing is parsed. A file that is too large to read counts with its path and its
     size.
@@ -287,22 +278,24 @@ def digest_of_code(directory: str) -> bytes:
 
 
 def may_have_callables(directory: str) -> bool:
-    """Whether the skill in *directory* has a contract or something that looks like a
-    script; none of it is read.
+    """Return whether the skill in *directory* has a contract or something that looks
+    like a script; none of it is read.
     """
     try:
-        # scandir, because most of ten thousand skills are a SKILL.md alone: this is
-        # what is asked of each of them.
+        # scandir, because it is fast: this runs for each of ten thousand skills, and
+        # most of them are a SKILL.md alone.
         with os.scandir(directory) as entries:
             names = [entry.name for entry in entries]
     except OSError:
         return False
-    # A false yes costs an activation, which looks closely; a false no would hide a
+    # A wrong True costs an activation, which checks it; a wrong False would hide a
     # tool.
-    return any(
-        name in CONTRACT_FILES or name == "scripts" or name.endswith(SCRIPT_SUFFIXES)
-        for name in names
-    )
+    for name in names:
+        if name in CONTRACT_FILES or name == "scripts":
+            return True
+        if name.endswith(SCRIPT_SUFFIXES):
+            return True
+    return False
 
 
 def media_type(path: str) -> str:
@@ -316,25 +309,28 @@ def media_type(path: str) -> str:
     >>> media_type("references/forms.md"), media_type("out/rows.jsonl")
     ('text/markdown', 'application/jsonl')
     """
-    return _MEDIA_TYPES.get(
-        os.path.splitext(path)[1].lower(), "application/octet-stream"
-    )
+    suffix = os.path.splitext(path)[1].lower()
+    return _MEDIA_TYPES.get(suffix, "application/octet-stream")
 
 
 def _not_found(directory: str, path: str, reason: str) -> ResourceNotFoundError:
     from difflib import get_close_matches  # imported only for this error
 
-    names = [resource.path for resource in list_resources(directory)]
+    paths = [resource.path for resource in list_resources(directory)]
     shown = path if len(path) <= 120 else path[:119] + "…"
-    close = get_close_matches(shown, names, 3, 0.4)
+    close = get_close_matches(shown, paths, 3, 0.4)
     if not close:
-        last = shown.rsplit("/", 1)[-1].lower()
-        close = [name for name in names if name.rsplit("/", 1)[-1].lower() == last][
-            :3
-        ] or names[:3]
-    action = (
-        f"Read one of: {', '.join(close)}" if close else "This skill has no other files"
-    )
+        close = [other for other in paths if _file_name(other) == _file_name(shown)]
+    if not close:
+        close = paths
+    if close:
+        action = f"Read one of: {', '.join(close[:3])}"
+    else:
+        action = "This skill has no other files"
     return ResourceNotFoundError(
         f"No file {shown!r} in the skill: {reason}", suggested_action=action
     )
+
+
+def _file_name(path: str) -> str:
+    return path.rsplit("/", 1)[-1].lower()

@@ -81,17 +81,15 @@ class Skill:
     """
 
     __slots__ = (
-        *(
-            "_body",
-            "_check",
-            "_contracts",
-            "_data",
-            "_derive",
-            "_identity",
-            "_parsed",
-            "_pinned",
-            "_written",
-        ),
+        "_body",
+        "_check",
+        "_contracts",
+        "_data",
+        "_derive",
+        "_identity",
+        "_parsed",
+        "_pinned",
+        "_written",
         "metadata",
     )
 
@@ -105,8 +103,7 @@ class Skill:
     ) -> None:
         self.metadata = metadata
         self._data = data
-        # Taken from the file when they are first asked for: a call needs the contract
-        # only.
+        # Taken from the file when they are first read: a call needs the contract only.
         self._written = ""
         self._body: str | None = None
         self._check: Callable[[Skill], Mapping[str, str]] | None = None
@@ -135,7 +132,8 @@ class Skill:
         Its files are in a private directory until this process ends, so make it once
         and not for each request.
 
-        >>> skill = Skill.from_text("brand-voice", "How we write. Use for any text.", "Write short sentences.")
+        >>> description = "How we write. Use for any text."
+        >>> skill = Skill.from_text("brand-voice", description, "Write short sentences.")
         >>> skill.body
         'Write short sentences.'
 
@@ -145,13 +143,8 @@ class Skill:
         """
         from skillruntime.catalog.discovery.sources import write_skill
 
-        return read_skill(
-            SkillMetadata(
-                name,
-                description,
-                write_skill(name, description, instructions, files or {}),
-            )
-        )
+        path = write_skill(name, description, instructions, files or {})
+        return read_skill(SkillMetadata(name, description, path))
 
     def __repr__(self) -> str:
         return f"Skill({self.name!r}, {self.metadata.path!r})"
@@ -246,9 +239,8 @@ class Skill:
             raise files.broken[name]
         callables = sorted(files.contracts)
         if not callables:
-            for error in (
-                files.broken.values()
-            ):  # "has no contract" would hide it from a caller of a derived tool
+            # "has no contract" would hide the error from a caller of a derived tool.
+            for error in files.broken.values():
                 raise error
             raise SkillNotFoundError(
                 f"The skill {self.name!r} has no contract: it has instructions to "
@@ -275,28 +267,23 @@ class Skill:
         """The diagnostics of its frontmatter, its contracts and its versions."""
         from skillruntime.catalog.visibility import hidden_characters, listed_kinds
 
+        path = self.metadata.path
         found = [*self._frontmatter.diagnostics]
-        if self.body is not self._written and (
-            hidden := hidden_characters(self._written)
-        ):
-            message = f"the instructions have {listed_kinds(hidden)}; removed"
-            found.append(
-                Diagnostic(
-                    "hidden-characters", Severity.WARNING, self.metadata.path, message
+        # `visible_text` returns the same object if nothing is hidden in it.
+        if self.body is not self._written:
+            hidden = hidden_characters(self._written)
+            if hidden:
+                message = f"the instructions have {listed_kinds(hidden)}; removed"
+                found.append(
+                    Diagnostic("hidden-characters", Severity.WARNING, path, message)
                 )
-            )
         found += self._read_contracts().diagnostics
         versions = self._versions()
         if len({version for _, version in versions}) > 1:
             stated = ", ".join(f"{version} ({where})" for where, version in versions)
             message = f"the versions disagree: {stated}; the first one is used"
             found.append(
-                Diagnostic(
-                    "version-disagreement",
-                    Severity.WARNING,
-                    self.metadata.path,
-                    message,
-                )
+                Diagnostic("version-disagreement", Severity.WARNING, path, message)
             )
         return tuple(found)
 
@@ -332,9 +319,9 @@ class Skill:
         """Check the skill again, if it was locked or is part of a package: before a
         script starts, for example.
 
-        Return the SHA-256 of each file by its path, and ``None`` for any other skill:
-        what is used must have this digest when it is used, because it can be changed
-        after it was hashed.
+        Return the SHA-256 of each file by its path, and ``None`` for any other skill. A
+        file must have this digest when it is used, because it can be changed after it
+        was hashed.
 
         Raises:
             InvalidSkillError: it is not what was locked or installed.
@@ -384,13 +371,10 @@ class Skill:
             import hashlib
 
             # Lockfiles write paths with "/" and without "." parts; a caller may write
-            # the same path otherwise.
-            own = "/".join(
-                part
-                for part in path.replace(os.sep, "/").split("/")
-                if part not in ("", ".")
-            )
-            if self._pinned.get(own) != hashlib.sha256(data).hexdigest():
+            # the same path in another way.
+            parts = path.replace(os.sep, "/").split("/")
+            pinned_path = "/".join(part for part in parts if part not in ("", "."))
+            if self._pinned.get(pinned_path) != hashlib.sha256(data).hexdigest():
                 raise InvalidSkillError(
                     f"The file {path[:120]!r} of the skill {self.name!r} is refused: "
                     "it differs from the file that was locked or installed",
@@ -411,10 +395,9 @@ class Skill:
                 read=self._read_bytes,
             )
             # A broken contract is not replaced by a derived one, which would accept
-            # what its author refuses.
-            if self._derive and not (
-                self._contracts.contracts or self._contracts.broken
-            ):
+            # arguments that its author refuses.
+            is_written = self._contracts.contracts or self._contracts.broken
+            if self._derive and not is_written:
                 self._contracts.contracts.update(self._derived())
         return self._contracts
 
@@ -429,7 +412,8 @@ class Skill:
         )
 
     def _versions(self) -> list[tuple[str, str]]:
-        # What a package manager resolved; the version in its files is often an old one.
+        # The version that a package manager resolved; the one in the skill's files is
+        # often an old one.
         if self.metadata.installed and self.metadata.version:
             return [("distribution", self.metadata.version)]
         files = self._read_contracts()
@@ -482,10 +466,8 @@ def _frontmatter(path: str) -> Frontmatter:
     try:
         state = os.stat(path)
         return _cached_frontmatter(path, state.st_size, state.st_mtime_ns)
-    except (
-        OSError,
-        ValueError,
-    ):  # gone, replaced by a FIFO or a link, or not a valid path
+    except (OSError, ValueError):
+        # The file is gone, replaced by a FIFO or a link, or its path is not valid.
         return Frontmatter(None, "")
 
 
@@ -502,8 +484,10 @@ def _cached_frontmatter(path: str, size: int, modified: int) -> Frontmatter:
 
 @lru_cache(maxsize=8)
 def _read_frontmatter(data: bytes, path: str, is_whole: bool) -> Frontmatter:
-    """Return the frontmatter in *data*; what lists skills asks for it twice, by its
-    metadata and of the skill.
+    """Return the frontmatter in *data*.
+
+    It is cached, because code that lists skills reads it twice: with the metadata, and
+    with the skill.
     """
     from skillruntime.catalog.frontmatter.frontmatter import read_frontmatter
 
