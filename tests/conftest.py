@@ -7,12 +7,14 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import re
 import shutil
 import socket
 import sys
 import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -21,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from skillruntime import ErrorCode, SkillResponse
+from tests import needs
 
 settings.register_profile(
     "repeatable",
@@ -46,6 +49,7 @@ IS_BASE = "SKILLRUNTIME_TESTS_BASE" in os.environ
 """Whether the tests run in a plain install: what needs an extra is skipped then, and by
 its error alone.
 """
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
 @pytest.hookimpl(tryfirst=True)  # before what is slow is left out
@@ -72,9 +76,10 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     report = yield
-    if IS_BASE and report.failed and "ModuleNotFoundError" in str(report.longrepr):
+    missing = _NO_MODULE.search(str(report.longrepr))
+    if IS_BASE and report.failed and missing:
         report.outcome = "skipped"
-        report.longrepr = (str(collector.path), 0, "needs an extra")
+        report.longrepr = (str(collector.path), 0, needs.to_install(missing[1]))
     return report
 
 
@@ -88,7 +93,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
             and error.name is not None
             and not error.name.startswith("skillruntime")
         ):
-            pytest.skip(f"needs {error.name}")
+            pytest.skip(needs.to_install(error.name))
         raise
 
 
@@ -101,6 +106,51 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     return (
         workers if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else workers * 3 // 2
     )
+
+
+ENVIRONMENT = {
+    # A terminal that can draw, of the usual size; colours are a test's own decision.
+    "TERM": "xterm",
+    "COLUMNS": "80",
+    "LINES": "25",
+    # Processes that a test starts import this checkout, whatever else is installed.
+    "PYTHONPATH": str(Path(__file__).parents[1]),
+}
+"""What the tests and the processes that they start see, wherever they run. A test that
+needs another value sets it.
+"""
+if sys.platform == "linux":
+    ENVIRONMENT["LC_ALL"] = "C.UTF-8"  # others need not have this locale
+
+OF_THE_HOST = {
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLORTERM",
+    "FORCE_COLOR",
+    "NO_COLOR",
+    "PYTHON_COLORS",
+    "PY_COLORS",
+    "SKILLRUNTIME_CACHE",
+    "SKILLRUNTIME_DEBUG",
+    "SKILLRUNTIME_MCP_TOKEN",
+    "TTY_COMPATIBLE",
+    "TTY_INTERACTIVE",
+}
+"""What no test sees unless it sets it, like every variable of Git."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_environment() -> Iterator[None]:
+    """Give the tests the same environment on each machine: a user may have set
+    ``NO_COLOR``, and a hook of Git sets ``GIT_DIR``.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name in OF_THE_HOST or name.startswith("GIT_"):
+                patch.delenv(name)
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        yield
 
 
 @pytest.fixture
@@ -116,6 +166,12 @@ other one they are slow.
 """
 
 
+LEVEL_NEEDS = {
+    "bubblewrap": "apt-get install bubblewrap, and user namespaces",
+    "landlock": "Linux 5.13 or newer, with Landlock",
+}
+
+
 @pytest.fixture(params=[LEVELS[0], pytest.param(LEVELS[1], marks=pytest.mark.slow)])
 def level(request: pytest.FixtureRequest) -> str:
     """Each level in turn; one that this machine lacks is skipped, and under CI a
@@ -125,7 +181,9 @@ def level(request: pytest.FixtureRequest) -> str:
 
     name: str = request.param
     if (reason := anyio.run(sandbox_report)[name]) is not None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{name}: {reason}")
+        if os.environ.get("CI"):
+            pytest.fail(f"{name}: {reason}")
+        pytest.skip(f"needs the sandbox level {name}: {LEVEL_NEEDS[name]} ({reason})")
     return name
 
 
@@ -137,7 +195,8 @@ def some_sandbox() -> None:
     from skillruntime.runtime.sandbox.levels import sandbox_report
 
     if sys.platform != "linux" or all(anyio.run(sandbox_report).values()):
-        pytest.skip("no sandbox works here")
+        either = " or ".join(LEVEL_NEEDS.values())
+        pytest.skip(f"needs a sandbox: {either}")
 
 
 STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}

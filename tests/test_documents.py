@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
 from tests.proportion import modules, sources
 
 ROOT = Path(__file__).parents[1]
@@ -111,7 +112,7 @@ def test_every_command_is_documented() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_that_a_page_names_exist(page: Path) -> None:
     """Each ``skillruntime WORD`` in code, and the word after ``remote`` too."""
-    pytest.importorskip("click", reason="a command line needs the extra 'standard'")
+    needs.package("click")
     from click import Context, Group
 
     from skillruntime.cli.commands import group

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from skillruntime.extras import missing_extra
+from tests import needs
 
 pytestmark = pytest.mark.processes
 
@@ -132,9 +133,7 @@ def test_without_tiktoken_tokens_are_a_stated_estimate() -> None:
     }
 
 
-@pytest.mark.skipif(
-    UV is None, reason="uv, which builds the environment, is not installed"
-)
+@needs.with_program("uv")
 @pytest.mark.slow
 def test_a_plain_install_is_light(tmp_path: Path) -> None:
     """At most 14 packages and 32 MB, this one included; and a call is repaired with
@@ -152,7 +151,7 @@ def test_a_plain_install_is_light(tmp_path: Path) -> None:
         text=True,
     )
     if installed.returncode != 0 and "network" in installed.stderr.lower():
-        pytest.skip("the packages cannot be had here")
+        pytest.skip("needs an index of packages: run it with the network")
     assert installed.returncode == 0, installed.stderr
     packages = next((tmp_path / "venv" / "lib").glob("python*/site-packages"))
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
 from tests.in_process import run_command, run_script
 
 pytestmark = pytest.mark.processes
@@ -53,7 +54,7 @@ def test_a_guide_does_what_it_says(
     """Every file of the page is written, every command is run, and each prints what the
     page shows.
     """
-    pytest.importorskip("langchain")
+    needs.package("langchain")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "200")

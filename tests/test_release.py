@@ -18,15 +18,14 @@ from click import Context
 from skillruntime import Contract, SkillResponse, SkillRuntime, SkillToolkit
 from skillruntime.cli import group
 from skillruntime.contract import CONTRACT_SCHEMA
+from tests import needs
 
 ROOT = Path(__file__).parents[1]
 UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    UV is None, reason="uv, which builds the distributions, is not installed"
-)
+@needs.with_program("uv")
 def test_wheel_and_sdist_install_in_empty_environments(tmp_path: Path) -> None:
     """Both are built and pass `twine check`, and a call works where either is
     installed.
@@ -38,7 +37,7 @@ def test_wheel_and_sdist_install_in_empty_environments(tmp_path: Path) -> None:
         text=True,
     )
     if built.returncode != 0 and "network" in built.stderr.lower():
-        pytest.skip("the build backend cannot be had here")
+        pytest.skip("needs an index of packages: run it with the network")
     assert built.returncode == 0, built.stderr
     distributions = [
         path for path in (tmp_path / "dist").iterdir() if path.suffix in (".whl", ".gz")

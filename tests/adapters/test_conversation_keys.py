@@ -37,6 +37,7 @@ from skillruntime.remote.http_transport import HttpTransport
 from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.testing.scripted_model import ScriptedChatModel
+from tests import needs
 from tests.server.serving import Served, serve_in_memory, serve_over_socket
 from tests.skill_files import write_skill_files
 
@@ -168,7 +169,7 @@ async def test_thousands_of_conversations_get_their_own_results(
     Every tenth has a second turn with an equal call, and is then sent again by another
     runtime with the host's key.
     """
-    pytest.importorskip("uvicorn", reason="a server needs the extra 'serve'")
+    needs.package("uvicorn")
     contract = {
         "version": "1.0.0",
         "input": {"type": "object", "properties": {"text": {"type": "string"}}},
@@ -304,7 +305,7 @@ async def call_in_pydantic_ai(
     remote: Remote, number: int, texts: list[str]
 ) -> list[str]:
     """Call in an agent of pydantic-ai."""
-    pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
+    needs.package("pydantic_ai")
     from pydantic_ai import Agent
     from pydantic_ai.messages import (
         ModelResponse,
@@ -342,9 +343,7 @@ def openai_agent(runtime: SkillRuntime, key: str | None = None) -> Any:
     """Return an agent of the OpenAI Agents SDK; its model plays
     ``agent.model.calls``.
     """
-    agents = pytest.importorskip(
-        "agents", reason="the OpenAI Agents SDK is not installed"
-    )
+    agents = needs.package("agents")
     from openai.types.responses import (
         ResponseFunctionToolCall,
         ResponseOutputMessage,
@@ -415,9 +414,7 @@ async def call_in_openai_agents(
 
 async def call_in_adk(remote: Remote, number: int, texts: list[str]) -> list[str]:
     """Call in a session of the Agent Development Kit."""
-    pytest.importorskip(
-        "google.adk", reason="the Agent Development Kit is not installed"
-    )
+    needs.package("google.adk")
     from google.adk.agents import Agent
     from google.adk.models import BaseLlm, LlmResponse
     from google.adk.runners import InMemoryRunner
@@ -467,7 +464,7 @@ async def call_in_adk(remote: Remote, number: int, texts: list[str]) -> list[str
 
 async def call_over_mcp(remote: Remote, number: int, texts: list[str]) -> list[str]:
     """Call as a client of the MCP server."""
-    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+    mcp = needs.package("mcp")
     from skillruntime.adapters.mcp import to_server
 
     async with mcp.Client(to_server(remote.runtime)) as client:
@@ -680,7 +677,7 @@ async def test_a_run_of_pydantic_ai_that_is_sent_again_makes_its_calls_once(
     """The host names the conversation; in another conversation, and after another
     question, it is another call.
     """
-    pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
+    needs.package("pydantic_ai")
     from pydantic_ai import Agent
     from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import FunctionModel

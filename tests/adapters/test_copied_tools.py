@@ -13,8 +13,9 @@ from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillTool, SkillToolkit, enforce
 from skillruntime.runtime.function_skill import skill
 from skillruntime.runtime.runtime import SkillRuntime
+from tests import needs
 
-lt = pytest.importorskip("langchain_core.tools")
+lt = needs.package("langchain_core.tools")
 
 
 @skill

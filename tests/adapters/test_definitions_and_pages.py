@@ -20,6 +20,7 @@ from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
 from skillruntime.tokens import count
+from tests import needs
 from tests.skill_files import write_skill_files
 
 MARK = "<|im_start|>system"
@@ -107,7 +108,7 @@ def test_instructions_define_no_more_of_it(greedy: SkillRuntime, kind: Any) -> N
 
 def test_mcp_lists_no_more_of_it(greedy: SkillRuntime) -> None:
     """A client gets ``call_skill`` for the others."""
-    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+    mcp = needs.package("mcp")
     from skillruntime.adapters.mcp import to_server
 
     async def run() -> tuple[list[Any], Any]:
@@ -171,7 +172,7 @@ def test_a_long_result_over_mcp_is_read_on_by_a_handle_that_cannot_be_guessed() 
     """One server has many clients, and the protocol's newest revision has no
     sessions.
     """
-    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+    mcp = needs.package("mcp")
     from skillruntime.adapters.mcp import to_server
 
     runtime = SkillRuntime()

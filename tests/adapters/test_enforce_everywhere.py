@@ -14,6 +14,8 @@ from typing import Any
 import anyio
 import pytest
 
+from tests import needs
+
 MEANT = ["infra/main.bicep", "deploy.sh"]
 SENT = {"files": {"item": MEANT}}
 REFUSED = {"files": {"a": 1, "b": 2}}
@@ -51,9 +53,7 @@ async def in_agent_framework(
     enforced: bool, sent: dict[str, Any]
 ) -> tuple[Received, str]:
     """An agent of Microsoft's Agent Framework with a scripted model."""
-    framework = pytest.importorskip(
-        "agent_framework", reason="agent-framework-core is not installed"
-    )
+    framework = needs.package("agent_framework")
 
     from skillruntime.adapters.agent_framework import enforce
 
@@ -88,7 +88,7 @@ async def in_agent_framework(
 
 async def in_fastmcp(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
     """A server of FastMCP, behind a proxy of FastMCP that has the middleware."""
-    fastmcp = pytest.importorskip("fastmcp", reason="fastmcp is not installed")
+    fastmcp = needs.package("fastmcp")
     from fastmcp.server import create_proxy
 
     from skillruntime.adapters.fastmcp import Enforce
@@ -106,9 +106,7 @@ async def in_fastmcp(enforced: bool, sent: dict[str, Any]) -> tuple[Received, st
 
 async def in_pydantic_ai(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
     """An agent of pydantic-ai."""
-    pydantic_ai = pytest.importorskip(
-        "pydantic_ai", reason="pydantic-ai is not installed"
-    )
+    pydantic_ai = needs.package("pydantic_ai")
     from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import FunctionModel
     from pydantic_ai.toolsets import FunctionToolset
@@ -131,7 +129,7 @@ async def in_pydantic_ai(enforced: bool, sent: dict[str, Any]) -> tuple[Received
 
 async def in_adk(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
     """A tool of Google's Agent Development Kit, called as its flow calls it."""
-    pytest.importorskip("google.adk", reason="google-adk is not installed")
+    needs.package("google.adk")
     from google.adk.agents import LlmAgent
     from google.adk.models import BaseLlm, LlmResponse
     from google.adk.runners import InMemoryRunner
@@ -176,7 +174,7 @@ async def in_openai_agents(
     enforced: bool, sent: dict[str, Any]
 ) -> tuple[Received, str]:
     """A tool of the OpenAI Agents SDK."""
-    agents = pytest.importorskip("agents", reason="openai-agents is not installed")
+    agents = needs.package("agents")
     from agents.tool_context import ToolContext
 
     from skillruntime.adapters.openai_agents import enforce
@@ -193,7 +191,7 @@ async def in_openai_agents(
 
 async def in_mcp_client(enforced: bool, sent: dict[str, Any]) -> tuple[Received, str]:
     """The official client of MCP, in front of a server that one does not own."""
-    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+    mcp = needs.package("mcp")
     from mcp.server.mcpserver import MCPServer
 
     from skillruntime.adapters.mcp_proxy import enforce

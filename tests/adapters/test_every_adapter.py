@@ -32,10 +32,11 @@ from skillruntime.remote.credentials import NoCredentials
 from skillruntime.runtime.function_skill import skill
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from tests import needs
 from tests.server.serving import serve_in_memory
 from tests.skill_files import write_skill_files
 
-mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+mcp = needs.package("mcp")
 
 from skillruntime.adapters import mcp as mcp_adapter  # noqa: E402
 
@@ -337,7 +338,7 @@ async def call_in_pydantic_ai(
     runtime: SkillRuntime, name: str, arguments: Arguments = TEXT
 ) -> Any:
     """Call in an agent of pydantic-ai, whose model breaks the JSON."""
-    pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
+    needs.package("pydantic_ai")
     from pydantic_ai import Agent
     from pydantic_ai.messages import (
         ModelResponse,
@@ -370,7 +371,7 @@ async def call_in_openai_agents(
     runtime: SkillRuntime, name: str, arguments: Arguments = TEXT
 ) -> Any:
     """Call as the OpenAI Agents SDK does: with the model's raw text."""
-    pytest.importorskip("agents", reason="openai-agents is not installed")
+    needs.package("agents")
     from skillruntime.adapters.openai_agents import SkillToolset
 
     skills = SkillToolset(runtime)
@@ -384,7 +385,7 @@ async def call_in_adk(
     runtime: SkillRuntime, name: str, arguments: Arguments = TEXT
 ) -> Any:
     """Call as Google's Agent Development Kit does."""
-    pytest.importorskip("google.adk", reason="google-adk is not installed")
+    needs.package("google.adk")
     from skillruntime.adapters.adk import SkillToolset
 
     toolset = SkillToolset(runtime)
@@ -440,9 +441,7 @@ def test_pydantic_ai_hands_over_as_text_what_json_alone_would_read(text: str) ->
     """Python's json takes the last of two values, half of a character, and NaN; the
     contract refuses them.
     """
-    pydantic_ai = pytest.importorskip(
-        "pydantic_ai", reason="pydantic-ai is not installed"
-    )
+    pydantic_ai = needs.package("pydantic_ai")
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import AgentInfo, FunctionModel
 

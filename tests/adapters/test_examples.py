@@ -6,13 +6,13 @@ both.
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import needs
 from tests.in_process import run_script
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.processes
 
 
 @pytest.mark.parametrize(
-    ("name", "expected", "needs"),
+    ("name", "expected", "framework"),
     [
         (
             "quickstart.py",
@@ -102,11 +102,11 @@ pytestmark = pytest.mark.processes
     ],
 )
 def test_example_runs(
-    name: str, expected: list[str], needs: str, tmp_path: Path
+    name: str, expected: list[str], framework: str, tmp_path: Path
 ) -> None:
     """It ends well, and shows what its text promises."""
-    if needs and not _is_installed(needs):
-        pytest.skip(f"{needs} is not installed")
+    if framework:
+        needs.installed(framework)
 
     ran = run_script(EXAMPLES / name, tmp_path)
 
@@ -125,10 +125,3 @@ def test_an_example_runs_as_a_user_runs_it(tmp_path: Path) -> None:
     )
 
     assert (ran.returncode, ran.stderr) == (0, "")
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False

@@ -19,6 +19,7 @@ from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.tools.tool_names import to_tool_name
 from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.runtime.runtime import SkillRuntime
+from tests import needs
 from tests.adapters.test_every_adapter import ADAPTERS, call_generic_tool
 from tests.in_process import run_command
 from tests.skill_files import write_skill_files
@@ -156,7 +157,7 @@ def test_a_command_that_serves_mcp_reaches_the_files(
     """``serve --mcp --workspace``, or the one root that the client offers; a file comes
     as a link that can be read.
     """
-    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+    mcp = needs.package("mcp")
     import mcp_types as types
 
     arguments = [
@@ -193,7 +194,7 @@ def test_a_command_that_serves_mcp_reaches_the_files(
 
 def test_a_command_that_serves_reaches_the_files(skills: Path, folder: Path) -> None:
     """``serve --workspace``, called by the client of the invocation protocol."""
-    pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
+    needs.package("starlette")
     command = [
         sys.executable,
         "-m",

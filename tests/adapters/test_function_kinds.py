@@ -23,8 +23,9 @@ from skillruntime.adapters.tools.tool_names import to_tool_name
 from skillruntime.errors import InvalidSkillError
 from skillruntime.runtime.function_skill import skill
 from skillruntime.runtime.runtime import SkillRuntime
+from tests import needs
 
-mcp = pytest.importorskip("mcp", reason="the extra 'mcp' is not installed")
+mcp = needs.package("mcp")
 
 
 class Colour(enum.Enum):

@@ -29,6 +29,7 @@ from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.runtime.images import image_type
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from tests import needs
 from tests.skill_files import write_skill_files
 
 pytestmark = pytest.mark.processes
@@ -220,7 +221,7 @@ def test_loops_by_hand_show_images_as_each_provider_documents(
 
 def test_a_client_of_mcp_gets_image_content(runtime: SkillRuntime) -> None:
     """Beside the link to the file that was made."""
-    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+    mcp = needs.package("mcp")
     from skillruntime.adapters.mcp import to_server
 
     async def run() -> list[Any]:
@@ -237,7 +238,7 @@ def test_a_client_of_mcp_gets_image_content(runtime: SkillRuntime) -> None:
 
 def test_pydantic_ai_gets_binary_content(runtime: SkillRuntime) -> None:
     """The framework sends it as each model takes it."""
-    pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
+    needs.package("pydantic_ai")
     from pydantic_ai import Agent, BinaryContent
     from pydantic_ai.messages import (
         ModelResponse,
@@ -270,7 +271,7 @@ def test_pydantic_ai_gets_binary_content(runtime: SkillRuntime) -> None:
 
 def test_openai_agents_get_image_outputs(runtime: SkillRuntime) -> None:
     """As the SDK hands them to the responses API."""
-    pytest.importorskip("agents", reason="openai-agents is not installed")
+    needs.package("agents")
     from agents import ItemHelpers
     from openai.types.responses import ResponseFunctionToolCall
 
@@ -290,7 +291,7 @@ def test_the_agent_development_kit_puts_images_beside_the_answer(
     runtime: SkillRuntime,
 ) -> None:
     """Where the host says that the model takes them: Gemini does since 3."""
-    pytest.importorskip("google.adk", reason="google-adk is not installed")
+    needs.package("google.adk")
     from google.adk.agents import Agent
     from google.adk.models import BaseLlm, LlmResponse
     from google.adk.runners import InMemoryRunner

@@ -18,7 +18,9 @@ import anyio
 import httpx2
 import pytest
 
-mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+from tests import needs
+
+mcp = needs.package("mcp")
 
 import mcp_types as types  # noqa: E402
 from mcp import Client, MCPError, StdioServerParameters  # noqa: E402
@@ -76,7 +78,7 @@ async def over_http(catalog: SkillCatalog, steps: Steps) -> Any:
     """Serve at a real port of this machine; the socket listens before the server
     starts.
     """
-    uvicorn = pytest.importorskip("uvicorn")
+    uvicorn = needs.package("uvicorn")
     app = adapter.to_server(SkillRuntime(catalog)).streamable_http_app()
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(

@@ -12,7 +12,9 @@ from typing import Any
 import anyio
 import pytest
 
-mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+from tests import needs
+
+mcp = needs.package("mcp")
 
 from mcp import Client  # noqa: E402
 

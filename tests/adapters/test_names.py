@@ -29,6 +29,7 @@ from skillruntime.adapters.tools.tool_names import to_tool_name
 from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from tests import needs
 from tests.adapters.conftest import SKILLS
 from tests.skill_files import write_skill_files
 
@@ -241,7 +242,7 @@ def call_by_name(runtime: SkillRuntime, calls: Calls) -> None:
 
 def call_over_mcp(runtime: SkillRuntime, calls: Calls) -> None:
     """A client of the MCP server."""
-    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+    mcp = needs.package("mcp")
     from skillruntime.adapters.mcp import to_server
 
     async def call() -> None:
@@ -257,7 +258,7 @@ def call_over_mcp(runtime: SkillRuntime, calls: Calls) -> None:
 
 def call_in_pydantic_ai(runtime: SkillRuntime, calls: Calls) -> None:
     """An agent of pydantic-ai."""
-    pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
+    needs.package("pydantic_ai")
     from pydantic_ai import Agent
     from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import FunctionModel
@@ -280,9 +281,7 @@ def call_in_pydantic_ai(runtime: SkillRuntime, calls: Calls) -> None:
 
 def call_in_openai_agents(runtime: SkillRuntime, calls: Calls) -> None:
     """An agent of the OpenAI Agents SDK."""
-    agents = pytest.importorskip(
-        "agents", reason="the OpenAI Agents SDK is not installed"
-    )
+    agents = needs.package("agents")
     from skillruntime.adapters.openai_agents import SkillToolset
 
     skills = SkillToolset(runtime)
@@ -333,9 +332,7 @@ def openai_model(calls: Calls) -> Any:
 
 def call_in_adk(runtime: SkillRuntime, calls: Calls, before_tool: Any = None) -> None:
     """An agent of the Agent Development Kit."""
-    pytest.importorskip(
-        "google.adk", reason="the Agent Development Kit is not installed"
-    )
+    needs.package("google.adk")
     from google.adk.agents import Agent
     from google.adk.models import BaseLlm, LlmResponse
     from google.adk.runners import InMemoryRunner
@@ -578,9 +575,7 @@ def test_the_approval_of_openai_agents_sees_the_right_name(
     runtime: SkillRuntime, ran: Ran
 ) -> None:
     """``needs_approval`` interrupts the run."""
-    agents = pytest.importorskip(
-        "agents", reason="the OpenAI Agents SDK is not installed"
-    )
+    agents = needs.package("agents")
     from skillruntime.adapters.openai_agents import SkillToolset
 
     ran.clear()
@@ -603,7 +598,7 @@ def test_the_deferred_approval_of_pydantic_ai_sees_the_right_name(
     runtime: SkillRuntime, ran: Ran
 ) -> None:
     """``approval_required`` defers the call."""
-    pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
+    needs.package("pydantic_ai")
     from pydantic_ai import Agent, DeferredToolRequests
     from pydantic_ai.messages import ModelResponse, ToolCallPart
     from pydantic_ai.models.function import FunctionModel
@@ -689,7 +684,7 @@ def test_load_skill_takes_the_name_of_a_tool(runtime: SkillRuntime) -> None:
     """Of the skill that has it, in every spelling; MCP's tools have names of their
     own.
     """
-    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+    mcp = needs.package("mcp")
     from skillruntime.adapters.mcp import to_server
 
     async def load(name: str) -> str:

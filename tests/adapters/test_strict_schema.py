@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -14,16 +13,9 @@ import pytest
 from skillruntime.adapters.tool_formats import to_openai
 from skillruntime.adapters.tools.strict_schema import to_strict
 from skillruntime.contract.contract import Contract
+from tests import needs
 from tests.contract.generated import DEFINITIONS, make_object, make_value
 
-CALLS = next(
-    (
-        data / "calls"
-        for parent in Path(__file__).parents
-        if (data := parent / "shared" / "data").is_dir()
-    ),
-    Path("no data"),
-)
 S: dict[str, Any] = {"type": "string"}
 
 
@@ -288,10 +280,12 @@ def test_generated_schemas_obey_the_guide_and_lose_nothing() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not CALLS.is_dir(), reason="the development calls are not here")
+@needs.with_data("calls/dev_calls.jsonl")
 def test_the_development_schemas_obey_the_guide_and_lose_nothing() -> None:
     """Of 464 functions; those that are not strict have objects of any keys."""
-    for line in (CALLS / "dev_calls.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in (
+        needs.data("calls/dev_calls.jsonl").read_text(encoding="utf-8").splitlines()
+    ):
         case = json.loads(line)
         contract = Contract.from_schema(case["schema"], name="tool", formats="assert")
         function = to_openai(contract, strict="auto")["function"]

@@ -12,9 +12,9 @@ from typing import Any
 import anyio
 import pytest
 
-pytest.importorskip(
-    "opentelemetry.sdk", reason="the OpenTelemetry SDK is not installed"
-)
+from tests import needs
+
+pytest.importorskip("opentelemetry.sdk", reason=needs.to_install("opentelemetry.sdk"))
 
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor

@@ -19,6 +19,7 @@ from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.runtime import SkillRuntime
+from tests import needs
 
 GOOD = SkillResponse("success", data={"letters": 3}, metadata={"skill": "counting"})
 BAD = SkillResponse.failed(
@@ -40,11 +41,9 @@ def checked(kind: Any, value: Any) -> Any:
 
 def test_openai_takes_every_definition_and_result(bundled: SkillCatalog) -> None:
     """Chat completions and responses."""
-    chat = pytest.importorskip(
-        "openai.types.chat", reason="the OpenAI SDK is not installed"
-    )
-    responses = pytest.importorskip("openai.types.responses")
-    item = pytest.importorskip("openai.types.responses.response_input_item_param")
+    chat = needs.package("openai.types.chat")
+    responses = needs.package("openai.types.responses")
+    item = needs.package("openai.types.responses.response_input_item_param")
     tools = SkillTools(SkillRuntime(bundled))
 
     for tool in tools.to_openai():
@@ -64,9 +63,7 @@ def test_openai_takes_every_definition_and_result(bundled: SkillCatalog) -> None
 
 def test_anthropic_takes_every_definition_and_result(bundled: SkillCatalog) -> None:
     """Messages; a failure says ``is_error``."""
-    types = pytest.importorskip(
-        "anthropic.types", reason="the Anthropic SDK is not installed"
-    )
+    types = needs.package("anthropic.types")
 
     for tool in SkillTools(SkillRuntime(bundled)).to_anthropic():
         checked(types.ToolParam, tool)
@@ -78,9 +75,7 @@ def test_anthropic_takes_every_definition_and_result(bundled: SkillCatalog) -> N
 
 def test_gemini_takes_every_definition_and_result(bundled: SkillCatalog) -> None:
     """Function declarations with their JSON Schema, and function responses."""
-    types = pytest.importorskip(
-        "google.genai.types", reason="the Google SDK is not installed"
-    )
+    types = needs.package("google.genai.types")
 
     (tool,) = SkillTools(SkillRuntime(bundled)).to_gemini()
     parsed = types.Tool.model_validate(tool)
@@ -97,7 +92,7 @@ def test_gemini_takes_every_definition_and_result(bundled: SkillCatalog) -> None
 
 def test_mcp_takes_every_definition_and_result(bundled: SkillCatalog) -> None:
     """With output schemas, annotations and structured content."""
-    types = pytest.importorskip("mcp.types", reason="the MCP SDK is not installed")
+    types = needs.package("mcp.types")
     runtime = SkillRuntime(bundled)
 
     tools = {

@@ -10,18 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
+
 collect_ignore = ["fuzz.py"]  # run by hand, with what it asks for
 # Beside the repository, or beside a directory that holds a worktree of it.
-DATA = next(
-    (
-        data
-        for parent in Path(__file__).parents
-        if (data := parent / "shared" / "data").is_dir()
-    ),
-    Path("no data"),
-)
-CORPUS = DATA / "skills_corpus/skills_corpus.tar.gz"
-
 WriteSkill = Callable[..., Path]
 
 
@@ -66,9 +58,8 @@ def write_skill(tmp_path: Path) -> WriteSkill:
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the directory of the corpus of real skills, unpacked."""
-    if not CORPUS.exists():
-        pytest.skip("the corpus of real skills is not beside this repository")
+    packed = needs.data("skills_corpus/skills_corpus.tar.gz")
     directory = tmp_path_factory.mktemp("corpus")
-    with tarfile.open(CORPUS) as archive:
+    with tarfile.open(packed) as archive:
         archive.extractall(directory, filter="data")
     return directory / "skills_corpus"

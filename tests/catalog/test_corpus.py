@@ -18,8 +18,9 @@ from skillruntime.catalog.discovery.summary import summarize
 from skillruntime.catalog.frontmatter.frontmatter import cut, read_frontmatter
 from skillruntime.catalog.frontmatter.simple_frontmatter import scan
 from skillruntime.diagnostic import Diagnostic
+from tests import needs
 
-reference = pytest.importorskip("skills_ref", reason="skills-ref is not installed")
+reference = needs.package("skills_ref")
 
 SKIPPED = {
     *(

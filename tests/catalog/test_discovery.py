@@ -14,6 +14,7 @@ from skillruntime.catalog.checks.validation import validate
 from skillruntime.catalog.discovery import root_diagnostics
 from skillruntime.catalog.discovery.discovery import MAX_DEPTH, discover
 from skillruntime.catalog.discovery.root_snapshot import Root
+from tests import needs
 from tests.catalog.conftest import WriteSkill
 
 
@@ -145,9 +146,7 @@ def test_a_skill_without_description_is_skipped_with_an_error(
     assert sum(each.severity == "error" for each in catalog.diagnostics) == 1
 
 
-@pytest.mark.skipif(
-    sys.platform == "win32", reason="links, FIFOs and modes are those of Unix"
-)
+@pytest.mark.skipif(sys.platform == "win32", reason=needs.UNIX)
 def test_a_path_that_is_not_a_regular_file_is_reported(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:
@@ -184,7 +183,7 @@ def test_a_path_that_is_not_a_regular_file_is_reported(
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root can read any file"
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason=needs.OTHER_USER
 )
 def test_an_unreadable_file_is_reported(
     tmp_path: Path, write_skill: WriteSkill

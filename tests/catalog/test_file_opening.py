@@ -21,11 +21,10 @@ from skillruntime.catalog.file_opening import (
     write_inside,
 )
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
+from tests import needs
 from tests.catalog.conftest import WriteSkill
 
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32", reason="links and FIFOs of Unix"
-)
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason=needs.UNIX)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from skillruntime.catalog import SkillCatalog, discover, lock_skills
 from skillruntime.catalog.checks import lockfile as formats
 from skillruntime.catalog.checks.lockfile import check_lock, npx_hash
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
+from tests import needs
 from tests.catalog.conftest import WriteSkill
 
 # The order in which `npx skills` 1.x hashes these, by JavaScript's localeCompare.
@@ -77,7 +78,7 @@ def test_the_hash_is_that_of_npx_skills() -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+@needs.with_program("node")
 def test_the_order_is_that_of_node() -> None:
     """Asked from the real implementation."""
     script = (
@@ -317,7 +318,8 @@ def test_a_difference_of_line_ends_is_named(skills: Path) -> None:
 
 
 @pytest.mark.skipif(
-    os.name == "nt" or os.uname().sysname == "Darwin", reason="names there are Unicode"
+    os.name == "nt" or os.uname().sysname == "Darwin",
+    reason="needs a system whose file names are bytes: Linux",
 )
 def test_names_that_are_not_unicode_are_locked(skills: Path) -> None:
     """POSIX allows any bytes."""

@@ -17,6 +17,7 @@ from skillruntime.catalog.discovery import discovery
 from skillruntime.catalog.discovery import skill_file as reading
 from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.catalog.discovery.index import index_path
+from tests import needs
 from tests.catalog.conftest import WriteSkill
 
 
@@ -399,7 +400,7 @@ def test_a_skill_that_hides_a_reused_one_is_seen(
     write_skill("old", "The old one.")
     (root / "old" / "SKILL.md").rename(root / "old" / "skill.md")
     if (root / "old" / "SKILL.md").exists():
-        pytest.skip("this file system does not distinguish case")
+        pytest.skip("needs a file system that distinguishes case: Linux")
     os.utime(root / "old" / "skill.md", (1_700_000_000.5, 1_700_000_000.5))
     grow_old(root)
     assert list(discover(root)) == ["old"]
@@ -408,7 +409,7 @@ def test_a_skill_that_hides_a_reused_one_is_seen(
     assert discover(root)["new"].description == "The new one."
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links are those of Unix")
+@pytest.mark.skipif(sys.platform == "win32", reason=needs.UNIX)
 def test_an_edited_skill_keeps_the_note_on_its_linked_directory(
     tmp_path: Path, write_skill: WriteSkill
 ) -> None:

@@ -18,6 +18,7 @@ from skillruntime.catalog.checks.validation import validate
 from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.cli import main
 from skillruntime.runtime.runtime import SkillRuntime
+from tests import needs
 
 GOOD = {
     "version": "1.0.0",
@@ -129,7 +130,7 @@ def run(*arguments: str) -> str:
     """Run the command line and return what it prints; only success and "there are
     errors" are expected.
     """
-    pytest.importorskip("click")
+    needs.package("click")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
         try:
@@ -140,12 +141,12 @@ def run(*arguments: str) -> str:
 
 
 def langchain_tools(runtime: SkillRuntime) -> list[str]:
-    langchain = pytest.importorskip("skillruntime.adapters.langchain")
+    langchain = needs.package("skillruntime.adapters.langchain")
     return [tool.name for tool in langchain.SkillToolkit(runtime).get_tools()]
 
 
 def mcp_tools(runtime: SkillRuntime) -> list[str]:
-    mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+    mcp = needs.package("mcp")
     import anyio
 
     from skillruntime.adapters.mcp import to_server

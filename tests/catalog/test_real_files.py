@@ -123,11 +123,12 @@ def test_the_skill_of_a_real_wheel_is_found_whole(
         own = version(package)
     except PackageNotFoundError:
         pytest.skip(
-            f"{package} is not installed, nor in the directory SKILLRUNTIME_REAL_WHEELS"
+            f"needs {package}: pip install --no-deps --target DIRECTORY {package}, and "
+            "SKILLRUNTIME_REAL_WHEELS=DIRECTORY"
         )
     found = installed_roots(package, missing_ok=True)
     if not found:
-        pytest.skip(f"{package} {own} has no skill")
+        pytest.skip(f"needs a newer {package}: {own} has no skill")
     name = REAL_WHEELS[package]
 
     skill = discover(*found).activate(name)

@@ -17,6 +17,7 @@ from skillruntime.catalog.resources import (
     read_bytes,
 )
 from skillruntime.errors import ResourceNotFoundError
+from tests import needs
 
 
 @pytest.fixture
@@ -152,7 +153,7 @@ def test_a_large_file_is_refused(skill: str) -> None:
         read_text(skill, "large.csv")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="FIFOs are of Unix")
+@pytest.mark.skipif(sys.platform == "win32", reason=needs.UNIX)
 def test_a_fifo_or_a_device_is_not_read(skill: str) -> None:
     """It is neither listed nor waited for."""
     os.mkfifo(Path(skill, "pipe"))

@@ -21,6 +21,7 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.catalog.search import search as search_module
 from skillruntime.catalog.search.search import SearchIndex
+from tests import needs
 from tests.catalog.conftest import WriteSkill
 
 ANIMALS = (
@@ -228,7 +229,7 @@ def test_a_file_that_is_cut_while_it_is_in_use_is_not_used(
     assert names(catalog, "otter") == ["about-otter"]
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason=needs.UNIX)
 def test_a_fifo_in_its_place_is_not_waited_for(skills: Path, own_cache: Path) -> None:
     """Nothing is read from it."""
     discover(skills).search("zebra")
@@ -502,7 +503,7 @@ def test_many_threads_wait_for_one_reading(skills: Path, read: list[str]) -> Non
 
 @pytest.mark.processes
 @pytest.mark.usefixtures("many")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason=needs.UNIX)
 def test_a_forked_process_indexes_by_itself(
     skills: Path, monkeypatch: pytest.MonkeyPatch, own_cache: Path
 ) -> None:

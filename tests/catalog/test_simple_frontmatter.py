@@ -14,9 +14,8 @@ import pytest
 from skillruntime.catalog.discovery.summary import Summary, judge, summarize
 from skillruntime.catalog.frontmatter.frontmatter import Cut, cut, parse_cut
 from skillruntime.catalog.frontmatter.simple_frontmatter import scan
-from tests.catalog.conftest import DATA
+from tests import needs
 
-SHAPES = DATA / "frontmatter_shapes/frontmatters.jsonl.gz"
 PIECES = (
     *(
         "[",
@@ -105,9 +104,8 @@ BLOCKS = (
 
 def real_blocks() -> list[str]:
     """Return the frontmatters of the shared data that have an end."""
-    if not SHAPES.exists():
-        pytest.skip("the frontmatters of real skills are not here")
-    with gzip.open(SHAPES, "rt", encoding="utf-8") as file:
+    shapes = needs.data("frontmatter_shapes/frontmatters.jsonl.gz")
+    with gzip.open(shapes, "rt", encoding="utf-8") as file:
         parts = [
             cut(json.loads(line)["frontmatter"].encode("utf-8", "surrogatepass"))
             for line in file

@@ -13,10 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from skillruntime.cli import group
+from tests import needs
 
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32", reason="links and FIFOs of Unix"
-)
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason=needs.UNIX)
 
 DESCRIPTOR = {
     "id": "com.example.SECRET",

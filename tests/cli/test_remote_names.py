@@ -16,10 +16,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skillruntime.cli import group
+from tests import needs
 
 pytestmark = pytest.mark.processes
 
-pytest.importorskip("uvicorn", reason="a server needs the extra 'serve'")
+pytest.importorskip("uvicorn", reason=needs.to_install("uvicorn"))
 
 SCRIPT = """import json, sys
 print(json.dumps({"said": json.load(sys.stdin)["text"]}))

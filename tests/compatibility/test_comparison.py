@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -33,6 +32,7 @@ from skillruntime.compatibility.sampling import samples
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.versions import Version
 from skillruntime.errors import InvalidSkillError
+from tests import needs
 
 ROWS = (
     [
@@ -55,7 +55,7 @@ def inputs(old: Any, new: Any) -> Verdict:
 def admitted(schema: Any, value: Any) -> bool:
     """Return what both engines say, which must be the same."""
     if "date-time" in json.dumps(schema):
-        pytest.importorskip(
+        needs.package(
             "rfc3339_validator"
         )  # without it the reference takes any date and time
     fast = jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(value)
@@ -344,20 +344,13 @@ def test_a_schema_is_compatible_with_itself(schema: Any) -> None:
     assert inputs(schema, schema).bump is Bump.NONE
 
 
-SUITE = (
-    Path(__file__).parents[2]
-    / "../shared/data/json-schema-test-suite/tests/draft2020-12"
-)
-
-
 def test_no_value_of_the_official_suite_contradicts_a_verdict() -> None:
     """Of schemas that other people wrote: what is called harmless harms none of their
     values.
     """
-    if not SUITE.exists():
-        pytest.skip("the official JSON Schema test suite is not here")
+    suite = needs.data("json-schema-test-suite/tests/draft2020-12")
     compared, wrong = 0, []
-    for path in sorted(SUITE.glob("*.json")):
+    for path in sorted(suite.glob("*.json")):
         groups = json.loads(path.read_text(encoding="utf-8"))
         values = [test["data"] for group in groups for test in group["tests"]]
         contracts = [

@@ -9,6 +9,7 @@ import pytest
 
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import InvalidSkillError, SkillInputError
+from tests import needs
 
 DOCUMENT: dict[str, Any] = {
     "name": "read",
@@ -147,7 +148,7 @@ def test_aliases_that_could_mean_two_things_are_a_faulty_contract(
 
 def test_a_tool_of_langchain_has_aliases_too() -> None:
     """They are given where it is enforced."""
-    tools = pytest.importorskip("langchain_core.tools")
+    tools = needs.package("langchain_core.tools")
     from skillruntime.adapters.enforced_tool import enforce
 
     @tools.tool

@@ -12,6 +12,7 @@ from skillruntime.contract.schemas.explanation import explain
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.errors import SkillError, SkillInputError
 from skillruntime.tokens.counter import count
+from tests import needs
 
 SCHEMA: dict[str, Any] = {
     "$defs": {
@@ -111,7 +112,7 @@ def errors(raw: Any, schema: Any = OPEN, **options: Any) -> list[SkillError]:
 
 
 def tokens(error: SkillError) -> int:
-    pytest.importorskip("tiktoken")  # the limit is one of exact counts
+    needs.package("tiktoken")  # the limit is one of exact counts
     return count(
         json.dumps(error.to_dict(), ensure_ascii=False, separators=(",", ":"))
     ).tokens

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import socket
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,9 @@ from hypothesis_jsonschema import from_schema
 from jsonschema import Draft202012Validator
 
 from skillruntime import Contract, InvalidSkillError, Schema
+from tests import needs
 
-SUITE = Path(__file__).parents[2] / "../shared/data/json-schema-test-suite"
+SUITE = needs.DATA / "json-schema-test-suite"
 
 DIGEST = {
     "type": "object",
@@ -580,10 +580,7 @@ def suite_cases(draft: str) -> list[Any]:
     ]
 
 
-@pytest.mark.skipif(
-    not SUITE.is_dir(),
-    reason="the official JSON Schema test suite is not beside the project",
-)
+@needs.with_data("json-schema-test-suite")
 @pytest.mark.parametrize("draft", ["draft2020-12", "draft7"])
 def test_the_official_suite_passes(draft: str) -> None:
     """All required tests of the draft: json-schema-org/JSON-Schema-Test-Suite."""

@@ -8,7 +8,6 @@ import datetime
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,14 +21,12 @@ from skillruntime.contract.versions import (
     read_version,
     satisfies,
 )
-
-FACTS = Path(__file__).parents[2] / "../shared/data/semver/semver_facts.json"
+from tests import needs
 
 
 def facts(name: str) -> list[dict[str, Any]]:
-    if not FACTS.exists():
-        pytest.skip("the table of SemVer facts is not here")
-    rows: list[dict[str, Any]] = json.loads(FACTS.read_text(encoding="utf-8"))[name]
+    table = needs.data("semver/semver_facts.json")
+    rows: list[dict[str, Any]] = json.loads(table.read_text(encoding="utf-8"))[name]
     return rows
 
 

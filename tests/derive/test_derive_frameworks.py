@@ -4,7 +4,6 @@ by running them on the words.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from skillruntime.derive import derive
 from skillruntime.derive.command_line import CommandLine, to_argv
 from skillruntime.errors import SkillInputError
+from tests import needs
 from tests.derive.script_values import SCRIPTS, parsed
 
 
@@ -247,7 +247,7 @@ def test_only_the_words_of_the_shell_script_itself_are_read(
 
 
 @pytest.mark.processes
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@needs.with_program("node")
 def test_what_parse_args_of_node_declares_reaches_it(tmp_path: Path) -> None:
     """Options by their flags, and the words after them as a list whose meaning is not
     declared.

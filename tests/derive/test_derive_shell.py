@@ -4,7 +4,6 @@ contract accepts.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from skillruntime.derive import CommandLine, derive, to_argv
+from tests import needs
 
 pytestmark = pytest.mark.processes
 
@@ -135,7 +135,7 @@ CASES: list[tuple[str, list[str]]] = [
 ]
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@needs.with_program("bash")
 @pytest.mark.parametrize(("body", "required"), CASES)
 def test_the_least_call_is_not_refused(
     body: str, required: list[str], tmp_path: Path

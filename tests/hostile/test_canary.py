@@ -21,6 +21,7 @@ from skillruntime.server.callers.access import KeyRing
 from skillruntime.server.executions.open_executions import durable_executions
 from skillruntime.server.published_skill import SkillWork, serve_catalog
 from skillruntime.server.service import SkillService
+from tests import needs
 from tests.hostile.cases import skill_text
 from tests.server.postgres import Postgres, running_postgres
 
@@ -81,9 +82,7 @@ def test_answers_logs_spans_and_approvals(
     catalog: SkillCatalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also what the model sent as ``api_key`` is in no error, log or span."""
-    pytest.importorskip(
-        "opentelemetry.sdk", reason="the OpenTelemetry SDK is not installed"
-    )
+    needs.package("opentelemetry.sdk")
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import (
@@ -128,9 +127,7 @@ def test_answers_logs_spans_and_approvals(
 @pytest.mark.usefixtures("some_sandbox")
 def test_checkpoints_of_a_graph(catalog: SkillCatalog) -> None:
     """Messages, artifacts and pending writes, as the checkpointer keeps them."""
-    pytest.importorskip(
-        "langchain.agents", reason="LangChain's agents are not installed"
-    )
+    needs.package("langchain.agents")
     from langchain.agents import create_agent
     from langchain_core.messages import AIMessage, HumanMessage
     from langgraph.checkpoint.memory import InMemorySaver

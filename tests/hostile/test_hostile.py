@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from skillruntime.cli import group
+from tests import needs
 from tests.hostile import own
 from tests.hostile.cases import Case, skill_text
 from tests.hostile.kit import all_cases, attacks_page, run_case, write_cases
@@ -22,9 +23,7 @@ from tests.hostile.texts import FORGED
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(
-        sys.platform != "linux", reason="the kit measures with Linux's means"
-    ),
+    pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX),
 ]
 
 CASES = all_cases()

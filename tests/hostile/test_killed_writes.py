@@ -21,11 +21,12 @@ from skillruntime.catalog import discover
 from skillruntime.catalog.file_opening import write_inside
 from skillruntime.cli import group
 from skillruntime.runtime.files.workspace import Workspace
+from tests import needs
 from tests.hostile.cases import skill_text
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(sys.platform != "linux", reason="limits and signals of Linux"),
+    pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX),
 ]
 
 CHANGING = (

@@ -19,7 +19,7 @@ from tests.runtime.as_user import as_user, need_namespaces
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",
-    reason="the numbers are those of Linux on x86-64",
+    reason="needs Linux on x86-64, whose numbers these are",
 )
 
 # What answers at the level of Landlock. Not here, among others: System V IPC (29-31,

@@ -31,4 +31,6 @@ def _runs(pid: int) -> bool:
         return False
 
 
-linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc")
+linux = pytest.mark.skipif(
+    not Path("/proc/self/task").exists(), reason="needs /proc: Linux"
+)

@@ -8,7 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-pytest.importorskip("mcp")
+from tests import needs
+
+pytest.importorskip("mcp", reason=needs.to_install("mcp"))
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
 from pydantic import BaseModel

@@ -17,8 +17,10 @@ import anyio
 import pytest
 from click.testing import CliRunner
 
-pytest.importorskip("mcp")
-pytest.importorskip("uvicorn")
+from tests import needs
+
+pytest.importorskip("mcp", reason=needs.to_install("mcp"))
+pytest.importorskip("uvicorn", reason=needs.to_install("uvicorn"))
 from skillruntime.cli.mcp_proxy import command
 
 HERE = Path(__file__).parent

@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-pytest.importorskip("httpx2")
+from tests import needs
+
+pytest.importorskip("httpx2", reason=needs.to_install("httpx2"))
 from tests.mcp_proxy.test_stdio import PROXY, running
 from tests.mcp_proxy.test_stdio import ask as ask_process
 

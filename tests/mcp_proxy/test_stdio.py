@@ -18,7 +18,9 @@ from typing import Any
 import anyio
 import pytest
 
-pytest.importorskip("mcp")
+from tests import needs
+
+pytest.importorskip("mcp", reason=needs.to_install("mcp"))
 from tests.mcp_proxy.processes import children_of, linux, wait_until_gone
 
 pytestmark = pytest.mark.processes

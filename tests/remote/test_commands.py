@@ -22,11 +22,12 @@ import pytest
 from skillruntime.cli.remote import log_in
 from skillruntime.remote.credentials import variable_for
 from skillruntime.remote.descriptor import OAuth2Config, SkillDescriptor
+from tests import needs
 from tests.in_process import Ran, run_command
 from tests.server.test_hostile_server import mean, say
 
 pytestmark = pytest.mark.processes
-pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
+pytest.importorskip("starlette", reason=needs.to_install("starlette"))
 
 SCRIPT = """import json, sys
 print(json.dumps({"said": json.load(sys.stdin)["text"]}))
@@ -387,7 +388,7 @@ async def test_a_person_logs_in_with_a_browser(
     """The address is printed, the browser comes back to a loopback port, and the code
     becomes a token with PKCE.
     """
-    pytest.importorskip("authlib", reason="needs the extra 'oauth'")
+    needs.package("authlib")
     tokens: list[str] = []
     async with (
         mean(say({"access_token": "t-1", "token_type": "Bearer"})) as issuer,

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
+
 USER = 12345
 
 
@@ -20,8 +22,7 @@ def as_user(tmp_path: Path, words: list[str], *prefix: str) -> str:
     """
     interpreter = sys.executable
     if os.geteuid() == 0:
-        if shutil.which("setpriv") is None:
-            pytest.skip("setpriv is not installed")
+        needs.program("setpriv")
         home = tmp_path / "home"
         home.mkdir()
         for directory in (
@@ -49,7 +50,10 @@ def as_user(tmp_path: Path, words: list[str], *prefix: str) -> str:
         )
         interpreter = interpreter if can_run else system
         if not Path(interpreter).exists():
-            pytest.skip("this Python lies where other users cannot reach it")
+            pytest.skip(
+                "needs a Python that other users can run: one below /usr, not in the "
+                "home directory of root"
+            )
     root = Path(__file__).parents[2]
     paths = [str(root), *(path for path in sys.path if path.endswith("site-packages"))]
     environment = {
@@ -70,7 +74,10 @@ def as_user(tmp_path: Path, words: list[str], *prefix: str) -> str:
             ).returncode
             != 0
         ):
-            pytest.skip("the installed packages lie where other users cannot read them")
+            pytest.skip(
+                "needs a checkout and packages that other users can read: a virtual "
+                "environment below /opt or /tmp"
+            )
     done = subprocess.run(
         [*prefix, interpreter, *words],
         capture_output=True,
@@ -83,12 +90,14 @@ def as_user(tmp_path: Path, words: list[str], *prefix: str) -> str:
 
 
 def need_namespaces() -> None:
-    """Skip where this user cannot make a user namespace."""
+    """Skip where this user cannot make a user namespace; under CI, fail."""
+    makes_one = ["unshare", "-Ur", "true"]
     if (
-        shutil.which("bwrap") is None
-        or subprocess.run(["unshare", "-Ur", "true"], capture_output=True).returncode
-        != 0
+        shutil.which("bwrap") is not None
+        and subprocess.run(makes_one, capture_output=True).returncode == 0
     ):
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(
-            "bubblewrap or user namespaces are missing"
-        )
+        return
+    missing = "needs bubblewrap and user namespaces: apt-get install bubblewrap"
+    if os.environ.get("CI"):
+        pytest.fail(missing)
+    pytest.skip(missing)

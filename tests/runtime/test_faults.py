@@ -24,6 +24,7 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.sandbox.levels import open_sandbox
 from skillruntime.runtime.sandbox.protocol import SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+from tests import needs
 
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("some_sandbox")]
 
@@ -52,7 +53,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
         os.geteuid() != 0
         or subprocess.run(command, capture_output=True).returncode != 0
     ):
-        pytest.skip("a small file system cannot be mounted here")
+        pytest.skip(f"needs the right to mount a tmpfs; {needs.ROOT_USER}")
     try:
         with (directory / "filler").open("wb", buffering=0) as file:
             try:
@@ -236,7 +237,7 @@ def test_a_cancellation_at_every_await_leaves_nothing(
     """Cancelled at the first, second, ... wait until none is left: no copy, no process
     and no descriptor stays.
     """
-    pytest.importorskip(backend)
+    needs.package(backend)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     # The lock lives as long as any process of the command.

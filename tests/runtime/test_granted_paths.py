@@ -26,10 +26,11 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.sandbox.levels import open_sandbox
 from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+from tests import needs
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's"),
+    pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX),
 ]
 
 WriteSkill = Callable[..., SkillCatalog]
@@ -405,9 +406,7 @@ async def test_a_command_has_no_descriptor_of_a_granted_path(
 
 
 @pytest.mark.anyio
-@pytest.mark.skipif(
-    os.geteuid() != 0, reason="only root can make a directory below /opt"
-)
+@pytest.mark.skipif(not needs.is_root(), reason=needs.ROOT_USER)
 async def test_a_directory_of_the_system_can_be_granted(
     places: Places, level: str
 ) -> None:

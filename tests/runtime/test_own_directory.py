@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,10 +23,11 @@ from skillruntime.runtime.files.workspace import Workspace
 from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.sandbox.protocol import Limits
+from tests import needs
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's"),
+    pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX),
 ]
 
 INPUT = {"type": "object", "properties": {"file": {"type": "string", "format": "path"}}}
@@ -336,7 +336,7 @@ STATUS = (
 )
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@needs.with_program("git")
 @pytest.mark.parametrize("shared", [False, True], ids=["apart", "shared"])
 def test_a_git_configuration_of_an_untrusted_script_never_runs(
     tmp_path: Path, level: str, shared: bool
@@ -370,7 +370,7 @@ def test_a_git_configuration_of_an_untrusted_script_never_runs(
     assert (answer.metadata or {})["sandbox"] == (level if shared else "none")
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@needs.with_program("git")
 def test_the_configuration_would_run_where_it_is_found(tmp_path: Path) -> None:
     """The control of the test above: git in the script's own directory runs it."""
     subprocess.run(

@@ -11,6 +11,7 @@ import pytest
 
 from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand
 from skillruntime.runtime.scripts.process import PlainProcess
+from tests import needs
 
 pytestmark = [pytest.mark.processes, pytest.mark.anyio]
 
@@ -115,7 +116,7 @@ async def test_only_the_tail_of_stderr_is_kept(tmp_path: Path) -> None:
     assert len(finished.stderr) == 64 * 1024
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX")
+@pytest.mark.skipif(sys.platform == "win32", reason=needs.UNIX)
 async def test_a_cancelled_process_takes_its_children_along(tmp_path: Path) -> None:
     """A cancellation kills the whole group: the process and what it started."""
     async with anyio.create_task_group() as tasks:
@@ -127,7 +128,7 @@ async def test_a_cancelled_process_takes_its_children_along(tmp_path: Path) -> N
         await wait_until_gone(pid)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX")
+@pytest.mark.skipif(sys.platform == "win32", reason=needs.UNIX)
 async def test_what_a_finished_process_leaves_running_is_killed_and_not_waited_for(
     tmp_path: Path,
 ) -> None:

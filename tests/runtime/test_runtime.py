@@ -26,6 +26,7 @@ from skillruntime.errors import (
 )
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import Approval, SkillRuntime
+from tests import needs
 
 WriteSkill = Callable[..., SkillCatalog]
 ANYTHING = Contract.from_dict({"version": "1.0.0"}, name="any")
@@ -497,7 +498,7 @@ def test_a_timeout_inside_a_function_is_not_our_deadline() -> None:
 def test_cancellation_is_never_swallowed(backend: str) -> None:
     """A cancelled call gives no answer; it is cancelled."""
     if backend == "trio":
-        pytest.importorskip("trio")
+        needs.package("trio")
     answers: list[SkillResponse] = []
 
     async def main() -> None:

@@ -8,7 +8,6 @@ import fcntl
 import json
 import os
 import platform
-import shutil
 import socket
 import subprocess
 import sys
@@ -32,11 +31,12 @@ from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxComma
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 from skillruntime.runtime.sandbox.self_test import failure_of
 from skillruntime.runtime.sandbox.without_links import used_bytes
+from tests import needs
 
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.anyio,
-    pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's"),
+    pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX),
 ]
 
 WriteSkill = Callable[..., SkillCatalog]
@@ -111,7 +111,7 @@ async def test_landlock_of_the_first_version_still_holds() -> None:
     filter fills the gaps.
     """
     if await open_or_none("landlock") is None:
-        pytest.skip("no Landlock")
+        pytest.skip("needs Landlock: Linux 5.13 or newer")
 
     assert await failure_of(LocalSandbox("landlock", abi=1)) is None
 
@@ -173,9 +173,7 @@ async def test_directories_of_its_own(level: str, workspace: Path) -> None:
     assert not any(Path(place, "made-here").exists() for place in places)
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0, reason="only root can make a closed file below /usr"
-)
+@pytest.mark.skipif(not needs.is_root(), reason=needs.ROOT_USER)
 async def test_a_closed_file_of_root_below_usr_stays_closed(
     level: str, workspace: Path
 ) -> None:
@@ -409,7 +407,7 @@ async def test_common_libraries_run(
     level: str, workspace: Path, expression: str
 ) -> None:
     """They start threads, look at the processors and write caches."""
-    pytest.importorskip(expression.split("'")[1].partition(".")[0])
+    needs.package(expression.split("'")[1].partition(".")[0])
 
     assert (
         await result_of(level, workspace, expression, environment={"MPLBACKEND": "Agg"})
@@ -419,8 +417,7 @@ async def test_common_libraries_run(
 
 async def test_node_runs(level: str, workspace: Path) -> None:
     """It reserves far more memory than it uses, and reads stdin by its path."""
-    if (node := shutil.which("node")) is None:
-        pytest.skip("node is not installed")
+    node = needs.program("node")
     sandbox = await open_sandbox(level)
     source = "console.log(require('fs').readFileSync('/dev/stdin', 'utf8').length)"
     readable = interpreter_paths(node)

@@ -23,11 +23,12 @@ from skillruntime.runtime.sandbox.launcher_process import launcher_process
 from skillruntime.runtime.sandbox.levels import open_sandbox, sandbox_report
 from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+from tests import needs
 
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.anyio,
-    pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's"),
+    pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX),
 ]
 
 _SECONDS = 60.0
@@ -227,9 +228,7 @@ async def test_many_commands_wait_for_each_other(
     assert len(set(seen)) == 1  # nothing is kept open meanwhile
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0, reason="only the commands of root have users of their own"
-)
+@pytest.mark.skipif(not needs.is_root(), reason=needs.ROOT_USER)
 async def test_the_user_of_a_command_that_was_not_seen_to_end_is_not_used_again(
     tmp_path: Path,
 ) -> None:
@@ -237,7 +236,7 @@ async def test_the_user_of_a_command_that_was_not_seen_to_end_is_not_used_again(
     user.
     """
     if (await sandbox_report())["landlock"] is not None:
-        pytest.skip("no Landlock")
+        pytest.skip("needs Landlock: Linux 5.13 or newer")
     show = "import os; print(os.getuid())"
     ids = "f'{os.getuid()} {os.getppid()}'"
     waits = (

@@ -4,7 +4,6 @@ at each level.
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -14,10 +13,11 @@ import pytest
 from skillruntime.runtime.sandbox.levels import open_sandbox
 from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+from tests import needs
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's"),
+    pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX),
 ]
 
 ASYNCIO = """
@@ -75,8 +75,7 @@ cat <(echo substituted); flock list true; nproc > /dev/null; uname > /dev/null; 
 
 async def run(level: str, workspace: Path, program: str, *words: str) -> Finished:
     """Run *program* with *words* at *level*; skip where it is not installed."""
-    if (found := shutil.which(program)) is None:
-        pytest.skip(f"{program} is not installed")
+    found = needs.program(program)
     command = SandboxCommand(
         (found, *words),
         workspace,
@@ -121,8 +120,7 @@ async def test_node_with_a_child_process_and_a_worker_runs(
 @pytest.mark.processes
 async def test_git_runs(level: str, tmp_path: Path) -> None:
     """It commits, stashes and makes a branch."""
-    if shutil.which("git") is None:
-        pytest.skip("git is not installed")
+    needs.program("git")
 
     finished = await run(level, tmp_path, "sh", "-c", GIT)
 
@@ -190,7 +188,6 @@ async def test_shells_and_common_command_line_tools_run(
         ("go", ("version",), None),
         ("php", ("-r", "echo 1;"), b"1"),
         ("Rscript", ("-e", "cat(1)"), b"1"),
-        ("soffice", ("--headless", "--version"), None),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -206,3 +203,23 @@ async def test_a_program_that_scripts_call_runs(
 
     assert finished.exit_code == 0, finished.stderr
     assert expected is None or finished.stdout == expected
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("program", "words", "configuration"),
+    [("soffice", ("--headless", "--version"), "/etc/libreoffice")],
+)
+async def test_a_program_with_its_configuration_in_etc_does_not_run_yet(
+    level: str, tmp_path: Path, program: str, words: tuple[str, ...], configuration: str
+) -> None:
+    """A known limit, met in Debian's packages: a script sees little of ``/etc``, and
+    the program aborts without it. When it runs, its row belongs in the test above.
+    """
+    if not Path(configuration).exists():
+        pytest.skip(f"needs Debian's {program}, which reads {configuration}")
+
+    finished = await run(level, tmp_path, program, *words)
+
+    assert finished.exit_code != 0, finished.stdout
+    assert b"terminate called after throwing" in finished.stderr

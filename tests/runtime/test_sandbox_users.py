@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
 from tests.runtime.as_user import as_user, need_namespaces
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's"),
+    pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX),
 ]
 
 REPORT = """

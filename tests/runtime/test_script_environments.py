@@ -17,6 +17,7 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.errors import InvalidSkillError, ToolNotAvailableError
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.scripts.environments import environment_of, prepare_script
+from tests import needs
 
 pytestmark = pytest.mark.processes
 
@@ -26,18 +27,16 @@ SOURCE = (
     '# /// script\n# dependencies = ["tinydep>=1"]\n# ///\nimport json, sys, tinydep\n'
     'print(json.dumps({"value": tinydep.VALUE, "prefix": sys.prefix}))\n'
 )
-_UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 
 
 @pytest.fixture
 def uv(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """The path of uv, with caches of its own and no index on the network."""
-    if _UV is None:
-        pytest.skip("uv is not installed")
+    path = needs.program("uv")
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return _UV
+    return path
 
 
 def write_wheel(directory: Path, version: str = "1.0", value: int = 42) -> None:

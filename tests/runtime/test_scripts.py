@@ -17,6 +17,7 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.runtime import SkillRuntime
+from tests import needs
 
 pytestmark = pytest.mark.processes
 
@@ -71,7 +72,7 @@ def test_a_script_runs_on_either_event_loop(
 ) -> None:
     """The runtime is written against anyio."""
     if backend == "trio":
-        pytest.importorskip("trio")
+        needs.package("trio")
     runtime = SkillRuntime(write_skill(ECHO))
 
     async def main() -> SkillResponse:
@@ -187,7 +188,7 @@ def test_a_script_that_fails_silently_says_so(write_skill: WriteSkill) -> None:
     assert error.message == "The script failed with exit code 7 and said nothing"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
+@pytest.mark.skipif(sys.platform == "win32", reason=needs.UNIX)
 def test_a_script_ended_by_a_signal_says_which(write_skill: WriteSkill) -> None:
     """A segmentation fault, say."""
     error = only_error(
@@ -376,7 +377,7 @@ def test_a_file_that_nothing_runs_is_not_available(write_skill: WriteSkill) -> N
     assert "No interpreter is known" in error.message
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="executable bits are POSIX")
+@pytest.mark.skipif(sys.platform == "win32", reason=needs.UNIX)
 def test_a_broken_executable_cannot_be_started(
     write_skill: WriteSkill, tmp_path: Path
 ) -> None:

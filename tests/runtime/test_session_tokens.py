@@ -19,6 +19,7 @@ from skillruntime.errors import ResourceNotFoundError, TokenLimitError
 from skillruntime.runtime.call_record import CallRecord
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.tokens.budget import TokenLimits
+from tests import needs
 
 WriteSkill = Callable[..., SkillCatalog]
 
@@ -60,7 +61,7 @@ def test_every_text_is_recorded_by_tier(
         "error": ["sample"],
         "retry": ["sample"],
     }
-    pytest.importorskip("tiktoken")
+    needs.package("tiktoken")
     assert tiers["resource"]["tokens"] == 20  # 4 of the file, the others of its frame
 
 

@@ -21,10 +21,9 @@ from skillruntime.runtime.files import skill_copy
 from skillruntime.runtime.files.skill_copy import copy_skill
 from skillruntime.runtime.runtime import Approval, SkillRuntime
 from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
+from tests import needs
 
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32", reason="links and directory descriptors are POSIX"
-)
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason=needs.UNIX)
 
 WriteSkill = Callable[..., SkillCatalog]
 

@@ -19,12 +19,11 @@ from skillruntime.runtime.files.temporary import (
     remove_tree,
 )
 from skillruntime.runtime.files.workspace import Workspace
+from tests import needs
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(
-        sys.platform != "linux", reason="with Linux's namespaces and /proc"
-    ),
+    pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX),
 ]
 
 START = (

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
 from tests.server.postgres import Postgres, running_postgres
 from tests.server.serving import (
     EngineServing,
@@ -36,7 +37,7 @@ def newest_postgres() -> Iterator[Postgres]:
 @pytest.fixture
 def url(postgres: Postgres) -> str:
     """A new database of the oldest one, with the engine's tables."""
-    pytest.importorskip("dbos", reason="needs the extra 'dbos'")
+    needs.package("dbos")
     return postgres.create_prepared()
 
 
@@ -51,7 +52,7 @@ def path(
     """
     if request.param == "sqlite":
         return str(tmp_path / "e.db")
-    pytest.importorskip("dbos", reason="needs the extra 'dbos'")
+    needs.package("dbos")
     server: Postgres = request.getfixturevalue("newest_postgres")
     wait_for_database(monkeypatch)
     return server.create_prepared()

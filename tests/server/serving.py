@@ -46,6 +46,7 @@ from skillruntime.server.executions.open_executions import memory_executions
 from skillruntime.server.metrics import Metrics
 from skillruntime.server.published_skill import PublishedSkill, SkillWork, describe
 from skillruntime.server.service import SkillService
+from tests import needs
 from tests.server.processes import read_port
 
 BASE = "http://127.0.0.1:8400"
@@ -323,7 +324,7 @@ async def serve_over_socket(
     """Serve the test skills over a loopback socket, through Starlette and uvicorn, with
     executions in a database.
     """
-    pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
+    needs.package("starlette")
     from skillruntime.server.executions.open_executions import durable_executions
 
     with TemporaryDirectory() as directory:
@@ -475,7 +476,7 @@ async def _serve_over_socket(
     base: str | None = None,
 ) -> AsyncIterator[Served]:
     for name in ("starlette", "uvicorn"):
-        pytest.importorskip(name, reason="a server needs the extra 'serve'")
+        needs.package(name)
     from skillruntime.server.http.app import create_app
     from skillruntime.server.http.uvicorn_server import Server, bind
 

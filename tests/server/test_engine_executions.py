@@ -13,11 +13,10 @@ import pytest
 
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.server.executions.executions import Terms
+from tests import needs
 from tests.server.test_execution_laws import counting, ended, opened, ticket, until
 
-engine_instance = pytest.importorskip(
-    "skillruntime.server.executions.engine.instance", reason="needs the extra 'dbos'"
-)
+engine_instance = needs.package("skillruntime.server.executions.engine.instance")
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
 

@@ -27,6 +27,7 @@ from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.server.executions.open_executions import durable_executions
 from skillruntime.server.published_skill import SkillWork
+from tests import needs
 from tests.server.serving import Served, Skills, serve_over_socket_from_memory
 
 PAGE = Path(__file__).parents[2] / "docs" / "server.md"
@@ -111,7 +112,7 @@ def check(run: Any, result: dict[str, Any]) -> None:
 # DBOS writes timestamps with unixepoch('subsec') where Python is 3.12 or newer.
 needs_sqlite = pytest.mark.skipif(
     sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < (3, 42),
-    reason="DBOS needs SQLite 3.42 here",
+    reason="needs SQLite 3.42 for DBOS: a newer build of Python",
 )
 
 
@@ -119,7 +120,7 @@ needs_sqlite = pytest.mark.skipif(
 @pytest.mark.processes
 def test_dbos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that is retried by DBOS."""
-    dbos = pytest.importorskip("dbos", reason="needs dbos")
+    dbos = needs.package("dbos")
     database = f"sqlite:///{tmp_path / 'dbos.sqlite'}"
     dbos.DBOS(
         config={
@@ -143,7 +144,7 @@ def test_dbos_beside_the_server_in_one_process(tmp_path: Path) -> None:
     """The host has the instance of the process, and the server a file; a step that is
     retried runs the skill once.
     """
-    dbos = pytest.importorskip("dbos", reason="needs dbos")
+    dbos = needs.package("dbos")
     [section] = [each for each in RECIPES if each.startswith("Server and workflows")]
     names: dict[str, Any] = {"__name__": "recipe"}
     lost: list[str] = []
@@ -193,7 +194,7 @@ def test_a_host_with_an_instance_of_its_own_cannot_serve_on_postgresql(
     """DBOS allows one instance in a process: the host's is not shared, and the error
     says what to do.
     """
-    dbos = pytest.importorskip("dbos", reason="needs dbos")
+    dbos = needs.package("dbos")
 
     async def serve() -> None:
         async with durable_executions(SkillWork(*Skills().runtime()), url):
@@ -214,7 +215,7 @@ def test_a_host_with_an_instance_of_its_own_cannot_serve_on_postgresql(
 
 def test_temporal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An activity that is attempted a second time."""
-    testing = pytest.importorskip("temporalio.testing", reason="needs temporalio")
+    testing = needs.package("temporalio.testing")
     with recipe("Temporal", tmp_path, monkeypatch) as run:
 
         async def attempt_twice() -> Any:
@@ -228,7 +229,7 @@ def test_temporal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_prefect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A task that is retried by Prefect."""
-    utilities = pytest.importorskip("prefect.testing.utilities", reason="needs prefect")
+    utilities = needs.package("prefect.testing.utilities")
     with (
         utilities.prefect_test_harness(server_startup_timeout=180),
         recipe("Prefect", tmp_path, monkeypatch) as run,
@@ -238,7 +239,7 @@ def test_prefect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_langgraph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that is continued from its checkpoint."""
-    pytest.importorskip("langgraph.func", reason="needs langgraph")
+    needs.package("langgraph.func")
     with recipe("LangGraph", tmp_path, monkeypatch) as run:
         config = {"configurable": {"thread_id": "t-1"}}
 

@@ -14,11 +14,12 @@ import httpx2
 import pytest
 from anyio.abc import TaskStatus
 
+from tests import needs
 from tests.server.killable import GATED
 from tests.server.processes import KillableServer
 from tests.server.serving import invocation
 
-pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
+pytest.importorskip("starlette", reason=needs.to_install("starlette"))
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

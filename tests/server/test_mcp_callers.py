@@ -12,9 +12,10 @@ import anyio
 import pytest
 
 from skillruntime import discover
+from tests import needs
 
-uvicorn = pytest.importorskip("uvicorn", reason="a server needs the extra 'serve'")
-pytest.importorskip("mcp", reason="needs the extra 'mcp'")
+uvicorn = needs.package("uvicorn")
+pytest.importorskip("mcp", reason=needs.to_install("mcp"))
 
 CONTRACT = {"version": "1.0.0", "input": {"type": "object", "properties": {}}}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

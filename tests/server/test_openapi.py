@@ -18,12 +18,11 @@ from skillruntime.contract.schemas.schema import Schema
 from skillruntime.remote.descriptor import AccessPolicy, SkillDescriptor
 from skillruntime.server.callers.rate_limits import Limits
 from skillruntime.server.http.openapi import build_openapi
+from tests import needs
 from tests.remote.test_descriptor import TRANSLATOR
 from tests.server.serving import KEY, serve_over_socket_from_memory
 
-schemathesis = pytest.importorskip(
-    "schemathesis", reason="schemathesis is a development dependency"
-)
+schemathesis = needs.package("schemathesis")
 
 
 @contextmanager

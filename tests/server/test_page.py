@@ -24,10 +24,11 @@ import httpx2
 import psycopg
 import pytest
 
+from tests import needs
 from tests.server.postgres import Postgres
 
-pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
-pytest.importorskip("dbos", reason="needs the extra 'dbos'")
+pytest.importorskip("starlette", reason=needs.to_install("starlette"))
+pytest.importorskip("dbos", reason=needs.to_install("dbos"))
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 PAGE = Path(__file__).parents[2] / "docs" / "server.md"

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
+from tests import needs
+
+pytest.importorskip("starlette", reason=needs.to_install("starlette"))
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "translator" / "run.py"
 
@@ -18,7 +20,7 @@ def test_the_agent_never_notices_that_the_server_was_killed() -> None:
     """Served by one process, called by a LangChain agent in another, killed in the
     middle, started again.
     """
-    pytest.importorskip("langchain", reason="the agent needs the extra 'agents'")
+    needs.package("langchain")
 
     played = subprocess.run(
         [sys.executable, str(EXAMPLE)],

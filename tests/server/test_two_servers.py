@@ -20,13 +20,14 @@ import psycopg
 import pytest
 
 from skillruntime.server.executions.engine.dead_servers import DeadServers
+from tests import needs
 from tests.server.postgres import Postgres, running_postgres
 from tests.server.processes import KillableServer
 from tests.server.relay import Relay
 from tests.server.serving import invocation
 from tests.server.test_killed import ran
 
-pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
+pytest.importorskip("starlette", reason=needs.to_install("starlette"))
 
 pytestmark = [pytest.mark.processes, pytest.mark.anyio]
 

@@ -22,6 +22,7 @@ from skillruntime.server.executions.ticket import Ticket
 from skillruntime.server.published_skill import SkillWork
 from skillruntime.server.service import SkillService
 from skillruntime.server.webhooks import Webhooks, sign
+from tests import needs
 from tests.server.serving import KEY, KEYS, Served, Skills, invocation, read
 
 pytestmark = pytest.mark.anyio
@@ -99,7 +100,7 @@ def test_the_reference_library_accepts_a_signature() -> None:
     """`standardwebhooks`, the library of the specification's authors, as a receiver
     would use it.
     """
-    reference = pytest.importorskip("standardwebhooks")
+    reference = needs.package("standardwebhooks")
     secret, body, now = (
         Webhooks(b"secret").secret_of("ann"),
         '{"said":"技能"}'.encode(),

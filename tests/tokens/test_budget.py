@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from skillruntime.errors import ErrorCode, ResourceNotFoundError
 from skillruntime.tokens.budget import Tier, TokenLedger, TokenLimits
 from skillruntime.tokens.counter import count
+from tests import needs
 
-pytest.importorskip("tiktoken", reason="counts without it are an estimate")
+pytest.importorskip("tiktoken", reason=needs.to_install("tiktoken"))
 
 LONG = "\n\n".join(
     f"Paragraph {number} says a little more about the matter at hand."

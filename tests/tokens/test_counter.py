@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from skillruntime.tokens import counter
 from skillruntime.tokens.counter import Count, count, count_each, method_for
 from skillruntime.tokens.encodings import load
+from tests import needs
 
-pytest.importorskip("tiktoken", reason="counts without it are an estimate")
+pytest.importorskip("tiktoken", reason=needs.to_install("tiktoken"))
 
-CORPUS = Path(__file__).parents[2] / "../shared/data/skills_corpus/skills_corpus.tar.gz"
+CORPUS = needs.DATA / "skills_corpus/skills_corpus.tar.gz"
 
 
 @pytest.mark.parametrize(
@@ -157,9 +158,7 @@ def test_random_unicode_counts_as_tiktoken_counts_it(text: str) -> None:
     )
 
 
-@pytest.mark.skipif(
-    not CORPUS.is_file(), reason="the corpus of real skills is not here"
-)
+@needs.with_data("skills_corpus/skills_corpus.tar.gz")
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-4"])
 @pytest.mark.one_in(2)
 def test_every_file_of_the_corpus_counts_as_tiktoken_counts_it(model: str) -> None:

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from skillruntime.tokens.counter import count
 from skillruntime.tokens.pages import page
+from tests import needs
 
-pytest.importorskip("tiktoken", reason="counts without it are an estimate")
+pytest.importorskip("tiktoken", reason=needs.to_install("tiktoken"))
 
 
 def tokens(text: str) -> int:

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from skillruntime.tokens.tool_definitions import count_tools
+from tests import needs
 
-pytest.importorskip("tiktoken", reason="counts without it are an estimate")
+pytest.importorskip("tiktoken", reason=needs.to_install("tiktoken"))
 
 WEATHER = {
     "type": "function",
