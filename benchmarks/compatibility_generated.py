@@ -531,7 +531,8 @@ def main() -> None:
         print(json.dumps(result, indent=2, default=str))
         return
     print(
-        f"{'keyword':24}{'refuted':>9}{'undecided':>11}{'major':>8}{'minor':>8}{'patch':>8}{'none':>8}"
+        f"{'keyword':24}{'refuted':>9}{'undecided':>11}"
+        f"{'major':>8}{'minor':>8}{'patch':>8}{'none':>8}"
     )
     for keyword, counts in rows.items():
         shown = [
@@ -542,9 +543,7 @@ def main() -> None:
             f"{keyword:24}{shown[0]:9}{shown[1]:11}"
             + "".join(f"{each:8}" for each in shown[2:])
         )
-    print(
-        f"{sum(map(len, [all_refuted]))} refuted, {time.perf_counter() - start:.0f} s"
-    )
+    print(f"{len(all_refuted)} refuted, {time.perf_counter() - start:.0f} s")
     for each in all_refuted[:10]:
         print(json.dumps(each, default=str)[:400])
 

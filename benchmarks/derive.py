@@ -1,11 +1,15 @@
 """How many scripts give a whole contract, how fast, and whether what is read is true.
 
-    python benchmarks/derive.py                       the test scripts, checked against
-    their real parsers python benchmarks/derive.py PATH                  the scripts
-    under PATH, read only python benchmarks/derive.py PATH --ask            and their
-    real argparse parsers asked: this runs the scripts python benchmarks/derive.py PATH
-    --causes         and why what is not whole is not python benchmarks/derive.py [PATH
-    ...] --speed    how long it takes, as a multiple of parsing the same script
+    python benchmarks/derive.py
+        the test scripts, checked against their real parsers
+    python benchmarks/derive.py PATH
+        the scripts under PATH, read only
+    python benchmarks/derive.py PATH --ask
+        and their real argparse parsers asked: this runs the scripts
+    python benchmarks/derive.py PATH --causes
+        and why what is not whole is not
+    python benchmarks/derive.py [PATH ...] --speed
+        how long it takes, as a multiple of parsing the same script
 
 A script is whole where every argument was read with all that is declared of it, and
 none is reported as unread. It is wrong where the reading says what the parser does not,

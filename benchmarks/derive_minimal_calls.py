@@ -55,18 +55,28 @@ CALLS = 20
 # ``run: FILE`` in a help text is not a complaint, so a refusal needs an exit code of
 # its own too.
 _REFUSED = re.compile(
-    r"(?i)\busage\b\s*:|\bmissing\b.{0,40}\b(?:arg|operand|option|param|command|file|input|name|value)"
-    r"|\b(?:arguments?|parameters?|options?|flags?)\b.{0,60}\b(?:is|are|were)? ?(?:required|missing|expected)"
-    r"|\brequires?\b.{0,30}\b(?:arg|param|option|value|at least|one of)|\b(?:not enough|too few|too many)\b.{0,20}\barg"
-    r"|\b(?:is|are) required\b|\bmust (?:be given|specify|provide|supply)\b|\bplease (?:give|specify|provide|supply)\b"
-    r"|unbound variable|parameter (?:null or )?not set|list index out of range|unpack \(expected"
-    r"|\b(?:unrecognized|unknown|invalid|illegal) (?:arg|option|command|flag)|no such option|is not a valid"
+    r"(?i)\busage\b\s*:"
+    r"|\bmissing\b.{0,40}"
+    r"\b(?:arg|operand|option|param|command|file|input|name|value)"
+    r"|\b(?:arguments?|parameters?|options?|flags?)\b.{0,60}"
+    r"\b(?:is|are|were)? ?(?:required|missing|expected)"
+    r"|\brequires?\b.{0,30}\b(?:arg|param|option|value|at least|one of)"
+    r"|\b(?:not enough|too few|too many)\b.{0,20}\barg"
+    r"|\b(?:is|are) required\b"
+    r"|\bmust (?:be given|specify|provide|supply)\b"
+    r"|\bplease (?:give|specify|provide|supply)\b"
+    r"|unbound variable|parameter (?:null or )?not set"
+    r"|list index out of range|unpack \(expected"
+    r"|\b(?:unrecognized|unknown|invalid|illegal) (?:arg|option|command|flag)"
+    r"|no such option|is not a valid"
     r"|\bspecify\b|expected .{0,20}argument|must be (?:of type )?string.{0,20}undefined"
     r"|no \w+ (?:given|specified|provided)"
 )
 _NOT_STARTED = re.compile(
-    r"ModuleNotFoundError|ImportError|Cannot find (?:module|package)|command not found|SyntaxError|not found in PATH"
-    r"|is not installed|No such file or directory: '/(?:usr|etc)|can't open file|attempted relative import"
+    r"ModuleNotFoundError|ImportError|Cannot find (?:module|package)"
+    r"|command not found|SyntaxError|not found in PATH|is not installed"
+    r"|No such file or directory: '/(?:usr|etc)|can't open file"
+    r"|attempted relative import"
 )
 
 

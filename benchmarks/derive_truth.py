@@ -30,7 +30,9 @@ def plain(value):
         return str(value) if isinstance(value, os.PathLike) else None
 
 def named(function):
-    return getattr(function, "__name__", None) or type(function).__name__ if function is not None else None
+    if function is None:
+        return None
+    return getattr(function, "__name__", None) or type(function).__name__
 
 def kind_of(function):
     name = named(function)
@@ -38,7 +40,10 @@ def kind_of(function):
 
 def actions(parser):
     found = {"arguments": [], "commands": {}, "chooser_required": False}
-    groups = {id(a): (n, g.required) for n, g in enumerate(parser._mutually_exclusive_groups) for a in g._group_actions}
+    groups = {}
+    for number, group in enumerate(parser._mutually_exclusive_groups):
+        for action in group._group_actions:
+            groups[id(action)] = (number, group.required)
     for action in parser._actions:
         if isinstance(action, (argparse._HelpAction, argparse._VersionAction)):
             continue
@@ -49,18 +54,29 @@ def actions(parser):
             found["commands"] = {name: actions(below) for name, below in seen.values()}
             found["chooser_required"] = action.required
             continue
-        kind = next(each.__name__ for each in type(action).__mro__ if each.__module__ == "argparse")
+        kind = next(
+            each.__name__
+            for each in type(action).__mro__
+            if each.__module__ == "argparse"
+        )
         default = parser._defaults.get(action.dest, action.default)
         if isinstance(default, str) and default != argparse.SUPPRESS and kind in ("_StoreAction",):
             try:
                 default = parser._get_value(action, default)
             except BaseException:
                 default = None
+        converter = None
+        if action.type:
+            converter = parser._registry_get("type", action.type, action.type)
         found["arguments"].append({
-            "flags": list(action.option_strings), "dest": action.dest, "action": kind, "nargs": action.nargs,
-            "type": kind_of(parser._registry_get("type", action.type, action.type) if action.type else None),
-            "choices": plain(list(action.choices)) if action.choices is not None else None,
-            "required": bool(action.required), "default": None if default == argparse.SUPPRESS else plain(default),
+            "flags": list(action.option_strings),
+            "dest": action.dest,
+            "action": kind,
+            "nargs": action.nargs,
+            "type": kind_of(converter),
+            "choices": None if action.choices is None else plain(list(action.choices)),
+            "required": bool(action.required),
+            "default": None if default == argparse.SUPPRESS else plain(default),
             "group": groups.get(id(action)),
         })
     return found
@@ -73,7 +89,10 @@ class StandIn:
             raise AttributeError(name)
         return StandIn()
     def __call__(self, *arguments, **named):
-        return arguments[0] if len(arguments) == 1 and not named and callable(arguments[0]) else StandIn()
+        # As a decorator it gives back what it decorates.
+        if len(arguments) == 1 and not named and callable(arguments[0]):
+            return arguments[0]
+        return StandIn()
     def __mro_entries__(self, bases):
         return ()
     def __iter__(self):
@@ -108,7 +127,8 @@ class Finder:
         top = name.partition(".")[0]
         if top in sys.stdlib_module_names or top.startswith("_"):
             return None
-        if alone and any(os.path.exists(os.path.join(os.path.dirname(script), top + end)) for end in (".py", "")):
+        beside = os.path.join(os.path.dirname(script), top)
+        if alone and (os.path.exists(beside + ".py") or os.path.exists(beside)):
             return None
         missing.append(name)
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
@@ -148,7 +168,8 @@ def answer(parser):
     found = {**actions(parser), "missing": sorted(set(missing))}
     argparse.ArgumentParser.parse_known_args = parse
     argparse.ArgumentParser.exit = leave
-    found["parsed"] = [values_of(parser, words) for words in json.loads(os.environ.get("WORDS", "[]"))]
+    calls = json.loads(os.environ.get("WORDS", "[]"))
+    found["parsed"] = [values_of(parser, words) for words in calls]
     sys.__stdout__.write("\n<<<" + json.dumps(found) + ">>>\n")
     sys.__stdout__.flush()
     os._exit(0)
