@@ -20,10 +20,10 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
-    words = [
-        *(sys.argv[1:] if arguments is None else arguments)
-    ]  # not list(): the command of that name hides it
-    if words[:1] == ["mcp-proxy"]:
+    given = sys.argv[1:] if arguments is None else arguments
+    words = [*given]  # not list(): the command of that name hides it
+    # Without stdout another file may have its number, and would get the messages.
+    if words[:1] == ["mcp-proxy"] and sys.stdout is not None:
         # A client starts every one of its servers through this one, and waits: click
         # alone takes 20 ms to import.
         from skillruntime.adapters.mcp_proxy.quick_start import run_quickly
@@ -40,9 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             "The command line needs a package that is not installed. "
             f"{missing_extra(error)}"
         )
-    atexit.register(
-        gc.freeze
-    )  # else Python searches everything for garbage twice: a tenth of a short command
+    # Else Python searches everything for garbage twice: a tenth of a short command.
+    atexit.register(gc.freeze)
     run(arguments)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from traceback import walk_tb
 from typing import Any, NoReturn
 
 import click
+
+from skillruntime.cli.terminal.streams import EXIT_NOT_WRITTEN, Output
+from skillruntime.package_directory import PACKAGE_DIRECTORY
 
 __all__ = ["group", "run"]
 
@@ -44,18 +47,13 @@ _COMMANDS = {
 
 EXIT_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells count
 
-# What a write to stdout raises on a full disk; an error of a file that a command opens
-# has the file's name.
-_NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-
 
 class _LazyGroup(click.Group):
     """A group that imports a command, from the module of its name, when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [
-            *_COMMANDS
-        ]  # not list(): the command of that name hides it once it is imported
+        # Not list(): the command of that name hides it once it is imported.
+        return [*_COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
@@ -69,17 +67,15 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from difflib import (
-                get_close_matches,
-            )  # only for a wrong command: it takes 5 ms to import
+            # Imported only for a wrong command: it takes 5 ms.
+            from difflib import get_close_matches
 
             # At difflib's own 0.6 "nope" is close to "invoke".
             close = get_close_matches(args[0], _COMMANDS, 1, 0.65)
-            hint = (
-                f"Did you mean {close[0]!r}?"
-                if close
-                else f"The commands are: {', '.join(_COMMANDS)}."
-            )
+            if close:
+                hint = f"Did you mean {close[0]!r}?"
+            else:
+                hint = f"The commands are: {', '.join(_COMMANDS)}."
             ctx.fail(f"There is no command {args[0]!r}. {hint}")
         return super().resolve_command(ctx, args)
 
@@ -119,42 +115,63 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 
     With ``SKILLRUNTIME_DEBUG`` set, the traceback is shown.
     """
-    from skillruntime.cli.terminal.output import make_streams_safe
+    output = Output()
+    try:
+        _run_command(arguments)
+    except Exception as error:
+        # What was printed and cannot be written arrives here too, from any line.
+        if output.error() is None:
+            _report_bug(error)
+        sys.exit(EXIT_NOT_WRITTEN)
+    finally:
+        # Also where the command exits: its last bytes may still be in a buffer.
+        output.exit_unless_written()
 
-    make_streams_safe()
+
+def _run_command(arguments: Sequence[str] | None) -> NoReturn:
     try:
         # Not click's own mode, which exits with 1 on Ctrl-C.
         sys.exit(
             group(args=arguments, prog_name="skillruntime", standalone_mode=False) or 0
         )
     except click.ClickException as error:
-        _fail_on_usage(
-            error,
-            as_json="--json" in (sys.argv[1:] if arguments is None else arguments),
-        )
+        words = sys.argv[1:] if arguments is None else arguments
+        _fail_on_usage(error, as_json="--json" in words)
     except click.Abort:
         sys.exit(EXIT_INTERRUPTED)
     except ModuleNotFoundError as error:
         from skillruntime.extras import missing_extra
 
-        sys.exit(str(missing_extra(error)))
-    # Whatever else arrives here is a bug in the library.
-    except Exception as error:
-        if os.environ.get("SKILLRUNTIME_DEBUG"):
-            raise
-        if (
-            isinstance(error, OSError)
-            and error.errno in _NOT_WRITTEN
-            and error.filename is None
-        ):
-            click.echo(f"The output cannot be written: {error.strerror}", err=True)
-            sys.exit(1)
-        click.echo(
-            f"Internal error in skillruntime ({type(error).__name__}); set "
-            "SKILLRUNTIME_DEBUG=1 for the traceback",
-            err=True,
-        )
+        click.echo(str(missing_extra(error)), err=True)
         sys.exit(1)
+
+
+def _report_bug(error: Exception) -> NoReturn:
+    """Report an exception that only a bug in the library explains, and exit."""
+    if os.environ.get("SKILLRUNTIME_DEBUG"):
+        raise error
+    # The error of a task group has that of its first task inside.
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    click.echo(
+        f"Internal error in skillruntime ({type(error).__name__} at "
+        f"{_place_of(error)}); set SKILLRUNTIME_DEBUG=1 for the traceback",
+        err=True,
+    )
+    sys.exit(1)
+
+
+def _place_of(error: Exception) -> str:
+    """Return the innermost file of the package, and its line, where *error* was raised,
+    as ``skillruntime/runtime/session.py:123``: no path of this machine.
+    """
+    place = "unknown"
+    for frame, line in walk_tb(error.__traceback__):
+        path = frame.f_code.co_filename
+        if path.startswith(f"{PACKAGE_DIRECTORY}{os.sep}"):
+            inside = path.removeprefix(PACKAGE_DIRECTORY).replace(os.sep, "/")
+            place = f"skillruntime{inside}:{line}"
+    return place
 
 
 def _fail_on_usage(error: click.ClickException, *, as_json: bool) -> NoReturn:
@@ -168,7 +185,9 @@ def _fail_on_usage(error: click.ClickException, *, as_json: bool) -> NoReturn:
     from skillruntime.errors import SkillInputError
 
     context = getattr(error, "ctx", None)
-    action = None if context is None else f"See {context.command_path} --help"
+    action = None
+    if context is not None:
+        action = f"See {context.command_path} --help"
     fail(
         SkillInputError(error.format_message(), suggested_action=action),
         as_json=True,

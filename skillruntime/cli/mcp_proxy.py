@@ -363,14 +363,23 @@ def _relay_url(
 
     from skillruntime.adapters.mcp_proxy.session import Session
     from skillruntime.adapters.mcp_proxy.transports.remote import start_remote
-    from skillruntime.adapters.mcp_proxy.transports.stdio import note_signals, relay
+    from skillruntime.adapters.mcp_proxy.transports.stdio import (
+        note_signals,
+        relay,
+        report_unwritten,
+    )
 
     session = Session(options, log=log)
     ended = threading.Event()
     signals = note_signals(ended)
-    relay(lambda: session, (0, 1), start_remote(url, headers, session.tools), ended)
-    # As a shell reports a program that a signal ended (POSIX, 2.8.2).
-    return 128 + signals[0] if signals else 0
+    server = start_remote(url, headers, session.tools)
+    error = relay(lambda: session, (0, 1), server, ended)
+    if error is not None:
+        return report_unwritten(error)
+    if signals:
+        # As a shell reports a program that a signal ended (POSIX, 2.8.2).
+        return 128 + signals[0]
+    return 0
 
 
 def _header(text: str, option: str = "--header") -> tuple[str, str]:

@@ -305,9 +305,10 @@ def command(
         # Keys are changed beside a running server, which reads them again: no lock is
         # needed, and no restart.
         if options.new_key is not None or options.revoke_key is not None:
-            _change_keys(options, names)
+            answer = _change_keys(options, names)
         else:
             _serve(options, names, directories, trust)
+            return
     except (DatabaseInUseError, DatabaseAwayError) as error:
         # Neither is a fault of this server: a supervisor that starts it again later
         # succeeds.
@@ -319,25 +320,24 @@ def command(
             err=True,
         )
         sys.exit(EXIT_FAILED)
+    click.echo(answer)
 
 
-def _change_keys(options: SimpleNamespace, names: tuple[str, ...]) -> None:
+def _change_keys(options: SimpleNamespace, names: tuple[str, ...]) -> str:
+    """Add or revoke a key; return the new key, or how many were revoked."""
     from skillruntime.server import add_key, revoke_keys
 
     keys = options.database or options.data / "keys.json"
     if options.new_key is not None:
-        click.echo(
-            add_key(
-                keys,
-                options.new_key,
-                skills=names,
-                operator=options.operator,
-                scopes=options.scope,
-            )
+        return add_key(
+            keys,
+            options.new_key,
+            skills=names,
+            operator=options.operator,
+            scopes=options.scope,
         )
-    else:
-        number = revoke_keys(keys, options.revoke_key)
-        click.echo(f"revoked {number} key{'s' * (number != 1)} of {options.revoke_key}")
+    number = revoke_keys(keys, options.revoke_key)
+    return f"revoked {number} key{'s' * (number != 1)} of {options.revoke_key}"
 
 
 def _serve(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from click.testing import CliRunner, Result
 
 from skillruntime.cli import group, main
 from skillruntime.cli.inputs.roots import bundled_skills
+from skillruntime.cli.terminal.text import without_controls
 
 Run = Callable[..., Result]
 
@@ -365,6 +367,33 @@ def test_a_bug_in_the_command_line_prints_no_traceback(
     assert caught.value.code == 1
     assert "RuntimeError" in printed
     assert "SKILLRUNTIME_DEBUG=1" in printed
+
+
+def test_a_bug_is_reported_with_its_place_in_the_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The innermost file of the package and its line, also of a task in a group; no
+    path of the machine.
+    """
+
+    def broken(*arguments: Any, **options: Any) -> None:
+        try:
+            without_controls(1)  # type: ignore[arg-type]
+        except TypeError as error:
+            raise ExceptionGroup("unhandled errors in a TaskGroup", [error]) from None
+
+    monkeypatch.setattr("skillruntime.cli.list.open_catalog", broken)
+
+    with pytest.raises(SystemExit) as caught:
+        main(["list"])
+
+    assert caught.value.code == 1
+    assert re.fullmatch(
+        r"Internal error in skillruntime \(TypeError at "
+        r"skillruntime/cli/terminal/text\.py:\d+\); "
+        r"set SKILLRUNTIME_DEBUG=1 for the traceback\n",
+        capsys.readouterr().err,
+    )
 
 
 def test_the_bundled_skills_are_found_beside_the_package() -> None:

@@ -274,43 +274,6 @@ def test_a_command_for_a_program_exits_as_usual(
     assert stopped.value.code == code
 
 
-@pytest.mark.processes
-@pytest.mark.skipif(
-    not Path("/dev/full").is_char_device(), reason="the system has no /dev/full"
-)
-@pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["--help"]])
-def test_a_full_disk_is_named_as_the_reason(skills: Path, command: list[str]) -> None:
-    """Output that cannot be written is a failure, and the message says why."""
-    options = [] if command == ["--help"] else ["-s", str(skills)]
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "skillruntime", *command, *options],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    assert (done.returncode, done.stderr) == (
-        1,
-        "The output cannot be written: No space left on device\n",
-    )
-
-
-@pytest.mark.processes
-@pytest.mark.skipif(os.name != "posix", reason="only a POSIX shell closes a stream")
-@pytest.mark.parametrize("closed", [">&-", "2>&-"])
-def test_a_command_works_with_a_closed_stream(skills: Path, closed: str) -> None:
-    """A shell may close stdout or stderr; the command still does its work and exits as
-    usual.
-    """
-    line = f'exec "{sys.executable}" -m skillruntime list -s "{skills}" {closed}'
-    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
-    assert (done.returncode, "Traceback" in done.stderr, "rror" in done.stderr) == (
-        0,
-        False,
-        False,
-    )
-
-
 def test_github_annotations_are_escaped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

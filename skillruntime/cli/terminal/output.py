@@ -20,26 +20,22 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
-    *(
-        "EXIT_FAILED",
-        "EXIT_OK",
-        "EXIT_TRY_AGAIN",
-        "EXIT_USAGE",
-        "draw_response",
-        "echo",
-        "exit_code",
-        "fail",
-    ),
-    *(
-        "json_option",
-        "make_streams_safe",
-        "print_json",
-        "print_result",
-        "print_rows",
-        "to_github",
-        "to_json",
-    ),
-    *("with_progress", "writable"),
+    "EXIT_FAILED",
+    "EXIT_OK",
+    "EXIT_TRY_AGAIN",
+    "EXIT_USAGE",
+    "draw_response",
+    "echo",
+    "exit_code",
+    "fail",
+    "json_option",
+    "print_json",
+    "print_result",
+    "print_rows",
+    "to_github",
+    "to_json",
+    "with_progress",
+    "writable",
 ]
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_TRY_AGAIN = 0, 1, 2, 3
@@ -48,12 +44,12 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_TRY_AGAIN = 0, 1, 2, 3
 # the same call is made again. TOOL_NOT_AVAILABLE is recoverable only for a server that
 # cannot be reached; a missing command or package is not.
 _MAY_PASS = {
-    *(
-        ErrorCode.TOOL_TIMEOUT,
-        ErrorCode.EXECUTION_TIMEOUT,
-        ErrorCode.RATE_LIMIT_EXCEEDED,
-    ),
-    *(ErrorCode.FETCH_FAILED, ErrorCode.SEARCH_API_ERROR, ErrorCode.TOOL_NOT_AVAILABLE),
+    ErrorCode.TOOL_TIMEOUT,
+    ErrorCode.EXECUTION_TIMEOUT,
+    ErrorCode.RATE_LIMIT_EXCEEDED,
+    ErrorCode.FETCH_FAILED,
+    ErrorCode.SEARCH_API_ERROR,
+    ErrorCode.TOOL_NOT_AVAILABLE,
 }
 _MOST_ERRORS = 5  # drawn for a person; --json has them all
 _MOST_OF_A_RULE = 20  # findings, likewise
@@ -137,23 +133,6 @@ def writable(text: str) -> str:
     contain.
     """
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def make_streams_safe() -> None:
-    """Let stdout and stderr write an escape for a character that the locale's encoding
-    lacks, instead of failing.
-    """
-    # Python has None for a stream that the shell closed (`<&-`, `>&-`); it is empty, or
-    # what is written to it is lost.
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        setattr(
-            sys,
-            name,
-            getattr(sys, name) or open(os.devnull, mode, encoding="utf-8"),  # noqa: PTH123, SIM115
-        )
-    for stream in (sys.stdout, sys.stderr):
-        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
-            reconfigure(errors="backslashreplace")
 
 
 def fail(

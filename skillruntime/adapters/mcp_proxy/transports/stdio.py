@@ -9,8 +9,10 @@ its modules are not imported either.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import sys
 import threading
 from collections import deque
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from skillruntime.adapters.mcp_proxy.session import Send, Session
 
-__all__ = ["CHUNK", "Lines", "note_signals", "relay", "run_stdio"]
+__all__ = ["CHUNK", "Lines", "note_signals", "relay", "report_unwritten", "run_stdio"]
 
 CHUNK = 1 << 18
 LISTING_TIMEOUT = 30.0
@@ -38,6 +40,7 @@ TICK = 0.2
 MOST_QUEUED = 1 << 20
 MOST_EARLY = 8
 CLIENT, SERVER = "client", "server"
+_OTHER_SIDE = {CLIENT: SERVER, SERVER: CLIENT}
 # What only a session can decide. The handshake passes in any case, and is shown to the
 # session when there is one.
 _NEEDS_SESSION = (b"tools/", b"cancelled", b"\\")
@@ -105,6 +108,8 @@ class _Writer:
         self._closing = False
         self._changed = threading.Condition()
         self.broken = False
+        self.error: OSError | None = None
+        """Why nothing more can be written, if `broken`."""
         self.progress = 0
         """Grows with everything that is queued or written."""
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -141,19 +146,20 @@ class _Writer:
                 if not self._queue:
                     break
                 # Small messages in one write, large ones without a copy.
-                data = b"".join(self._queue) if self._size < CHUNK else self._queue[0]
-                taken = len(self._queue) if self._size < CHUNK else 1
-                for _ in range(taken):
-                    self._queue.popleft()
+                if self._size < CHUNK:
+                    data = b"".join(self._queue)
+                    self._queue.clear()
+                else:
+                    data = self._queue.popleft()
             view = memoryview(data)
             try:
                 while view:
                     view = view[os.write(self._descriptor, view) :]
                     self.progress += 1
-            except (
-                OSError
-            ):  # the reader is gone: the other direction finds out and ends the proxy
+            except OSError as error:
+                # The reader is gone: the other direction finds out and ends the proxy.
                 with self._changed:
+                    self.error = error
                     self.broken = True
                     self._changed.notify_all()
                 break
@@ -184,14 +190,25 @@ def run_stdio(
         OSError: the command cannot be started.
     """
     ended = threading.Event()
-    signals = note_signals(
-        ended
-    )  # first, so that there is no moment at which a signal leaves the server behind
+    # First, so that there is no moment at which a signal leaves the server behind.
+    signals = note_signals(ended)
     process = Process(command)
-    relay(
-        make_session, (stdin, stdout), (process.stdin, process.stdout), ended, process
-    )
-    return process.end(patient=not signals)
+    client = (stdin, stdout)
+    server = (process.stdin, process.stdout)
+    error = relay(make_session, client, server, ended, process)
+    status = process.end(patient=not signals)
+    if error is not None:
+        return report_unwritten(error)
+    return status
+
+
+def report_unwritten(error: OSError) -> int:
+    """Say on stderr why the client's messages could not be written; return the exit
+    status.
+    """
+    if sys.stderr is not None:
+        sys.stderr.write(f"The output cannot be written: {error.strerror}\n")
+    return 1
 
 
 def relay(
@@ -200,12 +217,13 @@ def relay(
     server: tuple[int, int],
     ended: threading.Event,
     process: Process | None = None,
-) -> None:
+) -> OSError | None:
     """Pass messages on until either side has ended or *ended* is set; closes the
     server's stdin.
 
     Each side is two descriptors: the client's are read and written, the server's
-    written and read.
+    written and read. Returns why the client could not be written to, unless it is that
+    the client has ended.
     """
     stdin, stdout = client
     server_in, server_out = server
@@ -241,6 +259,10 @@ def relay(
         if writers[CLIENT].broken or _has_no_reader(stdout):
             break
     writers[SERVER].close()
+    error = writers[CLIENT].error
+    if error is None or error.errno == errno.EPIPE:
+        return None
+    return error
 
 
 def note_signals(ended: threading.Event) -> list[int]:
@@ -256,10 +278,8 @@ def note_signals(ended: threading.Event) -> list[int]:
     for name in ("SIGTERM", "SIGHUP", "SIGINT"):
         try:
             signal.signal(getattr(signal, name), note)
-        except (
-            ValueError,
-            AttributeError,
-        ):  # not in the main thread; not on this system
+        except (ValueError, AttributeError):
+            # Not in the main thread; not on this system.
             continue
     return signals
 
@@ -282,7 +302,7 @@ class _Relay:
         """Pass on every line that comes from *descriptor* until its end; wait while the
         other side does not read.
         """
-        other = self._writers[CLIENT if side == SERVER else SERVER]
+        other = self._writers[_OTHER_SIDE[side]]
         for line in _lines_of(descriptor):
             self._pass(side, line)
             other.wait_for_space()
@@ -307,40 +327,38 @@ class _Relay:
         import skillruntime.contract.contract  # noqa: F401
 
     def _pass(self, side: str, line: bytes) -> None:
-        ending = (
-            b"\n" if line.endswith(b"\n") else b""
-        )  # the last line may have none, and gets none
+        # The last line may have no ending, and gets none.
+        ending = b""
+        if line.endswith(b"\n"):
+            ending = b"\n"
         with self._lock:
             if self._session is None and not self._needs_session(side, line):
-                self._put([(SERVER if side == CLIENT else CLIENT, line)], ending)
+                self._put([(_OTHER_SIDE[side], line)], ending)
                 return
             session = self._session or self._open_session()
-            waits = session.waits
-            self._put(
-                session.from_client(line)
-                if side == CLIENT
-                else session.from_server(line),
-                ending,
-            )
+            waits_before = session.waits
+            if side == CLIENT:
+                sends = session.from_client(line)
+            else:
+                sends = session.from_server(line)
+            self._put(sends, ending)
             if session.tools.complete:
                 self._listed.set()
-            begun = session.waits if session.waits != waits else None
+            waits = session.waits
             self._lock.notify_all()
-        if begun is not None:
-            timer = threading.Timer(LISTING_TIMEOUT, self._expire, [session, begun])
+        if waits != waits_before:
+            timer = threading.Timer(LISTING_TIMEOUT, self._expire, [session, waits])
             timer.daemon = True
             timer.start()
 
     def _needs_session(self, side: str, line: bytes) -> bool:
-        if (
-            side == SERVER
-        ):  # no call is pending, and no tool known: nothing of it is of interest
+        if side == SERVER:
+            # No call is pending, and no tool known: nothing of it is of interest.
             self._answered.set()
             return False
-        if (
-            any(word in line for word in _NEEDS_SESSION)
-            or len(self._early) > MOST_EARLY
-        ):
+        if len(self._early) > MOST_EARLY:
+            return True
+        if any(word in line for word in _NEEDS_SESSION):
             return True
         if b"initialize" in line:
             self._early.append(line)
@@ -349,17 +367,21 @@ class _Relay:
     def _open_session(self) -> Session:
         self._session = self._make_session()
         for line in self._early:
-            self._session.from_client(
-                line
-            )  # it was passed on already, as the session would have
+            # It was passed on already, as the session would have.
+            self._session.from_client(line)
         return self._session
 
     def _put(self, sends: list[Send], ending: bytes = b"\n") -> None:
         for to, data in sends:
-            line = data if data.endswith(b"\n") else data + ending
+            line = data
+            if not data.endswith(b"\n"):
+                line += ending
             # A side may end its last message without a line break, and something else
             # may still follow it.
-            self._writers[to].put(b"\n" + line if to in self._unended else line)
+            if to in self._unended:
+                self._writers[to].put(b"\n" + line)
+            else:
+                self._writers[to].put(line)
             if line.endswith(b"\n"):
                 self._unended.discard(to)
             else:
@@ -373,7 +395,7 @@ class _Relay:
 
 
 def _has_no_reader(descriptor: int) -> bool:
-    """Whether *descriptor* is a pipe that has no reader any more: the client was
+    """Return whether *descriptor* is a pipe that has no reader any more: the client was
     killed.
     """
     import select
