@@ -8,11 +8,11 @@ import nox
 
 nox.options.sessions = ["quick", "lint", "types"]
 nox.options.reuse_existing_virtualenvs = True
-nox.options.error_on_missing_interpreters = (
-    False  # a Python that is not installed is skipped, and said
-)
+# A Python that is not installed is skipped, and said.
+nox.options.error_on_missing_interpreters = False
 
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PYTHONS = nox.project.python_versions(nox.project.load_toml("pyproject.toml"))
+"""Those that the classifiers name."""
 
 
 @nox.session
@@ -65,19 +65,22 @@ def base(session: nox.Session) -> None:
     skipped.
     """
     session.install(
-        *("-e", ".", "hypothesis>=6.140,<6.164", "hypothesis-jsonschema>=0.23,<0.24"),
-        *("pytest>=8.4,<10", "pytest-asyncio", "pytest-xdist>=3.8,<4", "trio>=0.30"),
+        "-e",
+        ".",
+        "hypothesis>=6.140,<6.164",
+        "hypothesis-jsonschema>=0.23,<0.24",
+        "pytest>=8.4,<10",
+        "pytest-asyncio",
+        "pytest-xdist>=3.8,<4",
+        "trio>=0.30",
     )
     tests = [
-        f"tests/{name}"
-        for name in (
-            "contract",
-            "compatibility",
-            "derive",
-            "catalog",
-            "tokens",
-            "runtime",
-        )
+        "tests/contract",
+        "tests/compatibility",
+        "tests/derive",
+        "tests/catalog",
+        "tests/tokens",
+        "tests/runtime",
     ]
     session.run(
         "python",
@@ -123,14 +126,12 @@ def docs(session: nox.Session) -> None:
         "docs/_build",
     )
     session.run(
-        *(
-            "python",
-            "-m",
-            "pytest",
-            "-q",
-            "tests/test_documents.py",
-            "tests/test_guides.py",
-        ),
+        "python",
+        "-m",
+        "pytest",
+        "-q",
+        "tests/test_documents.py",
+        "tests/test_guides.py",
         "tests/adapters/test_examples.py",
     )
 
