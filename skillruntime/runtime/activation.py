@@ -64,19 +64,19 @@ class ActiveSkill:
         instructions.
         """
         own = contracts.get(name)
-        return cls(name, own.description if own is not None else "", contracts)
+        body = "" if own is None else own.description
+        return cls(name, body, contracts)
 
     def resources(self) -> list[Resource]:
         """Return the files for a model to read."""
         if self.skill is None:
             return []
+        resources = self.skill.resources()
+        if not self.contracts:
+            return resources
         # A script with a contract is called, not read: its source would cost the model
         # thousands of tokens for nothing.
-        return [
-            item
-            for item in self.skill.resources()
-            if not (self.contracts and item.path.startswith("scripts/"))
-        ]
+        return [item for item in resources if not item.path.startswith("scripts/")]
 
 
 def render_activation(
@@ -97,19 +97,30 @@ def render_activation(
     # Looked for in the bytes first: most skills state none, and reading the frontmatter
     # takes longer than all of this.
     if active.skill is not None and b"compatibility" in active.skill.data:
-        parts += [
-            f"Compatibility: {text}"
-            for text in [active.skill.frontmatter.compatibility]
-            if text
-        ]
+        compatibility = active.skill.frontmatter.compatibility
+        if compatibility:
+            parts.append(f"Compatibility: {compatibility}")
     if resources := active.resources():
         parts.append("Files, read with the skill's name and this path:")
-        parts += [
-            f"- {resource.path} ({resource.bytes:,} bytes)" for resource in resources
-        ]
+        for resource in resources:
+            parts.append(f"- {resource.path} ({resource.bytes:,} bytes)")
     if active.contracts:
         parts.append("Callable:")
-    lacking = active.not_ready() if active.contracts else {}
+        parts += _callable_lines(active, to_tool_name, to_schema)
+    frame, *rest = parts
+    # What follows the frame must not look like another one.
+    return "\n".join([frame, *(without_tag("skill", line) for line in rest)])
+
+
+def _callable_lines(
+    active: ActiveSkill,
+    to_tool_name: Callable[[str], str],
+    to_schema: Callable[[Contract], Mapping[str, Any]] | None,
+) -> list[str]:
+    """Return the definitions of what can be called, and the names of those for which
+    there are not enough tokens.
+    """
+    lacking = active.not_ready()
     definitions: dict[str, str] = {}
     for name, contract in active.contracts.items():
         lines = [f"- {to_tool_name(name)}: {visible_line(contract.description)}"]
@@ -119,19 +130,14 @@ def render_activation(
             lines.append(f"  arguments: {as_text(to_schema(contract))}")
         definitions[name] = "\n".join(lines)
     shown = within_tokens(definitions, active.definition_tokens)
-    parts += [definitions[name] for name in shown]
-    if left_out := [to_tool_name(name) for name in definitions if name not in shown]:
-        more = (
-            f" and {len(left_out) - _MOST_NAMES:,} more"
-            if len(left_out) > _MOST_NAMES
-            else ""
-        )
-        parts.append(
-            f"More, by name with call_skill: {', '.join(left_out[:_MOST_NAMES])}{more}"
-        )
-    frame, *rest = parts
-    # What follows the frame must not look like another one.
-    return "\n".join([frame, *(without_tag("skill", line) for line in rest)])
+    shown_lines = [definitions[name] for name in shown]
+    left_out = [to_tool_name(name) for name in definitions if name not in shown]
+    if left_out:
+        names = ", ".join(left_out[:_MOST_NAMES])
+        if len(left_out) > _MOST_NAMES:
+            names += f" and {len(left_out) - _MOST_NAMES:,} more"
+        shown_lines.append(f"More, by name with call_skill: {names}")
+    return shown_lines
 
 
 _MOST_NAMES = 100
@@ -145,7 +151,8 @@ def with_arguments(active: ActiveSkill, arguments: str) -> ActiveSkill:
     splits it. A number without such a word stays, as in ``awk '{print $1}'``. Without
     any of these the arguments follow the instructions, as in Claude Code.
 
-    >>> with_arguments(ActiveSkill("fix", "Fix $0 in $1; awk '{print $9}' costs $1.50.", {}), "12 'a b'").body
+    >>> body = "Fix $0 in $1; awk '{print $9}' costs $1.50."
+    >>> with_arguments(ActiveSkill("fix", body, {}), "12 'a b'").body
     "Fix 12 in a b; awk '{print $9}' costs $1.50."
     """
     import shlex  # only where a person starts a skill
@@ -159,7 +166,9 @@ def with_arguments(active: ActiveSkill, arguments: str) -> ActiveSkill:
         number = place["index"] or place["number"]
         if number is None:
             return arguments
-        return words[int(number)] if int(number) < len(words) else place[0]
+        if int(number) >= len(words):
+            return place[0]
+        return words[int(number)]
 
     body = _PLACE.sub(fill, active.body)
     if arguments and body == active.body:
@@ -169,7 +178,9 @@ def with_arguments(active: ActiveSkill, arguments: str) -> ActiveSkill:
 
 # Not a price ($1.50), a variable of a shell script ($10k) or an escaped sign.
 _PLACE = re.compile(
-    r"(?<![\\$\w])\$(?:ARGUMENTS(?:\[(?P<index>\d{1,3})\]|\b)|(?P<number>\d{1,3})(?!\w|[.,]\d))"
+    r"(?<![\\$\w])\$"
+    r"(?:ARGUMENTS(?:\[(?P<index>\d{1,3})\]|\b)"
+    r"|(?P<number>\d{1,3})(?!\w|[.,]\d))"
 )
 
 
@@ -177,25 +188,23 @@ def within_tokens(texts: Mapping[str, str], limit: int | None) -> list[str]:
     """Return the names whose texts, taken in their order, have at most *limit* tokens
     together.
     """
-    # A token has a byte at least.
-    if (
-        limit is None
-        or sum(len(text.encode("utf-8", "surrogatepass")) for text in texts.values())
-        <= limit
-    ):
+    if limit is None:
         return list(texts)
-    from skillruntime.tokens.counter import (
-        count,
-    )  # tables of an encoding: only for skills with many tools
+    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts.values())
+    # A token has a byte at least.
+    if size <= limit:
+        return list(texts)
+    # Tables of an encoding: only for skills with many tools.
+    from skillruntime.tokens.counter import count
 
-    found: list[str] = []
+    names: list[str] = []
     left = limit
     for name, text in texts.items():
         left -= count(text).tokens
         if left < 0:
             break
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def render_resource(skill: Skill, path: str) -> str:
@@ -210,7 +219,8 @@ def render_resource(skill: Skill, path: str) -> str:
     """
     data = skill.read_resource_bytes(path)
     attributes = {"skill": skill.name, "path": path}
-    if (kind := image_type(data)) is not None:
+    kind = image_type(data)
+    if kind is not None:
         return framed("skill_resource", _IMAGE.format(kind, len(data)), **attributes)
     written = decode_text(data, path)
     if hidden := hidden_characters(written):
@@ -263,11 +273,8 @@ def as_text(value: Any) -> str:
         return value
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-    except (
-        TypeError,
-        ValueError,
-        RecursionError,
-    ):  # a cycle, or keys that JSON does not have
+    # A cycle, or keys that JSON does not have.
+    except (TypeError, ValueError, RecursionError):
         return repr(type(value))
 
 
@@ -275,16 +282,13 @@ def identity_of(name: str, arguments: Any, version: str | None) -> str:
     """Return a digest that is equal for two calls with equal name, arguments and
     version.
     """
-    try:
-        text = (
-            arguments
-            if isinstance(arguments, str)
-            else json.dumps(arguments, sort_keys=True, default=repr)
-        )
-    except (TypeError, ValueError, RecursionError):
-        text = repr(type(arguments))
+    text = arguments
+    if not isinstance(arguments, str):
+        try:
+            text = json.dumps(arguments, sort_keys=True, default=repr)
+        except (TypeError, ValueError, RecursionError):
+            text = repr(type(arguments))
     import hashlib  # OpenSSL: not needed for an import
 
-    return hashlib.sha256(
-        repr((name, version, text)).encode("utf-8", "surrogatepass")
-    ).hexdigest()
+    identity = repr((name, version, text)).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(identity).hexdigest()

@@ -18,9 +18,8 @@ from skillruntime.runtime.files.skill_copy import copy_skill
 from skillruntime.runtime.grants import Grants, requirements_of
 
 if TYPE_CHECKING:
-    from skillruntime.runtime.scripts.readiness import (
-        Missing,
-    )  # imports packaging, which only scripts need
+    # Imports packaging, which only scripts need.
+    from skillruntime.runtime.scripts.readiness import Missing
 
 __all__ = ["Approval", "Approve", "not_trusted", "run_approved"]
 
@@ -69,37 +68,32 @@ async def run_approved(prepared: Prepared, approve: Approve | None) -> Any:
     target = prepared.target
     if not target.needs_approval:
         return await _run_within_deadline(prepared)
-    from skillruntime.runtime.scripts.runner import (
-        ScriptRunner,
-    )  # loaded already: a script is about to run
+    # Loaded already: a script is about to run.
+    from skillruntime.runtime.scripts.runner import ScriptRunner
 
-    if (
-        target.skill is None
-        or approve is None
-        or not isinstance(target.runner, ScriptRunner)
-    ):
-        raise not_trusted(target.name, str(target.contract.run["script"]))
+    skill, runner = target.skill, target.runner
+    script = str(target.contract.run["script"])
+    if skill is None or approve is None or not isinstance(runner, ScriptRunner):
+        raise not_trusted(target.name, script)
     import anyio.to_thread
 
     # In a thread: a skill may have megabytes, and the event loop has other calls to
     # serve.
-    with await anyio.to_thread.run_sync(
-        copy_skill, target.skill, target.contract
-    ) as code:
-        asked = requirements_of(target.contract)
+    with await anyio.to_thread.run_sync(copy_skill, skill, target.contract) as code:
+        required = requirements_of(target.contract)
         request = Approval(
             prepared.request.name,
-            target.skill,
-            str(target.contract.run["script"]),
+            skill,
+            script,
             # As the caller names the files, not where their copies lie.
-            prepared.accepted.arguments,
-            (*asked.environment, *asked.optional),
-            code.digest,
-            prepared.grants | target.runner.grants,
-            asked.to_dict(),
+            arguments=prepared.accepted.arguments,
+            environment=(*required.environment, *required.optional),
+            digest=code.digest,
+            grants=prepared.grants | runner.grants,
+            asks=required.to_dict(),
             # From the copy: what is missing may change with the files.
-            target.runner.missing(prepared.grants, code),
-            target.contract.to_dict().get("derived", {}).get("confidence"),
+            missing=runner.missing(prepared.grants, code),
+            confidence=target.contract.to_dict().get("derived", {}).get("confidence"),
         )
         # The deadline starts afterwards, because a person may be asked.
         granted = prepared.grants | await _ask(approve, request)
@@ -110,7 +104,9 @@ async def _run_within_deadline(prepared: Prepared) -> Any:
     """Run the call; the only place that waits for a skill."""
     import anyio
 
-    deadline = None if prepared.timeout is None else time.monotonic() + prepared.timeout
+    deadline = None
+    if prepared.timeout is not None:
+        deadline = time.monotonic() + prepared.timeout
     with anyio.move_on_after(prepared.timeout):
         return await prepared.target.runner(
             prepared.arguments, prepared.context(deadline)
@@ -124,6 +120,9 @@ def _timed_out(prepared: Prepared) -> ToolTimeoutError:
     # must not repeat it blindly.
     promised = getattr(prepared.target.runner, "stops_when_cancelled", False)
     has_stopped = bool(prepared.execution.get("stopped", promised))
+    message = f"The skill did not finish within {prepared.timeout:g} s"
+    if has_stopped:
+        message += " and was stopped"
     if has_stopped or is_repeatable:
         action = "Try again, or ask for less at once"
     else:
@@ -132,8 +131,7 @@ def _timed_out(prepared: Prepared) -> ToolTimeoutError:
             "ask the user"
         )
     return ToolTimeoutError(
-        f"The skill did not finish within {prepared.timeout:g} s"
-        + (" and was stopped" if has_stopped else ""),
+        message,
         details={"timeout_seconds": prepared.timeout, "stopped": has_stopped},
         suggested_action=action,
         recoverable=has_stopped or is_repeatable,
@@ -148,20 +146,29 @@ async def _ask(approve: Approve, request: Approval) -> Grants:
             that would run.
     """
     answer = approve(request)
-    answered = await answer if inspect.isawaitable(answer) else answer
-    if isinstance(answered, Grants):
-        return answered
-    if answered is True or (isinstance(answered, str) and answered == request.digest):
+    if inspect.isawaitable(answer):
+        answer = await answer
+    if isinstance(answer, Grants):
+        return answer
+    # Nothing else that is true (a dict, a coroutine left unawaited) is an approval.
+    if answer is True:
         return Grants()
-    # A truthy object (a dict, a coroutine left unawaited) is not an approval.
-    changed = isinstance(answered, str) and len(answered) == len(request.digest)
+    refusal = (
+        f"The host did not approve running {request.script} of the untrusted skill "
+        f"{request.skill.name!r}"
+    )
+    if isinstance(answer, str):
+        if answer == request.digest:
+            return Grants()
+        if len(answer) == len(request.digest):
+            refusal = (
+                f"The files of {request.name!r} are not those that were approved: they "
+                "changed, or the digest is another tool's"
+            )
     raise AccessDeniedError(
-        f"The files of {request.name!r} are not those that were approved: they "
-        "changed, or the digest is another tool's"
-        if changed
-        else f"The host did not approve running {request.script} of the untrusted "
-        f"skill {request.skill.name!r}",
-        suggested_action="Do not repeat the call; ask the user how to continue without it",
+        refusal,
+        suggested_action="Do not repeat the call; ask the user how to continue without "
+        "it",
     )
 
 
@@ -171,6 +178,6 @@ def not_trusted(name: str, script: str) -> AccessDeniedError:
         f"The skill {name.partition('/')[0]!r} comes from an untrusted directory, so "
         "its script is not run",
         details={"script": script},
-        suggested_action="Tell the user: the host can approve it (approve=...); it runs in a "
-        "sandbox then",
+        suggested_action="Tell the user: the host can approve it (approve=...); it "
+        "runs in a sandbox then",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 __all__ = ["run_to_end"]
@@ -38,15 +39,13 @@ def run_to_end(function: Callable[..., Awaitable[_Result]], *arguments: Any) -> 
 
 
 def _runs_event_loop() -> bool:
-    """Whether an event loop is running in this very thread."""
-    # asyncio is not imported for this: without it none of its loops can be running, and
-    # its import is slow.
+    """Return whether an event loop is running in this very thread."""
+    # Neither is imported for this: without it none of its loops can be running, and its
+    # import is slow.
     asyncio = sys.modules.get("asyncio")
-    try:
-        if asyncio is None:
-            raise RuntimeError
-        asyncio.get_running_loop()
-    except RuntimeError:
-        trio = sys.modules.get("trio")
-        return trio is not None and bool(trio.lowlevel.in_trio_run())
-    return True
+    if asyncio is not None:
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            return True
+    trio = sys.modules.get("trio")
+    return trio is not None and bool(trio.lowlevel.in_trio_run())

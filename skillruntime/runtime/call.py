@@ -74,9 +74,9 @@ class CallRequest(NamedTuple):
         `skill` made.
 
         Raises:
-            TypeError: an option is unknown. Ignored, a misspelt ``finish_reason`` would
-                let a cut call run. TypeError, ValueError: ``timeout`` is not a number
-                of seconds.
+            TypeError: an option is unknown, or ``timeout`` is not a number of seconds.
+                Ignored, a misspelt ``finish_reason`` would let a cut call run.
+            ValueError: ``timeout`` is negative, or not a number.
         """
         if not options.keys() <= _OPTIONS:
             raise _unknown_option(called, min(options.keys() - _OPTIONS))
@@ -103,11 +103,11 @@ def require_seconds(timeout: Any) -> None:
     """Refuse a *timeout* that no clock could keep, where the host writes it and not
     when the skill is called.
     """
-    if timeout is not None and (
-        isinstance(timeout, bool) or not isinstance(timeout, int | float)
-    ):
+    if timeout is None:
+        return
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
         raise TypeError(f"timeout is a number of seconds, or None; got {timeout!r:.80}")
-    if timeout is not None and not timeout >= 0:  # NaN is not
+    if not timeout >= 0:  # NaN is not
         raise ValueError(f"timeout must be 0 seconds or more; got {timeout!r}")
 
 
@@ -139,23 +139,17 @@ class Target(NamedTuple):
         cls, name: str, skill: Skill | None, contract: Contract, runner: Runner
     ) -> Target:
         """Return the target, with the two answers about it that every call needs."""
-        # Imported by the first skill that has a script; before that no runner can be
-        # one.
-        scripts = sys.modules.get("skillruntime.runtime.scripts.runner")
-        is_script = scripts is not None and isinstance(runner, scripts.ScriptRunner)
-        is_untrusted_script = (
-            is_script and not cast("ScriptRunner", runner).skill.trusted
-        )
         from skillruntime.runtime.files.path_arguments import has_paths
 
+        document = contract.input.document
         return cls(
             name,
             skill,
             contract,
             runner,
-            has_paths(contract.input.document),
-            is_untrusted_script,
-            _escapes(contract.input.document),
+            has_paths=has_paths(document),
+            needs_approval=_is_untrusted_script(runner),
+            escapes=_escapes(document),
         )
 
     def unescaped(self, sent: Any) -> Any:
@@ -171,14 +165,30 @@ class Target(NamedTuple):
         return _replaced(sent, self.escapes)
 
 
+def _is_untrusted_script(runner: Runner) -> bool:
+    # Imported by the first skill that has a script; before that no runner can be one.
+    scripts = sys.modules.get("skillruntime.runtime.scripts.runner")
+    if scripts is None or not isinstance(runner, scripts.ScriptRunner):
+        return False
+    return not cast("ScriptRunner", runner).skill.trusted
+
+
 def _escapes(document: Any) -> dict[str, str]:
+    """Return the strings of a schema that a model reads escaped: as it reads them, and
+    as they are.
+    """
     try:
         text = json.dumps(document, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         return {}
     if escaped(text) == text:
         return {}
-    return {escaped(each): each for each in _strings(document) if escaped(each) != each}
+    originals = {}
+    for original in _strings(document):
+        shown = escaped(original)
+        if shown != original:
+            originals[shown] = original
+    return originals
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -228,10 +238,10 @@ class WatchedWorkspace:
         """Return *path* as an absolute path inside the workspace, or None where it
         would be outside.
         """
-        found = self.workspace.resolve(path)
-        if found is not None and not is_there(found):
+        resolved = self.workspace.resolve(path)
+        if resolved is not None and not is_there(resolved):
             self.missing.append(path)
-        return found
+        return resolved
 
     def open(self) -> Path:
         """Return the directory; new and changed files in it are listed from now on."""
@@ -245,7 +255,7 @@ class WatchedWorkspace:
         return self.workspace.directory
 
     def has_untrusted_files(self) -> bool:
-        """Whether a script of an untrusted skill may have written into the
+        """Return whether a script of an untrusted skill may have written into the
         directory.
         """
         return self.workspace.has_untrusted_files
@@ -254,7 +264,9 @@ class WatchedWorkspace:
         """Return the files that are new or changed since `open`, as ``{path,
         media_type, bytes}``.
         """
-        return [] if self._before is None else self.workspace.changes(self._before)
+        if self._before is None:
+            return []
+        return self.workspace.changes(self._before)
 
     @property
     def is_unwatched(self) -> bool:
@@ -311,49 +323,54 @@ class Prepared(NamedTuple):
         return [self._explained(error) for error in errors]
 
     def _explained(self, error: SkillError) -> SkillError:
-        said = "\n".join([error.message, *map(str, (error.details or {}).values())])
-        for path in [*self.workspace.missing, *self._texts_not_there(said)]:
-            if PurePath(path).name in said:
-                workspace = self.workspace.workspace
-                action = (
-                    f"{path[:80]!r} is not in {workspace.described()}. "
-                    f"{workspace.next_step}"
-                )
-                return replace(
-                    error,
-                    suggested_action=action,
-                    recoverable=workspace.given is not None,
-                )
-        if (error.suggested_action or "").startswith(TELL):
-            words, quoted = (
-                re.findall(pattern, error.message) for pattern in (r"\w+", r"'([^']*)'")
-            )
-            if named := [
-                each
-                for each, value in self.arguments.items()
-                if each in words or value in quoted
-            ]:
-                action = (
-                    f"Change {' or '.join(map(repr, named[:3]))}, or "
-                    f"t{str(error.suggested_action)[1:]}"
-                )
-                return replace(error, suggested_action=action)
-        return error
+        details = error.details or {}
+        report = "\n".join([error.message, *map(str, details.values())])
+        for path in [*self.workspace.missing, *self._texts_not_there(report)]:
+            if PurePath(path).name in report:
+                return self._of_missing_file(error, path)
+        action = error.suggested_action or ""
+        if not action.startswith(TELL):
+            return error
+        named = self._arguments_in(error.message)
+        if not named:
+            return error
+        choices = " or ".join(map(repr, named[:3]))
+        return replace(error, suggested_action=f"Change {choices}, or t{action[1:]}")
 
-    def _texts_not_there(self, said: str) -> Iterator[str]:
-        """Yield the texts that name a missing file by what a script *said*: many do not
-        say which texts are paths.
+    def _of_missing_file(self, error: SkillError, path: str) -> SkillError:
+        workspace = self.workspace.workspace
+        action = (
+            f"{path[:80]!r} is not in {workspace.described()}. {workspace.next_step}"
+        )
+        return replace(
+            error, suggested_action=action, recoverable=workspace.given is not None
+        )
+
+    def _arguments_in(self, message: str) -> list[str]:
+        """Return the arguments that *message* names, or whose value it quotes."""
+        words = re.findall(r"\w+", message)
+        quoted = re.findall(r"'([^']*)'", message)
+        named = []
+        for name, value in self.arguments.items():
+            if name in words or value in quoted:
+                named.append(name)
+        return named
+
+    def _texts_not_there(self, report: str) -> Iterator[str]:
+        """Yield the texts of the arguments that name a missing file according to the
+        *report* of a script: many do not say which texts are paths.
         """
-        lines = [line for line in said.splitlines() if _NO_FILE in line]
-        if (
-            not lines or "sandbox" not in self.execution
-        ):  # a function does not work in the workspace
+        if "sandbox" not in self.execution:
+            return  # a function does not work in the workspace
+        lines = [line for line in report.splitlines() if _NO_FILE in line]
+        if not lines:
             return
         for text in _strings([*self.arguments.values()]):
-            name = re.escape(PurePath(text).name)
-            is_named = name and any(
-                re.search(rf"(?<![\w.-]){name}(?![\w.-])", line) for line in lines
-            )
+            name = PurePath(text).name
+            if not name:
+                continue
+            whole_name = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])")
+            is_named = any(map(whole_name.search, lines))
             if is_named and not is_there(self.workspace.workspace.directory / text):
                 yield text
 
@@ -373,23 +390,44 @@ def call_metadata(
         _add_prepared(metadata, prepared)
     metadata["duration_ms"] = round((time.perf_counter() - request.started) * 1000)
     if prepared is not None:
-        metadata |= {
-            key: prepared.execution[key]
-            for key in ("sandbox", "grants")
-            if key in prepared.execution
-        }
-    if prepared is not None and (files := prepared.workspace.changes()):
-        # A script may name a file with a secret that it was granted.
-        secrets = prepared.execution.pop("secrets", ())
-        metadata["files"] = listed = [
-            {**file, "path": _masked(file["path"], secrets)} for file in _first(files)
-        ]
-        if len(listed) < len(files):
-            metadata.setdefault("warnings", []).append(
-                f"The call changed {len(files):,} files in the workspace; the first "
-                f"{len(listed)} are listed"
-            )
+        _add_execution(metadata, prepared)
     return metadata
+
+
+def _add_prepared(metadata: dict[str, Any], prepared: Prepared) -> None:
+    accepted = prepared.accepted
+    if accepted.repairs:
+        metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
+    if accepted.migrated_from is not None:
+        metadata["migrated_from"] = accepted.migrated_from
+    warnings = list(accepted.warnings)
+    if prepared.workspace.is_unwatched:
+        warnings.append(
+            f"The workspace holds more than {FILE_LIMIT:,} files; new files are not "
+            "listed"
+        )
+    if warnings:
+        metadata["warnings"] = warnings
+
+
+def _add_execution(metadata: dict[str, Any], prepared: Prepared) -> None:
+    for key in ("sandbox", "grants"):
+        if key in prepared.execution:
+            metadata[key] = prepared.execution[key]
+    files = prepared.workspace.changes()
+    if not files:
+        return
+    # A script may name a file with a secret that it was granted.
+    secrets = prepared.execution.pop("secrets", ())
+    listed = []
+    for file in _first(files):
+        listed.append({**file, "path": _masked(file["path"], secrets)})
+    metadata["files"] = listed
+    if len(listed) < len(files):
+        metadata.setdefault("warnings", []).append(
+            f"The call changed {len(files):,} files in the workspace; the first "
+            f"{len(listed)} are listed"
+        )
 
 
 def _masked(path: str, secrets: Iterable[str]) -> str:
@@ -412,19 +450,3 @@ def _first(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 _MAX_LISTED = 200
 _MAX_LISTED_CHARACTERS = 20_000
-
-
-def _add_prepared(metadata: dict[str, Any], prepared: Prepared) -> None:
-    accepted = prepared.accepted
-    if accepted.repairs:
-        metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
-    if accepted.migrated_from is not None:
-        metadata["migrated_from"] = accepted.migrated_from
-    warnings = list(accepted.warnings)
-    if prepared.workspace.is_unwatched:
-        warnings.append(
-            f"The workspace holds more than {FILE_LIMIT:,} files; new files are not "
-            "listed"
-        )
-    if warnings:
-        metadata["warnings"] = warnings

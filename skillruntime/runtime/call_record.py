@@ -80,7 +80,7 @@ class CallRecord:
             request.started_at,
             round((time.perf_counter() - request.started) * 1e9),
             response,
-            request.sent if prepared is None else prepared.arguments,
+            arguments=request.sent if prepared is None else prepared.arguments,
             session_id=None if state is None else state.id,
             config=request.options.get("config"),
             call_id=request.options.get("call_id"),
@@ -125,12 +125,14 @@ def around(
     """Return the context manager to enter while *name* is called; an observer that
     fails there is logged.
     """
-    surrounding = [
-        enter
-        for each in observers
-        if (enter := getattr(each, "around", None)) is not None
-    ]
-    return _entered(surrounding, name) if surrounding else _NOTHING
+    surrounding = []
+    for observer in observers:
+        enter = getattr(observer, "around", None)
+        if enter is not None:
+            surrounding.append(enter)
+    if not surrounding:
+        return _NOTHING
+    return _entered(surrounding, name)
 
 
 @contextmanager
@@ -145,9 +147,8 @@ def _entered(
             _log().exception("An observer failed before %r was called", name)
     try:
         yield
-    except (
-        BaseException
-    ) as error:  # CancelledError is not an Exception, and a span must close for it too
+    # CancelledError is not an Exception, and a span must close for it too.
+    except BaseException as error:
         _leave(stack, name, error)
         raise
     else:
@@ -156,11 +157,10 @@ def _entered(
 
 def _leave(stack: ExitStack, name: str, error: BaseException | None) -> None:
     try:
-        stack.__exit__(
-            None if error is None else type(error),
-            error,
-            None if error is None else error.__traceback__,
-        )
+        if error is None:
+            stack.close()
+        else:
+            stack.__exit__(type(error), error, error.__traceback__)
     except Exception:
         _log().exception("An observer failed after %r was called", name)
 
@@ -170,11 +170,15 @@ def notify(observers: tuple[Observer, ...], record: CallRecord) -> None:
     logged.
     """
     if is_logging():
-        what = f"{record.name} {record.path}" if record.path else record.name
-        codes = ", ".join(record.error_codes)
-        codes, took = codes and f" ({codes})", record.duration_ns / 1e6
+        subject = record.name
+        if record.path:
+            subject = f"{record.name} {record.path}"
+        ending: str = record.status
+        if record.error_codes:
+            ending = f"{record.status} ({', '.join(record.error_codes)})"
+        milliseconds = record.duration_ns / 1e6
         _log().debug(
-            "%s %s: %s%s in %.1f ms", record.operation, what, record.status, codes, took
+            "%s %s: %s in %.1f ms", record.operation, subject, ending, milliseconds
         )
     for observer in observers:
         try:
@@ -186,7 +190,7 @@ def notify(observers: tuple[Observer, ...], record: CallRecord) -> None:
 
 
 def is_logging() -> bool:
-    """Whether the log has a line for each call (level ``DEBUG``)."""
+    """Return whether the log has a line for each call (level ``DEBUG``)."""
     return _log().isEnabledFor(10)  # `logging.DEBUG`
 
 
@@ -209,15 +213,23 @@ def record_of(
     """Return the record of a skill loaded or a resource read that ended just now, with
     *error* if it failed.
     """
-    response = (
-        SkillResponse("success")
-        if error is None
-        else SkillResponse.failed(*error.to_errors())
-    )
-    arguments = {"name": name} if path is None else {"name": name, "path": path}
-    duration = time.perf_counter_ns() - started[1]
+    if error is None:
+        response = SkillResponse("success")
+    else:
+        response = SkillResponse.failed(*error.to_errors())
+    arguments = {"name": name}
+    if path is not None:
+        arguments["path"] = path
+    wall_time, monotonic_time = started
     return CallRecord(
-        operation, name, started[0], duration, response, arguments, path, session_id
+        operation,
+        name,
+        wall_time,
+        time.perf_counter_ns() - monotonic_time,
+        response,
+        arguments,
+        path=path,
+        session_id=session_id,
     )
 
 

@@ -29,9 +29,9 @@ from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
-    from skillruntime.runtime.scripts.readiness import (
-        Missing,
-    )  # imports packaging, which only scripts need
+
+    # Imports packaging, which only scripts need.
+    from skillruntime.runtime.scripts.readiness import Missing
 
 __all__ = ["Callables"]
 
@@ -97,11 +97,9 @@ class Callables:
         if not isinstance(catalog, SkillCatalog):
             # What newcomers pass first: the functions themselves, alone or in a list.
             given = catalog if isinstance(catalog, list | tuple) else [catalog]
-            hint = (
-                "; give functions by name: SkillRuntime(functions=[...])"
-                if any(map(callable, given))
-                else ""
-            )
+            hint = ""
+            if any(map(callable, given)):
+                hint = "; give functions by name: SkillRuntime(functions=[...])"
             raise TypeError(
                 "SkillRuntime takes a catalog, as discover(directory) returns it; got "
                 f"{catalog!r:.80}{hint}"
@@ -164,12 +162,8 @@ class Callables:
         """Return the skills that exist only as functions: those without a SKILL.md in
         the catalog.
         """
-        names = (
-            key.partition("/")[0]
-            for key, (_, contract) in self._functions.items()
-            if contract is not None
-        )
-        return [name for name in dict.fromkeys(names) if name not in self.catalog]
+        names = dict.fromkeys(name.partition("/")[0] for name in self._with_contract())
+        return [name for name in names if name not in self.catalog]
 
     def search_functions(self, query: str) -> list[str]:
         """Return the skills that are functions alone and share a word with *query*, the
@@ -178,15 +172,13 @@ class Callables:
         words = set(query.lower().split())
         scores = {}
         for name in self.without_catalog():
-            texts = [
-                f"{key} {contract.description}"
-                for key, contract in self._functions_of(name).items()
-            ]
-            scores[name] = sum(word in text.lower() for word in words for text in texts)
-        return sorted(
-            (name for name, score in scores.items() if score),
-            key=lambda name: -scores[name],
-        )
+            score = 0
+            for key, contract in self._functions_of(name).items():
+                text = f"{key} {contract.description}".lower()
+                score += sum(word in text for word in words)
+            if score:
+                scores[name] = score
+        return sorted(scores, key=lambda name: -scores[name])
 
     def names(self) -> Iterator[str]:
         """Yield what can be called, functions first; a skill whose contract is faulty
@@ -202,11 +194,7 @@ class Callables:
             position += 1
 
     def _read_names(self) -> Iterator[str]:
-        functions = {
-            name: None
-            for name, (_, contract) in self._functions.items()
-            if contract is not None
-        }
+        functions = self._with_contract()
         yield from functions
         for name, skill in self.catalog.callables():
             if name in functions:
@@ -214,6 +202,14 @@ class Callables:
             if skill is not None and len(self._found) < _FEW_KEPT:
                 self._found.setdefault(name, (skill, skill.contracts[name]))
             yield name
+
+    def _with_contract(self) -> dict[str, Contract]:
+        """Return the contract of each function that has one of its own."""
+        contracts = {}
+        for name, (_, contract) in self._functions.items():
+            if contract is not None:
+                contracts[name] = contract
+        return contracts
 
     def known_target(self, name: Any) -> Target | None:
         """Return what *name* resolves to, if a call has asked for it before."""
@@ -226,7 +222,8 @@ class Callables:
         Raises:
             SkillRuntimeError: nothing of this name can be called here.
         """
-        if (known := self.known_target(name)) is not None:
+        known = self.known_target(name)
+        if known is not None:
             return known
         try:
             skill, contract = self._find(name)
@@ -235,18 +232,18 @@ class Callables:
                 raise
             raise _not_registered(function) from None
         _require_this_runtime(contract, name)
-        # `digest@^1` resolves to a skill of the catalog; a function that is registered
-        # for that skill runs it.
-        own = (
-            contract.name
-            if skill is not None and name not in self._functions and "@" in name
-            else name
-        )
-        function, _ = self._functions.get(own, (None, None))
-        found = self._targets[name] = Target.of(
-            name, skill, contract, function or self._runner(skill, contract)
-        )
-        return found
+        registered = name
+        if skill is not None and "@" in name and name not in self._functions:
+            # `digest@^1` resolves to a skill of the catalog; a function that is
+            # registered for that skill runs it.
+            registered = contract.name
+        runner: Runner | None
+        runner, _ = self._functions.get(registered, (None, None))
+        if runner is None:
+            runner = self._runner(skill, contract)
+        target = Target.of(name, skill, contract, runner)
+        self._targets[name] = target
+        return target
 
     def _changed(self) -> None:
         self._targets.clear()
@@ -260,26 +257,29 @@ class Callables:
             SkillRuntimeError: nothing of this name can be called here.
         """
         runner = self.target(name).runner
-        from skillruntime.runtime.scripts.runner import (
-            ScriptRunner,
-        )  # sandboxes and processes: only for this question
+        # Sandboxes and processes: only for this question.
+        from skillruntime.runtime.scripts.runner import ScriptRunner
 
-        return runner.missing(grants) if isinstance(runner, ScriptRunner) else ()
+        if not isinstance(runner, ScriptRunner):
+            return ()
+        return runner.missing(grants)
 
     def _not_ready(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
+        """Return what each callable of *names* lacks, those left out that are ready."""
+        messages: dict[str, tuple[str, ...]] = {}
         for name in names:
             with suppress(SkillRuntimeError):  # a call of it will say why
                 if missing := self.missing(name, _NO_GRANTS):
-                    found[name] = tuple(each.message for each in missing)
-        return found
+                    messages[name] = tuple(each.message for each in missing)
+        return messages
 
     def _functions_of(self, name: str) -> dict[str, Contract]:
-        return {
-            key: contract
-            for key, (_, contract) in self._functions.items()
-            if contract is not None and key.partition("/")[0] == name
-        }
+        """Return the contracts of the functions that belong to the skill *name*."""
+        contracts = {}
+        for key, (_, contract) in self._functions.items():
+            if contract is not None and key.partition("/")[0] == name:
+                contracts[key] = contract
+        return contracts
 
     def _find(self, name: Any) -> tuple[Skill | None, Contract]:
         if callable(name):
@@ -295,42 +295,51 @@ class Callables:
                 f"A skill's name must be a string, not {type(name).__name__}"
             )
         found = self._found.get(name)
-        if found is None:
-            _, own_contract = self._functions.get(name, (None, None))
+        if found is not None:
+            return found
+        _, own_contract = self._functions.get(name, (None, None))
+        if own_contract is None:
+            found = self._in_catalog(name)
+        else:
             # A function with its own contract replaces the catalog's skill of the same
             # name.
-            found = (
-                (None, own_contract)
-                if own_contract is not None
-                else self._in_catalog(name)
-            )
-            if len(self._found) >= _MOST_KEPT:
-                self._found.clear()
-                self._targets.clear()
-            self._found[name] = found
+            found = (None, own_contract)
+        if len(self._found) >= _MOST_KEPT:
+            self._found.clear()
+            self._targets.clear()
+        self._found[name] = found
         return found
 
     def _in_catalog(self, name: str) -> tuple[Skill, Contract]:
         try:
             skill, contract = self.catalog.contract(name)
-            # Its other tools were read with it; behind a range they are those of
-            # another version than the plain names'.
-            for other in skill.contracts if "@" not in name else ():
-                if other not in self._functions and len(self._found) < _MOST_KEPT:
-                    self._found.setdefault(other, (skill, skill.contracts[other]))
+            if "@" not in name:
+                self._keep_other_tools(skill)
             return skill, contract
         except SkillNotFoundError as error:
-            from difflib import get_close_matches  # only for a wrong name
-
             # The catalog suggests its own skills and their versions; it does not know
             # the functions.
-            if "@" not in name and (
-                close := get_close_matches(name, self._functions, 1)
-            ):
-                raise SkillNotFoundError(
-                    str(error), suggested_action=f"Did you mean {close[0]!r}?"
-                ) from None
-            raise
+            if "@" in name:
+                raise
+            from difflib import get_close_matches  # only for a wrong name
+
+            close = get_close_matches(name, self._functions, 1)
+            if not close:
+                raise
+            raise SkillNotFoundError(
+                str(error), suggested_action=f"Did you mean {close[0]!r}?"
+            ) from None
+
+    def _keep_other_tools(self, skill: Skill) -> None:
+        """Keep the contracts of *skill* that were read with the one which was asked
+        for.
+
+        Not of a skill that was found by a range: they are those of another version than
+        the plain names'.
+        """
+        for other in skill.contracts:
+            if other not in self._functions and len(self._found) < _MOST_KEPT:
+                self._found.setdefault(other, (skill, skill.contracts[other]))
 
     def _runner(self, skill: Skill | None, contract: Contract) -> Runner:
         if skill is not None:
@@ -351,7 +360,8 @@ def _not_registered(function: Any) -> SkillNotFoundError:
     name = getattr(function, "__name__", type(function).__name__)
     return SkillNotFoundError(
         f"The function {name!r} was not given to this runtime",
-        suggested_action=f"Give it when the runtime is made: SkillRuntime(functions=[{name}])",
+        suggested_action="Give it when the runtime is made: "
+        f"SkillRuntime(functions=[{name}])",
     )
 
 
@@ -372,6 +382,6 @@ def _require_this_runtime(contract: Contract, name: str) -> None:
             f"The skill {name!r} needs skillruntime {required}, and this is "
             f"{__version__}",
             details={"required": str(required), "current": __version__},
-            suggested_action="Tell the user to install a matching version of skillruntime, or of "
-            "the skill",
+            suggested_action="Tell the user to install a matching version of "
+            "skillruntime, or of the skill",
         )

@@ -91,9 +91,10 @@ _AT_FAULT = "Tell the user that the skill is at fault; other arguments will not 
 _NEXT_STEPS = {
     ErrorCode.INVALID_SKILL: _AT_FAULT,
     ErrorCode.INVALID_OUTPUT: _AT_FAULT,
-    ErrorCode.INTERNAL_ERROR: "Tell the user that the skill failed inside; the same call will most "
-    "likely fail again",
-    ErrorCode.ACCESS_DENIED: "Tell the user that this was not allowed; do not repeat the call",
+    ErrorCode.INTERNAL_ERROR: "Tell the user that the skill failed inside; the same "
+    "call will most likely fail again",
+    ErrorCode.ACCESS_DENIED: "Tell the user that this was not allowed; do not repeat "
+    "the call",
     ErrorCode.TOOL_NOT_AVAILABLE: "Tell the user what is missing",
     ErrorCode.TOOL_EXECUTION_FAILED: TELL,
 }
@@ -105,14 +106,12 @@ def with_next_step(error: SkillError) -> SkillError:
     """
     if error.suggested_action:
         return error
-    otherwise = (
-        "Change what the message names, and call again"
-        if error.recoverable
-        else "Tell the user what it says"
-    )
-    return dataclasses.replace(
-        error, suggested_action=_NEXT_STEPS.get(error.code, otherwise)
-    )
+    action = _NEXT_STEPS.get(error.code)
+    if action is None and error.recoverable:
+        action = "Change what the message names, and call again"
+    elif action is None:
+        action = "Tell the user what it says"
+    return dataclasses.replace(error, suggested_action=action)
 
 
 class Refusals:
@@ -141,7 +140,9 @@ def repeated(error: SkillError, times: int) -> SkillError:
     and what the argument takes.
 
     >>> details = {"path": "/n", "expected": "at most 10"}
-    >>> error = SkillError(ErrorCode.PARAM_OUT_OF_RANGE, "11 is more than 10", True, details, "Send 10")
+    >>> error = SkillError(
+    ...     ErrorCode.PARAM_OUT_OF_RANGE, "11 is more than 10", True, details, "Send 10"
+    ... )
     >>> repeated(error, 2).suggested_action
     'This same call has been refused 2 times: change it, or ask the user. Send 10'
     >>> repeated(error, 3).suggested_action
@@ -149,30 +150,28 @@ def repeated(error: SkillError, times: int) -> SkillError:
     """
     if times < 2:
         return error
-    path, expected = ((error.details or {}).get(name) for name in ("path", "expected"))
-    if (
-        times == 2 or expected is None
-    ):  # a refusal for which the arguments are not the reason has no schema to show
-        again = (
+    details = error.details or {}
+    expected = details.get("expected")
+    # A refusal for which the arguments are not the reason has no schema to show.
+    if times == 2 or expected is None:
+        action = (
             f"This same call has been refused {times} times: change it, or ask the "
             "user."
         )
-        action = (
-            f"{again} {error.suggested_action}" if error.suggested_action else again
-        )
+        if error.suggested_action:
+            action = f"{action} {error.suggested_action}"
         return dataclasses.replace(error, suggested_action=action)
-    wanted = (
-        expected
-        if isinstance(expected, str)
-        else json.dumps(expected, ensure_ascii=False, default=str)
-    )
-    if len(wanted) > _LONGEST_SCHEMA:
-        wanted = wanted[:_LONGEST_SCHEMA] + "..."
+    if not isinstance(expected, str):
+        expected = json.dumps(expected, ensure_ascii=False, default=str)
+    if len(expected) > _LONGEST_SCHEMA:
+        expected = expected[:_LONGEST_SCHEMA] + "..."
+    subject = details.get("path") or "The tool"
     return dataclasses.replace(
         error,
         message=f"These arguments were refused {times} times, and nothing was run: "
         f"{error.message}",
-        suggested_action=f"Do not send these arguments again. {path or 'The tool'} takes {wanted}",
+        suggested_action="Do not send these arguments again. "
+        f"{subject} takes {expected}",
     )
 
 
@@ -183,27 +182,27 @@ def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
     An unknown code becomes ``TOOL_EXECUTION_FAILED``, with the original in
     ``details.code``; an error without a next step gets one.
 
-    >>> status, errors = read_reported({"status": "failed", "errors": [{"code": "QUOTA", "message": "Used up"}]})
+    >>> status, errors = read_reported(
+    ...     {"status": "failed", "errors": [{"code": "QUOTA", "message": "Used up"}]}
+    ... )
     >>> errors[0].message, errors[0].code.value, errors[0].details
     ('Used up', 'TOOL_EXECUTION_FAILED', {'code': 'QUOTA'})
     """
     if not isinstance(output, Mapping) or output.get("status") not in STATUSES:
         return "success", []
     status: Status = output["status"]
+    errors = []
     listed = output.get("errors")
-    errors = (
-        [_error_from(item) for item in listed[:_MOST_ERRORS]]
-        if isinstance(listed, list)
-        else []
-    )
+    if isinstance(listed, list):
+        errors = [_error_from(item) for item in listed[:_MOST_ERRORS]]
     if status == "failed" and not errors:
         message = output.get("message")
-        said = (
-            _line(message, _MESSAGE)
-            if isinstance(message, str) and message
-            else "The skill reported a failure without a reason"
-        )
-        errors = [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, said, recoverable=False)]
+        reason = "The skill reported a failure without a reason"
+        if isinstance(message, str) and message:
+            reason = _line(message, _MESSAGE)
+        errors = [
+            SkillError(ErrorCode.TOOL_EXECUTION_FAILED, reason, recoverable=False)
+        ]
     return status, [with_next_step(error) for error in errors]
 
 
@@ -236,20 +235,23 @@ def _error_from(item: Any) -> SkillError:
             _line(str(item), _MESSAGE),
             recoverable=False,
         )
-    given: Any = item.get("code")
-    details = dict(item["details"]) if isinstance(item.get("details"), Mapping) else {}
+    details = {}
+    if isinstance(item.get("details"), Mapping):
+        details = dict(item["details"])
+    reported_code: Any = item.get("code")
     try:
-        code = ErrorCode(given)
+        code = ErrorCode(reported_code)
     except ValueError:
         code = ErrorCode.TOOL_EXECUTION_FAILED
-        if given is not None:
-            details["code"] = given
+        if reported_code is not None:
+            details["code"] = reported_code
     if len(as_text(details)) > _DETAILS:
         details = {"cut": True}
+    message = item.get("message") or "The skill gave no message"
     action = item.get("suggested_action")
     return SkillError(
         code,
-        _line(str(item.get("message") or "The skill gave no message"), _MESSAGE),
+        _line(str(message), _MESSAGE),
         recoverable=item.get("recoverable") is True,
         details=details or None,
         suggested_action=_line(action, _ACTION) if isinstance(action, str) else None,

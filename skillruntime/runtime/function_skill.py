@@ -60,9 +60,8 @@ class FunctionSkill(Generic[_P, _R]):
         return f"FunctionSkill({self.name!r})"
 
     def __reduce__(self) -> str:
-        return (
-            self.function.__qualname__
-        )  # pickled as Python pickles functions: by the name in their module
+        # Pickled as Python pickles functions: by the name in their module.
+        return self.function.__qualname__
 
 
 @overload
@@ -107,8 +106,7 @@ def skill(
 
     Raises:
         InvalidSkillError: an annotation cannot be made from JSON, the function does not
-            fit *contract*, or it has no
-            description or no usable name.
+            fit *contract*, or it has no description or no usable name.
         TypeError: it is not a function.
     """
     if function is None:
@@ -157,7 +155,8 @@ def runner_for(
 
     Raises:
         InvalidSkillError: an annotation cannot be made from JSON, or the function does
-            not fit *contract*. TypeError: it is not a function.
+            not fit *contract*.
+        TypeError: it is not a function.
     """
     if not callable(function) or isinstance(function, type):
         raise TypeError(f"A skill is a function, not {function!r:.80}")
@@ -187,9 +186,8 @@ def _made(
             "@skill takes a function; to give a name, write "
             f"@skill(name={function!r:.80})"
         )
-    if hasattr(
-        function, "args_schema"
-    ):  # a tool of LangChain, from the decorator below
+    # A tool of LangChain, from the decorator below.
+    if hasattr(function, "args_schema"):
         raise TypeError(
             "@skill takes a function, not a tool; leave out @tool, or protect the "
             "tool with enforce(tool)"
@@ -215,16 +213,16 @@ def _made(
         typed = _models().TypedFunction.of(function)
         own = Contract.from_dict(typed.document(name=name, version=version))
         runner = _typed_runner(typed)
-    document = own.to_dict()
-    changes = {
+    given = {
         "name": name,
         "description": description,
         "version": version,
         "annotations": dict(annotations or {}),
     }
-    changed = {key: value for key, value in changes.items() if value}
-    if changed:
-        own = Contract.from_dict({**document, **changed}, name=name or own.name)
+    changes = {key: value for key, value in given.items() if value}
+    if changes:
+        document = {**own.to_dict(), **changes}
+        own = Contract.from_dict(document, name=name or own.name)
     if not _SKILL_NAME.fullmatch(own.name):
         raise InvalidSkillError(
             f"{own.name!r} is not a name that a model can call: use letters, digits, "
@@ -269,49 +267,43 @@ def _typed_runner(typed: TypedFunction) -> FunctionRunner:
 
 
 def _takes_mapping(function: Callable[..., Any], contract: Contract | None) -> bool:
-    """Whether *function* takes all arguments as one mapping: its first parameter is
-    untyped, or typed as a mapping.
+    """Return whether *function* takes all arguments as one mapping: its first parameter
+    is untyped, or typed as a mapping.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some callables written in C have no signature
         return True
-    positional = [
-        each
-        for each in parameters
-        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
-    ]
-    required = [
-        each
-        for each in parameters
-        if each.default is each.empty and each.kind not in _STARRED
-    ]
+    positional = [each for each in parameters if each.kind in _POSITIONAL]
     if not positional:
         return any(each.kind is each.VAR_POSITIONAL for each in parameters)
     first = positional[0]
-    if any(each is not first and not is_context(each) for each in required):
-        return False
+    for other in parameters:
+        if other is first or other.kind in _STARRED:
+            continue
+        if other.default is other.empty and not is_context(other):
+            return False
     # `def shout(text)` under a contract with the property "text" means the property,
     # not the mapping.
-    if (
-        contract is not None
-        and first.name != "arguments"
-        and first.name in _properties(contract)
-    ):
-        return False
+    if contract is not None and first.name != "arguments":
+        if first.name in _properties(contract):
+            return False
     annotation = first.annotation
-    text = (
-        annotation
-        if isinstance(annotation, str)
-        else str(getattr(annotation, "__name__", annotation))
-    )
-    return annotation is first.empty or _MAPPING.match(text) is not None
+    if annotation is first.empty:
+        return True
+    if not isinstance(annotation, str):
+        annotation = str(getattr(annotation, "__name__", annotation))
+    return _MAPPING.match(annotation) is not None
 
 
 # Wider than the format's lowercase-and-hyphens, because a function's own name must
 # pass. `@` starts a version range in a call, and a callable has one `/`: that between
 # skill and tool.
 _SKILL_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
+_POSITIONAL = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+)
 _STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _MAPPING = re.compile(r"(?:\w+\.)*(?:dict|Dict|Mapping|MutableMapping|Any)\b")
 
@@ -327,30 +319,25 @@ def _require_parameters(typed: TypedFunction, contract: Contract, name: str) -> 
     if not {"$ref", "oneOf", "anyOf", "allOf"}.isdisjoint(document):
         return  # which properties these accept depends on the value
     properties = _properties(contract)
-    parameters = typed.signature.parameters.values()
-    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
-    unknown = [key for key in properties if key not in typed.adapters and not takes_any]
-    required = [
-        key
-        for key in typed.adapters
-        if typed.signature.parameters[key].default is inspect.Parameter.empty
-    ]
-    given = {
-        *(document.get("required") or ()),
-        *(key for key, each in properties.items() if _has_default(each)),
-    }
-    missing = [key for key in required if key not in given]
-    if unknown or missing:
-        faults = [f"it takes no {key!r}, which the contract accepts" for key in unknown]
-        faults += [
-            f"it requires {key!r}, which the contract does not require"
-            for key in missing
-        ]
+    parameters = typed.signature.parameters
+    faults = []
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    if not takes_any:
+        for key in properties:
+            if key not in typed.adapters:
+                faults.append(f"it takes no {key!r}, which the contract accepts")
+    always_given = set(document.get("required") or ())
+    always_given |= {key for key, each in properties.items() if _has_default(each)}
+    for key in typed.adapters:
+        is_required = parameters[key].default is inspect.Parameter.empty
+        if is_required and key not in always_given:
+            faults.append(f"it requires {key!r}, which the contract does not require")
+    if faults:
         raise InvalidSkillError(
             f"The function {_name(typed.function)!r} does not fit the contract of "
             f"{name!r}: {'; '.join(faults)}",
-            suggested_action="Name its parameters as the properties, or take all in one: "
-            "function(arguments)",
+            suggested_action="Name its parameters as the properties, or take all in "
+            "one: function(arguments)",
         )
 
 
@@ -360,8 +347,12 @@ def _has_default(schema: Any) -> bool:
 
 def _properties(contract: Contract) -> Mapping[str, Any]:
     document = contract.input.document
-    found = document.get("properties") if isinstance(document, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    if not isinstance(document, Mapping):
+        return {}
+    properties = document.get("properties")
+    if not isinstance(properties, Mapping):
+        return {}
+    return properties
 
 
 def _name(function: Any) -> str:

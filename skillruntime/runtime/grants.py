@@ -116,9 +116,10 @@ def granted_to(name: str, grants: Mapping[str, Grants]) -> Grants:
     # to the skill.
     plain = name.partition("@")[0]
     skill = plain.partition("/")[0]
-    return grants.get(skill, _NOTHING) | (
-        grants.get(plain, _NOTHING) if plain != skill else _NOTHING
-    )
+    granted = grants.get(skill, _NOTHING)
+    if plain == skill:
+        return granted
+    return granted | grants.get(plain, _NOTHING)
 
 
 _NOTHING = Grants()

@@ -49,18 +49,12 @@ def image_type(data: bytes) -> str | None:
     >>> image_type(b"GIF89a...;"), image_type(b"GIF89a... and what was cut off")
     ('image/gif', None)
     """
-    # WebP says how many bytes follow the first eight.
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return (
-            "image/webp"
-            if int.from_bytes(data[4:8], "little") == len(data) - 8
-            else None
-        )
-    return next(
-        (
-            kind
-            for kind, begin, end in _FORMS
-            if data.startswith(begin) and data.endswith(end)
-        ),
-        None,
-    )
+        # WebP says how many bytes follow the first eight.
+        if int.from_bytes(data[4:8], "little") == len(data) - 8:
+            return "image/webp"
+        return None
+    for media_type, begin, end in _FORMS:
+        if data.startswith(begin) and data.endswith(end):
+            return media_type
+    return None

@@ -94,11 +94,9 @@ class CallContext:
     @property
     def remaining(self) -> float | None:
         """Seconds until the deadline, at least 0; None without a deadline."""
-        return (
-            None
-            if self.deadline is None
-            else max(0.0, self.deadline - time.monotonic())
-        )
+        if self.deadline is None:
+            return None
+        return max(0.0, self.deadline - time.monotonic())
 
 
 class Runner(Protocol):
@@ -160,9 +158,13 @@ class FunctionRunner:
             TypeError: it cannot be called so.
         """
         # Looked up once: inspect.signature costs more than the whole rest of a call.
-        wants_context = _wants_context(function)
-        _require_fit(function, 2 if wants_context else 1)
-        bind: Binding = _with_context if wants_context else _without_context
+        bind: Binding
+        if _wants_context(function):
+            _require_fit(function, 2)
+            bind = _with_context
+        else:
+            _require_fit(function, 1)
+            bind = _without_context
         return cls(function, bind, is_coroutine_function(function), to_plain_result)
 
     @property
@@ -179,14 +181,17 @@ class FunctionRunner:
                 return await cast("Awaitable[Any]", self._call(arguments, context))
             except SystemExit as exit_:
                 raise _exited(exit_) from exit_
-        # abandon_on_cancel: at the deadline the caller gets its answer, though the
-        # thread runs on. most functions are called in the thread of their caller
+        # Here: most functions are called in the thread of their caller.
         import anyio.to_thread
 
+        # abandon_on_cancel: at the deadline the caller gets its answer, though the
+        # thread runs on.
         result = await anyio.to_thread.run_sync(
             partial(self.run_here, arguments, context), abandon_on_cancel=True
         )
-        return await result if inspect.isawaitable(result) else result
+        if inspect.isawaitable(result):
+            return await result
+        return result
 
     def run_here(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Run a plain function in this thread."""
@@ -207,6 +212,7 @@ class FunctionRunner:
 
 
 def _copied(part: Any) -> Any:
+    # Every value of every call passes here: a scalar costs no call of a function.
     if isinstance(part, dict):
         return {
             name: _copied(value) if type(value) in _CONTAINERS else value
@@ -219,17 +225,22 @@ _CONTAINERS = (dict, list)
 
 
 def is_coroutine_function(function: Callable[..., Any]) -> bool:
-    """Whether calling *function*, or the object it is, gives a coroutine."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004  an object whose call is a coroutine function
-    )
+    """Return whether calling *function* gives a coroutine; an object may be called as
+    a function.
+    """
+    if inspect.iscoroutinefunction(function):
+        return True
+    method = getattr(function, "__call__", None)  # noqa: B004 - it is looked at
+    return inspect.iscoroutinefunction(method)
 
 
 def to_plain_result(result: Any) -> Any:
     """Return *result* as JSON values: a model or a dataclass is converted, anything
     else is returned as it is.
     """
-    return result if isinstance(result, _PLAIN) else to_plain(result)
+    if isinstance(result, _PLAIN):
+        return result
+    return to_plain(result)
 
 
 _PLAIN = (dict, list, str, int, float, bool, type(None))
@@ -248,7 +259,7 @@ def _with_context(
 
 
 def _wants_context(function: Callable[..., Any]) -> bool:
-    """Whether the second positional parameter receives the context."""
+    """Return whether the second positional parameter receives the context."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some callables written in C have no signature
@@ -264,18 +275,15 @@ def _wants_context(function: Callable[..., Any]) -> bool:
 
 
 def is_context(parameter: inspect.Parameter) -> bool:
-    """Whether *parameter* is annotated `CallContext`, or named ``context``."""
+    """Return whether *parameter* is annotated `CallContext`, or named ``context``."""
+    if parameter.name == "context":
+        return True
+    type_name = parameter.annotation
+    if not isinstance(type_name, str):
+        type_name = getattr(type_name, "__name__", "")
     # With `from __future__ import annotations` the annotation is text, and may be
     # qualified ("runtime.CallContext").
-    annotation = parameter.annotation
-    named = (
-        annotation
-        if isinstance(annotation, str)
-        else getattr(annotation, "__name__", "")
-    )
-    return (
-        parameter.name == "context" or named.rpartition(".")[2] == CallContext.__name__
-    )
+    return bool(type_name.rpartition(".")[2] == CallContext.__name__)
 
 
 def _require_fit(function: Callable[..., Any], count: int) -> None:

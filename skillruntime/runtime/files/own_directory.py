@@ -111,15 +111,14 @@ class CallFiles:
         if source is None:
             return own.files.resolve(path)
         relative = PurePath(source.relative_to(own.workspace.directory))
-        within = (
-            relative.relative_to(own.results)
-            if relative.is_relative_to(own.results)
-            else relative
-        )
-        target = own.files.resolve(str(within))
-        if target is not None and within.parts and is_there(source):
+        if relative.is_relative_to(own.results):
+            relative = relative.relative_to(own.results)
+        target = own.files.resolve(str(relative))
+        if target is None:
+            return None
+        if relative.parts and is_there(source):
             self._named[str(target.relative_to(own.files.directory))] = source
-        elif target is not None and not is_there(target):
+        elif not is_there(target):
             self.missing.append(path)
         return target
 
@@ -134,16 +133,17 @@ class CallFiles:
             return {key: self.with_named_files(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self.with_named_files(item) for item in value]
-        if (
-            isinstance(value, str)
-            and (source := self._own.workspace.resolve(value)) is not None
-        ):
-            with suppress(
-                OSError
-            ):  # thousands of letters, which no file has as its name
-                if stat.S_ISREG(source.lstat().st_mode):
-                    copy = self.resolve(value)
-                    return str(copy) if PurePath(value).is_absolute() else value
+        if not isinstance(value, str):
+            return value
+        source = self._own.workspace.resolve(value)
+        if source is None:
+            return value
+        # Raised for thousands of letters, which no file has as its name.
+        with suppress(OSError):
+            if stat.S_ISREG(source.lstat().st_mode):
+                copy = self.resolve(value)
+                if PurePath(value).is_absolute():
+                    return str(copy)
         return value
 
     def open(self) -> Path:
@@ -171,17 +171,16 @@ class CallFiles:
             if self._is_open:
                 self._own.files.directory.chmod(0o700)  # a script may have closed it
             if self._before is not None:
-                self._changes = self._own.files.changes(self._before)
-                self._changes = [
-                    each
-                    for each in map(self._copied_out, self._changes[:MOST_RESULTS])
-                    if each
-                ]
+                changes = self._own.files.changes(self._before)
+                for change in changes[:MOST_RESULTS]:
+                    copied = self._copied_out(change)
+                    if copied is not None:
+                        self._changes.append(copied)
         return self._changes
 
     def has_untrusted_files(self) -> bool:
-        """Whether an untrusted script may have written into the directory: it is made
-        for that.
+        """Return whether an untrusted script may have written into the directory: it is
+        made for that.
         """
         return True
 
@@ -198,19 +197,19 @@ class CallFiles:
         """
         pairs = [(target, source)]
         if source.is_dir():
-            below = [
-                Path(at, name) for at, _, names in os.walk(source) for name in names
-            ]
-            pairs = [
-                (str(PurePath(target, path.relative_to(source))), path)
-                for path in below[: FILE_LIMIT + 1]
-            ]
+            below: list[Path] = []
+            for directory, _, names in os.walk(source):
+                below += [Path(directory, name) for name in names]
+            pairs = []
+            for path_below in below[: FILE_LIMIT + 1]:
+                place = PurePath(target, path_below.relative_to(source))
+                pairs.append((str(place), path_below))
         for path, file in pairs:
             status = file.lstat()
-            if not stat.S_ISREG(status.st_mode) or self._own.copied_in.get(
-                path
-            ) == identity_of(status):
+            if not stat.S_ISREG(status.st_mode):
                 continue
+            if self._own.copied_in.get(path) == identity_of(status):
+                continue  # the own directory has it as it is
             left -= status.st_size
             if left < 0 or len(pairs) > FILE_LIMIT:
                 raise ToolExecutionError(
@@ -236,22 +235,20 @@ class CallFiles:
         own, path = self._own, change["path"]
         # A dotfile configures whatever runs beside it, and an unprintable name paints
         # over a terminal.
-        is_plain = path.isprintable() and not any(
-            part.startswith(".") for part in PurePath(path).parts
-        )
-        if not is_plain or own.bytes_out + change["bytes"] > own.limit:
+        has_dotfile = any(part.startswith(".") for part in PurePath(path).parts)
+        if has_dotfile or not path.isprintable():
+            return None
+        if own.bytes_out + change["bytes"] > own.limit:
             return None
         destination = own.workspace.directory / own.results / path
         try:
             destination.parent.mkdir(parents=True, exist_ok=True)
             known = own.copied_out.get(str(destination))
-            if (
-                known is not None
-                and destination.exists()
-                and known == identity_of(destination.lstat())
-            ):
-                own.bytes_out -= known[0]
-                destination.unlink()
+            if known is not None and destination.exists():
+                # Replaced where the host has not changed it since.
+                if known == identity_of(destination.lstat()):
+                    own.bytes_out -= known[0]
+                    destination.unlink()
             destination = own.files.copy_out(path, _free(destination))
             status = destination.lstat()
         except OSError:
@@ -269,11 +266,11 @@ def _free(path: Path) -> Path:
     """Return *path*, or the first of ``name-2``, ``name-3``, ... that does not
     exist.
     """
-    number, found = 1, path
-    while os.path.lexists(found):
+    number, free = 1, path
+    while os.path.lexists(free):
         number += 1
-        found = path.with_stem(f"{path.stem}-{number}")
-    return found
+        free = path.with_stem(f"{path.stem}-{number}")
+    return free
 
 
 def _place(root: Path, path: str, source: Path) -> None:

@@ -24,10 +24,12 @@ def has_paths(schema: Any) -> bool:
     further look.
     """
     if isinstance(schema, Mapping):
-        return schema.get("format") == "path" or any(
-            has_paths(value) for value in schema.values()
-        )
-    return isinstance(schema, list) and any(has_paths(item) for item in schema)
+        if schema.get("format") == "path":
+            return True
+        return any(map(has_paths, schema.values()))
+    if isinstance(schema, list):
+        return any(map(has_paths, schema))
+    return False
 
 
 class Files(Protocol):
@@ -51,18 +53,19 @@ def with_resolved_paths(
             path or a symbolic link.
     """
     # Several branches of a union may name the same place: each is resolved once.
-    found = dict.fromkeys(_locate(arguments, schema, [()], ()))
+    places = dict.fromkeys(_locate(arguments, schema, [()], ()))
     resolved = arguments
     outside = []
-    for location, is_key in found:
+    for location, is_key in places:
         value = str(location[-1]) if is_key else value_at(arguments, location)
         path = files.resolve(value)
         if path is None:
             outside.append(_refusal(location, value, files.workspace))
+        # A key stays as it is: the script runs in the workspace, and looks it up by this
+        # name.
         elif not is_key:
-            # a key stays as it is: the script runs in the workspace, and looks it up by
-            # this name A copy: the caller's arguments, which a log may hold, stay as
-            # they were sent.
+            # A copy: the caller's arguments, which a log may hold, stay as they were
+            # sent.
             resolved = _with(resolved, location, str(path))
     if outside:
         raise SkillInputError("A path is outside the workspace", skill_errors=outside)
@@ -82,7 +85,8 @@ def _refusal(
             "expected": "a path inside the workspace",
             "received": value[:80],
         },
-        suggested_action="Send a path relative to the workspace, such as 'report.md', without '..'",
+        suggested_action="Send a path relative to the workspace, such as 'report.md', "
+        "without '..'",
     )
 
 
@@ -95,84 +99,83 @@ def _locate(
     With each place comes whether it is the key there (``propertyNames``) instead of the
     value.
     """
-    found = in_place(schema.references, locations)
-    if isinstance(value, str) and _is_path(found):
-        yield at, False
-    elif isinstance(value, dict) and found:
-        names = [
-            (*location, "propertyNames")
-            for location, each in found
-            if "propertyNames" in each
-        ]
-        are_paths = bool(names) and _is_path(in_place(schema.references, names))
+    subschemas = in_place(schema.references, locations)
+    if isinstance(value, str):
+        if _is_path(subschemas):
+            yield at, False
+    elif not subschemas:
+        return
+    elif isinstance(value, dict):
+        of_names = _with_keyword(subschemas, "propertyNames")
+        are_paths = _is_path(in_place(schema.references, of_names))
         for key, item in value.items():
             if are_paths:
                 yield (*at, key), True
-            yield from _locate(item, schema, _of_member(schema, found, key), (*at, key))
-    elif isinstance(value, list) and found:
+            described = _of_member(schema, subschemas, key)
+            yield from _locate(item, schema, described, (*at, key))
+    elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _locate(item, schema, _of_item(found, index), (*at, index))
+            described = _of_item(subschemas, index)
+            yield from _locate(item, schema, described, (*at, index))
 
 
-def _is_path(found: _Found) -> bool:
-    return any(each.get("format") == "path" for _, each in found)
+_Subschemas = list[tuple[Location, dict[str, Any]]]
+"""The subschemas that hold for one value, each with its location."""
 
 
-_Found = list[tuple[Location, dict[str, Any]]]
+def _is_path(subschemas: _Subschemas) -> bool:
+    return any(subschema.get("format") == "path" for _, subschema in subschemas)
 
 
-def _of_member(schema: Schema, found: _Found, key: str) -> list[Location]:
+def _with_keyword(subschemas: _Subschemas, keyword: str) -> list[Location]:
+    """Return the locations of what *subschemas* have under *keyword*."""
+    return [
+        (*location, keyword)
+        for location, subschema in subschemas
+        if keyword in subschema
+    ]
+
+
+def _of_member(schema: Schema, subschemas: _Subschemas, key: str) -> list[Location]:
     """Return where the member *key* is described."""
     described: list[Location] = []
-    for location, each in found:
+    for location, subschema in subschemas:
         patterns = [
-            name
-            for name in properties_of(each, "patternProperties")
-            if schema.name_matches(name, key)
+            pattern
+            for pattern in properties_of(subschema, "patternProperties")
+            if schema.name_matches(pattern, key)
         ]
-        described += [(*location, "patternProperties", name) for name in patterns]
-        if key in properties_of(each):
+        for pattern in patterns:
+            described.append((*location, "patternProperties", pattern))
+        if key in properties_of(subschema):
             described.append((*location, "properties", key))
-        elif not patterns and "additionalProperties" in each:
+        elif not patterns and "additionalProperties" in subschema:
             described.append((*location, "additionalProperties"))
     # 2020-12, core, 11.3: what another keyword has described is evaluated.
-    return described or [
-        (*place, "unevaluatedProperties")
-        for place, each in found
-        if "unevaluatedProperties" in each
-    ]
+    return described or _with_keyword(subschemas, "unevaluatedProperties")
 
 
-def _of_item(found: _Found, index: int) -> list[Location]:
+def _of_item(subschemas: _Subschemas, index: int) -> list[Location]:
     """Return where the item at *index* is described."""
     described: list[Location] = []
-    for location, each in found:
+    for location, subschema in subschemas:
+        first_items, further_items = "prefixItems", "items"
         # Up to 2019-09, `items` could be the list that `prefixItems` is now, and
         # `additionalItems` what `items` is.
-        keyword, beyond = (
-            ("items", "additionalItems")
-            if isinstance(each.get("items"), list)
-            else _PREFIX
-        )
-        prefix = each.get(keyword)
+        if isinstance(subschema.get("items"), list):
+            first_items, further_items = "items", "additionalItems"
+        prefix = subschema.get(first_items)
         if isinstance(prefix, list) and index < len(prefix):
-            described.append((*location, keyword, index))
-        elif beyond in each:
-            described.append((*location, beyond))
-        if "contains" in each:
+            described.append((*location, first_items, index))
+        elif further_items in subschema:
+            described.append((*location, further_items))
+        if "contains" in subschema:
             described.append((*location, "contains"))
-    return described or [
-        (*place, "unevaluatedItems")
-        for place, each in found
-        if "unevaluatedItems" in each
-    ]
-
-
-_PREFIX = ("prefixItems", "items")
+    return described or _with_keyword(subschemas, "unevaluatedItems")
 
 
 def _with(value: Any, location: tuple[str | int, ...], new: Any) -> Any:
-    """A copy of *value*, copied only along *location*, with *new* there."""
+    """Return a copy of *value*, copied only along *location*, with *new* there."""
     if not location:
         return new
     copy = value.copy()

@@ -83,8 +83,8 @@ class SkillCopy:
             raise InvalidSkillError(
                 f"The contract's run.script {name!r} is not there, or is reached "
                 "through a symbolic link",
-                suggested_action="Tell the user that the skill is incomplete; no other arguments "
-                "will help",
+                suggested_action="Tell the user that the skill is incomplete; no other "
+                "arguments will help",
             )
         return path
 
@@ -106,8 +106,9 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
 
     Raises:
         InvalidSkillError: its directory was replaced since it was activated, or it has
-            too many files or bytes. ToolNotAvailableError: the copy cannot be written
-            (the disk is full, say); nothing of it is left then.
+            too many files or bytes.
+        ToolNotAvailableError: the copy cannot be written (the disk is full, say);
+            nothing of it is left then.
     """
     import hashlib  # OpenSSL: not needed for an import
 
@@ -141,11 +142,12 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
     """Copy each file; yield its path, ``x`` if it is executable, else ``-``, and the
     SHA-256 of its bytes.
     """
+    import hashlib  # OpenSSL: not needed for an import
+
     source = str(skill.directory)
     left = MAX_BYTES
-    for path in list(
-        _files(source, skill.name)
-    ):  # before the first is copied: there may be too many
+    # All names before the first is copied: there may be too many.
+    for path in list(_files(source, skill.name)):
         try:
             descriptor = open_inside(source, path, identity=skill.identity)
         except FileNotFoundError:
@@ -154,15 +156,16 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
             raise InvalidSkillError(
                 f"The file {path!r} of the skill {skill.name!r} cannot be read: "
                 f"{error.strerror}",
-                suggested_action="Tell the user; the skill's files changed while they were read",
+                suggested_action="Tell the user; the skill's files changed while they "
+                "were read",
             ) from None
         with os.fdopen(descriptor, "rb", buffering=0) as opened:
             status = os.fstat(descriptor)
             if status.st_size > left:  # before a sparse file of 10 GB is read
                 raise _too_large(skill.name)
-            is_executable = bool(status.st_mode & 0o111)
-            import hashlib
-
+            mark, mode = "-", 0o644
+            if status.st_mode & 0o111:
+                mark, mode = "x", 0o755
             digest = hashlib.sha256()
             written = target / path
             written.parent.mkdir(parents=True, exist_ok=True)
@@ -173,8 +176,8 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
                         raise _too_large(skill.name)
                     digest.update(chunk)
                     file.write(chunk)
-                os.fchmod(file.fileno(), 0o755 if is_executable else 0o644)
-        yield path, "x" if is_executable else "-", digest.hexdigest()
+                os.fchmod(file.fileno(), mode)
+        yield path, mark, digest.hexdigest()
 
 
 def _files(directory: str, name: str) -> Iterator[str]:
@@ -210,22 +213,22 @@ def safe_name(name: str) -> str:
     """
     import hashlib  # OpenSSL: not needed for an import
 
-    safe = "".join(each if each.isalnum() or each in "-_" else "-" for each in name)[
-        :50
-    ]
-    return (
-        safe
-        if safe == name
-        else f"{safe}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-    )
+    safe = ""
+    for letter in name[:50]:
+        is_safe = letter.isalnum() or letter in "-_"
+        safe += letter if is_safe else "-"
+    if safe == name:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{safe}-{digest[:8]}"
 
 
 def _not_written(error: OSError) -> ToolNotAvailableError:
     return ToolNotAvailableError(
         "The skill's files cannot be copied to run: "
         f"{error.strerror or type(error).__name__}",
-        suggested_action="Tell the user: the directory for temporary files must exist and have "
-        "space",
+        suggested_action="Tell the user: the directory for temporary files must exist "
+        "and have space",
     )
 
 

@@ -78,9 +78,8 @@ if sys.platform != "win32":
         with suppress(OSError):
             above = os.open(Path(directory).parent, _LISTED)
             try:
-                root = _entered(
-                    Path(directory).name, above
-                )  # a script may have closed it
+                # `_entered` opens it though a script may have closed it.
+                root = _entered(Path(directory).name, above)
             finally:
                 os.close(above)
             try:
@@ -106,17 +105,14 @@ if sys.platform != "win32":
                 try:
                     for child in _remove_files(inner):
                         with suppress(OSError):
-                            os.close(
-                                _entered(child, inner)
-                            )  # a directory that moves must be writable (rename(2))
+                            # A directory that moves must be writable (rename(2)).
+                            os.close(_entered(child, inner))
                             count += 1
+                            new_name = f"{moved}{count}"
                             os.rename(
-                                child,
-                                f"{moved}{count}",
-                                src_dir_fd=inner,
-                                dst_dir_fd=root,
+                                child, new_name, src_dir_fd=inner, dst_dir_fd=root
                             )
-                            pending.append(f"{moved}{count}")
+                            pending.append(new_name)
                 finally:
                     os.close(inner)
                 os.rmdir(name, dir_fd=root)

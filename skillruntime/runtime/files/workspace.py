@@ -50,13 +50,11 @@ class Workspace:
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
-        self.given = (
-            None if directory is None else Path(directory)
-        )  # the host's; None where it is a temporary one
+        self.given = None if directory is None else Path(directory)
+        """The host's directory; None where it is a temporary one."""
         self._directory: Path | None = None
-        self._making = (
-            threading.Lock()
-        )  # parallel calls of one session must not make two
+        # Parallel calls of one session must not make two.
+        self._making = threading.Lock()
         self._removal: weakref.finalize[[Path], Workspace] | None = None
         self.own: dict[str, Any] = {}
         """The `OwnDirectory` of each untrusted skill that was called with this
@@ -88,33 +86,25 @@ class Workspace:
         """
         try:
             resolved = (self.directory / path).resolve()
-        except (
-            OSError,
-            ValueError,
-            RuntimeError,
-        ):  # too long, a NUL byte, a loop of links
+        # Too long, a NUL byte, a loop of links.
+        except (OSError, ValueError, RuntimeError):
             return None
-        return resolved if resolved.is_relative_to(self.directory) else None
+        if not resolved.is_relative_to(self.directory):
+            return None
+        return resolved
 
     def described(self) -> str:
         """Return which directory this is and what is in it, for the error of a file
         that is not there.
         """
-        names = sorted(
-            each.name
-            for each in self.directory.iterdir()
-            if not each.name.startswith(".")
-        )
+        entries = [path.name for path in self.directory.iterdir()]
+        names = sorted(name for name in entries if not name.startswith("."))
+        if not names:
+            return f"the workspace {self.directory}, which is empty"
         shown = ", ".join(repr(visible_line(name[:80])) for name in names[:_MOST_NAMES])
-        more = (
-            f" and {len(names) - _MOST_NAMES:,} more"
-            if len(names) > _MOST_NAMES
-            else ""
-        )
-        return (
-            f"the workspace {self.directory}, which "
-            f"{f'has {shown}{more}' if names else 'is empty'}"
-        )
+        if len(names) > _MOST_NAMES:
+            shown += f" and {len(names) - _MOST_NAMES:,} more"
+        return f"the workspace {self.directory}, which has {shown}"
 
     @property
     def next_step(self) -> str:
@@ -134,11 +124,11 @@ class Workspace:
         """Whether a script of an untrusted skill may have written here; then no script
         runs here unconfined.
         """
-        here = self.directory
-        return any(
-            here.is_relative_to(each) or each.is_relative_to(here)
-            for each in _with_untrusted_files
-        )
+        own = self.directory
+        for directory in _with_untrusted_files:
+            if own.is_relative_to(directory) or directory.is_relative_to(own):
+                return True
+        return False
 
     def note_untrusted(self) -> None:
         """Note that a script of an untrusted skill is about to write here."""
@@ -151,32 +141,34 @@ class Workspace:
         Hidden directories, symbolic links and directories more than 64 levels deep are
         not looked into.
         """
-        found: dict[str, Identity] = {}
+        identities: dict[str, Identity] = {}
         with suppress(OSError):
-            here = str(self.directory)
-            at = (
-                open_without_links(here, flags=_LISTED)
-                if HAS_DIRECTORY_DESCRIPTORS
-                else here
-            )
-            if _look(at, "", found, 0) > FILE_LIMIT:
+            directory = str(self.directory)
+            at: int | str = directory
+            if HAS_DIRECTORY_DESCRIPTORS:
+                at = open_without_links(directory, flags=_LISTED)
+            if _look(at, "", identities, 0) > FILE_LIMIT:
                 return None
-        return found
+        return identities
 
     def changes(self, before: Mapping[str, Identity]) -> list[dict[str, Any]]:
         """Return the files that are new or changed since *before*, as ``{path,
         media_type, bytes}``.
         """
         after = self.snapshot() or {}
-        return [
-            {
-                "path": _encodable(path),
-                "media_type": media_type(path),
-                "bytes": identity[0],
-            }
-            for path, identity in sorted(after.items())
-            if before.get(path) != identity
-        ]
+        changes = []
+        for path, identity in sorted(after.items()):
+            if before.get(path) == identity:
+                continue
+            size, _, _ = identity
+            changes.append(
+                {
+                    "path": _encodable(path),
+                    "media_type": media_type(path),
+                    "bytes": size,
+                }
+            )
+        return changes
 
     def copy_out(self, path: str, destination: str | os.PathLike[str]) -> Path:
         """Copy the regular file *path* to *destination*, which must not exist; return
@@ -188,8 +180,7 @@ class Workspace:
 
         Raises:
             OSError: there is no such file, it is reached through a link, it is not a
-                regular file, or the copy cannot
-                be written.
+                regular file, or the copy cannot be written.
         """
         if Path(path).is_absolute() or ".." in Path(path).parts:
             raise PermissionError(errno.EACCES, "outside the workspace", path)
@@ -213,7 +204,7 @@ class Workspace:
 
 
 def is_there(path: Path) -> bool:
-    """Whether *path* exists; one that is too long does not."""
+    """Return whether *path* exists; one that is too long does not."""
     try:
         return path.exists()
     except OSError:
@@ -225,36 +216,40 @@ def identity_of(status: os.stat_result) -> Identity:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _look(at: int | str, prefix: str, found: dict[str, Identity], seen: int) -> int:
-    """Add the files of the directory *at* to *found*; return how many entries were
+def _look(
+    at: int | str, prefix: str, identities: dict[str, Identity], seen: int
+) -> int:
+    """Add the files of the directory *at* to *identities*; return how many entries were
     seen, of whatever kind.
 
-    A descriptor is closed.
+    Where *at* is a descriptor, it is closed.
     """
     try:
         directories = []
         with os.scandir(at) as entries:
             for entry in entries:
-                # directories and links too: a script may leave a million for each later
-                # call to walk
+                # Directories and links too: a script may leave a million for each later
+                # call to walk.
                 seen += 1
                 if seen > FILE_LIMIT:
                     return seen
+                name = entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    if not entry.name.startswith(".") and entry.name not in _UNWATCHED:
-                        directories.append(entry.name)
+                    if not name.startswith(".") and name not in _UNWATCHED:
+                        directories.append(name)
                 elif entry.is_file(follow_symlinks=False):
-                    found[prefix + entry.name] = identity_of(
-                        entry.stat(follow_symlinks=False)
-                    )
-        for name in directories if prefix.count("/") < _DEEPEST else ():
+                    status = entry.stat(follow_symlinks=False)
+                    identities[prefix + name] = identity_of(status)
+        if prefix.count("/") >= _DEEPEST:
+            return seen
+        for name in directories:
             with suppress(OSError):
-                below = (
-                    f"{at}/{name}"
-                    if isinstance(at, str)
-                    else os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=at)
-                )
-                seen = _look(below, f"{prefix}{name}/", found, seen)
+                below: int | str
+                if isinstance(at, str):
+                    below = f"{at}/{name}"
+                else:
+                    below = os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=at)
+                seen = _look(below, f"{prefix}{name}/", identities, seen)
             if seen > FILE_LIMIT:
                 break
         return seen
@@ -267,9 +262,8 @@ def _copied_whole(source: BinaryIO, destination: Path) -> Path:
     """Copy *source* to *destination*, so that a full disk or the end of this process
     leaves no part of it there.
     """
-    from shutil import (
-        copyfileobj,
-    )  # archives and compression, which most calls do not need
+    # Archives and compression, which most calls do not need.
+    from shutil import copyfileobj
 
     if os.path.lexists(destination):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(destination))
@@ -278,9 +272,8 @@ def _copied_whole(source: BinaryIO, destination: Path) -> Path:
         with partial.open("xb") as file:
             copyfileobj(source, file)
         try:
-            destination.hardlink_to(
-                partial
-            )  # not a rename, which would replace a file that was made meanwhile
+            # Not a rename, which would replace a file that was made meanwhile.
+            destination.hardlink_to(partial)
         except FileExistsError:
             raise
         except OSError:  # a file system without hard links, such as FAT
