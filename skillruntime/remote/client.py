@@ -1,5 +1,5 @@
-"""Remote skills as runners: `RemoteClient` speaks to one skill, `RemoteRunner` is it to
-the runtime.
+"""Remote skills as runners: `RemoteClient` speaks to one skill, `RemoteRunner` makes it
+a runner for the runtime.
 
 The flow decides; this is its driver: it sends, waits, and shows credentials to the
 skill's own origin alone.
@@ -28,7 +28,7 @@ from skillruntime.errors import (
     SkillInputError,
 )
 from skillruntime.remote import invocation_flow
-from skillruntime.remote.credentials import Credentials, Shown, from_environment
+from skillruntime.remote.credentials import Credentials, from_environment
 from skillruntime.remote.descriptor import (
     AuthConfig,
     AuthType,
@@ -83,10 +83,14 @@ _FETCH_CODES = {
     404: WireCode.SKILL_NOT_FOUND,
     410: WireCode.SKILL_NOT_FOUND,
 }
-_ANSWER_SECONDS = (
-    30.0  # for one whole answer, beside the time that a server is asked to hold it back
-)
-_CANCEL_SECONDS = 1.0  # seconds for asking the server to stop what was cancelled here
+_END_CODES = {
+    ExecutionStatus.TIMEOUT: WireCode.EXECUTION_TIMEOUT,
+    ExecutionStatus.CANCELLED: WireCode.EXECUTION_CANCELLED,
+}
+_ANSWER_SECONDS = 30.0
+"""For one whole answer, beside the time that a server is asked to hold it back."""
+_CANCEL_SECONDS = 1.0
+"""For asking the server to stop an execution that was cancelled here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,35 +138,40 @@ class RemoteClient:
             SkillOutputError: its output is not what the descriptor promises.
         """
         repeatable = may_be_repeated(self.descriptor.extensions.annotations)
-        # At least one: 0 is refused by the protocol, and a call that has no time left
-        # is still a call.
-        timeout_ms = None if timeout is None else max(1.0, round(timeout * 1000))
+        timeout_ms: float | None = None
+        deadline: float | None = None
+        if timeout is not None:
+            # At least one: 0 is refused by the protocol, and a call that has no time
+            # left is still a call.
+            timeout_ms = max(1.0, round(timeout * 1000))
+            # The server keeps the timeout; ours is only for one that does not.
+            deadline = timeout + self.grace
         context = InvocationContext(trace_id, timeout_ms=timeout_ms)
         request = InvocationRequest(
             caller or self.caller, self.descriptor.id, arguments, context
         )
         plan = self._plan(request, key or secrets.token_hex(16), trace_id, repeatable)
-        seen: list[Execution] = []
+        last: Execution | None = None
 
         def note(execution: Execution) -> None:
-            seen[:] = [execution]
+            nonlocal last
+            last = execution
             if on_change is not None:
                 on_change(execution)
 
-        # The server keeps the deadline; ours is only for one that does not.
-        with anyio.move_on_after(None if timeout is None else timeout + self.grace):
-            return self._checked(
-                await self._drive(plan, invocation_flow.invoke(plan), note)
-            )
-        begun = f"; the execution is {seen[0].execution_id}" if seen else ""
+        with anyio.move_on_after(deadline):
+            flow = invocation_flow.invoke(plan)
+            return self._checked(await self._drive(plan, flow, note))
         message = (
             f"The server was asked to end within {timeout:g} s, and had not "
-            f"{self.grace:g} s later{begun}"
+            f"{self.grace:g} s later"
         )
-        details = {"execution_id": seen[0].execution_id} if seen else None
-        if (
-            not seen and self.descriptor.extensions.idempotency_key
-        ):  # what finds the execution, if there is one
+        details = None
+        if last is not None:
+            message += f"; the execution is {last.execution_id}"
+            details = {"execution_id": last.execution_id}
+        elif self.descriptor.extensions.idempotency_key:
+            # It finds the execution, if there is one.
             details = {"idempotency_key": plan.key}
         # It may still run there: the error must not suggest a second call.
         raise RemoteError(
@@ -173,24 +182,25 @@ class RemoteClient:
     async def resume(
         self, execution_id: str, *, on_change: Callable[[Execution], None] | None = None
     ) -> Execution:
-        """Follow an execution that was begun before, this process's start included, and
+        """Follow an execution that was begun before, perhaps by an earlier process, and
         return it ended.
         """
-        plan = self._plan(
-            InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False
-        )
-        return self._checked(
-            await self._drive(
-                plan, invocation_flow.resume(plan, execution_id), on_change
-            )
-        )
+        plan = self._plan_for_known()
+        flow = invocation_flow.resume(plan, execution_id)
+        return self._checked(await self._drive(plan, flow, on_change))
 
     async def cancel(self, execution_id: str) -> Execution:
         """Ask the server to stop an execution, and return its new state."""
-        plan = self._plan(
-            InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False
-        )
-        return await self._drive(plan, invocation_flow.cancel(plan, execution_id), None)
+        plan = self._plan_for_known()
+        flow = invocation_flow.cancel(plan, execution_id)
+        return await self._drive(plan, flow, None)
+
+    def _plan_for_known(self) -> Plan:
+        """Return the plan for requests about an execution that exists: it is never
+        invoked.
+        """
+        request = InvocationRequest(self.caller, self.descriptor.id, {})
+        return self._plan(request, "", None, False)
 
     def _checked(self, execution: Execution) -> Execution:
         """Return *execution* if its output is what the descriptor promises.
@@ -199,12 +209,12 @@ class RemoteClient:
             SkillOutputError: it is not.
         """
         schema = self.descriptor.output.schema
-        # A descriptor is a promise of a third party; what breaks it must not reach a
-        # model as a result.
+        # A descriptor is a promise of a third party; an output that breaks it must not
+        # reach a model as a result.
         if execution.status is ExecutionStatus.COMPLETED and schema is not None:
-            Contract.from_dict(
-                {"input": {"type": "object"}, "output": schema}, name=self.descriptor.id
-            ).check(execution.output)
+            document = {"input": {"type": "object"}, "output": schema}
+            contract = Contract.from_dict(document, name=self.descriptor.id)
+            contract.check(execution.output)
         return execution
 
     def _plan(
@@ -239,8 +249,8 @@ class RemoteClient:
         flow: InvocationFlow,
         on_change: Callable[[Execution], None] | None,
     ) -> Execution:
-        """Do what the flow asks for until it has an execution; stop that one when we
-        are stopped.
+        """Carry out the steps of *flow* until it returns an execution; when we are
+        cancelled, ask the server to cancel that one.
         """
         # Asked for each call: a key may be rotated while the process runs.
         credentials = self.credentials or from_environment(self.descriptor)
@@ -264,11 +274,8 @@ class RemoteClient:
                 result: Execution = end.value
                 return result
             except anyio.get_cancelled_exc_class():
-                if (
-                    seen is not None
-                    and not seen.is_final
-                    and self.descriptor.extensions.cancel
-                ):
+                can_cancel = self.descriptor.extensions.cancel
+                if can_cancel and seen is not None and not seen.is_final:
                     await _request_cancel(sender, plan, seen.execution_id)
                 raise
 
@@ -276,11 +283,10 @@ class RemoteClient:
     async def _opened(self) -> AsyncIterator[Transport]:
         if self.transport is not None:
             yield self.transport
-        else:
-            async with HttpTransport(
-                self.guard, timeout=self.wait_seconds + _ANSWER_SECONDS
-            ) as transport:
-                yield transport
+            return
+        timeout = self.wait_seconds + _ANSWER_SECONDS
+        async with HttpTransport(self.guard, timeout=timeout) as transport:
+            yield transport
 
 
 @dataclass(slots=True)
@@ -294,10 +300,9 @@ class _Sender:
     descriptor: SkillDescriptor
 
     async def send(self, request: WireRequest) -> WireResponse | UnreachableError:
+        # A status_url of another origin never receives the credentials.
         if origin_of(request.url) != origin_of(self.descriptor.endpoint.url):
-            return await self._carry(
-                request
-            )  # a status_url elsewhere never sees the credentials
+            return await self._carry(request)
         signed = await self._signed(request, False)
         answer = await self._carry(signed)
         if isinstance(answer, WireResponse) and answer.status == 401:
@@ -312,10 +317,10 @@ class _Sender:
         if shown.body is not None and request.method == "POST":
             document = json.loads(body)
             document["caller"]["credentials"] = dict(shown.body)
-            body = json.dumps(
-                document, ensure_ascii=False, separators=(",", ":")
-            ).encode()
-        return replace(request, headers={**request.headers, **shown.headers}, body=body)
+            text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+            body = text.encode()
+        headers = {**request.headers, **shown.headers}
+        return replace(request, headers=headers, body=body)
 
     async def _carry(self, request: WireRequest) -> WireResponse | UnreachableError:
         try:
@@ -338,13 +343,12 @@ async def _request_cancel(sender: _Sender, plan: Plan, execution_id: str) -> Non
 
 @dataclass(frozen=True, slots=True)
 class RemoteRunner:
-    """A remote skill as a runner: what the runtime calls like any other."""
+    """A remote skill as a runner, which the runtime calls like any other."""
 
     client: RemoteClient
 
-    stops_when_cancelled = (
-        False  # the server was asked to stop, but may still be running
-    )
+    # The server was asked to stop, but may still be running.
+    stops_when_cancelled = False
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Invoke the skill and return its output.
@@ -353,22 +357,24 @@ class RemoteRunner:
             RemoteError: it was refused, failed, ran out of time or could not be
                 reached.
         """
+        timeout = context.remaining
+        if timeout is not None:
+            # Whole seconds: a server may compare a request with the one that it
+            # repeats, to the millisecond.
+            timeout = math.ceil(timeout)
+        caller = self.client.caller
+        if context.caller:
+            # A server that trusts us can distinguish our users by it.
+            caller = replace(caller, id=context.caller)
         try:
             execution = await self.client.invoke(
                 arguments,
-                # The call is the execution: whatever retries inside or around it, it
-                # runs once.
+                # The call is the execution: it runs once, however often the request is
+                # repeated by us or around us.
                 key=context.idempotency_key(arguments),
-                # Whole seconds: a server may compare a request with the one that it
-                # repeats, to the millisecond.
-                timeout=None
-                if context.remaining is None
-                else math.ceil(context.remaining),
+                timeout=timeout,
                 trace_id=context.call_id,
-                # A server that trusts us can distinguish our users by it.
-                caller=replace(self.client.caller, id=context.caller)
-                if context.caller
-                else None,
+                caller=caller,
             )
         except RemoteError as error:
             raise as_input_error(error) or error from None
@@ -383,13 +389,11 @@ def to_output(execution: Execution) -> Any:
     """
     if execution.status is ExecutionStatus.COMPLETED:
         return execution.output
-    code = {
-        ExecutionStatus.TIMEOUT: WireCode.EXECUTION_TIMEOUT,
-        ExecutionStatus.CANCELLED: WireCode.EXECUTION_CANCELLED,
-    }.get(execution.status, ErrorCode.TOOL_EXECUTION_FAILED)
-    document = execution.error or ErrorDocument(
-        code, f"The execution is {execution.status} and does not say why"
-    )
+    document = execution.error
+    if document is None:
+        code = _END_CODES.get(execution.status, ErrorCode.TOOL_EXECUTION_FAILED)
+        message = f"The execution is {execution.status} and does not say why"
+        document = ErrorDocument(code, message)
     # The skill's own errors, one for each parameter, are worth more to a model than one
     # sentence.
     listed = (document.details or {}).get("errors")
@@ -404,38 +408,42 @@ def as_input_error(error: RemoteError) -> SkillInputError | None:
     """Return the refusal of arguments that the server's own contract made, as ours;
     None where it is something else.
     """
-    violations = (error.document.details or {}).get("violations")
-    if error.document.code != WireCode.VALIDATION_ERROR or not isinstance(
-        violations, list
-    ):
+    if error.document.code != WireCode.VALIDATION_ERROR:
         return None
-    found = [
-        _violation_error(each) for each in violations[:20] if isinstance(each, Mapping)
+    violations = (error.document.details or {}).get("violations")
+    if not isinstance(violations, list):
+        return None
+    errors = [
+        _violation_error(violation)
+        for violation in violations[:20]
+        if isinstance(violation, Mapping)
     ]
-    return (
-        SkillInputError("The remote skill refused the arguments", skill_errors=found)
-        if found
-        else None
+    if not errors:
+        return None
+    return SkillInputError(
+        "The remote skill refused the arguments", skill_errors=errors
     )
 
 
 def _violation_error(violation: Mapping[str, Any]) -> SkillError:
+    """Return one violation of section 9 as an error for the model."""
     # The model knows its arguments, not the protocol's request around them.
     path = str(violation.get("field") or "").removeprefix("/inputs")
-    expected, actual = violation.get("expected"), violation.get("actual")
-    said = (
-        f"expected {json.dumps(expected)[:100]}, got {json.dumps(actual)[:100]} - at "
-        f"{path[:100]}"
-    )
+    expected = violation.get("expected")
+    actual = violation.get("actual")
+    message = violation.get("message")
+    if not message:
+        message = (
+            f"expected {json.dumps(expected)[:100]}, got {json.dumps(actual)[:100]} - "
+            f"at {path[:100]}"
+        )
     document = {
         **violation,
-        "message": str(violation.get("message") or said)[:500],
+        "message": str(message)[:500],
         "recoverable": True,
+        "code": violation.get("code") or ErrorCode.INVALID_INPUT.value,
+        "details": shortened({"path": path, "expected": expected, "received": actual}),
     }
-    document["code"] = violation.get("code") or ErrorCode.INVALID_INPUT.value
-    document["details"] = shortened(
-        {"path": path, "expected": expected, "received": actual}
-    )
     _, (error, *_) = read_reported({"status": "failed", "errors": [document]})
     return error
 
@@ -446,11 +454,10 @@ def remote_runners(
     transport: Transport | None = None,
     guard: AddressGuard | None = None,
 ) -> RunnerFactory:
-    """Return the factory for `SkillRuntime(runners=[...])`: runs the skills whose
+    """Return the factory for `SkillRuntime(runners=[...])`: it runs the skills whose
     descriptor.json says api or task.
 
-    What a descriptor calls a plugin runs here, and knowledge is read here: those get no
-    remote runner.
+    A plugin runs here and knowledge is read here: neither gets a remote runner.
     """
 
     def factory(skill: Skill, contract: Contract) -> Runner | None:
@@ -460,9 +467,8 @@ def remote_runners(
         descriptor = _remote_descriptor(skill)
         if descriptor is None:
             return None
-        return RemoteRunner(
-            RemoteClient(descriptor, credentials(descriptor), transport, guard)
-        )
+        client = RemoteClient(descriptor, credentials(descriptor), transport, guard)
+        return RemoteRunner(client)
 
     return factory
 
@@ -474,7 +480,7 @@ def attach_remote_skills(
     transport: Transport | None = None,
     guard: AddressGuard | None = None,
 ) -> list[str]:
-    """Make callable the catalog's skills that have a descriptor.json and no contract,
+    """Make the catalog's skills callable that have a descriptor.json and no contract,
     and return their names.
 
     The descriptor is then their contract; a skill with both is run by `remote_runners`.
@@ -485,12 +491,13 @@ def attach_remote_skills(
     attached = []
     for name in runtime.catalog:
         skill = runtime.catalog.activate(name)
-        descriptor = None if name in skill.contracts else _remote_descriptor(skill)
+        if name in skill.contracts:
+            continue
+        descriptor = _remote_descriptor(skill)
         if descriptor is None:
             continue
-        runner = RemoteRunner(
-            RemoteClient(descriptor, credentials(descriptor), transport, guard)
-        )
+        client = RemoteClient(descriptor, credentials(descriptor), transport, guard)
+        runner = RemoteRunner(client)
         runtime.implements(name, contract=descriptor.to_contract(name))(runner)
         attached.append(name)
     return attached
@@ -499,13 +506,12 @@ def attach_remote_skills(
 def _remote_descriptor(skill: Skill) -> SkillDescriptor | None:
     """Return the descriptor of a skill that is called over the network."""
     descriptor = read_descriptor_file(skill)
-    # A plugin is embedded and knowledge is read (4.3): neither is called.
-    if descriptor is None or descriptor.capability_type not in (
-        CapabilityType.API,
-        CapabilityType.TASK,
-    ):
+    if descriptor is None:
         return None
-    return descriptor
+    # A plugin is embedded and knowledge is read (4.3): neither is called.
+    if descriptor.capability_type in (CapabilityType.API, CapabilityType.TASK):
+        return descriptor
+    return None
 
 
 async def fetch_descriptor(
@@ -522,13 +528,12 @@ async def fetch_descriptor(
         RemoteError: it cannot be fetched.
         InvalidSkillError: the address does not hold a descriptor.
     """
-    # The descriptor is not known yet, so the way to authenticate is the usual one.
-    shown = (
-        await credentials(AuthConfig(AuthType.API_KEY), False)
-        if credentials is not None
-        else Shown()
-    )
-    request = WireRequest("GET", url, {"accept": "application/json", **shown.headers})
+    headers = {"accept": "application/json"}
+    if credentials is not None:
+        # The descriptor is not known yet, so that the usual scheme is assumed.
+        shown = await credentials(AuthConfig(AuthType.API_KEY), False)
+        headers |= shown.headers
+    request = WireRequest("GET", url, headers)
     try:
         response = await send(request, transport, guard)
     except UnreachableError as error:
@@ -536,9 +541,12 @@ async def fetch_descriptor(
             ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, str(error))
         ) from None
     if response.status != 200:
-        message = f"The address of the descriptor answered {response.status}"
-        code = _FETCH_CODES.get(response.status, WireCode.ENDPOINT_UNREACHABLE)
-        raise RemoteError(read_error(response) or ErrorDocument(code, message))
+        document = read_error(response)
+        if document is None:
+            message = f"The address of the descriptor answered {response.status}"
+            code = _FETCH_CODES.get(response.status, WireCode.ENDPOINT_UNREACHABLE)
+            document = ErrorDocument(code, message)
+        raise RemoteError(document)
     try:
         return SkillDescriptor.from_dict(parse_json(response.body))
     except MessageError as error:

@@ -1,8 +1,8 @@
 """The credentials that a client sends: a key, a token, or what the host's own callable
 returns.
 
-Those of the environment belong to a host. A third party writes the descriptor and may
-name any endpoint: each variable is therefore named for its host, and its value is never
+A third party writes the descriptor and may name any endpoint: each variable of the
+environment is therefore named for the host that it belongs to, and its value is never
 sent to another host. OAuth 2.0 (extra ``oauth``, on Authlib) has client credentials for
 programs, and the authorization code with PKCE for people.
 """
@@ -39,24 +39,24 @@ from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode
 
 __all__ = [
-    *(
-        "ApiKey",
-        "AuthorizationCode",
-        "ClientCredentials",
-        "Credentials",
-        "CustomCredentials",
-        "NoCredentials",
-    ),
-    *("Token", "from_environment", "variable_for"),
+    "ApiKey",
+    "AuthorizationCode",
+    "ClientCredentials",
+    "Credentials",
+    "CustomCredentials",
+    "NoCredentials",
+    "Token",
+    "from_environment",
+    "variable_for",
 ]
 
-# Of Authlib, the parts without a transport that do what the documents say. Its client
-# authentication does not form-encode the id and the secret (RFC 6749, 2.3.1), its
-# tokens never expire where `expires_at` is not an int, and its clients use other HTTP
-# libraries, which connect to whatever address a descriptor names.
-_TOKEN = re.compile(
-    r"[\x21-\x7e]+"
-)  # RFC 6749, appendix A.12, without the space: it goes into a header
+# Of Authlib, only the parts without a transport that do what the documents say are
+# used. Its client authentication does not form-encode the id and the secret (RFC 6749,
+# 2.3.1), its tokens never expire where `expires_at` is not an int, and its clients use
+# other HTTP libraries, which connect to whatever address a descriptor names.
+
+# RFC 6749, appendix A.12, without the space: it goes into a header.
+_TOKEN = re.compile(r"[\x21-\x7e]+")
 _EARLY = 30.0  # seconds before its end that a token counts as expired
 
 
@@ -76,15 +76,17 @@ shown before was refused.
 """
 
 
-async def NoCredentials(auth: AuthConfig, is_refused: bool) -> Shown:  # noqa: N802 - used like the classes
+async def NoCredentials(  # noqa: N802 - used like the classes
+    auth: AuthConfig, is_refused: bool
+) -> Shown:
     """Send no credentials."""
     return Shown()
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """Sends an API key in the header that the descriptor names; *key* is the key, or
-    returns it when it is needed.
+    """Sends an API key in the header that the descriptor names; *key* is the key, or a
+    function that returns it when it is needed.
     """
 
     key: str | Callable[[], str | Awaitable[str]] = field(repr=False)
@@ -101,15 +103,10 @@ class ApiKey:
                 f"The skill asks for {auth.type.value} credentials, so the API key "
                 "was not sent"
             )
-            raise RemoteError(
-                ErrorDocument(
-                    WireCode.AUTH_REQUIRED,
-                    message,
-                    {"required_auth_type": auth.type.value},
-                )
-            )
-        value = self.key() if callable(self.key) else self.key
-        key = await value if inspect.isawaitable(value) else value
+            raise _auth_required(message, auth.type)
+        key = self.key() if callable(self.key) else self.key
+        if inspect.isawaitable(key):
+            key = await key
         return Shown({auth.key_header.lower(): key})
 
 
@@ -122,9 +119,11 @@ class CustomCredentials:
     callable: Callable[[AuthConfig], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
 
     async def __call__(self, auth: AuthConfig, is_refused: bool) -> Shown:
-        """Return what goes into the body."""
-        value = self.callable(auth)
-        return Shown(body=await value if inspect.isawaitable(value) else value)
+        """Return the credentials for the body."""
+        credentials = self.callable(auth)
+        if inspect.isawaitable(credentials):
+            credentials = await credentials
+        return Shown(body=credentials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,7 @@ class Token:
         return Shown({"authorization": f"Bearer {self.access}"})
 
     def is_good(self, now: float) -> bool:
-        """Whether it can still be shown at *now*."""
+        """Return whether it can still be shown at *now*."""
         return self.expires_at is None or now < self.expires_at - _EARLY
 
 
@@ -177,28 +176,22 @@ class ClientCredentials:
         before = self._token
         async with self._lock.of_this_loop():
             token = self._token
-            # Whoever waited for the lock takes what was fetched meanwhile.
-            if (
-                token is None
-                or not token.is_good(self._clock())
-                or (is_refused and token is before)
-            ):
-                token = self._token = await self._fetch(auth.oauth2)
+            # Another call may have fetched a token while this one waited for the lock.
+            if is_refused and token is before:
+                token = None
+            if token is None or not token.is_good(self._clock()):
+                token = await self._fetch(auth.oauth2)
+                self._token = token
         return await token(auth, is_refused)
 
     async def _fetch(self, config: OAuth2Config | None) -> Token:
         if config is None:
-            raise RemoteError(
-                ErrorDocument(
-                    WireCode.AUTH_REQUIRED, "The descriptor has no oauth2.token_url"
-                )
-            )
+            raise _auth_required("The descriptor has no oauth2.token_url")
         # No refresh token: RFC 6749, 4.4.3, advises against one for this grant.
+        form = {"grant_type": "client_credentials"}
         scopes = " ".join(self._scopes if self._scopes is not None else config.scopes)
-        form = {
-            "grant_type": "client_credentials",
-            **({"scope": scopes} if scopes else {}),
-        }
+        if scopes:
+            form["scope"] = scopes
         return await ask_for_token(
             config.token_url,
             form,
@@ -214,8 +207,8 @@ class AuthorizationCode:
     """Authorization by a person in a browser (RFC 6749, 4.1, with PKCE, RFC 7636): an
     address to visit, then a code.
 
-    >>> flow = AuthorizationCode.begin(OAuth2Config("https://a.example/token", "https://a.example/authorize",
-    ...     {"skill:invoke": ""}), "cli", "http://127.0.0.1:9/callback")
+    >>> config = OAuth2Config("https://a.example/token", "https://a.example/authorize")
+    >>> flow = AuthorizationCode.begin(config, "cli", "http://127.0.0.1:9/callback")
     >>> "code_challenge_method=S256" in flow.address, flow.verifier in flow.address
     (True, False)
     """
@@ -234,25 +227,22 @@ class AuthorizationCode:
         """Return the flow whose ``address`` is to be opened in a browser, which comes
         back to *redirect*.
         """
-        from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]  # it has no types
-        from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]  # nor here
+        # Authlib has no types.
+        from authlib.oauth2 import rfc7636  # type: ignore[import-untyped]
+        from authlib.oauth2.rfc6749 import parameters  # type: ignore[import-untyped]
 
         if not config.authorization_url:
-            raise RemoteError(
-                ErrorDocument(
-                    WireCode.AUTH_REQUIRED,
-                    "The skill's descriptor has no authorization_url",
-                )
-            )
-        state, verifier = secrets.token_urlsafe(24), secrets.token_urlsafe(48)
-        address: str = prepare_grant_uri(
+            raise _auth_required("The skill's descriptor has no authorization_url")
+        state = secrets.token_urlsafe(24)
+        verifier = secrets.token_urlsafe(48)
+        address: str = parameters.prepare_grant_uri(
             config.authorization_url,
             client_id,
             "code",
             redirect_uri=redirect,
             scope=" ".join(config.scopes) or None,
             state=state,
-            code_challenge=create_s256_code_challenge(verifier),
+            code_challenge=rfc7636.create_s256_code_challenge(verifier),
             code_challenge_method="S256",
         )
         return cls(address, state, verifier, config, client_id, redirect)
@@ -269,18 +259,15 @@ class AuthorizationCode:
         Raises:
             RemoteError: the person refused, or the answer is not to our question.
         """
+        fields = parse_qs(urlsplit(visited).query)
+        query = {name: values[-1] for name, values in fields.items()}
         # In constant time, and before anything else of the answer is believed (RFC
         # 6749, 10.12).
-        query = {
-            name: values[-1]
-            for name, values in parse_qs(urlsplit(visited).query).items()
-        }
         if not secrets.compare_digest(query.get("state", ""), self.state):
             raise _refused("the browser returned a different state than it was sent")
         if "code" not in query:
-            raise _refused(
-                query.get("error", "the browser returned without a code")[:100]
-            )
+            reason = query.get("error", "the browser returned without a code")
+            raise _refused(reason[:100])
         form = {
             "grant_type": "authorization_code",
             "code": query["code"],
@@ -306,23 +293,28 @@ def variable_for(url: str, kind: str = "API_KEY") -> str:
         InvalidSkillError: *url* is not a URL.
     """
     try:
-        port = f"_PORT_{urlsplit(url).port}" if urlsplit(url).port else ""
+        port = urlsplit(url).port
         name = ascii_host(url)
     except ValueError:
         raise InvalidSkillError(f"{url[:200]!r} is not a URL") from None
+    host = "".join(_in_variable(character) for character in name)
+    variable = f"SKILLRUNTIME_{kind}_{host.upper()}"
+    if port:
+        variable += f"_PORT_{port}"
+    return variable
+
+
+def _in_variable(character: str) -> str:
+    """Return one character of a host as the name of a variable has it."""
+    if character.isalnum():
+        return character
     # A dash and a dot are written differently, so that api-example.com never gets the
     # key of api.example.com.
-    host = "".join(
-        c
-        if c.isalnum()
-        else "__"
-        if c == "-"
-        else "_"
-        if c in ".:"
-        else f"_X{ord(c):X}_"
-        for c in name
-    )
-    return f"SKILLRUNTIME_{kind}_{host.upper()}{port}"
+    if character == "-":
+        return "__"
+    if character in ".:":
+        return "_"
+    return f"_X{ord(character):X}_"
 
 
 def from_environment(
@@ -331,34 +323,50 @@ def from_environment(
     """Return credentials for *descriptor* from the environment; their first use names a
     variable that is missing.
 
-    An API key lies in `variable_for` its endpoint, and goes only to a skill that asks
-    for one. For OAuth it is ``SKILLRUNTIME_TOKEN_...`` for a token that the user has,
-    or ``SKILLRUNTIME_CLIENT_ID_...`` and ``SKILLRUNTIME_CLIENT_SECRET_...`` for the
-    token URL's host.
+    The variable of an API key is `variable_for` the endpoint; the key goes only to a
+    skill that asks for one. For OAuth it is ``SKILLRUNTIME_TOKEN_...`` for a token that
+    the user has, or ``SKILLRUNTIME_CLIENT_ID_...`` and
+    ``SKILLRUNTIME_CLIENT_SECRET_...`` for the token URL's host.
     """
     variables = os.environ if environment is None else environment
     auth = descriptor.auth
     if auth.type in (AuthType.NONE, AuthType.CUSTOM):
         return NoCredentials
-    is_oauth = auth.type is AuthType.OAUTH2
-    name = variable_for(descriptor.endpoint.url, "TOKEN" if is_oauth else "API_KEY")
+    if auth.type is AuthType.OAUTH2:
+        return _oauth_credentials(descriptor, variables)
+    name = variable_for(descriptor.endpoint.url, "API_KEY")
+    key = variables.get(name)
+    if key:
+        return ApiKey(key)
+    return _missing(descriptor.id, name)
+
+
+def _oauth_credentials(
+    descriptor: SkillDescriptor, variables: Mapping[str, str]
+) -> Credentials:
     # A token that the user already has comes before a flow that would fetch one.
-    if variables.get(name):
-        return Token(variables[name]) if is_oauth else ApiKey(variables[name])
-    if is_oauth and auth.oauth2 is not None:
-        id_name = variable_for(auth.oauth2.token_url, "CLIENT_ID")
-        secret_name = variable_for(auth.oauth2.token_url, "CLIENT_SECRET")
-        if variables.get(id_name) and variables.get(secret_name):
-            return ClientCredentials(variables[id_name], variables[secret_name])
-        name = f"{id_name} and {secret_name}"
+    name = variable_for(descriptor.endpoint.url, "TOKEN")
+    token = variables.get(name)
+    if token:
+        return Token(token)
+    config = descriptor.auth.oauth2
+    if config is None:
+        return _missing(descriptor.id, name)
+    id_name = variable_for(config.token_url, "CLIENT_ID")
+    secret_name = variable_for(config.token_url, "CLIENT_SECRET")
+    client_id = variables.get(id_name)
+    client_secret = variables.get(secret_name)
+    if client_id and client_secret:
+        return ClientCredentials(client_id, client_secret)
+    return _missing(descriptor.id, f"{id_name} and {secret_name}")
+
+
+def _missing(skill_id: str, names: str) -> Credentials:
+    """Return credentials whose first use reports that these variables are not set."""
 
     async def missing(auth: AuthConfig, is_refused: bool) -> Shown:
-        message = f"{descriptor.id} needs {auth.type.value} credentials; set {name}"
-        raise RemoteError(
-            ErrorDocument(
-                WireCode.AUTH_REQUIRED, message, {"required_auth_type": auth.type.value}
-            )
-        )
+        message = f"{skill_id} needs {auth.type.value} credentials; set {names}"
+        raise _auth_required(message, auth.type)
 
     return missing
 
@@ -372,23 +380,25 @@ async def ask_for_token(
     guard: AddressGuard | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Token:
-    """Return the token that the token endpoint gives for *form*; the client proves
-    itself as RFC 6749, 2.3.1 says.
+    """Return the token that the token endpoint issues for *form*; *client* is the id
+    and the secret, with which the client authenticates as in RFC 6749, 2.3.1.
 
     Raises:
-        RemoteError: it gives none. What it says beyond its error code is not repeated.
+        RemoteError: it issues none. Of its answer only the error code is repeated.
     """
     headers = {
         "content-type": "application/x-www-form-urlencoded",
         "accept": "application/json",
     }
     fields = dict(form)
-    if client[1]:
+    client_id, client_secret = client
+    if client_secret:
         # RFC 6749, 2.3.1: each of the two is form-encoded before they are joined.
-        pair = f"{quote_plus(client[0])}:{quote_plus(client[1])}"
+        pair = f"{quote_plus(client_id)}:{quote_plus(client_secret)}"
         headers["authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
-    else:  # a public client (2.1): a program on a person's machine can keep no secret
-        fields["client_id"] = client[0]
+    else:
+        # A public client (2.1): a program on a person's machine can keep no secret.
+        fields["client_id"] = client_id
     request = WireRequest("POST", url, headers, urlencode(fields).encode())
     try:
         response = await send(request, transport, guard, timeout=30)
@@ -406,50 +416,55 @@ def _read_token(response: WireResponse, now: float) -> Token:
         document = None
     if not isinstance(document, dict):
         raise _refused(f"the token endpoint answered {response.status} without JSON")
-    access = document.get("access_token")
-    # 7.1: its case means nothing; a kind that we do not know must not be shown as a
-    # bearer token.
-    kind = str(document.get("token_type", "bearer")).lower()
-    if (
-        response.status != 200
-        or not isinstance(access, str)
-        or not _TOKEN.fullmatch(access)
-        or kind != "bearer"
-    ):
+    access = _bearer_token(document)
+    if response.status != 200 or access is None:
+        reason = "no bearer token"
         code = document.get("error")
-        said = (
-            code[:60]
-            if isinstance(code, str) and code.isprintable()
-            else "no bearer token"
-        )
-        raise _refused(
-            f"the token endpoint answered {response.status}: "
-            f"{said or 'no bearer token'}"
-        )
+        if isinstance(code, str) and code and code.isprintable():
+            reason = code[:60]
+        raise _refused(f"the token endpoint answered {response.status}: {reason}")
     return Token(access, _end(document.get("expires_in"), now))
 
 
-def _end(lasts: Any, now: float) -> float | None:
-    """When a token ends that lasts so many seconds; some endpoints write the number as
-    a text.
+def _bearer_token(document: Mapping[str, Any]) -> str | None:
+    """Return the access token in the answer of a token endpoint; None if there is none
+    that can be shown as a bearer token.
     """
-    if isinstance(lasts, str) and lasts.isdecimal():
-        lasts = int(lasts[:12])
-    return (
-        now + lasts
-        if isinstance(lasts, int | float) and not isinstance(lasts, bool)
-        else None
-    )
+    # RFC 6749, 7.1: the case of the type means nothing; a token of an unknown type must
+    # not be used.
+    if str(document.get("token_type", "bearer")).lower() != "bearer":
+        return None
+    access = document.get("access_token")
+    if not isinstance(access, str) or not _TOKEN.fullmatch(access):
+        return None
+    return access
+
+
+def _end(lifetime: Any, now: float) -> float | None:
+    """Return when a token ends that lasts *lifetime* seconds; None if that is not a
+    number. Some endpoints write the number as a string.
+    """
+    if isinstance(lifetime, str) and lifetime.isdecimal():
+        return now + int(lifetime[:12])
+    if isinstance(lifetime, bool) or not isinstance(lifetime, int | float):
+        return None
+    return now + lifetime
+
+
+def _auth_required(message: str, kind: AuthType | None = None) -> RemoteError:
+    """Return the error of missing credentials, with the *kind* that the skill asks
+    for.
+    """
+    details = None if kind is None else {"required_auth_type": kind.value}
+    return RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, message, details))
 
 
 def _refused(why: str) -> RemoteError:
-    return RemoteError(
-        ErrorDocument(WireCode.AUTH_REQUIRED, f"No token was issued: {why}")
-    )
+    return _auth_required(f"No token was issued: {why}")
 
 
 class _LoopLock:
-    """A lock for each event loop: a blocking call runs in a loop of its own."""
+    """One lock for each event loop: a blocking call runs in a loop of its own."""
 
     def __init__(self) -> None:
         self._lock: anyio.Lock | None = None

@@ -2,12 +2,13 @@
 document 4).
 
 JSON <-> `SkillDescriptor` <-> `Contract`, without I/O. Reading collects every fault and
-raises once; fields that the protocol documents do not name are kept, so that writing
-gives back what was read.
+raises once; fields that the protocol documents do not name are kept, so that a
+descriptor that is read and written is unchanged.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -56,22 +57,37 @@ __all__ = [
 
 # A broken one is found when the descriptor is read, and not at the first call that
 # would use it.
-_URLS = (
-    *(("endpoint", name) for name in ("url", "status_url", "result_url")),
-    *(("auth", "oauth2", name) for name in ("token_url", "authorization_url")),
+_URLS: tuple[tuple[str, ...], ...] = (
+    ("endpoint", "url"),
+    ("endpoint", "status_url"),
+    ("endpoint", "result_url"),
+    ("auth", "oauth2", "token_url"),
+    ("auth", "oauth2", "authorization_url"),
     ("extensions", "executions_url"),
-    *(("protocol", "changelog_url"), ("provider", "url"), ("documentation_url",)),
+    ("protocol", "changelog_url"),
+    ("provider", "url"),
+    ("documentation_url",),
 )
-_WAY = 30.0  # seconds for the way, and for waiting until it runs
+_VERSIONS: tuple[tuple[str, ...], ...] = (("version",), ("protocol", "version"))
+_WAY = 30.0  # seconds for the network, and for waiting until the skill runs
+# Keywords that say nothing about which values are valid (JSON Schema 2020-12, core 8
+# and validation 9).
+_WITHOUT_MEANING = {"$schema", "title", "description", "$id", "$comment", "examples"}
 
 
 @dataclass(frozen=True, slots=True)
 class SkillDescriptor:
     """The whole descriptor (4.2).
 
-    >>> descriptor = SkillDescriptor(id="com.example.echo", name="Echo", version="1.2.0", description="Says it again",
-    ...     provider=Provider("Example"), endpoint=InvocationEndpoint("https://api.example.com/echo/invoke"),
-    ...     inputs=(ParameterDefinition("text", required=True),))
+    >>> descriptor = SkillDescriptor(
+    ...     id="com.example.echo",
+    ...     name="Echo",
+    ...     version="1.2.0",
+    ...     description="Says it again",
+    ...     provider=Provider("Example"),
+    ...     endpoint=InvocationEndpoint("https://api.example.com/echo/invoke"),
+    ...     inputs=(ParameterDefinition("text", required=True),),
+    ... )
     >>> SkillDescriptor.from_dict(descriptor.to_dict()) == descriptor
     True
     >>> descriptor.to_contract().accept({"text": "hi"}).arguments
@@ -99,7 +115,7 @@ class SkillDescriptor:
 
     @classmethod
     def from_dict(cls, document: Any) -> SkillDescriptor:
-        """Return the descriptor that *document* writes.
+        """Parse *document* into a descriptor.
 
         Raises:
             InvalidSkillError: it is not a descriptor; ``details["faults"]`` lists
@@ -118,18 +134,17 @@ class SkillDescriptor:
 
     @property
     def line(self) -> str:
-        """The skill's id with its MAJOR version: what an execution that began belongs
-        to.
+        """The skill's id with its MAJOR version: every execution belongs to one.
 
-        >>> example = {"provider": Provider("E"), "endpoint": InvocationEndpoint("https://e.example/invoke")}
-        >>> SkillDescriptor("com.example.t-v1", "T", "2.1.0", "", **example).line
-        'com.example.t-v1@2'
+        >>> endpoint = InvocationEndpoint("https://e.example/invoke")
+        >>> SkillDescriptor("e.t-v1", "T", "2.1.0", "", Provider("E"), endpoint).line
+        'e.t-v1@2'
         """
         return f"{self.id}@{Version.parse(self.version).major}"
 
     def input_schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of all inputs: the extension's where there is one,
-        else made of ``inputs``.
+        """Return the JSON Schema of all inputs: that of the extension where there is
+        one, else one made of ``inputs``.
         """
         # `inputs` (4.4) has no place for rules between parameters; a contract that has
         # some is announced whole.
@@ -138,11 +153,11 @@ class SkillDescriptor:
         return schema_from_inputs(self.inputs)
 
     def to_contract(self, name: str = "") -> Contract:
-        """Return what the descriptor promises, as a contract under *name* or else the
-        descriptor's id.
+        """Return the descriptor's promises as a contract, whose name is *name* or else
+        the descriptor's id.
 
-        Its timeout is the endpoint's and half a minute: that clock starts when the
-        skill runs, not when it is sent.
+        Its timeout is half a minute longer than the endpoint's, which begins when the
+        skill runs, not when the request is sent.
         """
         document: dict[str, Any] = {
             "name": name or self.id,
@@ -157,12 +172,10 @@ class SkillDescriptor:
         # A client that waited just as long as the skill may run would give up a moment
         # before the answer.
         if self.endpoint.timeout_ms is not None:
-            document["run"] = {
-                "timeout_seconds": self.endpoint.timeout_ms / 1000 + _WAY
-            }
-        return Contract.from_dict(
-            visible_document(document, one_line=False), name=name or self.id
-        )
+            seconds = self.endpoint.timeout_ms / 1000 + _WAY
+            document["run"] = {"timeout_seconds": seconds}
+        visible = visible_document(document, one_line=False)
+        return Contract.from_dict(visible, name=name or self.id)
 
 
 def schema_from_inputs(inputs: tuple[ParameterDefinition, ...]) -> dict[str, Any]:
@@ -173,89 +186,89 @@ def schema_from_inputs(inputs: tuple[ParameterDefinition, ...]) -> dict[str, Any
         "additionalProperties": False,
     }
     required = [parameter.name for parameter in inputs if parameter.required]
-    return {**schema, "required": required} if required else schema
+    if required:
+        schema["required"] = required
+    return schema
 
 
 def inputs_from_schema(
     schema: Mapping[str, Any] | bool,
 ) -> tuple[tuple[ParameterDefinition, ...], bool]:
-    """Return the parameters that *schema* describes, and whether they say all that it
-    says.
+    """Return the parameters that *schema* describes, and whether they express all of
+    it.
 
-    >>> inputs, whole = inputs_from_schema({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}},
-    ...     "required": ["n"], "additionalProperties": False})
-    >>> inputs[0].to_schema(), inputs[0].required, whole
+    >>> inputs, is_whole = inputs_from_schema({
+    ...     "type": "object",
+    ...     "properties": {"n": {"type": "integer", "minimum": 1}},
+    ...     "required": ["n"],
+    ...     "additionalProperties": False,
+    ... })
+    >>> inputs[0].to_schema(), inputs[0].required, is_whole
     ({'type': 'integer', 'minimum': 1}, True, True)
     """
     if isinstance(schema, bool):
         return (), False
     properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        properties = {}
     required = schema.get("required")
-    listed = required if isinstance(required, list) else []
+    if not isinstance(required, list):
+        required = []
     inputs = tuple(
-        _parameter(name, part if isinstance(part, Mapping) else {}, name in listed)
-        for name, part in (
-            properties if isinstance(properties, Mapping) else {}
-        ).items()
+        _parameter(name, part, name in required) for name, part in properties.items()
     )
-    # They say nothing about which values are valid (JSON Schema 2020-12, core 8 and
-    # validation 9).
-    ignored = {"$schema", "title", "description", "$id", "$comment", "examples"}
-    plain = {key: value for key, value in schema.items() if key not in ignored}
-    again = schema_from_inputs(inputs)
-    # The order of `required` means nothing (validation, 6.5.3), and Python compares
-    # lists by it.
-    again["required"] = sorted(again.get("required", []))
-    return inputs, {
-        "required": [],
-        **plain,
-        **({"required": sorted(listed)} if listed else {}),
-    } == again
+    return inputs, _is_expressed_by(schema, inputs)
+
+
+def _is_expressed_by(
+    schema: Mapping[str, Any], inputs: tuple[ParameterDefinition, ...]
+) -> bool:
+    """Return whether the schema of *inputs* has the same meaning as *schema*."""
+    theirs = {
+        name: value for name, value in schema.items() if name not in _WITHOUT_MEANING
+    }
+    ours = schema_from_inputs(inputs)
+    # The order of `required` means nothing (validation, 6.5.3), nor does an empty one;
+    # Python compares lists by their order.
+    required = theirs.setdefault("required", [])
+    if isinstance(required, list):
+        theirs["required"] = sorted(required)
+    ours["required"] = sorted(ours.get("required", []))
+    return theirs == ours
 
 
 def find_faults(document: Any) -> list[str]:
-    """Return everything that is wrong with a descriptor's document, in sentences;
-    nothing if it is one.
+    """Return the faults of a descriptor's document as sentences; none if it is a
+    descriptor.
     """
-    # NaN, keys that are not texts, a depth that would break the validator: first what
-    # no JSON text can hold.
+    # What no JSON text can hold comes first: NaN, keys that are not strings, a depth
+    # that would break the validator.
     fault = find_fault(document)
     if fault:
         return [f"it is not JSON: {fault}"]
-    found = [error.message for error in explain(_form().violations(document))]
+    faults = [error.message for error in explain(_form().violations(document))]
     if not isinstance(document, Mapping):
-        return found
-    # SemVer forbids what a readable pattern lets through (leading zeros, empty
-    # identifiers): its parser decides.
-    protocol = document.get("protocol")
-    stated = protocol.get("version") if isinstance(protocol, Mapping) else None
-    for where, version in (
-        ("/version", document.get("version")),
-        ("/protocol/version", stated),
-    ):
+        return faults
+    # SemVer forbids what a readable pattern allows (leading zeros, empty identifiers):
+    # its parser decides.
+    for path in _VERSIONS:
+        version = _at(document, path)
         if isinstance(version, str):
             try:
                 Version.parse(version)
             except ValueError as error:
-                found.append(f"{error} - at {where}")
-    found += [
-        f"it is not a URL - at /{'/'.join(place)}"
-        for place in _URLS
-        if _is_broken_url(_at(document, place))
+                faults.append(f"{error} - at /{'/'.join(path)}")
+    for path in _URLS:
+        if _is_broken_url(_at(document, path)):
+            faults.append(f"it is not a URL - at /{'/'.join(path)}")
+    faults += [
+        f"two inputs are named {name!r} - at /inputs"
+        for name in _repeated_names(document.get("inputs"))
     ]
-    # uniqueItems compares whole items: two of one name and different types would pass.
-    inputs = document.get("inputs")
-    names = (
-        [str(item.get("name")) for item in inputs if isinstance(item, Mapping)]
-        if isinstance(inputs, list)
-        else []
-    )
-    repeated = {name for name in names if names.count(name) > 1}
-    found += [
-        f"two inputs are named {name!r} - at /inputs" for name in sorted(repeated)
-    ]
-    # Only where the form is right are the schemas where the form says.
-    return found or _schema_faults(document)
+    if faults:
+        return faults
+    # Only in a document of the right form are the schemas at their places.
+    return _schema_faults(document)
 
 
 @cache
@@ -267,36 +280,47 @@ def _schema_faults(document: Mapping[str, Any]) -> list[str]:
     """Compile each schema of a valid document, to be sure that values can be validated
     against it.
     """
-    schemas = [
-        (f"/inputs/{index}/schema", item.get("schema"))
+    schemas = {
+        f"/inputs/{index}/schema": item.get("schema")
         for index, item in enumerate(document["inputs"])
-    ]
-    schemas.append(("/output/schema", document["output"].get("schema")))
-    schemas.append(
-        (
-            "/extensions/input_schema",
-            (document.get("extensions") or {}).get("input_schema"),
-        )
-    )
-    found = []
-    for where, schema in schemas:
-        if schema is not None:
-            try:
-                Schema(schema, where=where)
-            except InvalidSkillError as error:
-                found.append(str(error))
-    return found
+    }
+    schemas["/output/schema"] = _at(document, ("output", "schema"))
+    extension = ("extensions", "input_schema")
+    schemas["/extensions/input_schema"] = _at(document, extension)
+    faults = []
+    for where, schema in schemas.items():
+        if schema is None:
+            continue
+        try:
+            Schema(schema, where=where)
+        except InvalidSkillError as error:
+            faults.append(str(error))
+    return faults
 
 
-def _at(document: Any, place: tuple[str, ...]) -> Any:
-    for name in place:
-        document = document.get(name) if isinstance(document, Mapping) else None
+def _at(document: Any, path: tuple[str, ...]) -> Any:
+    """Return the value at *path*; None where there is none."""
+    for name in path:
+        if not isinstance(document, Mapping):
+            return None
+        document = document.get(name)
     return document
 
 
+def _repeated_names(inputs: Any) -> list[str]:
+    """Return the names that several inputs have."""
+    # uniqueItems compares whole items: two of one name and different types would pass.
+    if not isinstance(inputs, list):
+        return []
+    names = Counter(
+        str(item.get("name")) for item in inputs if isinstance(item, Mapping)
+    )
+    return sorted(name for name, count in names.items() if count > 1)
+
+
 def _is_broken_url(value: Any) -> bool:
-    """Whether *value* starts like a URL but is not one; the schema reports everything
-    else.
+    """Return whether *value* starts like a URL but is not one; the schema reports
+    everything else.
     """
     return (
         isinstance(value, str)
@@ -305,9 +329,10 @@ def _is_broken_url(value: Any) -> bool:
     )
 
 
-def _parameter(
-    name: str, schema: Mapping[str, Any], required: bool
-) -> ParameterDefinition:
+def _parameter(name: str, schema: Any, required: bool) -> ParameterDefinition:
+    """Return a member of an input schema as a parameter."""
+    if not isinstance(schema, Mapping):
+        schema = {}
     kind = schema.get("type")
     rest = {
         key: value

@@ -99,13 +99,14 @@ class InvocationEndpoint:
         """Return the URL of the status of *execution_id*; without a ``status_url`` it
         is next to the endpoint's.
 
-        >>> InvocationEndpoint("https://a.example/invoke", status_url="https://a.example/status").status_of("e/1")
+        >>> url, status_url = "https://a.example/invoke", "https://a.example/status"
+        >>> InvocationEndpoint(url, status_url=status_url).status_of("e/1")
         'https://a.example/status/e%2F1'
         """
         return fill_url(self.status_url or _beside(self.url, "status"), execution_id)
 
     def result_of(self, execution_id: str) -> str:
-        """Return where the result of *execution_id* is fetched.
+        """Return the URL of the result of *execution_id*.
 
         >>> InvocationEndpoint("https://a.example/x/invoke").result_of("e1")
         'https://a.example/x/result/e1'
@@ -131,24 +132,26 @@ class ParameterDefinition:
     def to_schema(self) -> dict[str, Any]:
         """Return the parameter as a JSON Schema.
 
-        >>> ParameterDefinition("n", "integer", default=None, schema={"minimum": 1}).to_schema()
+        >>> schema = {"minimum": 1}
+        >>> ParameterDefinition("n", "integer", default=None, schema=schema).to_schema()
         {'type': 'integer', 'minimum': 1}
         """
         schema: dict[str, Any] = {} if self.type == "any" else {"type": self.type}
         if self.description:
             schema["description"] = self.description
-        # Last, as it refines what `type` and `description` say.
+        # Last, because it refines `type` and `description`.
         schema |= self.schema or {}
-        if self.default is not ABSENT and (
-            self.default is not None or _admits_null(schema)
-        ):
-            schema["default"] = self.default
+        if self.default is ABSENT:
+            return schema
+        if self.default is None and not _admits_null(schema):
+            return schema
+        schema["default"] = self.default
         return schema
 
 
 @dataclass(frozen=True, slots=True)
 class OutputDefinition:
-    """What the skill gives back (4.4)."""
+    """The output of the skill (4.4)."""
 
     content_type: str = "application/json"
     schema: Mapping[str, Any] | bool | None = None
@@ -157,7 +160,7 @@ class OutputDefinition:
 
 @dataclass(frozen=True, slots=True)
 class OAuth2Config:
-    """Where tokens come from, and what each scope allows (4.4)."""
+    """The addresses that issue tokens, and what each scope allows (4.4)."""
 
     token_url: str
     authorization_url: str | None = None
@@ -166,8 +169,8 @@ class OAuth2Config:
 
 @dataclass(frozen=True, slots=True)
 class AuthConfig:
-    """How to authenticate (4.4); ``more`` is what only a ``custom`` scheme
-    understands.
+    """How to authenticate (4.4); ``more`` has the fields that only a ``custom`` scheme
+    knows.
     """
 
     type: AuthType = AuthType.NONE
@@ -216,30 +219,32 @@ def fill_url(template: str, execution_id: str) -> str:
 
 
 def is_address(url: str) -> bool:
-    """Whether *url* is http or https, with a host, and a port that there is.
+    """Return whether *url* is http or https, with a host and a possible port.
 
-    >>> [is_address(url) for url in ("https://a.example/x", "http://[::1]:80", "a.example", "http://[::1", "http://a:99999")]
-    [True, True, False, False, False]
+    >>> [is_address(url) for url in ("https://a.example/x", "http://[::1]:80")]
+    [True, True]
+    >>> [is_address(url) for url in ("a.example", "http://[::1", "http://a:99999")]
+    [False, False, False]
     """
     try:
-        # urlsplit takes any text as a port, and complains when it is read. Port 0
-        # cannot be connected to.
         parts = urlsplit(url)
-        return (
-            parts.scheme in ("http", "https")
-            and bool(ascii_host(url))
-            and parts.port != 0
-        )
+        host = ascii_host(url)
+        port = parts.port  # raises where it is not a number, or too large
     except ValueError:
         return False
+    # Port 0 cannot be connected to.
+    return parts.scheme in ("http", "https") and bool(host) and port != 0
 
 
 def _admits_null(schema: Mapping[str, Any]) -> bool:
     # Without a type every value is admitted (JSON Schema 2020-12, validation 6.1.1).
     kind = schema.get("type")
-    return kind is None or kind == "null" or (isinstance(kind, list) and "null" in kind)
+    if isinstance(kind, list):
+        return "null" in kind
+    return kind is None or kind == "null"
 
 
 def _beside(url: str, word: str) -> str:
-    """The address next to the endpoint's: its last segment replaced."""
-    return f"{url.rstrip('/').rpartition('/')[0]}/{word}"
+    """Return the address next to the endpoint's: its last segment is replaced."""
+    parent, _, _ = url.rstrip("/").rpartition("/")
+    return f"{parent}/{word}"

@@ -1,7 +1,7 @@
 """The JSON Schema of a skill descriptor (descriptor document 4.2 to 4.4), and of the
 extensions that we announce.
 
-Fields that the protocol documents do not name are let through: a newer descriptor stays
+Fields that the protocol documents do not name are allowed: a newer descriptor stays
 readable.
 """
 
@@ -32,16 +32,18 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
     "title": "Skill descriptor",
     "type": "object",
     "required": [
-        *(
-            "protocol",
-            "id",
-            "name",
-            "version",
-            "capability_type",
-            "description",
-            "provider",
-        ),
-        *("endpoint", "inputs", "output", "auth", "access"),
+        "protocol",
+        "id",
+        "name",
+        "version",
+        "capability_type",
+        "description",
+        "provider",
+        "endpoint",
+        "inputs",
+        "output",
+        "auth",
+        "access",
     ],
     "properties": {
         "protocol": {

@@ -23,7 +23,9 @@ def ascii_host(url: str) -> str:
             resolved.
     """
     host = (urlsplit(url).hostname or "").rstrip(".")
-    return host if host.isascii() else host.encode("idna").decode("ascii").lower()
+    if host.isascii():
+        return host
+    return host.encode("idna").decode("ascii").lower()
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
@@ -44,11 +46,8 @@ def escape_segment(text: str) -> str:
     >>> [escape_segment(text) for text in ("a/b", "..", "技", "urn:x:y")]
     ['a%2Fb', '%2E%2E', '%E6%8A%80', 'urn%3Ax%3Ay']
     """
-    if text in (
-        ".",
-        "..",
-    ):  # RFC 3986, 5.2.4: as they are, they would be removed from the path
+    # RFC 3986, 5.2.4: unescaped, they would be removed from the path.
+    if text in (".", ".."):
         return text.replace(".", "%2E")
-    return quote(
-        text, safe="", errors="surrogatepass"
-    )  # half of a surrogate pair is a legal JSON string
+    # Half of a surrogate pair is a legal JSON string.
+    return quote(text, safe="", errors="surrogatepass")

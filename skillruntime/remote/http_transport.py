@@ -30,6 +30,9 @@ __all__ = ["HttpTransport"]
 
 MAX_RESPONSE: Final = 10 * 1024 * 1024
 """Bytes of a response that are read; a longer one is refused."""
+_FOLLOWED: Final = (301, 302, 303, 307, 308)
+_FOLLOWED_AS_POST: Final = (307, 308)
+_NOT_CONNECTED: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
 class HttpTransport:
@@ -111,15 +114,10 @@ class HttpTransport:
 
     async def _send_once(self, request: WireRequest, address: str) -> WireResponse:
         assert self._client is not None, "used outside its context"
-        # Of a failure its kind alone is reported: its text could quote what came over
-        # the wire.
+        # Of a failure only its kind is reported: its text could quote the peer.
         try:
             return await self._send(self._client, request, address)
-        except (
-            httpx2.ConnectError,
-            httpx2.ConnectTimeout,
-            httpx2.PoolTimeout,
-        ) as error:
+        except _NOT_CONNECTED as error:
             raise UnreachableError(
                 f"The endpoint cannot be reached ({type(error).__name__})",
                 was_sent=False,
@@ -147,13 +145,15 @@ class HttpTransport:
             **request.headers,
             "host": _netloc(host, parts.port),
         }
+        encoded = [
+            (name.encode(), value.encode("latin-1", "replace"))
+            for name, value in headers.items()
+        ]
+        target = parts._replace(netloc=_netloc(address, parts.port), fragment="")
         wire = client.build_request(
             request.method,
-            parts._replace(netloc=_netloc(address, parts.port), fragment="").geturl(),
-            headers=[
-                (name.encode(), value.encode("latin-1", "replace"))
-                for name, value in headers.items()
-            ],
+            target.geturl(),
+            headers=encoded,
             content=request.body or None,
             extensions={"sni_hostname": host} if parts.scheme == "https" else None,
         )
@@ -192,23 +192,27 @@ async def send(
 
 
 def _netloc(host: str, port: int | None) -> str:
-    literal = f"[{host}]" if ":" in host else host
-    return f"{literal}:{port}" if port else literal
+    if ":" in host:  # an IPv6 address
+        host = f"[{host}]"
+    if not port:
+        return host
+    return f"{host}:{port}"
 
 
 def _same_origin_target(request: WireRequest, response: WireResponse) -> str | None:
-    """Where a redirect leads, if it is to be followed: the same origin, and, for a
-    POST, as a POST.
+    """Return the target of a redirect that is followed: one to the same origin, and a
+    POST only if it stays one.
     """
+    followed = _FOLLOWED if request.method == "GET" else _FOLLOWED_AS_POST
     location = response.headers.get("location")
-    follows = (307, 308) if request.method != "GET" else (301, 302, 303, 307, 308)
-    if location is None or response.status not in follows:
+    if location is None or response.status not in followed:
         return None
     try:
         target = urljoin(request.url, location)
-        return target if origin_of(target) == origin_of(request.url) else None
+        is_same = origin_of(target) == origin_of(request.url)
     except ValueError:  # unbalanced brackets, or a port that is not a number
         return None
+    return target if is_same else None
 
 
 @cache

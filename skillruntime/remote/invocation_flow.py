@@ -1,12 +1,12 @@
-"""The client's side of one invocation as a generator: it yields what to do and is sent
-what came of it. No I/O.
+"""The client's side of one invocation as a generator: it yields steps and is sent their
+results. No I/O.
 
     plan -> POST -> accepted -> GET status, pause, ... -> GET result -> the final
     `Execution`
 
-The driver owns sockets, time and credentials; every decision is here: what may be sent
-again without running the skill twice, how long to pause, and what is wrong with an
-answer.
+The driver owns sockets, time and credentials; every decision is here: which request may
+be sent again without running the skill twice, how long to pause, and whether an answer
+follows the protocol.
 """
 
 from __future__ import annotations
@@ -40,17 +40,13 @@ from skillruntime.remote.wire_errors import (
 __all__ = ["read_error"]
 
 MAX_PAUSE: Final = 30.0
-"""Seconds, at most, that our own backoff, or the interval of polling, makes us pause at
-once.
-"""
+"""Seconds, at most, of one pause of our own backoff or polling."""
 
-_FIRST_POLL, _LAST_POLL = (
-    0.1,
-    5.0,
-)  # seconds: our own polling, where the server says nothing
-_MOST_ATTEMPTS: Final = (
-    10  # for a call that timed out, even if the server suggests more
-)
+_FIRST_POLL: Final = 0.1
+_LAST_POLL: Final = 5.0
+"""Seconds between two polls, where the server does not say how long to wait."""
+_MOST_ATTEMPTS: Final = 10
+"""Attempts at a call that timed out, even if the server suggests more."""
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
 # The server says that it did not take the request; of 408, RFC 9110, 15.5.9, says that
 # it may be repeated.
@@ -86,13 +82,12 @@ InvocationFlow: TypeAlias = Generator[Send | Pause | Saw, StepResult, Execution]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be invoked, and how patiently.
+    """The invocation, and how patiently it is made.
 
     ``key`` is the idempotency key; ``repeatable`` says that the skill may run twice
     without harm; ``jitter`` gives numbers from 0 to 1; ``patience`` is how many seconds
-    of failed requests in a row are borne, pauses and answers that came too slowly
-    included, and for how long a server may ask us to stay away; ``clock`` measures
-    them.
+    requests may fail in a row, with pauses and slow answers counted, and for how long a
+    server may ask us to stay away; ``clock`` measures them.
     """
 
     descriptor: SkillDescriptor
@@ -111,11 +106,29 @@ class Plan:
         return self.descriptor.endpoint.retry or RetryPolicy()
 
     @property
+    def has_key(self) -> bool:
+        """Whether the server recognizes a request that is sent again by its key."""
+        return self.descriptor.extensions.idempotency_key
+
+    @property
     def may_repeat(self) -> bool:
-        """Whether a POST whose answer was lost may be sent again: the server would know
+        """Whether a POST whose answer was lost may be sent again: the server recognizes
         it, or it does no harm.
         """
-        return self.repeatable or self.descriptor.extensions.idempotency_key
+        return self.repeatable or self.has_key
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A POST that did not get through and may be sent again.
+
+    ``may_have_run`` says that the skill may or may not run because of it; ``hint`` is
+    the server's suggestion of when to try again.
+    """
+
+    document: ErrorDocument
+    may_have_run: bool
+    hint: RetryHint | None = None
 
 
 def check_protocol(descriptor: SkillDescriptor) -> None:
@@ -128,19 +141,20 @@ def check_protocol(descriptor: SkillDescriptor) -> None:
     # MINOR versions add fields, which are ignored where they are unknown.
     stated = descriptor.protocol.version
     ours = Version.parse(PROTOCOL_VERSION).major
-    if Version.parse(stated).major != ours:
-        details = {
-            "descriptor_version": stated,
-            "consumer_supported_range": f">={ours}.0.0,<{ours + 1}.0.0",
-        }
-        upgrade_url = (
-            descriptor.protocol.changelog_url
-            or descriptor.documentation_url
-            or descriptor.provider.url
-        )
-        if upgrade_url:
-            details["upgrade_url"] = upgrade_url
-        raise RemoteError(version_incompatible(details))
+    if Version.parse(stated).major == ours:
+        return
+    details = {
+        "descriptor_version": stated,
+        "consumer_supported_range": f">={ours}.0.0,<{ours + 1}.0.0",
+    }
+    upgrade_url = (
+        descriptor.protocol.changelog_url
+        or descriptor.documentation_url
+        or descriptor.provider.url
+    )
+    if upgrade_url:
+        details["upgrade_url"] = upgrade_url
+    raise RemoteError(version_incompatible(details))
 
 
 def version_incompatible(details: Mapping[str, Any]) -> ErrorDocument:
@@ -164,27 +178,31 @@ def invoke(plan: Plan) -> InvocationFlow:
     check_protocol(plan.descriptor)
     attempt = 0
     while True:
-        execution, asked = yield from _submit(plan)
-        final = yield from _follow(plan, execution, asked)
-        # 6.6: the timeout document itself says how often and when.
-        hint = final.error.retry if final.error is not None else None
-        allowed = (
-            hint.max_attempts
-            if hint is not None and hint.max_attempts is not None
-            else 0
-        )
+        execution, next_poll = yield from _submit(plan)
+        final = yield from _follow(plan, execution, next_poll)
         attempt += 1
-        may_repeat = (
-            plan.repeatable
-            and attempt < min(allowed, _MOST_ATTEMPTS)
-            and not _is_too_long(plan, hint)
-        )
-        if final.status is not ExecutionStatus.TIMEOUT or not may_repeat:
+        hint = final.error.retry if final.error is not None else None
+        if final.status is not ExecutionStatus.TIMEOUT:
+            return final
+        if not _may_try_again(plan, attempt, hint):
             return final
         yield Pause(_backoff(plan, attempt - 1, hint))
-        plan = replace(
-            plan, key=f"{plan.key}-{attempt}"
-        )  # another attempt is another execution
+        # Another attempt is another execution, and needs another key.
+        plan = replace(plan, key=f"{plan.key}-{attempt}")
+
+
+def _may_try_again(plan: Plan, attempts: int, hint: RetryHint | None) -> bool:
+    """Return whether a skill that timed out may be invoked again after so many
+    *attempts*.
+    """
+    if not plan.repeatable:
+        return False
+    # 6.6: the timeout document itself says how often.
+    if hint is None or hint.max_attempts is None:
+        return False
+    if attempts >= min(hint.max_attempts, _MOST_ATTEMPTS):
+        return False
+    return not _is_too_long(plan, hint)
 
 
 def resume(plan: Plan, execution_id: str) -> InvocationFlow:
@@ -208,22 +226,12 @@ def cancel(plan: Plan, execution_id: str) -> InvocationFlow:
 def _submit(
     plan: Plan,
 ) -> Generator[Send | Pause | Saw, StepResult, tuple[Execution, float | None]]:
-    """POST until the call is accepted, refused, or no longer safe to repeat; return
-    also when to ask again.
+    """POST until the call is accepted, refused, or no longer safe to repeat.
+
+    Return the execution, and in how many seconds the server wants to be asked again.
     """
-    headers = {
-        **plan.headers,
-        "content-type": plan.descriptor.endpoint.content_type,
-        "accept": "application/json",
-    }
-    if plan.descriptor.extensions.idempotency_key:
-        headers["idempotency-key"] = plan.key
-    headers |= _wait_header(plan)
-    body = json.dumps(
-        plan.request.to_dict(), ensure_ascii=False, separators=(",", ":")
-    ).encode()
-    request = WireRequest("POST", plan.descriptor.endpoint.url, headers, body)
-    unsure = False
+    request = _submission(plan)
+    may_have_run = False  # by any attempt so far
     waited = 0.0
     for attempt in itertools.count():
         sent_at = plan.clock()
@@ -232,97 +240,99 @@ def _submit(
         # takes a minute for each.
         waited += plan.clock() - sent_at
         try:
-            failure, may_have_run, hint = _submission_failure(answer)
-            unsure = unsure or may_have_run
+            failure = _submission_failure(answer)
             if failure is None:
                 assert isinstance(answer, WireResponse)
                 return _read_execution(answer, plan, None), _next_poll(answer)
         except RemoteError as error:
-            # An answer that cannot be read, or is too long, is one to a request that
-            # was sent.
-            unsure = unsure or error.may_have_run
-            document = _with_key(error.document, plan, unsure)
-            raise RemoteError(
-                document, may_have_run=unsure and not plan.repeatable
-            ) from None
-        pause = _backoff(plan, attempt, hint)
+            # Where the answer cannot be read, or is too long, the request was sent.
+            may_have_run = may_have_run or error.may_have_run
+            raise _given_up(plan, error.document, may_have_run) from None
+        may_have_run = may_have_run or failure.may_have_run
+        pause = _backoff(plan, attempt, failure.hint)
+        is_last = waited + pause > plan.patience or _is_too_long(plan, failure.hint)
         # Once an answer was lost, the server may hold the execution, and only the same
         # key finds it. Giving up would leave the caller to order a second time with a
-        # new key: the plan's patience counts then, not the attempts that the descriptor
-        # allows for plain refusals.
-        is_last = waited + pause > plan.patience
-        if not (unsure and plan.descriptor.extensions.idempotency_key):
-            is_last = (
-                is_last
-                or (unsure and not plan.may_repeat)
-                or attempt + 1 >= plan.retry.max_attempts
-            )
-        if is_last or _is_too_long(plan, hint):
-            raise RemoteError(
-                _with_key(failure, plan, unsure),
-                may_have_run=unsure and not plan.repeatable,
-            )
+        # new key: only the plan's patience counts then, not the attempts that the
+        # descriptor allows for plain refusals.
+        if not (may_have_run and plan.has_key):
+            is_last = is_last or attempt + 1 >= plan.retry.max_attempts
+        if may_have_run and not plan.may_repeat:
+            is_last = True
+        if is_last:
+            raise _given_up(plan, failure.document, may_have_run)
         waited += pause
         yield Pause(pause)
     raise AssertionError("unreachable")
 
 
-def _with_key(failure: ErrorDocument, plan: Plan, unsure: bool) -> ErrorDocument:
-    """Name the key of a lost submission: sent again under it, the request is the same
-    execution.
-    """
-    if not unsure or not plan.descriptor.extensions.idempotency_key:
-        return failure
-    return replace(
-        failure, details={**(failure.details or {}), "idempotency_key": plan.key}
-    )
+def _submission(plan: Plan) -> WireRequest:
+    """Return the POST that begins the execution."""
+    endpoint = plan.descriptor.endpoint
+    headers = {
+        **plan.headers,
+        "content-type": endpoint.content_type,
+        "accept": "application/json",
+    }
+    if plan.has_key:
+        headers["idempotency-key"] = plan.key
+    headers |= _wait_header(plan)
+    document = plan.request.to_dict()
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return WireRequest("POST", endpoint.url, headers, text.encode())
 
 
-def _submission_failure(
-    answer: StepResult,
-) -> tuple[ErrorDocument | None, bool, RetryHint | None]:
-    """What stood in the way of a POST and may pass: the error, whether the skill may
-    run, and when to try again.
+def _given_up(plan: Plan, document: ErrorDocument, may_have_run: bool) -> RemoteError:
+    """Return the error of a submission that is not sent again."""
+    if may_have_run and plan.has_key:
+        # Sent again under this key, the request is the same execution.
+        details = {**(document.details or {}), "idempotency_key": plan.key}
+        document = replace(document, details=details)
+    return RemoteError(document, may_have_run=may_have_run and not plan.repeatable)
+
+
+def _submission_failure(answer: StepResult) -> _Failure | None:
+    """Return why a POST did not get through, if it may be sent again; None if *answer*
+    is an answer to it.
+
+    Raises:
+        RemoteError: it did not get through, and must not be sent again.
     """
-    # What we would not send at all, such as an address inside, is not tried again.
     if isinstance(answer, UnreachableError):
+        # A request that we would not send at all, such as one to a private address.
         if answer.is_refused:
             raise _unreachable(answer, may_have_run=answer.was_sent)
-        return _unreachable(answer, may_have_run=False).document, answer.was_sent, None
+        error = _unreachable(answer, may_have_run=False)
+        return _Failure(error.document, answer.was_sent)
     assert isinstance(answer, WireResponse)
     if answer.status not in _RETRIED:
-        return None, False, None
+        return None
     document = read_error(answer)
-    if (
-        document is not None
-        and document.code == WireCode.EXECUTION_TIMEOUT
-        and _has_execution(answer)
-    ):
-        return (
-            None,
-            False,
-            None,
-        )  # a synchronous wait that ended in a timeout: the document says all
-    hint = (document.retry if document is not None else None) or RetryHint()
-    asked = _retry_after(answer)
-    if asked is not None:
-        hint = replace(hint, suggested_delay_ms=int(asked * 1000))
-    shown = document or ErrorDocument(
-        WireCode.ENDPOINT_UNREACHABLE, f"The endpoint answered {answer.status}"
-    )
+    if document is None:
+        message = f"The endpoint answered {answer.status}"
+        document = ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message)
+    # An execution that timed out while the server held its answer back.
+    elif document.code == WireCode.EXECUTION_TIMEOUT and _has_execution(answer):
+        return None
+    hint = document.retry or RetryHint()
+    delay = _retry_after(answer)
+    if delay is not None:
+        hint = replace(hint, suggested_delay_ms=int(delay * 1000))
     # A skillruntime server whose database did not answer reports that it may have
     # accepted the request.
-    is_unknown = (shown.details or {}).get("accepted") == "unknown"
+    is_unknown = (document.details or {}).get("accepted") == "unknown"
     may_have_run = is_unknown or answer.status not in _NOT_TAKEN
-    return (
-        replace(shown, retry=hint if hint != RetryHint() else None),
-        may_have_run,
-        hint,
-    )
+    shown = replace(document, retry=None if hint == RetryHint() else hint)
+    return _Failure(shown, may_have_run, hint)
 
 
-def _follow(plan: Plan, execution: Execution, asked: float | None) -> InvocationFlow:
-    """Poll until the end, then fetch the result where the status did not bring it."""
+def _follow(
+    plan: Plan, execution: Execution, next_poll: float | None
+) -> InvocationFlow:
+    """Poll until the end, then fetch the result where the status did not bring it.
+
+    *next_poll* is in how many seconds the server wants to be asked, if it says so.
+    """
     endpoint = plan.descriptor.endpoint
     polls = 0
     while True:
@@ -335,20 +345,19 @@ def _follow(plan: Plan, execution: Execution, asked: float | None) -> Invocation
                 return result
         elif execution.is_final:
             return execution
-        yield Pause(min(MAX_PAUSE, _poll_interval(plan, polls, asked)))
-        response = yield from _get(
-            plan, endpoint.status_of(execution.execution_id), _wait_header(plan)
-        )
-        asked = _next_poll(response)
+        yield Pause(min(MAX_PAUSE, _poll_interval(plan, polls, next_poll)))
+        status_url = endpoint.status_of(execution.execution_id)
+        response = yield from _get(plan, status_url, _wait_header(plan))
+        next_poll = _next_poll(response)
         seen = _read_execution(response, plan, execution.execution_id)
         # A server that shows an execution running after its end has lost its data, or
         # serves another one under this id.
         if not can_reach(execution.status, seen.status):
-            raise _bad_response(
-                response,
+            why = (
                 f"an execution cannot become {seen.status} once it was "
-                f"{execution.status}",
+                f"{execution.status}"
             )
+            raise _bad_response(response, why)
         execution = seen
         polls += 1
 
@@ -359,51 +368,47 @@ def _get(
     """GET until there is a usable answer; repeat the request while no answer
     arrives.
     """
-    waited, failures = 0.0, 0
+    headers = {**plan.headers, **(more or {}), "accept": "application/json"}
+    request = WireRequest("GET", url, headers)
+    # A GET may be repeated sooner than a POST.
+    first_pause = min(plan.retry.backoff_ms / 1000, 0.5) or 0.1
+    waited = 0.0
+    failures = 0
     while True:
         sent_at = plan.clock()
-        answer = yield Send(
-            WireRequest(
-                "GET",
-                url,
-                {**plan.headers, **(more or {}), "accept": "application/json"},
-            )
-        )
-        # What a server refuses for good is an answer; 408 and 429 say that it did not
-        # look.
-        if (
-            isinstance(answer, WireResponse)
-            and answer.status < 500
-            and answer.status not in (408, 429)
-        ):
-            return answer
-        if isinstance(answer, UnreachableError) and answer.is_refused:
+        answer = yield Send(request)
+        hint = None
+        if isinstance(answer, WireResponse):
+            # A refusal for good is an answer; 408 and 429 say that the server did not
+            # look.
+            if answer.status < 500 and answer.status not in (408, 429):
+                return answer
+            delay = _retry_after(answer)
+            if delay is not None:
+                hint = RetryHint(int(delay * 1000))
+        elif isinstance(answer, UnreachableError) and answer.is_refused:
             raise _unreachable(answer, may_have_run=True)
-        asked = _retry_after(answer) if isinstance(answer, WireResponse) else None
-        hint = RetryHint(int(asked * 1000)) if asked is not None else None
         waited += plan.clock() - sent_at
-        pause = _backoff(
-            plan, failures, hint, first=min(plan.retry.backoff_ms / 1000, 0.5) or 0.1
-        )
+        pause = _backoff(plan, failures, hint, first=first_pause)
         if waited + pause > plan.patience:
             if isinstance(answer, WireResponse):
-                raise RemoteError(
-                    read_error(answer) or _bad_response(answer, "").document,
-                    may_have_run=True,
-                )
+                document = read_error(answer) or _bad_response(answer, "").document
+                raise RemoteError(document, may_have_run=True)
             raise _unreachable(answer, may_have_run=True)
-        waited, failures = waited + pause, failures + 1
+        waited += pause
+        failures += 1
         yield Pause(pause)
 
 
 def _backoff(
     plan: Plan, attempt: int, hint: RetryHint | None, *, first: float | None = None
 ) -> float:
-    """The pause before the next try (6.6): first x 2^n with full jitter in its upper
-    half; never below the wish.
+    """Return the seconds before the next try (6.6): *first* x 2^attempt, of which the
+    upper half is random; never less than the server suggests.
     """
-    base: float = plan.retry.backoff_ms / 1000 if first is None else first
-    pause: float = min(MAX_PAUSE, base * 2.0 ** min(attempt, 16))
+    if first is None:
+        first = plan.retry.backoff_ms / 1000
+    pause: float = min(MAX_PAUSE, first * 2.0 ** min(attempt, 16))
     # Clients that failed together must not come back together; half of the pause stays
     # certain.
     pause = pause * (0.5 + 0.5 * plan.jitter())
@@ -413,50 +418,55 @@ def _backoff(
 
 
 def _is_too_long(plan: Plan, hint: RetryHint | None) -> bool:
-    """Whether the server asks us to stay away for longer than we wait: then the call
-    fails at once and says so.
+    """Return whether the server asks us to stay away for longer than we wait: then the
+    call fails at once and says so.
     """
     # A day of maintenance is not worth waiting for inside a call.
-    delay = hint.suggested_delay_ms if hint is not None else None
-    return delay is not None and delay / 1000 > plan.patience
+    if hint is None or hint.suggested_delay_ms is None:
+        return False
+    return hint.suggested_delay_ms / 1000 > plan.patience
 
 
 def _wait_header(plan: Plan) -> dict[str, str]:
-    """``Prefer: wait`` (RFC 7240), where the server announces that it waits, and no
-    longer than it does.
+    """Return ``Prefer: wait`` (RFC 7240) where the server announces that it waits, and
+    for no longer than it does.
     """
-    # A server that was never asked to wait may close the connection before it answers.
+    # A server that never announced it may close the connection before it answers.
     seconds = min(plan.wait_seconds, plan.descriptor.extensions.wait_seconds)
-    return {"prefer": f"wait={seconds:.0f}"} if seconds >= 1 else {}
+    if seconds < 1:
+        return {}
+    return {"prefer": f"wait={seconds:.0f}"}
 
 
-def _poll_interval(plan: Plan, polls: int, asked: float | None) -> float:
-    """The pause before the next poll; *asked* is the server's ``Retry-After``, which
-    cannot say less than a second.
+def _poll_interval(plan: Plan, polls: int, next_poll: float | None) -> float:
+    """Return the seconds before the next poll; *next_poll* is what the last answer asks
+    for.
     """
-    wished = plan.descriptor.extensions.poll_interval_ms
-    if asked is not None and (asked != 1 or wished is None):
-        return max(
-            asked, _FIRST_POLL
-        )  # a server that says "now" each time is still not asked without a pause
-    if wished is not None:
-        return wished / 1000
+    announced = plan.descriptor.extensions.poll_interval_ms
+    # ``Retry-After`` cannot say less than a second; the descriptor can.
+    if next_poll is not None and (next_poll != 1 or announced is None):
+        # A server that says "now" each time is still not asked without a pause.
+        return max(next_poll, _FIRST_POLL)
+    if announced is not None:
+        return announced / 1000
     return min(_LAST_POLL, _FIRST_POLL * 1.5 ** min(polls, 20))
 
 
 def _read_execution(
     response: WireResponse, plan: Plan, execution_id: str | None
 ) -> Execution:
-    """Read the execution that *response* shows, or raise what it says, or what is wrong
-    with it.
+    """Return the execution that *response* shows; without *execution_id*, it has just
+    begun.
+
+    Raises:
+        RemoteError: *response* is a refusal, or not of the protocol.
     """
-    if not (
-        200 <= response.status < 300
-        or (response.status == 504 and _has_execution(response))
-    ):
-        raise _refusal(
-            response, may_have_run=execution_id is not None and not plan.repeatable
-        )
+    is_success = 200 <= response.status < 300
+    # The server held its answer back until the execution timed out.
+    is_timeout = response.status == 504 and _has_execution(response)
+    if not is_success and not is_timeout:
+        may_have_run = execution_id is not None and not plan.repeatable
+        raise _refusal(response, may_have_run=may_have_run)
     try:
         execution = Execution.from_dict(_read_json(response))
     except MessageError as error:
@@ -465,55 +475,52 @@ def _read_execution(
         raise _bad_response(
             response, "it shows a different execution than the one requested"
         )
-    if execution.skill_id and execution.skill_id != plan.descriptor.id:
+    expected_id = plan.descriptor.id
+    if execution.skill_id and execution.skill_id != expected_id:
         raise _bad_response(
             response,
-            f"it is about the skill {execution.skill_id!r}, not {plan.descriptor.id!r}",
+            f"it is about the skill {execution.skill_id!r}, not {expected_id!r}",
         )
-    return replace(execution, skill_id=plan.descriptor.id)
+    return replace(execution, skill_id=expected_id)
 
 
 def _read_result(response: WireResponse, plan: Plan, execution: Execution) -> Execution:
-    """Read what the result's address answers: the whole document, or, as in 6.2,
-    nothing but ``{output}``.
+    """Return *execution* with its result: *response* is the whole document, or, as in
+    6.2, only ``{output}``.
     """
     if response.status == 200:
         document = _read_json(response)
-        if (
-            isinstance(document, dict)
-            and "output" in document
-            and "status" not in document
-        ):
+        is_object = isinstance(document, dict)
+        if is_object and "output" in document and "status" not in document:
             return replace(execution, output=document["output"], has_output=True)
     result = _read_execution(response, plan, execution.execution_id)
     if result.status is ExecutionStatus.COMPLETED and not result.has_output:
-        return replace(
-            result, has_output=True
-        )  # a completed skill that gives nothing gives null
+        # A skill that completes without an output returns null.
+        return replace(result, has_output=True)
     return result
 
 
 def _refusal(response: WireResponse, *, may_have_run: bool) -> RemoteError:
     """Return the error for a refusal; an accepted execution may have run."""
     document = read_error(response)
-    if document is None:
-        if "location" in response.headers:
-            # The transport follows a few to the same origin, and none of a POST that
-            # would become a GET.
-            why = (
-                "this redirect is not followed (another origin, a POST that becomes a "
-                "GET, or one of many)"
-            )
-            return _bad_response(
-                response, f"{why}; put the final address into the descriptor"
-            )
-        return _bad_response(response, "it carries no protocol error")
-    return RemoteError(document, may_have_run=may_have_run)
+    if document is not None:
+        return RemoteError(document, may_have_run=may_have_run)
+    if "location" in response.headers:
+        # The transport follows a few to the same origin, and none of a POST that would
+        # become a GET.
+        why = (
+            "this redirect is not followed (another origin, a POST that becomes a "
+            "GET, or one of many)"
+        )
+        return _bad_response(
+            response, f"{why}; put the final address into the descriptor"
+        )
+    return _bad_response(response, "it carries no protocol error")
 
 
 def _bad_response(response: WireResponse, why: str) -> RemoteError:
-    """The error for an answer that is not the protocol: says what came, and what was
-    wrong with it.
+    """Return the error for an answer that does not follow the protocol: it describes
+    the answer, and why it is refused.
     """
     kind = response.headers.get("content-type", "no content type")[:60]
     message = (
@@ -538,9 +545,9 @@ def _read_json(response: WireResponse) -> Any:
         return parse_json(response.body)
     except MessageError as error:
         start = response.body[:40].decode("utf-8", "replace").strip()
+        reason = error.violations[0]["actual"]
         raise _bad_response(
-            response,
-            f"the body is not JSON ({error.violations[0]['actual']}): {start!r}",
+            response, f"the body is not JSON ({reason}): {start!r}"
         ) from None
 
 
@@ -552,35 +559,36 @@ def read_error(response: WireResponse) -> ErrorDocument | None:
         document = parse_json(response.body)
     except MessageError:
         return None
-    return (
-        ErrorDocument.from_dict(document.get("error"))
-        if isinstance(document, dict)
-        else None
-    )
+    if not isinstance(document, dict):
+        return None
+    return ErrorDocument.from_dict(document.get("error"))
 
 
 def _has_execution(response: WireResponse) -> bool:
+    """Return whether *response* looks like the document of an execution."""
     try:
         document = parse_json(response.body)
     except MessageError:
         return False
-    return (
-        isinstance(document, dict)
-        and "execution_id" in document
-        and "status" in document
-    )
+    if not isinstance(document, dict):
+        return False
+    return "execution_id" in document and "status" in document
 
 
 def _next_poll(response: WireResponse) -> float | None:
-    """When the server wants to be asked again: at once where it has just waited for
-    news, as it was asked to.
+    """Return in how many seconds the server wants to be asked again: at once where it
+    has just held its answer back, as it was asked to.
     """
-    return 0.0 if "preference-applied" in response.headers else _retry_after(response)
+    if "preference-applied" in response.headers:
+        return 0.0
+    return _retry_after(response)
 
 
 def _retry_after(response: WireResponse) -> float | None:
-    """The seconds that ``Retry-After`` asks for (RFC 9110, 10.2.3); its other form, a
-    date, counts as nothing said.
+    """Return the seconds that ``Retry-After`` asks for (RFC 9110, 10.2.3); its other
+    form, a date, counts as absent.
     """
     text = response.headers.get("retry-after", "")
-    return float(text[:9]) if text.isascii() and text.isdecimal() else None
+    if not text.isascii() or not text.isdecimal():
+        return None
+    return float(text[:9])

@@ -19,41 +19,41 @@ ABSENT: Final = object()
 null.
 """
 
-# Written even where they are empty: 4.2 requires the inputs, and readers differ in what
-# they take for a missing `required` (the example of 4.4 always has it).
+# Written even where they are empty: 4.2 requires the inputs, and readers differ in how
+# they read a missing `required` (the example of 4.4 always has it).
 _ALWAYS = frozenset({"inputs", "required"})
 
 
 def read(kind: type[_T], document: Mapping[str, Any]) -> _T:
-    """Return the *kind* that *document* writes, which has no faults.
+    """Return *document*, which has no faults, as an instance of the dataclass *kind*.
 
-    Fields that *kind* does not know go into its ``more``, so that a descriptor of a
-    newer MINOR (section 8) passes through this release whole; where it has no ``more``,
+    Fields that *kind* does not have go into its ``more``, so that a descriptor of a
+    newer MINOR (section 8) is kept whole by this release; where it has no ``more``,
     they are left out.
     """
     types = get_type_hints(kind)
-    found = {
-        name: _read_field(types[name], document[name])
-        for name in types
-        if name in document and name != "more"
-    }
+    values: dict[str, Any] = {}
+    more: dict[str, Any] = {}
+    for name, value in document.items():
+        if name in types and name != "more":
+            values[name] = _read_field(types[name], value)
+        else:
+            more[name] = value
     if "more" in types:
-        found["more"] = {
-            name: value for name, value in document.items() if name not in found
-        }
-    return kind(**found)
+        values["more"] = more
+    return kind(**values)
 
 
 def write(value: Any) -> dict[str, Any]:
-    """Return the JSON object of the dataclass *value*; what says no more than its
-    absence is left out.
+    """Return the JSON object of the dataclass *value*; a field is left out where its
+    absence means the same.
     """
     written: dict[str, Any] = {}
     for field in fields(value):
+        if field.name == "more":
+            continue
         item = getattr(value, field.name)
-        if field.name == "more" or (
-            field.name not in _ALWAYS and _says_nothing(item, field)
-        ):
+        if field.name not in _ALWAYS and _is_empty_default(item, field):
             continue
         form = _written(item)
         if form != {} or field.default_factory is MISSING:
@@ -64,25 +64,28 @@ def write(value: Any) -> dict[str, Any]:
 def _read_field(annotated: Any, value: Any) -> Any:
     # `Provider`, `RetryPolicy | None` or `tuple[ParameterDefinition, ...]`.
     for kind in (annotated, *get_args(annotated)):
-        if is_dataclass(kind) and isinstance(kind, type):
-            return (
-                tuple(read(kind, item) for item in value)
-                if isinstance(value, list)
-                else read(kind, value)
-            )
-        if isinstance(kind, type) and issubclass(kind, Enum):
+        if not isinstance(kind, type):
+            continue
+        if is_dataclass(kind):
+            if isinstance(value, list):
+                return tuple(read(kind, item) for item in value)
+            return read(kind, value)
+        if issubclass(kind, Enum):
             return kind(value)
-    return tuple(value) if get_origin(annotated) is tuple else value
+    if get_origin(annotated) is tuple:
+        return tuple(value)
+    return value
 
 
-def _says_nothing(item: Any, field: Field[Any]) -> bool:
-    """Whether *item* is the field's default, and an empty one: a peer reads its absence
-    in the same way.
+def _is_empty_default(item: Any, field: Field[Any]) -> bool:
+    """Return whether *item* is the field's default, and an empty one: a peer reads its
+    absence in the same way.
     """
-    default = (
-        field.default if field.default_factory is MISSING else field.default_factory()
-    )
-    return item == default and (not item or item is ABSENT)
+    if item and item is not ABSENT:
+        return False
+    if field.default_factory is MISSING:
+        return bool(item == field.default)
+    return bool(item == field.default_factory())
 
 
 def _written(item: Any) -> Any:
@@ -92,4 +95,6 @@ def _written(item: Any) -> Any:
         return [_written(each) for each in item]
     if isinstance(item, Mapping):
         return dict(item)
-    return item.value if isinstance(item, Enum) else item
+    if isinstance(item, Enum):
+        return item.value
+    return item

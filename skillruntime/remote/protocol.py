@@ -1,8 +1,8 @@
 """The messages of the invocation protocol (section 6), and the one table of status
 transitions. No I/O.
 
-Client and server read the same table: the server lets an execution go nowhere else, and
-the client names it an error when a server claims so.
+Client and server read the same table: the server makes no other transition, and the
+client reports an error when a server shows one.
 """
 
 from __future__ import annotations
@@ -50,25 +50,24 @@ TRANSITIONS: Final[Mapping[ExecutionStatus, frozenset[ExecutionStatus]]] = {
 
 
 def can_follow(before: ExecutionStatus, after: ExecutionStatus) -> bool:
-    """Return whether an execution may step from *before* to *after*: what a server
-    obeys.
+    """Return whether a server may take an execution from *before* to *after* in one
+    step.
     """
     return after in TRANSITIONS[before]
 
 
 def can_reach(before: ExecutionStatus, after: ExecutionStatus) -> bool:
-    """Return whether a client that saw *before* may next see *after*: a client that
-    polls misses steps.
+    """Return whether a client that saw *before* may next see *after*: between two polls
+    there may be several steps.
 
     >>> can_reach(ExecutionStatus.ACCEPTED, ExecutionStatus.COMPLETED)
     True
     >>> can_reach(ExecutionStatus.RUNNING, ExecutionStatus.ACCEPTED)
     False
     """
-    # Following every step that may lie between two polls.
-    return before is after or any(
-        can_reach(step, after) for step in TRANSITIONS[before]
-    )
+    if before is after:
+        return True
+    return any(can_reach(step, after) for step in TRANSITIONS[before])
 
 
 class MessageError(Exception):
@@ -79,11 +78,11 @@ class MessageError(Exception):
     def __init__(
         self, violations: list[dict[str, Any]], message: str | None = None
     ) -> None:
-        first = violations[0]
-        named = first["field"] or "the message"
-        super().__init__(
-            message or f"{named} should be {first['expected']}, not {first['actual']}"
-        )
+        if message is None:
+            first = violations[0]
+            place = first["field"] or "the message"
+            message = f"{place} should be {first['expected']}, not {first['actual']}"
+        super().__init__(message)
         self.violations = violations
 
     @classmethod
@@ -114,8 +113,8 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class InvocationContext:
-    """What else a caller may say (6.3); ``webhook`` is an extension: where to report
-    the end.
+    """The optional part of an invocation (6.3); ``webhook`` is an extension: where to
+    report the end.
     """
 
     trace_id: str | None = None
@@ -135,9 +134,10 @@ class InvocationContext:
 class InvocationRequest:
     """The body of a POST (6.3).
 
-    >>> InvocationRequest.from_dict({"caller": {"id": "a", "type": "robot"}, "skill_id": "s", "inputs": {}})
+    >>> InvocationRequest.from_dict({"caller": {"id": "a", "type": "service"}})
     Traceback (most recent call last):
-    skillruntime.remote.protocol.MessageError: /caller/type should be ifay, service or user, not "robot"
+    ...
+    skillruntime.remote.protocol.MessageError: /skill_id should be a string of 1 to ...
     """
 
     caller: Caller
@@ -153,17 +153,20 @@ class InvocationRequest:
             "inputs": dict(self.inputs),
         }
         context = self.context.to_dict()
-        return {**document, "context": context} if context else document
+        if context:
+            document["context"] = context
+        return document
 
     @classmethod
     def from_dict(cls, document: Any) -> InvocationRequest:
-        """Return the request that *document* writes; unknown fields are ignored.
+        """Parse *document* into a request; unknown fields are ignored.
 
         Raises:
             MessageError: it is not an invocation; lists all violations at once.
         """
         _check(document, _REQUEST)
-        caller, context = document["caller"], document.get("context") or {}
+        caller = document["caller"]
+        context = document.get("context") or {}
         return cls(
             Caller(caller["id"], caller["type"], caller.get("credentials")),
             document["skill_id"],
@@ -179,8 +182,8 @@ class InvocationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Timestamps:
-    """When what happened (6.4), in ISO 8601, UTC; ``expires_at`` is when the result is
-    no longer kept.
+    """The times of an execution (6.4), in ISO 8601, UTC; ``expires_at`` is when the
+    result is no longer kept.
     """
 
     created_at: str
@@ -229,13 +232,11 @@ class Execution:
         """Return the JSON object of 6.4; *plain* for a peer that knows only the
         protocol document's five statuses.
         """
-        # 6.4 lists five statuses: a client that matches on them would not know when to
-        # stop.
-        status = (
-            ExecutionStatus.FAILED
-            if plain and self.status is ExecutionStatus.CANCELLED
-            else self.status
-        )
+        status = self.status
+        # 6.4 lists five statuses: with a sixth, a client that matches on them would not
+        # know when to stop.
+        if plain and status is ExecutionStatus.CANCELLED:
+            status = ExecutionStatus.FAILED
         document: dict[str, Any] = {
             "execution_id": self.execution_id,
             "status": status.value,
@@ -249,47 +250,47 @@ class Execution:
             document["progress"] = self.progress.to_dict()
         if self.metadata:
             document["metadata"] = dict(self.metadata)
-        return {**document, "timestamps": write(self.timestamps)}
+        document["timestamps"] = write(self.timestamps)
+        return document
 
     @classmethod
     def from_dict(cls, document: Any) -> Execution:
-        """Return the execution that *document* shows. Only its id and status are
-        insisted on: peers differ.
+        """Parse *document* into an execution. Only its id and status are required:
+        peers differ.
 
         Raises:
             MessageError: it has no id, or no status that is known.
         """
         _check(document, _EXECUTION)
-        stamps, progress = (
-            document.get("timestamps") or {},
-            document.get("progress") or {},
-        )
-        done = _number(progress.get("done"))
         return cls(
             execution_id=document["execution_id"],
             status=ExecutionStatus(document["status"]),
             skill_id=document.get("skill_id") or "",
-            # Peers write dates in many forms; nothing is decided by them here.
-            timestamps=Timestamps(
-                _shown_text(stamps.get("created_at")) or "",
-                _shown_text(stamps.get("updated_at")) or "",
-                *(
-                    _shown_text(stamps.get(name))
-                    for name in ("completed_at", "expires_at")
-                ),
-            ),
+            timestamps=_read_timestamps(document.get("timestamps") or {}),
             output=document.get("output"),
             has_output="output" in document,
             error=ErrorDocument.from_dict(document.get("error")),
-            progress=None
-            if done is None
-            else Progress(
-                done,
-                _number(progress.get("total")),
-                _shown_text(progress.get("message")),
-            ),
+            progress=_read_progress(document.get("progress") or {}),
             metadata=document.get("metadata"),
         )
+
+
+def _read_timestamps(document: Mapping[str, Any]) -> Timestamps:
+    # Peers write dates in many forms; nothing is decided by them here.
+    return Timestamps(
+        _shown_text(document.get("created_at")) or "",
+        _shown_text(document.get("updated_at")) or "",
+        _shown_text(document.get("completed_at")),
+        _shown_text(document.get("expires_at")),
+    )
+
+
+def _read_progress(document: Mapping[str, Any]) -> Progress | None:
+    done = _number(document.get("done"))
+    if done is None:
+        return None
+    total = _number(document.get("total"))
+    return Progress(done, total, _shown_text(document.get("message")))
 
 
 def to_timestamp(seconds: float) -> str:
@@ -298,11 +299,8 @@ def to_timestamp(seconds: float) -> str:
     >>> to_timestamp(1742481000.5)
     '2025-03-20T14:30:00.500Z'
     """
-    return (
-        datetime.fromtimestamp(seconds, UTC)
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
-    )
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
 
 
 def from_timestamp(text: str) -> float:
@@ -315,8 +313,8 @@ def from_timestamp(text: str) -> float:
 
 
 def parse_json(data: bytes) -> Any:
-    """Return the JSON value of *data*: UTF-8, no NaN or infinity, no name twice, no
-    depth that would break the reader.
+    """Parse *data* into a JSON value: UTF-8, without NaN or infinity, without a
+    repeated name, and not too deep for the reader.
 
     A byte order mark is ignored (RFC 8259, section 8.1). Half a surrogate pair is
     refused: UTF-8 cannot write it.
@@ -339,8 +337,8 @@ def parse_json(data: bytes) -> Any:
             )
         return value
     except (ValueError, RecursionError) as error:
-        # What the reader says of it is a reason and not a value: "should be JSON, not
-        # Expecting value" says nothing.
+        # The reader's message is a reason and not a value: "should be JSON, not
+        # Expecting value" means nothing.
         reason = " ".join(str(error).split())[:200]
         violation = _violation("", "one JSON value in UTF-8", reason)
         raise MessageError(
@@ -353,18 +351,21 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object's names must be unique (RFC 7493, 2.3): which of two values a proxy or
-    a log took is not known here.
+    """Return the object of these names and values.
+
+    Raises:
+        ValueError: a name occurs twice (RFC 7493, 2.3): which of its values a proxy or
+            a log used is not known here.
     """
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         repeated, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ValueError(f"an object has the name {repeated[:40]!r} twice")
-    return found
+    return members
 
 
 def _finite(text: str) -> float:
-    # Python reads 1e999 as infinity, which no other JSON reader need know.
+    # Python reads 1e999 as infinity, which other JSON readers may not know.
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text[:20]} is larger than the largest number supported")
@@ -373,8 +374,8 @@ def _finite(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What is *expected* of a field; null, as many serializers write for a field
-    without a value, is its absence.
+    """The rule for one field: *expected* says it in words. Null counts as the absence
+    of the field: many serializers write it for a field without a value.
     """
 
     expected: str
@@ -383,18 +384,19 @@ class _Rule:
 
 
 def _text(limit: int, *, is_required: bool = False) -> _Rule:
-    # PostgreSQL holds NUL in no text, and other programs that read a log end the text
-    # there.
     def fits(value: Any) -> bool:
-        return isinstance(value, str) and 0 < len(value) <= limit and "\0" not in value
+        if not isinstance(value, str):
+            return False
+        # PostgreSQL cannot store NUL in a text, and programs that read a log may end
+        # the text there.
+        return 0 < len(value) <= limit and "\0" not in value
 
     return _Rule(f"a string of 1 to {limit} characters without NUL", fits, is_required)
 
 
-def _choice(*among: str, is_required: bool = False) -> _Rule:
-    return _Rule(
-        f"{', '.join(among[:-1])} or {among[-1]}", among.__contains__, is_required
-    )
+def _choice(*choices: str, is_required: bool = False) -> _Rule:
+    expected = f"{', '.join(choices[:-1])} or {choices[-1]}"
+    return _Rule(expected, choices.__contains__, is_required)
 
 
 def _object(*, is_required: bool = False) -> _Rule:
@@ -403,11 +405,9 @@ def _object(*, is_required: bool = False) -> _Rule:
 
 def _number(value: Any) -> float | None:
     """Return *value* if it is a number: Python takes True for 1, JSON does not."""
-    return (
-        value
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else None
-    )
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value
 
 
 def _is_duration(value: Any) -> bool:
@@ -417,8 +417,11 @@ def _is_duration(value: Any) -> bool:
 
 
 def _shown_text(value: Any) -> str | None:
-    # Shown to people and models, and cut: a peer may send any length.
-    return printable(value[:MAX_ID]) if isinstance(value, str) else None
+    """Return *value*, if it is a string, as it can be shown to people and models."""
+    if not isinstance(value, str):
+        return None
+    # A peer may send any length.
+    return printable(value[:MAX_ID])
 
 
 # Section 6.3's table, and the webhook of ours: 2,000 is the usual limit of browsers and
@@ -455,34 +458,46 @@ def _check(document: Any, rules: Mapping[tuple[str, ...], _Rule]) -> None:
     """Raise a `MessageError` with all fields of *document* that break *rules*."""
     if not isinstance(document, Mapping):
         raise MessageError([_violation("", "an object", document)])
-    found = []
+    violations = []
     for path, rule in rules.items():
-        place: Any = document
-        for name in path[:-1]:
-            place = place.get(name) if isinstance(place, Mapping) else None
-        # What is wrong with the object around it is said of that object.
-        if not isinstance(place, Mapping):
+        parent = _parent_of(path, document)
+        # There is a violation already where the parent itself is not an object.
+        if not isinstance(parent, Mapping):
             continue
-        value = place.get(path[-1])
-        if (value is not None or rule.is_required) and not rule.fits(value):
-            actual = (
-                "something else" if "credentials" in path else value
-            )  # a violation quotes no credential
-            found.append(_violation("/" + "/".join(path), rule.expected, actual))
-    if found:
-        raise MessageError(found)
+        value = parent.get(path[-1])
+        if value is None and not rule.is_required:
+            continue
+        if rule.fits(value):
+            continue
+        if "credentials" in path:
+            value = "something else"  # a violation quotes no credential
+        violations.append(_violation("/" + "/".join(path), rule.expected, value))
+    if violations:
+        raise MessageError(violations)
+
+
+def _parent_of(path: tuple[str, ...], document: Any) -> Any:
+    """Return the value that the field at *path* is a member of."""
+    for name in path[:-1]:
+        if not isinstance(document, Mapping):
+            return None
+        document = document.get(name)
+    return document
 
 
 def _violation(field_: str, expected: str, actual: Any) -> dict[str, Any]:
-    # Cut to 80 characters: an answer must not grow with what was sent.
-    said = (
-        actual
-        if field_ == "" and isinstance(actual, str)
-        else json.dumps(actual, ensure_ascii=False, default=str)
-    )
-    shown = said if len(said) <= 80 else said[:79] + "…"
-    return {
-        "field": field_,
-        "expected": expected,
-        "actual": "nothing" if actual is None else shown,
-    }
+    return {"field": field_, "expected": expected, "actual": _in_words(field_, actual)}
+
+
+def _in_words(field_: str, actual: Any) -> str:
+    """Return the value of a field as a violation shows it."""
+    if actual is None:
+        return "nothing"
+    if field_ == "" and isinstance(actual, str):
+        text = actual  # the reason why the message is not JSON
+    else:
+        text = json.dumps(actual, ensure_ascii=False, default=str)
+    # Cut: an answer must not grow with the message that was sent.
+    if len(text) > 80:
+        return text[:79] + "…"
+    return text

@@ -24,34 +24,25 @@ __all__ = ["AddressGuard", "is_inside"]
 # Their last 32 bits are an IPv4 address: IPv4-compatible and IPv4-mapped (RFC 4291,
 # 2.5.5), IPv4-translated for SIIT (RFC 2765, 2.1), NAT64 (RFC 6052).
 _CARRIERS = tuple(
-    map(
-        ipaddress.IPv6Network,
-        ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96"),
-    )
+    ipaddress.IPv6Network(network)
+    for network in ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")
 )
 # The IANA special-purpose registries, where Python's `is_global` follows an older
-# edition or an exception for one address: shared (RFC 6598), protocol assignments (RFC
-# 6890), 6to4 relays (RFC 7526), benchmarks (RFC 2544), reserved, local-use NAT64 (RFC
-# 8215), discard (RFC 6666), protocol assignments, documentation (RFC 9637), SRv6 (RFC
-# 9602), site-local (RFC 3879).
+# edition or an exception for one address.
 _SPECIAL = tuple(
     ipaddress.ip_network(network)
     for network in (
-        *(
-            "100.64.0.0/10",
-            "192.0.0.0/24",
-            "192.88.99.0/24",
-            "198.18.0.0/15",
-            "240.0.0.0/4",
-        ),
-        *(
-            "64:ff9b:1::/48",
-            "100::/64",
-            "2001::/23",
-            "3fff::/20",
-            "5f00::/16",
-            "fec0::/10",
-        ),
+        "100.64.0.0/10",  # shared (RFC 6598)
+        "192.0.0.0/24",  # protocol assignments (RFC 6890)
+        "192.88.99.0/24",  # 6to4 relays (RFC 7526)
+        "198.18.0.0/15",  # benchmarks (RFC 2544)
+        "240.0.0.0/4",  # reserved
+        "64:ff9b:1::/48",  # local-use NAT64 (RFC 8215)
+        "100::/64",  # discard (RFC 6666)
+        "2001::/23",  # protocol assignments
+        "3fff::/20",  # documentation (RFC 9637)
+        "5f00::/16",  # SRv6 (RFC 9602)
+        "fec0::/10",  # site-local (RFC 3879)
     )
 )
 
@@ -59,21 +50,20 @@ _SPECIAL = tuple(
 def is_inside(address: str) -> bool:
     """Return whether *address* is of a private, local or otherwise special network.
 
-    An IPv6 address that carries an IPv4 address is where that one is.
+    An IPv6 address that carries an IPv4 address is judged by that one.
 
-    >>> [is_inside(each) for each in ("8.8.8.8", "10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "64:ff9b::a00:1")]
-    [False, True, True, True, True]
+    >>> [is_inside(address) for address in ("8.8.8.8", "10.0.0.1", "169.254.169.254")]
+    [False, True, True]
+    >>> [is_inside(address) for address in ("::ffff:127.0.0.1", "64:ff9b::a00:1")]
+    [True, True]
     """
-    found: ipaddress.IPv4Address | ipaddress.IPv6Address = ipaddress.ip_address(
-        address.partition("%")[0]
-    )
-    if isinstance(found, ipaddress.IPv6Address):
-        found = _carried(found) or found
-    return (
-        not found.is_global
-        or found.is_multicast
-        or any(found in network for network in _SPECIAL)
-    )
+    without_zone, _, _ = address.partition("%")
+    ip = ipaddress.ip_address(without_zone)
+    if isinstance(ip, ipaddress.IPv6Address):
+        ip = _carried(ip) or ip
+    if not ip.is_global or ip.is_multicast:
+        return True
+    return any(ip in network for network in _SPECIAL)
 
 
 def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
@@ -86,16 +76,20 @@ def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
 
 
 async def _resolve(host: str, port: int) -> list[str]:
-    found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in found]
+    entries = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = []
+    for _, _, _, _, socket_address in entries:
+        addresses.append(str(socket_address[0]))
+    return addresses
 
 
 @dataclass(frozen=True, slots=True)
 class AddressGuard:
-    """Resolves a host and says which of its addresses may be connected to.
+    """Resolves a host and decides which of its addresses may be connected to.
 
     *allowed* are hosts (names or addresses, with ``:port`` or for all ports) that may
-    lie inside; *allow_all* lets every address through. *resolve* asks the name server.
+    be of a private network; *allow_all* allows every address. *resolve* asks the name
+    server.
     """
 
     allowed: frozenset[str] = frozenset()
@@ -106,22 +100,9 @@ class AddressGuard:
         """Return the address to connect to for *url*.
 
         Raises:
-            UnreachableError: it has none, or one of them lies inside.
+            UnreachableError: it has none, or one of them is of a private network.
         """
-        try:
-            parts = urlsplit(url)
-            host, stated = ascii_host(url), parts.port
-        except ValueError:  # unbalanced brackets, or a port that is not a number
-            raise UnreachableError(
-                "The address is not a URL", was_sent=False, is_refused=True
-            ) from None
-        if parts.scheme not in ("http", "https") or not host or stated == 0:
-            raise UnreachableError(
-                "The address is not an http or https URL",
-                was_sent=False,
-                is_refused=True,
-            )
-        port = stated or (443 if parts.scheme == "https" else 80)
+        host, port = _host_and_port(url)
         try:
             addresses = list(await self.resolve(host, port))
         except (OSError, UnicodeError):
@@ -130,16 +111,37 @@ class AddressGuard:
             ) from None
         if not addresses:
             raise UnreachableError(f"The host {host!r} has no address", was_sent=False)
-        # Any of them: which one of several addresses is connected to must not depend on
-        # their order.
-        if (
-            not self.allow_all
-            and not {host, f"{host}:{port}"} & self.allowed
-            and any(map(is_inside, addresses))
-        ):
+        is_allowed = self.allow_all or not self.allowed.isdisjoint(
+            {host, f"{host}:{port}"}
+        )
+        # Any of them: the decision must not depend on the order of several addresses.
+        if not is_allowed and any(map(is_inside, addresses)):
             message = (
                 f"The host {host!r} is in a private network; allow it with "
                 "AddressGuard(allowed=...)"
             )
             raise UnreachableError(message, was_sent=False, is_refused=True)
         return addresses[0]
+
+
+def _host_and_port(url: str) -> tuple[str, int]:
+    """Return the host and port of *url*.
+
+    Raises:
+        UnreachableError: it is not an http or https URL.
+    """
+    try:
+        parts = urlsplit(url)
+        host = ascii_host(url)
+        port = parts.port
+    except ValueError:  # unbalanced brackets, or a port that is not a number
+        raise UnreachableError(
+            "The address is not a URL", was_sent=False, is_refused=True
+        ) from None
+    if parts.scheme not in ("http", "https") or not host or port == 0:
+        raise UnreachableError(
+            "The address is not an http or https URL", was_sent=False, is_refused=True
+        )
+    if port is None:
+        port = 443 if parts.scheme == "https" else 80
+    return host, port

@@ -10,7 +10,10 @@ __all__ = ["new_traceparent", "trace_id_of"]
 # Trace Context, section 3.2.2: version, trace id, parent id, flags, in lower case; all
 # zeros is invalid.
 _TRACEPARENT = re.compile(
-    r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
+    r"(?!ff)[0-9a-f]{2}"
+    r"-(?!0{32})([0-9a-f]{32})"
+    r"-(?!0{16})[0-9a-f]{16}"
+    r"-[0-9a-f]{2}(?:-.*)?"
 )
 _TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
 
@@ -22,7 +25,9 @@ def trace_id_of(traceparent: str) -> str | None:
     '4bf92f3577b34da6a3ce929d0e0e4736'
     """
     match = _TRACEPARENT.fullmatch(traceparent.strip())
-    return match[1] if match else None
+    if match is None:
+        return None
+    return match[1]
 
 
 def new_traceparent(trace_id: str | None) -> str | None:

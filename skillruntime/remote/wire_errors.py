@@ -45,11 +45,9 @@ class WireCode(StrEnum):
         """Return the member that *text* names."""
         member = str.__new__(cls, text)
         member._value_ = text
-        member.http_status, member.error_code, member.recoverable = (
-            http_status,
-            error_code,
-            recoverable,
-        )
+        member.http_status = http_status
+        member.error_code = error_code
+        member.recoverable = recoverable
         return member
 
     VALIDATION_ERROR = "VALIDATION_ERROR", 400, ErrorCode.INVALID_INPUT, True
@@ -134,18 +132,15 @@ class RetryHint:
 
     @classmethod
     def from_dict(cls, document: Any) -> RetryHint | None:
-        """Return the hint that *document* gives; None where it gives none that can be
-        used.
-        """
+        """Parse *document* into a hint; return None where it has no usable number."""
         if not isinstance(document, Mapping):
             return None
-        # What is not a number is left out; the error that carries it is still an error.
-        delay, attempts = (
-            document.get("suggested_delay_ms"),
-            document.get("max_attempts"),
-        )
-        hint = cls(_whole(delay), _whole(attempts))
-        return None if hint == cls() else hint
+        # A field that is not a number is left out; the error is still an error.
+        delay = _whole(document.get("suggested_delay_ms"))
+        attempts = _whole(document.get("max_attempts"))
+        if delay is None and attempts is None:
+            return None
+        return cls(delay, attempts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +148,8 @@ class ErrorDocument:
     """An error as it is sent over the network; ``code`` is a `WireCode`, or another
     code of a peer or skill.
 
-    >>> ErrorDocument("AUTH_REQUIRED", "Authentication is required to invoke this skill").to_envelope()
-    {'error': {'code': 'AUTH_REQUIRED', 'message': 'Authentication is required to invoke this skill'}}
+    >>> ErrorDocument("AUTH_REQUIRED", "Authentication is required").to_envelope()
+    {'error': {'code': 'AUTH_REQUIRED', 'message': 'Authentication is required'}}
     """
 
     code: str
@@ -165,7 +160,10 @@ class ErrorDocument:
     @property
     def http_status(self) -> int:
         """The HTTP status of a refusal with this code."""
-        return _CODES[self.code].http_status if self.code in _CODES else 500
+        known = _CODES.get(self.code)
+        if known is None:
+            return 500
+        return known.http_status
 
     def to_dict(self) -> dict[str, Any]:
         """Return the value of ``error``."""
@@ -180,18 +178,18 @@ class ErrorDocument:
         """Return the error in the field ``error``; None if *document* is not an
         error.
         """
-        if not isinstance(document, Mapping) or not isinstance(
-            document.get("code"), str
-        ):
+        if not isinstance(document, Mapping):
             return None
+        code = document.get("code")
+        if not isinstance(code, str):
+            return None
+        message = str(document.get("message") or "")
         details = document.get("details")
-        return cls(
-            # From a peer: it is printed to terminals, logged, and read by models.
-            printable(document["code"][:100]),
-            printable(str(document.get("message") or "")[:2000]),
-            details if isinstance(details, Mapping) else None,
-            RetryHint.from_dict(document.get("retry")),
-        )
+        if not isinstance(details, Mapping):
+            details = None
+        retry = RetryHint.from_dict(document.get("retry"))
+        # From a peer: it is printed to terminals, logged, and read by models.
+        return cls(printable(code[:100]), printable(message[:2000]), details, retry)
 
 
 class RemoteError(SkillRuntimeError):
@@ -211,7 +209,9 @@ class RemoteError(SkillRuntimeError):
         super().__init__(document.message)
         self.document = document
         self.may_have_run = may_have_run
-        self._errors = errors or (to_skill_error(document, may_have_run=may_have_run),)
+        if not errors:
+            errors = (to_skill_error(document, may_have_run=may_have_run),)
+        self._errors = errors
         self.recoverable = self._errors[0].recoverable
 
     def to_errors(self) -> tuple[SkillError, ...]:
@@ -221,11 +221,19 @@ class RemoteError(SkillRuntimeError):
 
 _ACTIONS: Mapping[str, str] = {
     WireCode.AUTH_REQUIRED: "Ask the user to configure credentials for this skill",
-    WireCode.PERMISSION_DENIED: "Report to the user that these credentials do not allow the call",
+    WireCode.PERMISSION_DENIED: (
+        "Report to the user that these credentials do not allow the call"
+    ),
     WireCode.SKILL_NOT_FOUND: "Continue without this skill",
-    WireCode.VERSION_INCOMPATIBLE: "Report to the user that the client or the skill must be upgraded",
-    WireCode.EXECUTION_INTERRUPTED: "Check whether it took effect; if not, the call may be sent again",
-    WireCode.EXECUTION_HELD: "Report to the user that an operator of the server must release the call",
+    WireCode.VERSION_INCOMPATIBLE: (
+        "Report to the user that the client or the skill must be upgraded"
+    ),
+    WireCode.EXECUTION_INTERRUPTED: (
+        "Check whether it took effect; if not, the call may be sent again"
+    ),
+    WireCode.EXECUTION_HELD: (
+        "Report to the user that an operator of the server must release the call"
+    ),
     WireCode.EXECUTION_CANCELLED: "Do not repeat the call unless the user asks for it",
     WireCode.ENDPOINT_UNREACHABLE: "Try again later, or continue without this skill",
 }
@@ -246,40 +254,43 @@ def to_skill_error(
     ('ACCESS_DENIED', False)
     """
     details = shortened(document.details) if document.details else {}
-    code, recoverable = ErrorCode.TOOL_EXECUTION_FAILED, False
-    if document.code in _CODES:
-        code, recoverable = (
-            _CODES[document.code].error_code,
-            _CODES[document.code].recoverable,
-        )
-    # A skill's own code: a model sees ours where it is one of them, and the original in
-    # the details.
-    elif document.code in [each.value for each in ErrorCode]:
-        code = ErrorCode(document.code)
+    retry = document.retry or RetryHint()
+    code, recoverable = _meaning_of(document.code)
     if code.value != document.code:
         details["code"] = document.code
     if isinstance(details.get("recoverable"), bool):
         recoverable = details.pop("recoverable")
     elif document.code == WireCode.EXECUTION_TIMEOUT:
-        # 6.6: the server says whether trying again is worth it, and one attempt in all
-        # is the one that was made.
-        recoverable = (
-            document.retry is not None and document.retry.max_attempts not in (0, 1)
-        )
+        # 6.6: the server says whether trying again is worth it; of one attempt in all,
+        # none is left.
+        recoverable = document.retry is not None and retry.max_attempts not in (0, 1)
     action = details.pop("suggested_action", None) or _ACTIONS.get(document.code)
-    if (
-        document.retry is not None
-        and document.retry.suggested_delay_ms is not None
-        and recoverable
-    ):
-        action = f"Try again in {document.retry.suggested_delay_ms / 1000:g} s"
-    # Whatever the peer suggested, a second order could be the second effect.
+    if recoverable and retry.suggested_delay_ms is not None:
+        action = f"Try again in {retry.suggested_delay_ms / 1000:g} s"
+    # Whatever the peer suggested, a second order could have a second effect.
     if may_have_run:
-        action, recoverable = _UNSURE, False
-    suggested = action if isinstance(action, str) else None
+        action = _UNSURE
+        recoverable = False
+    if not isinstance(action, str):
+        action = None
     return with_next_step(
-        SkillError(code, document.message, recoverable, details or None, suggested)
+        SkillError(code, document.message, recoverable, details or None, action)
     )
+
+
+def _meaning_of(code: str) -> tuple[ErrorCode, bool]:
+    """Return the code that a model sees in place of *code*, and whether it may try
+    again, unless the error says otherwise.
+    """
+    known = _CODES.get(code)
+    if known is not None:
+        return known.error_code, known.recoverable
+    # A skill may use one of our codes, or any other, of which the details have the
+    # original.
+    try:
+        return ErrorCode(code), False
+    except ValueError:
+        return ErrorCode.TOOL_EXECUTION_FAILED, False
 
 
 def shortened(details: Mapping[str, Any]) -> dict[str, Any]:
@@ -292,9 +303,9 @@ def shortened(details: Mapping[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for name, value in list(details.items())[:_MOST_DETAILS]:
         length = len(json.dumps(value, ensure_ascii=False, default=str))
-        kept[name[:100]] = (
-            value if length <= _LONGEST_DETAIL else f"({length:,} characters left out)"
-        )
+        if length > _LONGEST_DETAIL:
+            value = f"({length:,} characters left out)"
+        kept[name[:100]] = value
     return kept
 
 
@@ -302,18 +313,23 @@ def printable(text: str) -> str:
     """Return *text* with control characters replaced: text from a peer is printed to
     terminals.
     """
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}"
-        for c in text
-    )
+    if text.isprintable():
+        return text
+    return "".join(map(_printable_character, text))
+
+
+def _printable_character(character: str) -> str:
+    if character.isprintable() or character in "\n\t":
+        return character
+    return "\N{REPLACEMENT CHARACTER}"
 
 
 def _whole(value: Any) -> int | None:
-    # bool is an int in Python; and a peer may ask for a pause of centuries.
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not 0 <= value < 1e12
-    ):
+    """Return *value* as a whole number; None if it is not a number that can be used."""
+    # bool is an int in Python.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # A peer may ask for a pause of centuries.
+    if not 0 <= value < 1e12:
         return None
     return int(value)
