@@ -22,11 +22,10 @@ _DRAFTS = {
     "http://json-schema.org/draft-06/schema#": "Draft6",
     "http://json-schema.org/draft-04/schema#": "Draft4",
 }
-DIALECTS = {
-    name: uri
-    for uri in _DRAFTS
-    for name in (uri.rstrip("#"), uri.removesuffix("/schema"))
-}
+DIALECTS: dict[str, str] = {}
+for _uri in _DRAFTS:
+    DIALECTS[_uri.rstrip("#")] = _uri
+    DIALECTS[_uri.removesuffix("/schema")] = _uri
 
 # The URI of a document that does not name itself: one that relative references can be
 # resolved against (RFC 6761).
@@ -71,19 +70,7 @@ class Engine:
         self._new_registry = jsonschema_rs.Registry
         self._draft = getattr(jsonschema_rs, _DRAFTS[dialect])
         self._registry: Any = None
-        own = (
-            document.get("id" if "draft-04" in dialect else "$id")
-            if isinstance(document, dict)
-            else None
-        )
-        try:
-            # the document's own identifier, against which its relative references are
-            # resolved
-            self._uri = (
-                urljoin(BASE, own).partition("#")[0] if isinstance(own, str) else BASE
-            )
-        except ValueError:
-            self._uri = BASE
+        self._uri = _uri_of(document, dialect)
         # ValueError and TypeError: numbers and texts that the library cannot read, such
         # as half of a surrogate pair.
         self._refusals = (
@@ -107,25 +94,26 @@ class Engine:
 
     def _validator(self, location: Path) -> Any:
         validator = self._validators.get(location)
-        if validator is None:
-            schema = {"$schema": self._dialect, "$ref": _reference(location, self._uri)}
-            try:
-                options = self._options | {
-                    "registry": self._open_registry(),
-                    "base_uri": BASE + "part",
-                }
-                validator = self._compile(schema, **options)
-            except self._refusals as error:
-                raise UnusableSchemaError(_reason(error)) from None
-            except BaseException as error:
-                # jsonschema-rs 0.60.3 panics where a pointer leads through an embedded
-                # resource that refers back.
-                if type(error).__name__ != "PanicException":
-                    raise
-                raise UnusableSchemaError(
-                    f"the part at {format_pointer(location)} cannot be compiled alone"
-                ) from None
-            self._validators[location] = validator
+        if validator is not None:
+            return validator
+        schema = {"$schema": self._dialect, "$ref": _reference(location, self._uri)}
+        try:
+            options = self._options | {
+                "registry": self._open_registry(),
+                "base_uri": BASE + "part",
+            }
+            validator = self._compile(schema, **options)
+        except self._refusals as error:
+            raise UnusableSchemaError(_reason(error)) from None
+        except BaseException as error:
+            # jsonschema-rs 0.60.3 panics where a pointer leads through an embedded
+            # resource that refers back.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise UnusableSchemaError(
+                f"the part at {format_pointer(location)} cannot be compiled alone"
+            ) from None
+        self._validators[location] = validator
         return validator
 
     def alone(self, schema: Mapping[str, Any]) -> Engine:
@@ -145,27 +133,41 @@ class Engine:
         return check
 
 
+def _uri_of(document: Any, dialect: str) -> str:
+    """Return the document's own identifier, against which its relative references are
+    resolved.
+    """
+    if not isinstance(document, dict):
+        return BASE
+    identifier = document.get("id" if "draft-04" in dialect else "$id")
+    if not isinstance(identifier, str):
+        return BASE
+    try:
+        return urljoin(BASE, identifier).partition("#")[0]
+    except ValueError:
+        return BASE
+
+
 def _reason(error: Exception) -> str:
+    """Return why the engine refuses the schema.
+
+    Its own message does not say what would be right. Of a misspelt type it says:
+    "strin" is not valid under any of the schemas listed in the 'anyOf' keyword.
+    """
     path: Path = tuple(getattr(error, "instance_path", None) or ())
     if not path:
         return shortened(str(getattr(error, "message", error)), 160)
-    # The engine says of a misspelt type: "strin" is not valid under any of the schemas
-    # listed in the 'anyOf' keyword.
-    is_schema = path[-2:-1] and path[-2] in (
-        "properties",
-        "patternProperties",
-        "$defs",
-        "definitions",
-    )
-    wanted = (
-        "a schema" if is_schema else _WANTED.get(str(path[-1]), f"a valid {path[-1]!r}")
-    )
-    return (
-        f"{quoted(getattr(error, 'instance', None))} is not {wanted} - at "
-        f"{format_pointer(path)}"
-    )
+    keyword = path[-1]
+    if len(path) > 1 and path[-2] in _OF_SCHEMAS:
+        wanted = "a schema"
+    else:
+        wanted = _WANTED.get(str(keyword), f"a valid {keyword!r}")
+    refused = quoted(getattr(error, "instance", None))
+    return f"{refused} is not {wanted} - at {format_pointer(path)}"
 
 
+# The keywords whose values are schemas by names.
+_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")
 # What authors often get wrong.
 _WANTED = {
     "type": "a type; use one of array, boolean, integer, null, number, object, string",

@@ -25,10 +25,12 @@ MAX_NODES = 50_000
 MAX_DEPTH = 100
 MAX_EVALUATIONS = 100_000
 # The stack that jsonschema-rs 0.60.3 takes for a level of a value, and for each
-# subschema that is open above it, as measured (about 350 and 70 bytes); half of the 8
-# MB that a thread has on Linux. It does not check its stack: beyond it the process
-# would end.
-LEVEL_BYTES, STEP_BYTES, STACK_BYTES = 400, 80, 4_000_000
+# subschema that is open above it (about 350 and 70 bytes, as measured).
+LEVEL_BYTES = 400
+STEP_BYTES = 80
+# Half of the 8 MB that a thread has on Linux. The engine does not check its stack:
+# beyond it the process would end.
+STACK_BYTES = 4_000_000
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -59,31 +61,28 @@ def measure(
         SchemaTooCostlyError: it is too large, too deep, refers to itself without end,
             or branches exponentially.
     """
-    if fault := find_fault(document, MAX_DEPTH):
-        is_deep = fault.startswith("nested")
-        raise SchemaTooCostlyError(
-            f"nested more than {MAX_DEPTH} levels deep"
-            if is_deep
-            else f"it holds {fault}"
-        )
+    fault = find_fault(document, MAX_DEPTH)
+    if fault is not None:
+        if fault.startswith("nested"):
+            raise SchemaTooCostlyError(f"nested more than {MAX_DEPTH} levels deep")
+        raise SchemaTooCostlyError(f"it holds {fault}")
     text = json.dumps(document, ensure_ascii=False)
-    if len(text) > MAX_CHARACTERS or text.count(",") + text.count(":") > MAX_NODES:
+    nodes = text.count(",") + text.count(":")
+    if len(text) > MAX_CHARACTERS or nodes > MAX_NODES:
         raise SchemaTooCostlyError(
             f"the schema is larger than {MAX_NODES} nodes or {MAX_CHARACTERS} "
             "characters"
         )
     references = References(document, dialect=dialect, base=base)
-    if not any(
-        f'"{each}"' in text for each in _REFERENCES
-    ):  # nothing is evaluated more often than it is written
+    # Without references, nothing is evaluated more often than it is written.
+    if not any(f'"{keyword}"' in text for keyword in _REFERENCES):
         return Bounds(references, text)
     expansion = _Expansion(references)
-    expansion.of((), 0)
+    expansion.count((), 0)
     if not expansion.is_recursive:
         return Bounds(references, text)
-    return Bounds(
-        references, text, STACK_BYTES // (LEVEL_BYTES + STEP_BYTES * expansion.longest)
-    )
+    bytes_of_level = LEVEL_BYTES + STEP_BYTES * expansion.longest
+    return Bounds(references, text, levels=STACK_BYTES // bytes_of_level)
 
 
 class _Expansion:
@@ -98,7 +97,7 @@ class _Expansion:
         self._known: dict[Location, int] = {}
         self._open: dict[Location, int] = {}
 
-    def of(self, location: Location, depth: int) -> int:
+    def count(self, location: Location, depth: int) -> int:
         """Return how many subschemas there are below *location*, which judges a part
         *depth* levels down.
         """
@@ -106,9 +105,8 @@ class _Expansion:
             # The same subschema for the same part of the value: no value could ever end
             # it.
             if self._open[location] == depth:
-                where = format_pointer(location) or "the root"
                 raise SchemaTooCostlyError(
-                    f"the schema refers to itself without end at {where}"
+                    f"the schema refers to itself without end at {_where(location)}"
                 )
             self.is_recursive = True
             return 1
@@ -122,16 +120,21 @@ class _Expansion:
         self.longest = max(self.longest, len(self._open))
         total = 1
         for target in self.references.targets(location):
-            total += self.of(target, depth)
+            total += self.count(target, depth)
         for child in children(self.references.schema_at(location), location):
-            if child.kind != "none":
-                total += self.of(child.location, depth + (child.kind != "same"))
+            if child.kind == "same":
+                total += self.count(child.location, depth)
+            elif child.kind != "none":
+                total += self.count(child.location, depth + 1)
             if total > MAX_EVALUATIONS:
-                where = format_pointer(location) or "the root"
                 raise SchemaTooCostlyError(
                     f"the schema branches into more than {MAX_EVALUATIONS} subschemas "
-                    f"at {where}"
+                    f"at {_where(location)}"
                 )
         del self._open[location]
         self._known[location] = total
         return total
+
+
+def _where(location: Location) -> str:
+    return format_pointer(location) or "the root"

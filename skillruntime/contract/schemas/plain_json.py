@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -35,8 +35,8 @@ _TOO_DEEP = "nested deeper than JSON can be written here"
 def is_plain_json(
     value: Any, levels: int = ANY_LEVELS, _nested: int = USUAL_LEVELS
 ) -> bool:
-    """Whether the array or object *value* holds nothing but JSON, at most *levels*
-    levels deep.
+    """Return whether the array or object *value* holds nothing but JSON, at most
+    *levels* levels deep.
 
     >>> is_plain_json({"a": [1.5, None]}), is_plain_json({"a": float("nan")})
     (True, False)
@@ -60,16 +60,17 @@ def is_plain_json(
         elif kind is int:
             if member.bit_length() > MAX_BITS:
                 return False
-        elif not (
-            kind is bool or member is None or (kind is float and math.isfinite(member))
-        ):
+        elif kind is float:
+            if not math.isfinite(member):
+                return False
+        elif kind is not bool and member is not None:
             return False
     return True
 
 
 def type_name(value: Any) -> str:
-    """Return the name that JSON Schema has for the type of *value*; of an integer the
-    narrower one.
+    """Return the name that JSON Schema has for the type of *value*; an integer is an
+    ``integer`` and not a ``number``.
 
     >>> [type_name(value) for value in (True, 1, 1.5, None)]
     ['boolean', 'integer', 'number', 'null']
@@ -86,18 +87,17 @@ def type_name(value: Any) -> str:
 
 
 def is_unicode(value: Any) -> bool:
-    """Whether no text in *value*, which is JSON, holds half of a surrogate pair, which
-    is not a Unicode character.
+    """Return whether no text in *value*, which is JSON, holds half of a surrogate pair,
+    which is not a Unicode character.
 
     >>> is_unicode({"a": ["\N{GRINNING FACE}"]}), is_unicode({"a": ["\\ud83d"]})
     (True, False)
     """
-    # The encoder of C walks the value faster than any loop here.
-    text = (
-        value
-        if isinstance(value, str)
-        else json.dumps(value, ensure_ascii=False, default=str)
-    )
+    if isinstance(value, str):
+        text = value
+    else:
+        # The encoder of C walks the value faster than any loop here.
+        text = json.dumps(value, ensure_ascii=False, default=str)
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -114,7 +114,9 @@ def find_fault(value: Any, levels: int = ANY_LEVELS) -> str | None:
     >>> find_fault({"a": {1, 2}})
     'a set at /a'
     """
-    return None if is_plain_json((value,), levels) else _first_fault(value, levels)
+    if is_plain_json((value,), levels):
+        return None
+    return _first_fault(value, levels)
 
 
 def _first_fault(value: Any, levels: int) -> str | None:
@@ -128,49 +130,41 @@ def _first_fault(value: Any, levels: int) -> str | None:
             is_writable = True
         if len(path) > levels:
             return _TOO_DEEP
-        fault = _scalar_fault(part, path)
+        fault = _own_fault(part, path)
         if fault is not None:
             return fault
-        members = (
-            part.items()
-            if isinstance(part, dict)
-            else enumerate(part)
-            if isinstance(part, list | tuple)
-            else ()
-        )
-        # In the order of the value, for the first fault is the one that is reported.
+        members: Iterable[tuple[str | int, Any]] = ()
+        if isinstance(part, dict):
+            members = part.items()
+        elif isinstance(part, list | tuple):
+            members = enumerate(part)
+        # In the order of the value, since the first fault is reported.
         pending += [(member, (*path, key)) for key, member in members][::-1]
     return None
 
 
-def _scalar_fault(part: Any, path: Path) -> str | None:
-    """Return what is wrong with *part* itself, or with its keys; its members are looked
-    at later.
+def _own_fault(part: Any, path: Path) -> str | None:
+    """Return what is wrong with *part* itself, or with its keys; its members are
+    checked later.
     """
     match part:
         case None | bool() | list() | tuple():
             return None
         case str():
-            fault = (
-                None
-                if part.isascii() or is_unicode(part)
-                else "half of a surrogate pair"
-            )
+            if part.isascii() or is_unicode(part):
+                return None
+            return f"half of a surrogate pair at {_where(path)}"
         case int():
-            fault = (
-                "a number of thousands of digits"
-                if part.bit_length() > MAX_BITS
-                else None
-            )
+            if part.bit_length() <= MAX_BITS:
+                return None
+            return f"a number of thousands of digits at {_where(path)}"
         case float() | Decimal():
-            name = (
-                "NaN" if math.isnan(part) else "Infinity" if part > 0 else "-Infinity"
-            )
-            return (
-                None
-                if math.isfinite(part)
-                else f"{name} at {_where(path)}, which JSON cannot express"
-            )
+            if math.isfinite(part):
+                return None
+            name = "NaN"
+            if not math.isnan(part):
+                name = "Infinity" if part > 0 else "-Infinity"
+            return f"{name} at {_where(path)}, which JSON cannot express"
         case dict():
             for key in part:
                 if not isinstance(key, str):
@@ -179,13 +173,16 @@ def _scalar_fault(part: Any, path: Path) -> str | None:
                     return f"half of a surrogate pair in a key at {_where(path)}"
             return None
         case _:
-            fault = f"a {type(part).__name__}"
-    return None if fault is None else f"{fault} at {_where(path)}"
+            return f"a {type(part).__name__} at {_where(path)}"
+
+
+def _where(path: Path) -> str:
+    return format_pointer(path) or "the top"
 
 
 def rebuilt(value: Any, scalar: Callable[[Any], Any]) -> Any:
     """Return a copy of the JSON *value* that shares no container with it, each scalar
-    replaced by ``scalar(it)``.
+    replaced by the result of ``scalar``.
 
     >>> rebuilt({"a": [1, "b"]}, str)
     {'a': ['1', 'b']}
@@ -196,10 +193,12 @@ def rebuilt(value: Any, scalar: Callable[[Any], Any]) -> Any:
         holder, key = pending.pop()
         part = holder[key]
         if isinstance(part, dict):
-            holder[key] = made = dict(part)
-            pending += ((made, name) for name in made)
+            members = dict(part)
+            holder[key] = members
+            pending += ((members, name) for name in members)
         elif isinstance(part, list):
-            holder[key] = items = list(part)
+            items = list(part)
+            holder[key] = items
             pending += ((items, index) for index in range(len(items)))
         else:
             holder[key] = scalar(part)
@@ -207,15 +206,11 @@ def rebuilt(value: Any, scalar: Callable[[Any], Any]) -> Any:
 
 
 def _is_writable(value: Any) -> bool:
-    """Whether Python's json can write *value*: it is neither a cycle nor nested beyond
-    the interpreter's limit.
+    """Return whether Python's json can write *value*: it is neither a cycle nor nested
+    beyond the interpreter's limit.
     """
     try:
         json.dumps(value, skipkeys=True, default=str)
     except (RecursionError, ValueError):
         return False
     return True
-
-
-def _where(path: Path) -> str:
-    return format_pointer(path) or "the top"

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urljoin
 from skillruntime.contract.schemas.pointer import Path, parse_pointer, value_at
 
 Location: TypeAlias = Path
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
@@ -35,15 +35,13 @@ _OF_ARRAYS = frozenset(
 # All keywords that hold subschemas (2020-12, core, 10; older drafts).
 _APPLICATORS = frozenset(
     {
-        *(
-            *_IN_PLACE_LISTS,
-            *_IN_PLACE,
-            *_REST,
-            *_DEFINITIONS,
-            "dependentSchemas",
-            "dependencies",
-        ),
-        *("properties", "patternProperties", "propertyNames", *_OF_ARRAYS),
+        *_IN_PLACE_LISTS,
+        *_IN_PLACE,
+        *_MAPS,
+        *_REST,
+        *_DEFINITIONS,
+        *_OF_ARRAYS,
+        "propertyNames",
     }
 )
 # From 2019-09 on, keywords beside a reference count (core, 8.2.3.1); before, they are
@@ -51,9 +49,9 @@ _APPLICATORS = frozenset(
 _BEFORE_2019 = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
-class Child(
-    NamedTuple
-):  # a hundred are made for a schema of usual size; a dataclass would take three times as long
+# A tuple: a hundred are made for a schema of usual size, and a dataclass would take
+# three times as long.
+class Child(NamedTuple):
     """A subschema directly inside another one, and which values it applies to.
 
     ``kind`` is ``"same"`` (the value itself), ``"name"`` (the member ``key``),
@@ -72,12 +70,12 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
     """Yield the subschemas directly inside *schema*, which is at *location*; values of
     wrong types are skipped.
 
-    >>> [(child.location, child.kind) for child in children({"items": {}, "properties": {"a": {}}})]
+    >>> schema = {"items": {}, "properties": {"a": {}}}
+    >>> [(child.location, child.kind) for child in children(schema)]
     [(('properties', 'a'), 'name'), (('items',), 'items')]
     """
-    if not isinstance(schema, dict) or schema.keys().isdisjoint(
-        _APPLICATORS
-    ):  # most schemas of a value have none
+    # Most schemas have none.
+    if not isinstance(schema, dict) or schema.keys().isdisjoint(_APPLICATORS):
         return
     for keyword in _IN_PLACE_LISTS:
         yield from _listed(schema, location, keyword, "same")
@@ -88,12 +86,8 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
         yield from _named(schema, location, keyword, kind)
     for keyword in _REST:
         if keyword in schema:
-            yield Child(
-                (*location, keyword),
-                schema[keyword],
-                "rest",
-                frozenset(properties_of(schema)),
-            )
+            known = frozenset(properties_of(schema))
+            yield Child((*location, keyword), schema[keyword], "rest", known)
     if "propertyNames" in schema:
         yield Child((*location, "propertyNames"), schema["propertyNames"], "names")
     if not _OF_ARRAYS.isdisjoint(schema):
@@ -106,38 +100,40 @@ def _named(
     schema: dict[str, Any], location: Location, keyword: str, kind: str
 ) -> Iterator[Child]:
     for name, child in properties_of(schema, keyword).items():
-        if not isinstance(
-            child, list
-        ):  # up to draft 7 `dependencies` may also have lists of required names
+        # Up to draft 7 `dependencies` may also have lists of required names.
+        if not isinstance(child, list):
             yield Child((*location, keyword, name), child, kind, name)
 
 
 def properties_of(schema: Any, keyword: str = "properties") -> Mapping[str, Any]:
-    """Return the properties that *schema* itself declares, or what another *keyword*
-    has under names.
+    """Return the properties that *schema* itself declares, or the mapping under another
+    *keyword*; empty where there is none.
 
-    >>> properties_of({"properties": {"a": {}}}), properties_of({"properties": 5}), properties_of(True)
-    ({'a': {}}, {}, {})
+    >>> properties_of({"properties": {"a": {}}})
+    {'a': {}}
+    >>> properties_of({"properties": 5}), properties_of(True)
+    ({}, {})
     """
-    properties = schema.get(keyword) if isinstance(schema, dict) else None
+    if not isinstance(schema, dict):
+        return {}
+    properties = schema.get(keyword)
     return properties if isinstance(properties, dict) else {}
 
 
 def _items(schema: dict[str, Any], location: Location) -> Iterator[Child]:
     yield from _listed(schema, location, "prefixItems", "index")
-    items, prefix = schema.get("items"), schema.get("prefixItems")
+    items = schema.get("items")
+    prefix = schema.get("prefixItems")
     beyond = len(prefix) if isinstance(prefix, list) else 0
-    if isinstance(
-        items, list
-    ):  # up to 2019-09: one schema for each place, additionalItems for those behind
+    if isinstance(items, list):
+        # Up to 2019-09: one schema for each place, `additionalItems` for those behind.
         yield from _listed(schema, location, "items", "index")
         beyond = len(items)
     elif items is not None:
         yield Child((*location, "items"), items, "items", beyond)
     if "additionalItems" in schema:
-        yield Child(
-            (*location, "additionalItems"), schema["additionalItems"], "items", beyond
-        )
+        rest = schema["additionalItems"]
+        yield Child((*location, "additionalItems"), rest, "items", beyond)
     for keyword in ("contains", "unevaluatedItems"):
         if keyword in schema:
             yield Child((*location, keyword), schema[keyword], "items", 0)
@@ -146,8 +142,10 @@ def _items(schema: dict[str, Any], location: Location) -> Iterator[Child]:
 def _listed(
     schema: dict[str, Any], location: Location, keyword: str, kind: str
 ) -> Iterator[Child]:
-    listed = schema.get(keyword)
-    for index, child in enumerate(listed if isinstance(listed, list) else ()):
+    subschemas = schema.get(keyword)
+    if not isinstance(subschemas, list):
+        return
+    for index, child in enumerate(subschemas):
         yield Child((*location, keyword, index), child, kind, index)
 
 
@@ -173,16 +171,16 @@ class References:
         self._targets: dict[Location, tuple[Location, ...]] = {}
         self._read(document, base)
 
-    def once(self, key: Hashable, make: Callable[[], Found]) -> Found:
-        """Return what *make* finds out about the schema, which never changes; it is
-        asked once for each *key*.
+    def once(self, key: Hashable, make: Callable[[], Result]) -> Result:
+        """Return what *make* returns; it is called once for each *key*, since a schema
+        never changes.
 
         A union of fifty branches is asked about for each item of an array.
         """
         if key not in self._known:
             self._known[key] = make()
-        found: Found = self._known[key]
-        return found
+        result: Result = self._known[key]
+        return result
 
     def schema_at(self, location: Location) -> Any:
         """Return the subschema at *location*.
@@ -195,8 +193,8 @@ class References:
     def targets(self, location: Location) -> tuple[Location, ...]:
         """Return where the references of the schema at *location* may lead.
 
-        A dynamic reference leads to whichever of several anchors the way of evaluation
-        chose: all of them are named.
+        A dynamic reference leads to one of several anchors, which depends on the way of
+        evaluation: all of them are returned.
         """
         if location not in self._targets:
             self._targets[location] = self._find_targets(location)
@@ -206,34 +204,35 @@ class References:
         schema = self.schema_at(location)
         if not isinstance(schema, dict):
             return ()
-        found: dict[Location, None] = {}
-        for keyword, reference in _written(schema):
+        targets: dict[Location, None] = {}
+        for keyword in _REFERENCES:
+            reference = schema.get(keyword)
+            if not isinstance(reference, str):
+                continue
             target = self.resolve(reference, location)
             if target is not None:
-                found[target] = None
+                targets[target] = None
             if keyword == "$dynamicRef":
-                found |= dict.fromkeys(
-                    self._dynamic.get(reference.rpartition("#")[2], ())
-                )
+                name = reference.rpartition("#")[2]
+                targets |= dict.fromkeys(self._dynamic.get(name, ()))
             elif keyword == "$recursiveRef":
-                found |= dict.fromkeys(self._recursive)
-        return tuple(found)
+                targets |= dict.fromkeys(self._recursive)
+        return tuple(targets)
 
     def resolve(self, reference: str, location: Location = ()) -> Location | None:
         """Return the location that *reference*, written in the schema at *location*,
-        names; ``None`` if outside.
+        names; ``None`` if it is outside.
         """
         # RFC 3986, 5.1: the nearest identifier above is the base of a relative
         # reference.
-        base = self._base_at(location)
-        try:
-            uri = (
-                base + reference
-                if reference.startswith("#")
-                else urljoin(base, reference)
-            )
-        except ValueError:  # a bracket that is not an IPv6 address, say
-            return None
+        uri = self._base_at(location)
+        if reference.startswith("#"):
+            uri += reference
+        else:
+            try:
+                uri = urljoin(uri, reference)
+            except ValueError:  # a bracket that is not an IPv6 address, say
+                return None
         uri, _, fragment = uri.partition("#")
         root = self._locations.get(uri)
         if root is None:
@@ -247,7 +246,9 @@ class References:
         if not fragment.startswith("/"):
             return self._anchors.get((uri, fragment))
         below = _walk(self.schema_at(root), fragment)
-        return None if below is None else (*root, *below)
+        if below is None:
+            return None
+        return (*root, *below)
 
     def _read(self, schema: Any, base: str) -> None:
         """Note the identifiers and anchors in *schema*; not by recursion, for it may be
@@ -257,19 +258,22 @@ class References:
         self._bases[()] = base
         pending: list[tuple[Location, Any, str]] = [((), schema, base)]
         while pending:
-            here, part, base = pending.pop()
-            if isinstance(part, dict):
-                base = self._identify(here, part, base)
-                pending += [
-                    (child.location, child.schema, base)
-                    for child in children(part, here)
-                ]
+            location, part, base = pending.pop()
+            if not isinstance(part, dict):
+                continue
+            base = self._identify(location, part, base)
+            for child in children(part, location):
+                pending.append((child.location, child.schema, base))
 
     def _identify(self, location: Location, schema: dict[str, Any], base: str) -> str:
+        """Note the identifier and the anchors of *schema*, and return the base of the
+        references in it.
+        """
         identifier = schema.get("$id", schema.get("id") if self.is_old else None)
         # Up to draft 7 a reference hides the keywords beside it, the identifier too
         # (draft 7, section 8.3).
-        if isinstance(identifier, str) and not (self.is_old and "$ref" in schema):
+        is_hidden = self.is_old and "$ref" in schema
+        if isinstance(identifier, str) and not is_hidden:
             uri, _, fragment = identifier.partition("#")
             if uri:
                 try:
@@ -298,13 +302,6 @@ class References:
         return self._base
 
 
-def _written(schema: Any) -> Iterator[tuple[str, str]]:
-    """Yield the keywords and the texts of the references that *schema* makes."""
-    for keyword in _REFERENCES if isinstance(schema, dict) else ():
-        if isinstance(schema.get(keyword), str):
-            yield keyword, schema[keyword]
-
-
 def resolve(document: Any, reference: Any) -> Location | None:
     """Return the location that *reference* (``#``, ``#/pointer``) names in *document*;
     ``None`` for any other form.
@@ -312,9 +309,9 @@ def resolve(document: Any, reference: Any) -> Location | None:
     >>> resolve({"$defs": {"a/b": [{}]}}, "#/$defs/a~1b/0")
     ('$defs', 'a/b', 0)
     """
-    if not isinstance(reference, str) or not (
-        reference == "#" or reference.startswith("#/")
-    ):
+    if not isinstance(reference, str):
+        return None
+    if reference != "#" and not reference.startswith("#/"):
         return None
     return _walk(document, unquote(reference[1:]))
 
@@ -325,11 +322,15 @@ def referenced(document: Any, reference: str) -> Any:
 
     >>> referenced({"$defs": {"a/b": {"$anchor": "x", "type": "null"}}}, "#x")
     {'$anchor': 'x', 'type': 'null'}
-    >>> referenced({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b"), referenced({}, "http://example.org/x")
-    ({'type': 'null'}, None)
+    >>> referenced({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b")
+    {'type': 'null'}
+    >>> referenced({}, "http://example.org/x") is None
+    True
     """
     location = References(document).resolve(reference)
-    return None if location is None else value_at(document, location)
+    if location is None:
+        return None
+    return value_at(document, location)
 
 
 def _walk(document: Any, pointer: str) -> Location | None:
@@ -340,9 +341,9 @@ def _walk(document: Any, pointer: str) -> Location | None:
     value = document
     try:
         for token in parse_pointer(pointer):
-            step: str | int = (
-                int(token) if isinstance(value, list) and token.isdecimal() else token
-            )
+            step: str | int = token
+            if isinstance(value, list) and token.isdecimal():
+                step = int(token)
             value = value[step]
             location.append(step)
     except (LookupError, TypeError, ValueError):

@@ -46,15 +46,17 @@ class Schema:
     """
 
     __slots__ = (
-        *(
-            "_checkers",
-            "_engine",
-            "_lister",
-            "document",
-            "is_valid",
-            "may_hold_formats",
-        ),
-        *("levels", "may_hold_integers", "may_hold_secrets", "references", "where"),
+        "_checkers",
+        "_engine",
+        "_lister",
+        "document",
+        "is_valid",
+        "levels",
+        "may_hold_formats",
+        "may_hold_integers",
+        "may_hold_secrets",
+        "references",
+        "where",
     )
 
     document: Mapping[str, Any] | bool
@@ -67,7 +69,8 @@ class Schema:
         where: str = "schema",
         assert_formats: bool = True,
     ) -> None:
-        self.document, self.where = document, where
+        self.document = document
+        self.where = where
         self._compile(assert_formats)
 
     @classmethod
@@ -78,15 +81,16 @@ class Schema:
         it is first needed.
         """
         schema = _UncompiledSchema.__new__(_UncompiledSchema)
-        schema.document, schema.where = document, where
+        schema.document = document
+        schema.where = where
         return schema
 
     def _compile(self, assert_formats: bool) -> None:
-        document, where = self.document, self.where
+        document = self.document
         if not isinstance(document, dict | bool):
             kind = type(document).__name__
             raise InvalidSkillError(
-                f"{where} is {kind}; a JSON Schema is an object, true or false"
+                f"{self.where} is {kind}; a JSON Schema is an object, true or false"
             )
         try:
             bounds = measure(document, dialect=_dialect_of(document), base=BASE)
@@ -107,15 +111,16 @@ class Schema:
             self._checkers: dict[Path, Callable[[Any], bool]] = {}
             self.is_valid = self._engine.checker(())
         except (SchemaTooCostlyError, UnusableSchemaError, RecursionError) as error:
-            raise InvalidSkillError(
-                f"{where} is not a usable JSON Schema: {error}"
-            ) from None
+            raise self._unusable(error) from None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Schema:
         return self  # it never changes, and the engine's own objects cannot be copied
 
     def __repr__(self) -> str:
         return f"Schema({json.dumps(self.document)[:60]})"
+
+    def _unusable(self, error: Exception) -> InvalidSkillError:
+        return InvalidSkillError(f"{self.where} is not a usable JSON Schema: {error}")
 
     def violations(
         self,
@@ -125,32 +130,30 @@ class Schema:
         most: int | None = None,
         fits: Fits | None = None,
     ) -> list[Violation]:
-        """Return what is wrong with *value* by the subschema at *location*, at most
-        *most* things; none if it fits.
+        """Return the violations of the subschema at *location* by *value*, at most
+        *most*; none if it fits.
 
-        *fits* is asked instead of this schema's own, by a caller that counts the
-        questions and knows that *value* does not fit.
+        *fits* replaces this schema's own, for a caller that counts the questions and
+        knows that *value* does not fit.
         """
-        if fits is None and self.fits(value, location):
-            return []
-        return list(
-            islice(self._lister.violations(value, location, fits or self.fits), most)
-        )
+        if fits is None:
+            if self.fits(value, location):
+                return []
+            fits = self.fits
+        return list(islice(self._lister.violations(value, location, fits), most))
 
     def fits(self, value: Any, location: Path) -> bool:
-        """Whether *value* fits the subschema at *location* of the document."""
+        """Return whether *value* fits the subschema at *location* of the document."""
         check = self._checkers.get(location)
         if check is None:
             try:
                 check = self._checkers[location] = self._engine.checker(location)
             except UnusableSchemaError as error:
-                raise InvalidSkillError(
-                    f"{self.where} is not a usable JSON Schema: {error}"
-                ) from None
+                raise self._unusable(error) from None
         return check(value)
 
     def name_matches(self, pattern: str, name: str) -> bool:
-        """Whether the key *name* matches *pattern*, one of the schema's own."""
+        """Return whether the key *name* matches *pattern*, one of the schema's own."""
         return self._lister.matches(pattern, name)
 
 
@@ -190,7 +193,5 @@ def _dialect_of(document: Any) -> str:
     declared = str(document["$schema"]).rstrip("#")
     if declared in DIALECTS:
         return DIALECTS[declared]
-    raise UnusableSchemaError(
-        f"$schema is {declared!r}; known are "
-        f"{', '.join(sorted(set(DIALECTS.values())))}"
-    )
+    known = ", ".join(sorted(set(DIALECTS.values())))
+    raise UnusableSchemaError(f"$schema is {declared!r}; known are {known}")

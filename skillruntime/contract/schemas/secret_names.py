@@ -55,8 +55,6 @@ _NOT_SECRET_TOKENS = frozenset(
         "start",
         "stop",
         "end",
-    }
-    | {
         "max",
         "min",
         "pad",
@@ -78,8 +76,10 @@ _KEY_IN_JSON = re.compile(r'"([A-Za-z0-9_.\-]{2,64})"\s*:')
 def is_secret_name(name: str) -> bool:
     """Return whether a parameter, property or variable called *name* holds a secret.
 
-    >>> [each for each in ("api_key", "accessToken", "DB_PASSWORD", "max_tokens", "page_token") if is_secret_name(each)]
-    ['api_key', 'accessToken', 'DB_PASSWORD']
+    >>> [is_secret_name(name) for name in ("api_key", "accessToken", "DB_PASSWORD")]
+    [True, True, True]
+    >>> [is_secret_name(name) for name in ("max_tokens", "page_token")]
+    [False, False]
     """
     segments = [segment.lower() for segment in _SEGMENT.findall(name)]
     if not segments:
@@ -109,18 +109,24 @@ def masked(value: Any, depth: int = 64) -> Any:
     if depth == 0:
         return value
     if isinstance(value, dict):
-        made = {
-            key: MASK
-            if isinstance(key, str) and is_secret_name(key) and item is not None
-            else masked(item, depth - 1)
-            for key, item in value.items()
-        }
-        return value if all(made[key] is value[key] for key in value) else made
+        return _masked_members(value, depth)
     if isinstance(value, list):
         items = [masked(item, depth - 1) for item in value]
-        return (
-            value
-            if all(one is other for one, other in zip(items, value, strict=True))
-            else items
-        )
+        if all(one is other for one, other in zip(items, value, strict=True)):
+            return value
+        return items
     return value
+
+
+def _masked_members(members: dict[Any, Any], depth: int) -> dict[Any, Any]:
+    result: dict[Any, Any] = {}
+    is_changed = False
+    for key, member in members.items():
+        is_secret = isinstance(key, str) and is_secret_name(key)
+        if is_secret and member is not None:
+            result[key] = MASK
+        else:
+            result[key] = masked(member, depth - 1)
+        if result[key] is not member:
+            is_changed = True
+    return result if is_changed else members

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from skillruntime.contract.schemas.plain_json import rebuilt
 from skillruntime.contract.schemas.pointer import Path
-from skillruntime.contract.schemas.references import Found, References, properties_of
+from skillruntime.contract.schemas.references import References, Result, properties_of
 from skillruntime.contract.schemas.secret_names import (
     MASK,
     is_secret_name,
@@ -27,47 +27,53 @@ ABSENT = object()
 # Keywords of an object schema by which one property never decides what another may be.
 EACH_ALONE = frozenset(
     {
-        *(
-            "type",
-            "properties",
-            "required",
-            "additionalProperties",
-            "$schema",
-            "$defs",
-            "definitions",
-        ),
-        *("title", "description", "$comment", "default", "examples"),
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "$schema",
+        "$defs",
+        "definitions",
+        "title",
+        "description",
+        "$comment",
+        "default",
+        "examples",
     }
 )
 
 # What may or may not be in force for a value, and so promises nothing about it.
 _CHOICES = ("anyOf", "oneOf", "if", "then", "else")
-_MEMBERS = ("patternProperties", "additionalProperties", "unevaluatedProperties")
+_REST = ("additionalProperties", "unevaluatedProperties")
 _ITEMS = ("prefixItems", "items", "additionalItems", "unevaluatedItems", "contains")
 
 
-Made = TypeVar("Made", covariant=True)
+_Returned = TypeVar("_Returned", covariant=True)
 
 
-class _Asked(Protocol[Made]):
+class _OfLocations(Protocol[_Returned]):
     def __call__(
         self, references: References, locations: Iterable[Path], *, choices: bool = True
-    ) -> Made: ...
+    ) -> _Returned: ...
 
 
-def _once(make: Callable[[References, tuple[Path, ...], bool], Found]) -> _Asked[Found]:
-    """Return *make* so that it is asked once for the same places of a schema."""
+def _once(
+    make: Callable[[References, tuple[Path, ...], bool], Result],
+) -> _OfLocations[Result]:
+    """Return *make* as a function that calls it once for the same locations of a
+    schema.
+    """
 
     @wraps(make)
-    def asked(
+    def made_once(
         references: References, locations: Iterable[Path], *, choices: bool = True
-    ) -> Found:
+    ) -> Result:
         places = tuple(locations)
         return references.once(
             (make, places, choices), lambda: make(references, places, choices)
         )
 
-    return asked
+    return made_once
 
 
 @_once
@@ -77,42 +83,43 @@ def in_place(
     """Return the subschemas at *locations* and all that judge the same value, each with
     its location.
 
-    That is what they refer to, and ``allOf``; what a schema says itself comes before
-    what it refers to. With *choices*, also what may or may not be in force: ``anyOf``,
-    ``oneOf``, ``if``, ``dependentSchemas``.
+    These are also the subschemas that they refer to, and those of ``allOf``; a schema
+    comes before what it refers to. With *choices*, also what may or may not be in
+    force: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
     """
-    pending, found = list(locations)[::-1], dict[Path, dict[str, Any]]()
+    schemas: dict[Path, dict[str, Any]] = {}
+    pending = list(reversed(locations))
     while pending:
         location = pending.pop()
-        if location in found:
+        if location in schemas:
             continue
         try:
             schema = references.schema_at(location)
         except LookupError:
             continue
         if isinstance(schema, dict):
-            found[location] = schema
-            pending += [
-                *references.targets(location),
-                *_beside(location, schema, choices),
-            ][::-1]
-    return list(found.items())
+            schemas[location] = schema
+            following = [*references.targets(location)]
+            following += _beside(location, schema, choices)
+            pending += reversed(following)
+    return list(schemas.items())
 
 
 def _beside(location: Path, schema: dict[str, Any], choices: bool) -> Iterator[Path]:
     """Yield the locations of the subschemas of *schema* that apply to the same
     value.
     """
-    for keyword in ("allOf", *_CHOICES) if choices else ("allOf",):
+    keywords = ("allOf", *_CHOICES) if choices else ("allOf",)
+    for keyword in keywords:
         below = schema.get(keyword)
         if isinstance(below, list):
-            yield from ((*location, keyword, index) for index in range(len(below)))
+            for index in range(len(below)):
+                yield (*location, keyword, index)
         elif below is not None:
             yield (*location, keyword)
-    if choices and isinstance(schema.get("dependentSchemas"), dict):
-        yield from (
-            (*location, "dependentSchemas", name) for name in schema["dependentSchemas"]
-        )
+    if choices:
+        for name in properties_of(schema, "dependentSchemas"):
+            yield (*location, "dependentSchemas", name)
 
 
 @_once
@@ -122,11 +129,11 @@ def property_locations(
     """Return where each property is declared by the subschemas at *locations*, or by
     what they refer to.
     """
-    found: dict[str, list[Path]] = {}
+    places: dict[str, list[Path]] = {}
     for location, schema in in_place(references, locations, choices=choices):
         for name in properties_of(schema):
-            found.setdefault(name, []).append((*location, "properties", name))
-    return found
+            places.setdefault(name, []).append((*location, "properties", name))
+    return places
 
 
 @_once
@@ -136,11 +143,11 @@ def declared_properties(
     """Return the properties that the subschemas at *locations* declare, by themselves
     or by what they refer to.
     """
-    found: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     for _, schema in in_place(references, locations, choices=choices):
         for name, declared in properties_of(schema).items():
-            found.setdefault(name, declared)
-    return found
+            properties.setdefault(name, declared)
+    return properties
 
 
 @_once
@@ -150,17 +157,16 @@ def item_locations(
     """Return where the items of an array at *locations* are described, by its own
     schema or by what that refers to.
     """
-    return [
-        place
-        for where, schema in in_place(references, locations, choices=choices)
-        for keyword in ("items", "prefixItems")
-        for place in _each(where, schema, keyword, list)
-    ]
+    places: list[Path] = []
+    for location, schema in in_place(references, locations, choices=choices):
+        places += _locations_under(location, schema, "items", list)
+        places += _locations_under(location, schema, "prefixItems", list)
+    return places
 
 
 def places_in(schema: Mapping[str, Any]) -> list[Any]:
-    """Return the subschemas that an array's first items have each for itself: a list of
-    ``items`` up to 2019-09.
+    """Return the subschemas of an array's first items, one for each: those of
+    ``prefixItems``, or, up to 2019-09, of a list of ``items``.
     """
     items = schema.get("prefixItems", schema.get("items"))
     return items if isinstance(items, list) else []
@@ -172,12 +178,10 @@ def places_of(references: References, location: Path, where: Path) -> list[Path]
     """
     places = [location]
     for token in where:
-        found = in_place(references, places, choices=False)
-        places = [
-            below
-            for place, schema in found
-            for below in inside_of(place, schema, token)
-        ]
+        schemas = in_place(references, places, choices=False)
+        places = []
+        for place, schema in schemas:
+            places += inside_of(place, schema, token)
     return places
 
 
@@ -185,26 +189,32 @@ def discriminators(references: References, branch: Path) -> dict[str, list[str]]
     """Return the members whose text is fixed in the objects of the union's *branch*,
     each with the texts it may have.
 
-    >>> union = {"anyOf": [{"properties": {"kind": {"const": "circle"}}}, {"type": "string"}]}
-    >>> [discriminators(References(union), ("anyOf", index)) for index in (0, 1)]
+    >>> circle = {"properties": {"kind": {"const": "circle"}}}
+    >>> references = References({"anyOf": [circle, {"type": "string"}]})
+    >>> [discriminators(references, ("anyOf", index)) for index in (0, 1)]
     [{'kind': ['circle']}, {}]
     """
-    found: dict[str, list[str]] = {}
+    fixed: dict[str, list[str]] = {}
     for _, schema in in_place(references, [branch], choices=False):
         for name, declared in properties_of(schema).items():
-            if isinstance(declared, dict):
-                allowed = (
-                    [declared["const"]] if "const" in declared else declared.get("enum")
-                )
-                # Texts only: a number as a tag may have been sent as a text, so it
-                # decides nothing yet.
-                if (
-                    isinstance(allowed, list)
-                    and allowed
-                    and all(isinstance(each, str) for each in allowed)
-                ):
-                    found[name] = allowed
-    return found
+            texts = _fixed_texts(declared)
+            if texts:
+                fixed[name] = texts
+    return fixed
+
+
+def _fixed_texts(schema: Any) -> list[str]:
+    """Return the texts that *schema* allows, where it allows nothing else."""
+    if not isinstance(schema, dict):
+        return []
+    allowed = [schema["const"]] if "const" in schema else schema.get("enum")
+    if not isinstance(allowed, list):
+        return []
+    # Texts only: a number as a tag may have been sent as a text, so it decides nothing
+    # yet.
+    if not all(isinstance(value, str) for value in allowed):
+        return []
+    return allowed
 
 
 def default_at(references: References, locations: Iterable[Path]) -> Any:
@@ -228,17 +238,13 @@ def judging(references: References, path: Path) -> list[tuple[Path, dict[str, An
     """Return the subschemas that may apply to the part at *path* of a value, each with
     its location.
     """
-    found = in_place(references, [()])
+    schemas = in_place(references, [()])
     for token in path:
-        found = in_place(
-            references,
-            [
-                below
-                for place, schema in found
-                for below in inside_of(place, schema, token)
-            ],
-        )
-    return found
+        places: list[Path] = []
+        for place, schema in schemas:
+            places += inside_of(place, schema, token)
+        schemas = in_place(references, places)
+    return schemas
 
 
 def inside_of(
@@ -253,62 +259,62 @@ def inside_of(
     # 2020-12, core, 10.3.1: `items` judges only what is behind the prefix.
     places = schema.get("prefixItems")
     if isinstance(token, int) and isinstance(places, list) and places:
-        yield (
-            (*location, "prefixItems", token)
-            if token < len(places)
-            else (*location, "items")
-        )
+        if token < len(places):
+            yield (*location, "prefixItems", token)
+        else:
+            yield (*location, "items")
         return
     if isinstance(token, int) or token.isdecimal():
         for keyword in _ITEMS:
-            yield from _each(location, schema, keyword, list)
+            yield from _locations_under(location, schema, keyword, list)
     if isinstance(token, str):
-        for keyword in _MEMBERS:
-            yield from _each(
-                location,
-                schema,
-                keyword,
-                dict if keyword == "patternProperties" else None,
-            )
+        yield from _locations_under(location, schema, "patternProperties", dict)
+        for keyword in _REST:
+            yield from _locations_under(location, schema, keyword)
 
 
-def _each(
-    location: Path, schema: dict[str, Any], keyword: str, kind: type[Any] | None
+def _locations_under(
+    location: Path,
+    schema: dict[str, Any],
+    keyword: str,
+    kind: type[list[Any] | dict[str, Any]] | None = None,
 ) -> Iterator[Path]:
     """Yield the locations of the subschemas under *keyword*: several if its value is of
-    *kind*, else itself.
+    *kind*, else the value itself.
     """
     value = schema.get(keyword)
     if kind is not None and isinstance(value, kind):
-        yield from (
-            (*location, keyword, key)
-            for key in (range(len(value)) if kind is list else value)
-        )
+        keys = range(len(value)) if isinstance(value, list) else value
+        for key in keys:
+            yield (*location, keyword, key)
     elif value is not None:
         yield (*location, keyword)
 
 
 def is_hidden(references: References, path: Path, value: Any = None) -> bool:
-    """Whether what is at *path* is a secret (``writeOnly``, ``format: password``) of
-    this schema, or may be one.
+    """Return whether the part at *path* is a secret (``writeOnly``, ``format:
+    password``) of this schema, or may be one.
 
-    So is what has the name of a secret (``api_key``), marked or not. Where nothing is
-    declared at *path* the answer is yes: a misspelt ``pasword`` holds a password all
-    the same. A text is also hidden where a container of secrets is declared, which it
-    may write; of a container see `without_secrets`.
+    So is a part with the name of a secret (``api_key``), marked or not. A part that is
+    not declared is hidden too: a misspelt ``pasword`` holds a password all the same. A
+    text is also hidden where a container of secrets is declared, which it may write;
+    for a container see `without_secrets`.
 
-    >>> schema = {"properties": {"user": {"type": "string"}, "key": {"type": "string", "writeOnly": True}}}
-    >>> [is_hidden(References(schema), (name,), "abc") for name in ("user", "key", "kye")]
+    >>> user, key = {"type": "string"}, {"type": "string", "writeOnly": True}
+    >>> references = References({"properties": {"user": user, "key": key}})
+    >>> [is_hidden(references, (name,), "abc") for name in ("user", "key", "kye")]
     [False, True, True]
     """
     if any(isinstance(part, str) and is_secret_name(part) for part in path):
         return True
-    found = in_place(references, [()])
+    schemas = in_place(references, [()])
     for length in range(1, len(path) + 1):
-        found = judging(references, path[:length])
-        if not found or any(_is_secret(schema) for _, schema in found):
+        schemas = judging(references, path[:length])
+        if not schemas or any(_is_secret(schema) for _, schema in schemas):
             return True
-    return isinstance(value, str) and _holds(references, [place for place, _ in found])
+    if not isinstance(value, str):
+        return False
+    return _holds_secret(references, [place for place, _ in schemas])
 
 
 def without_secrets(
@@ -317,34 +323,35 @@ def without_secrets(
     """Return *value*, which is at *path*, with each secret in it replaced by
     ``(secret)``.
 
-    *found* receives the texts and numbers of the secrets; a flag or a few letters say
-    nothing, and are in most texts.
+    *found* receives the texts and numbers of the secrets; a flag says nothing, and is
+    in most texts.
     """
     if isinstance(value, dict | list) and not (path and is_hidden(references, path)):
-        keys = value if isinstance(value, dict) else range(len(value))
-        members = [
-            without_secrets(references, (*path, key), value[key], found) for key in keys
+        if isinstance(value, dict):
+            return {
+                key: without_secrets(references, (*path, key), member, found)
+                for key, member in value.items()
+            }
+        return [
+            without_secrets(references, (*path, index), item, found)
+            for index, item in enumerate(value)
         ]
-        return (
-            dict(zip(value, members, strict=True))
-            if isinstance(value, dict)
-            else members
-        )
     if value is None or not is_hidden(references, path, value):
         return value
     if found is not None:
-        rebuilt(
-            value,
-            lambda each: found.add(
-                "" if each is None or isinstance(each, bool) else str(each)
-            ),
-        )
+        rebuilt(value, lambda scalar: found.add(_to_text(scalar)))
     return MASK
+
+
+def _to_text(scalar: Any) -> str:
+    if scalar is None or isinstance(scalar, bool):
+        return ""
+    return str(scalar)
 
 
 def secret_texts(references: References, sent: Any) -> set[str]:
     """Return the texts and numbers in *sent*, a value of the whole schema, that are
-    secrets.
+    secrets; those of a few letters are left out, since they are in most texts.
     """
     found: set[str] = set()
     without_secrets(references, (), sent, found)
@@ -357,26 +364,23 @@ def without_texts(value: Any, secrets: set[str]) -> Any:
         return {key: without_texts(member, secrets) for key, member in value.items()}
     if isinstance(value, list):
         return [without_texts(item, secrets) for item in value]
-    return (
-        MASK
-        if isinstance(value, str) and any(secret in value for secret in secrets)
-        else value
-    )
+    if isinstance(value, str) and any(secret in value for secret in secrets):
+        return MASK
+    return value
 
 
-def _holds(references: References, locations: Iterable[Path]) -> bool:
-    """Whether the subschemas at *locations* declare a secret for any part of the
-    value.
+def _holds_secret(references: References, locations: Iterable[Path]) -> bool:
+    """Return whether the subschemas at *locations* may declare a secret for any part of
+    the value.
     """
-    texts = [json.dumps(schema) for _, schema in in_place(references, locations)]
-    # What a reference leads to is not looked at.
-    return any(
-        names_a_secret(text)
-        or '"writeOnly"' in text
-        or '"password"' in text
-        or '"$' in text
-        for text in texts
-    )
+    for _, schema in in_place(references, locations):
+        text = json.dumps(schema)
+        # `"$` may be a reference, and what it leads to is not looked at.
+        if any(mark in text for mark in ('"writeOnly"', '"password"', '"$')):
+            return True
+        if names_a_secret(text):
+            return True
+    return False
 
 
 def _is_secret(schema: dict[str, Any]) -> bool:

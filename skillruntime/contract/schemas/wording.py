@@ -35,11 +35,10 @@ def in_words(schema: Any) -> str:
     if "const" in schema:
         return quoted(schema["const"])
     words = _kind_in_words(schema) + _range_in_words(schema)
-    for few, many, unit in (
-        ("minLength", "maxLength", "characters"),
-        ("minItems", "maxItems", "items"),
-    ):
-        words += _count_in_words(schema.get(few), schema.get(many), unit)
+    words += _count_in_words(
+        schema.get("minLength"), schema.get("maxLength"), "characters"
+    )
+    words += _count_in_words(schema.get("minItems"), schema.get("maxItems"), "items")
     if "pattern" in schema:
         words += f" that matches {shortened(str(schema['pattern']))}"
     if "format" in schema:
@@ -48,31 +47,37 @@ def in_words(schema: Any) -> str:
         if schema["format"] in _FORMS:
             words += f", such as {_FORMS[schema['format']]}"
     if words == "an array" or words.startswith("an array,"):
-        inner = in_words(schema.get("items"))
-        words += f", each {inner}" if inner else ""
+        item = in_words(schema.get("items"))
+        if item:
+            words += f", each {item}"
     return shortened(words.lstrip(", "), MAX_LISTED)
 
 
 def _kind_in_words(schema: dict[str, Any]) -> str:
-    """Return the types of *schema*, and of an object what it needs, else what it may
-    have.
+    """Return the types of *schema*, and for an object the members that it needs, else
+    those that it may have.
     """
-    words = type_names(schema["type"]) if "type" in schema else ""
-    names = schema.get("required") or schema.get("properties")
+    if "type" not in schema:
+        return ""
+    words = type_names(schema["type"])
+    properties = schema.get("properties")
+    names = schema.get("required") or properties
     if words != "an object" or not names:
         return words
-    # What a discriminated union differs in: without the value all its branches read
-    # alike.
-    kinds = [
-        f"{quoted(key)} {in_words(part)}"
-        for key, part in (schema.get("properties") or {}).items()
-        if isinstance(part, dict) and "const" in part
-    ]
-    return f"an object with {', '.join(kinds) or listed(names)}"
+    # The branches of a discriminated union differ in a constant: without its value they
+    # all read alike.
+    constants: list[str] = []
+    for key, part in (properties or {}).items():
+        if isinstance(part, dict) and "const" in part:
+            constants.append(f"{quoted(key)} {in_words(part)}")
+    if constants:
+        return f"an object with {', '.join(constants)}"
+    return f"an object with {listed(names)}"
 
 
 def _range_in_words(schema: dict[str, Any]) -> str:
-    low, high = schema.get("minimum"), schema.get("maximum")
+    low = schema.get("minimum")
+    high = schema.get("maximum")
     words = ""
     if low is not None and high is not None:
         words = f" equal to {low}" if low == high else f" from {low} to {high}"
@@ -81,22 +86,30 @@ def _range_in_words(schema: dict[str, Any]) -> str:
     elif high is not None:
         words = f", at most {high}"
     for keyword, side in (("exclusiveMinimum", "more"), ("exclusiveMaximum", "less")):
-        if schema.get(keyword) not in (
-            None,
-            True,
-        ):  # true as in draft 4, beside the bound
-            words += f", {side} than {schema[keyword]}"
+        bound = schema.get(keyword)
+        # In draft 4 it is true, beside the bound.
+        if bound not in (None, True):
+            words += f", {side} than {bound}"
     return words
 
 
-def _count_in_words(few: Any, many: Any, unit: str) -> str:
-    one = unit[:-1]
-    if few is not None and many is not None:
-        exactly = f", exactly {few} {one if few == 1 else unit}"
-        return exactly if few == many else f", {few} to {many} {unit}"
-    if few is not None:
-        return f", at least {few} {one if few == 1 else unit}"
-    return "" if many is None else f", at most {many} {one if many == 1 else unit}"
+def _count_in_words(least: Any, most: Any, unit: str) -> str:
+    if least is not None and least == most:
+        return f", exactly {_counted(least, unit)}"
+    if least is not None and most is not None:
+        return f", {least} to {most} {unit}"
+    if least is not None:
+        return f", at least {_counted(least, unit)}"
+    if most is not None:
+        return f", at most {_counted(most, unit)}"
+    return ""
+
+
+def _counted(count: Any, unit: str) -> str:
+    """Return *count* with its *unit*, which is a plural that ends in ``s``."""
+    if count == 1:
+        unit = unit.removesuffix("s")
+    return f"{count} {unit}"
 
 
 # What pydantic reads, and writes, of these types is more than the format that it
@@ -135,41 +148,45 @@ def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | No
     near = difflib.get_close_matches(
         name[:MAX_QUOTED].casefold(), folded, n=1, cutoff=cutoff
     )
-    return folded[near[0]] if near else None
+    if not near:
+        return None
+    return folded[near[0]]
 
 
 def type_names(types: Any) -> str:
-    return " or ".join(
-        _ARTICLES.get(name, f"a {name}")
-        for name in (types if isinstance(types, list) else [types])
-    )
+    """Return the one or several *types* of a schema in words: ``a string or null``."""
+    names = types if isinstance(types, list) else [types]
+    return " or ".join(_ARTICLES.get(name, f"a {name}") for name in names)
 
 
 def listed(names: Iterable[Any]) -> str:
     """Return *names* as a model reads them, as many as fit."""
-    every, shown, size = list(names), list[str](), 0
-    for name in every:
-        written = quoted(name)
-        size += len(written.encode()) + 2
+    names = list(names)
+    shown: list[str] = []
+    size = 0
+    for name in names:
+        text = quoted(name)
+        size += len(text.encode()) + 2
         if size > MAX_LISTED and shown:
-            return ", ".join(shown) + f" and {len(every) - len(shown)} more"
-        shown.append(written)
+            return ", ".join(shown) + f" and {len(names) - len(shown)} more"
+        shown.append(text)
     return ", ".join(shown)
 
 
 def quoted(value: Any) -> str:
+    """Return *value* as a message quotes it: of an object the keys, of a long array the
+    number of items.
+    """
     match value:
         case dict():
             return "{" + shortened(", ".join(map(str, value))) + "}"
         case list() if not _is_short(value):
             return f"an array of {len(value)}"
+        case Decimal() if -20 < value.adjusted() < 20:
+            return f"{value:f}"
         case Decimal():
-            # `1e5` as a number, and not as `1E+5`, which Python alone writes.
-            return (
-                f"{value:f}"
-                if -20 < value.adjusted() < 20
-                else str(value).lower().replace("e+", "e")
-            )
+            # `1e50` as in JSON, and not as `1E+50`, which Python alone writes.
+            return str(value).lower().replace("e+", "e")
         case _:
             return shortened(as_json(value))
 
@@ -179,22 +196,25 @@ as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def _is_short(items: list[Any]) -> bool:
-    """Whether *items* are few, and each a scalar or an array of few scalars."""
-    parts = [
-        part for item in items for part in (item if isinstance(item, list) else [item])
-    ]
-    return len(items) <= MAX_ITEMS >= len(parts) and all(
-        isinstance(part, str | int | float | None) for part in parts
-    )
+    """Return whether *items* are few, and each a scalar or an array of few scalars."""
+    if len(items) > MAX_ITEMS:
+        return False
+    scalars: list[Any] = []
+    for item in items:
+        if isinstance(item, list):
+            scalars += item
+        else:
+            scalars.append(item)
+    if len(scalars) > MAX_ITEMS:
+        return False
+    return all(isinstance(scalar, str | int | float | None) for scalar in scalars)
 
 
 def shortened(text: str, limit: int = MAX_QUOTED) -> str:
-    """Return *text*, cut to *limit* bytes: what tokens follow more closely than
-    characters.
-    """
+    """Return *text*, cut to *limit* bytes."""
     # Bytes follow tokens more closely than characters do: a Chinese character is one
     # token or more.
     data = text.encode(errors="replace")
-    return (
-        text if len(data) <= limit else data[: limit - 1].decode(errors="ignore") + "…"
-    )
+    if len(data) <= limit:
+        return text
+    return data[: limit - 1].decode(errors="ignore") + "…"
