@@ -44,7 +44,6 @@ DENSE: set[str] = {
     "derive/readers/shell_syntax.py:_word_end",
     "derive/readers/value_types.py:_read_function",
     "derive/readers/value_types.py:fits",
-    "remote/protocol.py:Execution.from_dict",
     "tokens/advice.py:_whole_sections",
     "tokens/report.py:TokenReport.to_dict",
 }
@@ -78,9 +77,6 @@ SPLATS: set[str] = {
     "contract/repairs/keys.py",
     "derive/readers/python_checks.py",
     "derive/readers/python_values.py",
-    "remote/descriptor.py",
-    "remote/descriptor_schema.py",
-    "remote/ssrf_guard.py",
     "runtime/sandbox/readable_paths.py",
     "runtime/sandbox/seccomp.py",
     "runtime/sandbox/supervisor.py:_Run._start_bubblewrap",
