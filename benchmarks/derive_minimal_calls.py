@@ -1,12 +1,14 @@
 """How many minimal calls does a script refuse for usage? Each is run, confined, as its
 derived contract says it.
 
-    python benchmarks/derive_minimal_calls.py                 the scripts in
-    benchmarks/derive_written_scripts.txt python benchmarks/derive_minimal_calls.py PATH
-    ...        the scripts below directories, and single ones python
-    benchmarks/derive_minimal_calls.py PATH --whole    only those that were read whole
-    python benchmarks/derive_minimal_calls.py --more          each further argument too,
-    one in a call
+    python benchmarks/derive_minimal_calls.py
+        the scripts in benchmarks/derive_written_scripts.txt
+    python benchmarks/derive_minimal_calls.py PATH ...
+        the scripts below directories, and single ones
+    python benchmarks/derive_minimal_calls.py PATH --whole
+        only those that were read whole
+    python benchmarks/derive_minimal_calls.py --more
+        each further argument too, one in a call
 
 A minimal call has the arguments that the contract requires, each with a value that its
 schema allows; each command of a script has one. The words run in a bubblewrap sandbox

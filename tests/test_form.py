@@ -34,7 +34,6 @@ DENSE: set[str] = {
     "cli/show.py:_described",
     "contract/migration/value_steps.py:_map",
     "contract/repairs/coercer.py:_kinds_alone",
-    "derive/readers/argparse_arguments.py:_why_unread",
     "derive/readers/click_reader.py:_to_command",
     "derive/readers/python_values.py",
     "derive/readers/shell_checks.py:ShellChecks._refusal",
@@ -42,8 +41,6 @@ DENSE: set[str] = {
     "derive/readers/shell_script.py:_places",
     "derive/readers/shell_script.py:_read_choice",
     "derive/readers/shell_syntax.py:_word_end",
-    "derive/readers/value_types.py:_read_function",
-    "derive/readers/value_types.py:fits",
     "tokens/advice.py:_whole_sections",
     "tokens/report.py:TokenReport.to_dict",
 }

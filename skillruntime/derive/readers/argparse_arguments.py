@@ -46,6 +46,9 @@ _SWITCHES = (
     "optional_boolean",
 )
 _ACTIONS = (*_SWITCHES, "store", "append", "extend")
+_LEFT_OUT = ("?", "*", "...")
+"""Values of ``nargs`` with which a positional may match no word."""
+_ANY_VALUE = (TEXT.schema, {"type": "integer"}, {"type": "number"})
 
 
 @dataclass(slots=True)
@@ -65,8 +68,7 @@ def read_argument(parser: Parser, asked: Asked) -> Read | Unread | None:
     ``--help`` and its like.
     """
     named = asked.named
-    texts = [each for each in asked.arguments if isinstance(each, str)]
-    shown = texts[0] if texts else "an argument"
+    texts = [name for name in asked.arguments if isinstance(name, str)]
     # The first name decides (`add_argument`, line 1419): without a dash it is
     # positional.
     is_option = bool(texts) and texts[0].startswith("-")
@@ -84,36 +86,45 @@ def read_argument(parser: Parser, asked: Asked) -> Read | Unread | None:
     if reason:
         # A positional that may not be left out, or ``required=True``: the parser
         # refuses every call without it.
-        needed = (
-            named.get("required") is True
-            if is_option
-            else nargs not in ("?", "*", "...")
-        )
+        if is_option:
+            is_needed = named.get("required") is True
+        else:
+            is_needed = bool(texts) and nargs not in _LEFT_OUT
         return Unread(
-            shown,
+            texts[0] if texts else "an argument",
             reason,
             asked.line,
-            is_needed=needed and asked.is_certain and bool(texts),
+            is_needed=is_needed and asked.is_certain,
         )
-    dest = named.get("dest")
-    if not isinstance(dest, str):
-        # `_get_optional_kwargs` (line 1560): the first long flag names the destination,
-        # dashes become underscores.
-        long = next((flag for flag in texts if flag.startswith("--")), texts[0])
-        dest = long.lstrip("-").replace("-", "_") if is_option else texts[0]
-    argument = Argument(dest, tuple(texts) if is_option else (), group=asked.group)
+    argument = Argument(
+        _destination(named.get("dest"), texts, is_option=is_option),
+        tuple(texts) if is_option else (),
+        group=asked.group,
+    )
     if action in _SWITCHES:
         return _read_switch(parser, argument, action, named)
     return _read_valued(parser, asked, argument, action, nargs)
 
 
+def _destination(declared: Any, names: list[str], *, is_option: bool) -> str:
+    if isinstance(declared, str):
+        return declared
+    if not is_option:
+        return names[0]
+    # `_get_optional_kwargs` (line 1560): the first long flag names the destination,
+    # dashes become underscores.
+    long_flags = [name for name in names if name.startswith("--")]
+    return (long_flags or names)[0].lstrip("-").replace("-", "_")
+
+
 def _why_unread(asked: Asked, texts: list[str], action: str, nargs: Any) -> str:
+    """Return why the argument cannot be read; nothing where it can."""
     named = asked.named
     # ``add_argument(*names)``: which flags there are decides everything else, so
     # nothing is guessed.
-    if len(texts) != len(asked.arguments) or not (
-        texts or isinstance(named.get("dest"), str)
-    ):
+    if len(texts) != len(asked.arguments):
+        return "its name is computed"
+    if not texts and not isinstance(named.get("dest"), str):
         return "its name is computed"
     # ``add_argument("--x", **options)`` with unknown options: any of them may change
     # what the flag takes.
@@ -125,24 +136,29 @@ def _why_unread(asked: Asked, texts: list[str], action: str, nargs: Any) -> str:
         return "whether it is there depends on a condition"
     if not isinstance(nargs, str | int | None):
         return "the number of its values is computed"
-    # argparse refuses 0 for an action that stores, and ``nargs=-1`` takes no word
-    # (`_get_nargs_pattern`, line 2337); `_ExtendAction` (line 1249) calls
-    # ``list.extend``: with one word it adds its letters.
-    is_none = isinstance(nargs, int) and nargs < 1 and action not in _SWITCHES
-    if (
-        nargs == "A..."
-        or is_none
-        or (action == "extend" and nargs in (None, "?") and named.get("type") is None)
-    ):
+    if not _takes_whole_words(action, nargs, named.get("type")):
         return "it takes words in a way that cannot be declared"
     return ""
 
 
+def _takes_whole_words(action: str, nargs: str | int | None, converter: Any) -> bool:
+    """Return whether each word that the argument takes is one of its values."""
+    if action in _SWITCHES:
+        return nargs != "A..."
+    if action == "extend" and nargs in (None, "?"):
+        # `_ExtendAction` (line 1249) calls ``list.extend``: with one word it adds its
+        # letters.
+        return converter is not None
+    # argparse refuses 0 for an action that stores, and ``nargs=-1`` takes no word
+    # (`_get_nargs_pattern`, line 2337).
+    if isinstance(nargs, int):
+        return nargs > 0
+    return nargs != "A..."
+
+
 def _action(value: Any) -> str:
-    if isinstance(value, Symbol):
-        return (
-            "optional_boolean" if value.name == "argparse.BooleanOptionalAction" else ""
-        )
+    if value == Symbol("argparse.BooleanOptionalAction"):
+        return "optional_boolean"
     return value if isinstance(value, str) else ""
 
 
@@ -157,18 +173,15 @@ def _default(parser: Parser, dest: str, named: dict[str, Any], otherwise: Any) -
 def _read_switch(
     parser: Parser, argument: Argument, action: str, named: dict[str, Any]
 ) -> Read:
-    default = _default(
-        parser,
-        argument.name,
-        named,
-        {"store_true": False, "store_false": True}.get(action),
-    )
+    # `_StoreTrueAction` (line 982) and its opposite fix both the value that the flag
+    # stores and the one without it.
+    const = to_json(named.get("const"))
+    otherwise: bool | None = None
+    if action in ("store_true", "store_false"):
+        const = action == "store_true"
+        otherwise = not const
+    default = _default(parser, argument.name, named, otherwise)
     description = expanded(named.get("help"), default, argument.name)
-    # The value that the flag stores; `_StoreTrueAction` (line 982) and its opposite fix
-    # it.
-    const = {"store_true": True, "store_false": False}.get(
-        action, to_json(named.get("const"))
-    )
     takes: Takes = "nothing"
     off, known, required = None, ABSENT, named.get("required") is True
     match action:
@@ -184,25 +197,23 @@ def _read_switch(
             known = default if isinstance(default, bool) else ABSENT
         case "store_true" if default is True:
             description = f"{description} (has no effect: it is on by default)".strip()
-    hidden = not isinstance(default, bool | None)
-    made = replace(
+    switch = replace(
         argument,
         takes=takes,
         required=required,
         default=known,
         description=description,
         off_flag=off,
-        has_hidden_default=hidden,
+        has_hidden_default=not isinstance(default, bool | None),
     )
-    return Read(made, argument.name, action, const)
+    return Read(switch, argument.name, action, const)
 
 
 def long_flag(argument: Argument) -> str:
     """Return the flag that says most: the first long one."""
-    return next(
-        (each for each in argument.flags if len(each) > 2),
-        argument.flags[0] if argument.flags else "",
-    )
+    long_flags = [flag for flag in argument.flags if len(flag) > 2]
+    flags = [*long_flags, *argument.flags, ""]
+    return flags[0]
 
 
 def _read_valued(
@@ -233,39 +244,28 @@ def _read_valued(
         case int():
             takes, length, least = "values", nargs, nargs
     default = _default(parser, argument.name, named, None)
-    # The destination holds a list, so its default must be one. What is given is added
-    # to that of a list that grows (`_AppendAction`, line 1016), so it cannot be said by
-    # saying it again.
-    is_list = takes in ("values", "rest")
-    known = (
-        ABSENT if action in ("append", "extend") else _as_given(default, value, is_list)
-    )
+    # What is given is added to the default of a list that grows (`_AppendAction`, line
+    # 1016), so the default cannot be said by saying it again.
+    known = ABSENT
+    if action not in ("append", "extend"):
+        # The destination of several words holds a list, so its default must be one.
+        read_default = _list_as_given if takes in ("values", "rest") else _as_given
+        known = read_default(default, value)
     required = named.get("required") is True
     if not argument.flags:
         # `_get_positional_kwargs` (line 1544): a positional is required unless it may
         # match no word.
-        required = nargs not in ("?", "*", "...")
+        required = nargs not in _LEFT_OUT
     # Neither answer is safe: one refuses good calls, the other sends bad ones.
     if named.get("required") is UNKNOWN:
-        parser.unread.append(
-            Unread(shown, "whether it is required is computed", asked.line)
-        )
+        reason = "whether it is required is computed"
+        parser.unread.append(Unread(shown, reason, asked.line))
     # Every call has a value that the script's own function may refuse.
-    if (
-        required
-        and value.schema in (TEXT.schema, {"type": "integer"}, {"type": "number"})
-        and refuses_values(named.get("type"))
-    ):
-        parser.unread.append(
-            Unread(shown, "its converter may refuse the value", asked.line)
-        )
-    # ``nargs="?"``: the bare flag stores ``const``, which has a meaning of its own
-    # where no text can express it.
-    const = named.get("const")
-    bare = takes == "optional" and (
-        isinstance(const, bool) or not isinstance(const, str | int | float | None)
-    )
-    made = replace(
+    is_any_value = required and value.schema in _ANY_VALUE
+    if is_any_value and refuses_values(named.get("type")):
+        reason = "its converter may refuse the value"
+        parser.unread.append(Unread(shown, reason, asked.line))
+    valued = replace(
         argument,
         takes=takes,
         value=value,
@@ -275,56 +275,66 @@ def _read_valued(
         length=length,
         least=least,
         repeat=action == "append",
-        bare=bare,
+        bare=takes == "optional" and _has_meaning_of_its_own(named.get("const")),
         # An empty default is as good as none: ``default=[]``.
         has_hidden_default=known is ABSENT and default not in (None, False, "", []),
     )
-    return Read(made, argument.name, action)
+    return Read(valued, argument.name, action)
+
+
+def _has_meaning_of_its_own(const: Any) -> bool:
+    """Return whether the bare flag of ``nargs="?"``, which stores *const*, says what no
+    text can say.
+    """
+    if isinstance(const, bool):
+        return True
+    return not isinstance(const, str | int | float | None)
 
 
 def _choices(value: Any, kind: Any, base: ValueType) -> dict[str, Any] | None:
-    """The schema of one of *value*; None where the choices cannot be read, empty where
-    none can be given.
+    """Return the schema of one of *value*; None where the choices cannot be read, empty
+    where none can be given.
     """
     known = base.schema.get("type")
     # ``choices=range(1, 11)`` is a range of integers; as an enumeration it would fill
     # the schema.
     if isinstance(value, range) and value.step == 1 and known == "integer":
-        return (
-            {"type": "integer", "minimum": value.start, "maximum": value.stop - 1}
-            if len(value)
-            else {}
-        )
+        if not value:
+            return {}
+        return {"type": "integer", "minimum": value.start, "maximum": value.stop - 1}
     items = items_of(value)
     if items is UNKNOWN or not is_constant(items):
         return None
     # A plain enumeration's member equals no text, so without ``type=Colour`` it can
     # never be chosen.
     if not isinstance(kind, Enumeration):
-        items = [each for each in items if not isinstance(each, Member) or each.is_text]
-    plain = [each.value if isinstance(each, Member) else each for each in items]
+        items = [item for item in items if not isinstance(item, Member) or item.is_text]
+    plain = [item.value if isinstance(item, Member) else item for item in items]
     # An unknown converter may return anything; where all choices are texts it is
     # assumed to return text.
     if base.unsure and not all(isinstance(item, str) for item in plain):
         return None
     if known not in ("string", "integer", "number"):
         return None
-    fitting = list(dict.fromkeys(item for item in plain if fits(item, {"type": known})))
-    return {"type": known, "enum": fitting} if fitting else {}
+    fitting = dict.fromkeys(item for item in plain if fits(item, {"type": known}))
+    return {"type": known, "enum": list(fitting)} if fitting else {}
 
 
-def _as_given(default: Any, value: ValueType, is_list: bool) -> Any:
-    """The default as it would be given; ABSENT where it cannot be said."""
+def _as_given(default: Any, value: ValueType) -> Any:
+    """Return the default as it would be given; ABSENT where it cannot be said."""
     if default is None or default is UNKNOWN:
         return ABSENT
-    # `_get_values` (line 2465) converts a default only where it is a text; the items of
-    # a list stay as they are.
-    if is_list:
-        items = (
-            [_as_given(item, value, False) for item in default]
-            if isinstance(default, list | tuple)
-            else [ABSENT]
-        )
-        return ABSENT if any(item is ABSENT for item in items) else items
     plain = to_json(default)
     return plain if fits(plain, value.schema) else ABSENT
+
+
+def _list_as_given(default: Any, value: ValueType) -> Any:
+    """Return the items of the list *default* as they would be given; ABSENT where one
+    cannot be said.
+    """
+    # `_get_values` (line 2465) converts a default only where it is a text; the items of
+    # a list stay as they are.
+    if not isinstance(default, list | tuple):
+        return ABSENT
+    items = [_as_given(item, value) for item in default]
+    return ABSENT if any(item is ABSENT for item in items) else items

@@ -4,7 +4,6 @@ what excludes itself a group.
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from skillruntime.derive.readers.argparse_arguments import (
 )
 from skillruntime.derive.readers.argparse_parsers import Parser
 from skillruntime.derive.readers.python_checks import HANDLERS
+from skillruntime.derive.readers.python_values import Function
 from skillruntime.derive.text_fields import first_paragraph, free_name, plain_name
 
 __all__ = ["read_parser"]
@@ -23,38 +23,26 @@ __all__ = ["read_parser"]
 EXCLUSIVE_LIMIT = 60
 """Members of an exclusive group that a contract can exclude from each other."""
 
+_ADDING = ("append", "append_const", "extend", "count")
+
 
 def read_parser(parser: Parser, *, description: str = "") -> Command:
     """Return the command that *parser* declares, with its commands below it."""
-    own = first_paragraph(parser.named.get("description")) or first_paragraph(
-        parser.named.get("help")
-    )
+    own = first_paragraph(parser.named.get("description"))
+    if not own:
+        own = first_paragraph(parser.named.get("help"))
     command = Command("argparse", own or description)
     # ``prefix_chars="+/"``, and words that name files with more words: what a value may
     # be depends on them.
     if {"prefix_chars", "fromfile_prefix_chars"} & parser.named.keys():
-        command.unread.append(
-            Unread("arguments", "its flags start in its own way", is_needed=True)
-        )
-    reads: list[Read] = []
-    for asked in parser.asked:
-        found = read_argument(parser, asked)
-        if isinstance(found, Unread):
-            command.unread.append(found)
-        elif found is not None:
-            if found.argument.value.unsure:
-                command.notes.append(
-                    f"{found.argument.shown}: {found.argument.value.unsure}; it is "
-                    "passed on as text"
-                )
-            reads.append(found)
+        reason = "its flags start in its own way"
+        command.unread.append(Unread("arguments", reason, is_needed=True))
+    command.arguments = _merged(_read_arguments(parser, command))
     # The usual handler raises at the second use of a flag, so such a script does not
     # run at all.
     if parser.named.get("conflict_handler", "error") != "error":
-        command.unread.append(
-            Unread("arguments", "a later argument may replace an earlier one")
-        )
-    command.arguments = _merged(reads)
+        reason = "a later argument may replace an earlier one"
+        command.unread.append(Unread("arguments", reason))
     _read_groups(parser, command)
     command.unread += parser.unread
     if parser.ignores_unknown:
@@ -63,37 +51,59 @@ def read_parser(parser: Parser, *, description: str = "") -> Command:
         command.notes.append("the script ignores unknown arguments (parse_known_args)")
     _read_commands(parser, command)
     _report_out_of_reach(command)
-    function = next(
-        (parser.defaults[key] for key in HANDLERS if key in parser.defaults), None
-    )
-    command.handler = (
-        function.name
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        else ""
-    )
+    command.handler = _handler(parser)
     return command
 
 
+def _read_arguments(parser: Parser, command: Command) -> list[Read]:
+    """Return the arguments that *parser* was asked for; note in *command* what could
+    not be read of them.
+    """
+    reads: list[Read] = []
+    for asked in parser.asked:
+        read = read_argument(parser, asked)
+        if read is None:
+            continue
+        if isinstance(read, Unread):
+            command.unread.append(read)
+            continue
+        unsure = read.argument.value.unsure
+        if unsure:
+            note = f"{read.argument.shown}: {unsure}; it is passed on as text"
+            command.notes.append(note)
+        reads.append(read)
+    return reads
+
+
+def _handler(parser: Parser) -> str:
+    """Return the name of the function that does the work, where ``set_defaults`` names
+    one.
+    """
+    for key in HANDLERS:
+        if key in parser.defaults:
+            function = parser.defaults[key]
+            return function.name if isinstance(function, Function) else ""
+    return ""
+
+
 def _read_groups(parser: Parser, command: Command) -> None:
-    sizes = Counter(each.group for each in command.arguments if each.group is not None)
-    for number, size in sizes.items():
+    groups = [argument.group for argument in command.arguments]
+    for number, size in Counter(groups).items():
+        if number is None:
+            continue
         # JSON Schema excludes each pair by a rule of its own: a thousand members would
         # be half a million rules.
         if size > EXCLUSIVE_LIMIT:
-            command.unread.append(
-                Unread(
-                    "arguments",
-                    f"more than {EXCLUSIVE_LIMIT} of them exclude each other",
-                )
-            )
+            reason = f"more than {EXCLUSIVE_LIMIT} of them exclude each other"
+            command.unread.append(Unread("arguments", reason))
         # A group of one excludes nothing; only its ``required`` counts.
         elif size > 1 or parser.groups.get(number):
             command.exclusive[number] = parser.groups.get(number, False)
 
 
 def _merged(reads: list[Read]) -> list[Argument]:
-    """Bring together what shares a destination, and give everything a name of its
-    own.
+    """Return the arguments, each with a name of its own; those that share a destination
+    are brought together.
     """
     by_dest: dict[str, list[Read]] = {}
     for read in reads:
@@ -103,9 +113,9 @@ def _merged(reads: list[Read]) -> list[Argument]:
     for number, (dest, group) in enumerate(by_dest.items()):
         for argument in _of_one_destination(dest, group, number):
             name = free_name(plain_name(argument.name), taken)
-            merged.append(
-                argument if argument.name == name else replace(argument, name=name)
-            )
+            if name != argument.name:
+                argument = replace(argument, name=name)
+            merged.append(argument)
     return merged
 
 
@@ -115,29 +125,32 @@ def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argum
     """
     if len(group) == 1:
         return [replace(group[0].argument, name=_name(group[0], dest))]
-    actions = [read.action for read in group]
-    named = [
+    arguments = [
         replace(read.argument, name=_name(read, dest, always=True)) for read in group
     ]
     # These add to the destination instead of replacing it, so several may be given.
-    if any(
-        action in ("append", "append_const", "extend", "count") for action in actions
-    ):
-        return named
+    if any(read.action in _ADDING for read in group):
+        return arguments
+    if not all(_may_exclude_others(argument) for argument in arguments):
+        return arguments
     # The last one given would win: so at most one is. A number below zero is not one of
     # the parser's own groups.
-    if all(each.group is None and not each.required and each.flags for each in named):
-        return [replace(each, group=-1 - number) for each in named]
-    return named
+    return [replace(argument, group=-1 - number) for argument in arguments]
+
+
+def _may_exclude_others(argument: Argument) -> bool:
+    if argument.required or not argument.flags:
+        return False
+    return argument.group is None
 
 
 def _name(read: Read, dest: str, *, always: bool = False) -> str:
-    """A switch that says no is named by its flag: what a person reads is "give this
-    flag", not what it stores.
-    """
-    if read.argument.flags and (
-        always or read.action in ("store_false", "store_const", "append_const")
-    ):
+    """Return the name of an argument: of its destination, or *always* of its flag."""
+    if not read.argument.flags:
+        return dest
+    # A switch that says no is named by its flag: what a person reads is "give this
+    # flag", not what it stores.
+    if always or read.action in ("store_false", "store_const", "append_const"):
         return long_flag(read.argument)
     return dest
 
@@ -147,30 +160,29 @@ def _report_out_of_reach(command: Command) -> None:
     words.
     """
     open_list = ""
-    for each in command.arguments:
-        if not each.flags:
-            # `_match_arguments_partial` (line 2213) matches positionals as one greedy
-            # regular expression.
-            is_open = each.takes in ("values", "rest") and each.length is None
-            if open_list and (is_open or not each.required):
-                command.unread.append(
-                    Unread(each.name, f"{open_list} takes its words", is_needed=True)
-                )
-            open_list = each.name if is_open else open_list
+    for argument in command.arguments:
+        if argument.flags:
+            continue
+        # `_match_arguments_partial` (line 2213) matches positionals as one greedy
+        # regular expression.
+        is_open = argument.takes in ("values", "rest") and argument.length is None
+        if open_list and (is_open or not argument.required):
+            reason = f"{open_list} takes its words"
+            command.unread.append(Unread(argument.name, reason, is_needed=True))
+        if is_open:
+            open_list = argument.name
     # The subparsers action is a positional with ``nargs="A..."``.
     if open_list and command.chooser:
-        command.unread.append(
-            Unread(command.chooser, f"{open_list} takes its word", is_needed=True)
-        )
+        reason = f"{open_list} takes its word"
+        command.unread.append(Unread(command.chooser, reason, is_needed=True))
 
 
 def _read_commands(parser: Parser, command: Command) -> None:
     if parser.commands is None:
         return
     if not parser.commands:
-        command.unread.append(
-            Unread("commands", "none of them can be read", is_needed=True)
-        )
+        reason = "none of them can be read"
+        command.unread.append(Unread("commands", reason, is_needed=True))
         return
     # Without ``dest`` the name of the command is not stored, so any name will do for
     # ours.

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 from skillruntime.derive.command import TEXT, ValueType
@@ -37,7 +38,9 @@ PATH = ValueType({"type": "string", "format": "path"})
 INTEGER = ValueType({"type": "integer"})
 NUMBER = ValueType({"type": "number"})
 _KNOWN = {
-    **dict.fromkeys(("builtins.str", "builtins.str.lower", "builtins.str.upper"), TEXT),
+    "builtins.str": TEXT,
+    "builtins.str.lower": TEXT,
+    "builtins.str.upper": TEXT,
     "builtins.int": INTEGER,
     "builtins.float": NUMBER,
     "decimal.Decimal": NUMBER,
@@ -50,9 +53,14 @@ _KNOWN = {
     ),
     "datetime.date.fromisoformat": ValueType({"type": "string", "format": "date"}),
     "uuid.UUID": ValueType({"type": "string", "format": "uuid"}),
-    **dict.fromkeys(("pathlib.Path", "argparse.FileType", "builtins.open"), PATH),
-    **{f"os.path.{each}": PATH for each in ("abspath", "realpath", "expanduser")},
+    "pathlib.Path": PATH,
+    "argparse.FileType": PATH,
+    "builtins.open": PATH,
+    "os.path.abspath": PATH,
+    "os.path.realpath": PATH,
+    "os.path.expanduser": PATH,
 }
+_CONVERTERS = {"int": INTEGER, "float": NUMBER, "Path": PATH}
 _KINDS: dict[str, Any] = {
     "string": str,
     "integer": int,
@@ -72,58 +80,53 @@ def read_type(value: Any) -> ValueType:
         case Symbol(name=name) | Called(name=name) if name in _KNOWN:
             return _KNOWN[name]
         case ast.FunctionDef(name=name):
-            return _read_function(value) or ValueType(
-                TEXT.schema, unsure=f"{name}() converts it"
-            )
-        # `_get_value` (argparse.py, line 2521) calls the enumeration with the text.
-        case Enumeration(members=members) if texts := [
-            each.value for each in members if isinstance(each.value, str)
-        ]:
-            return ValueType({"type": "string", "enum": texts})
+            return _read_function(value) or _converted_by(name)
+        case Enumeration(members=members):
+            # `_get_value` (argparse.py, line 2521) calls the enumeration with the text.
+            texts = [each.value for each in members if isinstance(each.value, str)]
+            if texts:
+                return ValueType({"type": "string", "enum": texts})
         case Symbol(name=name):
-            return ValueType(
-                TEXT.schema, unsure=f"{name.rpartition('.')[2]}() converts it"
-            )
+            return _converted_by(name.rpartition(".")[2])
     return ValueType(TEXT.schema, unsure="its type is computed")
+
+
+def _converted_by(name: str) -> ValueType:
+    return ValueType(TEXT.schema, unsure=f"{name}() converts it")
 
 
 def ranged(value: ValueType, edges: Mapping[str, Any]) -> ValueType:
     """Return *value*, a number, from ``min`` to ``max`` of *edges*; an open or clamping
     range is not declared.
     """
-    if (
-        value.schema.get("type") not in ("integer", "number")
-        or {"clamp", "min_open", "max_open"} & edges.keys()
-    ):
+    if value.schema.get("type") not in ("integer", "number"):
         return value
-    limits = (("minimum", edges.get("min")), ("maximum", edges.get("max")))
-    return replace(
-        value,
-        schema={
-            **value.schema,
-            **{name: edge for name, edge in limits if type(edge) in (int, float)},
-        },
-    )
+    if not {"clamp", "min_open", "max_open"}.isdisjoint(edges):
+        return value
+    schema = dict(value.schema)
+    for keyword, name in (("minimum", "min"), ("maximum", "max")):
+        if type(edges.get(name)) in (int, float):
+            schema[keyword] = edges[name]
+    return replace(value, schema=schema)
 
 
 def refuses_values(value: Any) -> bool:
-    """Whether *value*, a converter or callback of the script, may refuse what it is
-    given.
+    """Return whether *value*, a converter or callback of the script, may refuse what it
+    is given.
     """
     return isinstance(value, Function) and _may_refuse(value)
 
 
 @once_for_each
 def _may_refuse(function: Function) -> bool:
-    nodes = all_nodes(function)
-    calls = {
-        dotted(each.func).rpartition(".")[2]
-        for each in nodes
-        if isinstance(each, ast.Call)
-    }
-    return bool(calls & {"int", "float", "strptime"}) or any(
-        isinstance(each, ast.Raise) for each in nodes
-    )
+    for node in all_nodes(function):
+        if isinstance(node, ast.Raise):
+            return True
+        if isinstance(node, ast.Call):
+            name = dotted(node.func).rpartition(".")[2]
+            if name in ("int", "float", "strptime"):
+                return True
+    return False
 
 
 @once_for_each
@@ -132,30 +135,25 @@ def _read_function(node: Function) -> ValueType | None:
     known.
     """
     nodes = all_nodes(node)
+    parameter = node.args.args[0].arg if node.args.args else ""
     # ``def positive(text): value = int(text); ...``: beside messages its text is only
     # converted, once.
-    name = node.args.args[0].arg if node.args.args else ""
-    quoted = [each for each in nodes if isinstance(each, ast.Raise | ast.JoinedStr)]
-    aside = {id(inner) for each in quoted for inner in all_nodes(each)}
-    uses = [
-        each
-        for each in nodes
-        if isinstance(each, ast.Name) and each.id == name and id(each) not in aside
-    ]
+    in_messages: set[int] = set()
     for each in nodes:
-        if (
-            isinstance(each, ast.Call)
-            and len(each.args) == 1
-            and uses == [each.args[0]]
-        ):
-            return {"int": INTEGER, "float": NUMBER, "Path": PATH}.get(
-                dotted(each.func)
-            )
+        if isinstance(each, ast.Raise | ast.JoinedStr):
+            in_messages.update(map(id, all_nodes(each)))
+    uses = [
+        each for each in nodes if isinstance(each, ast.Name) and each.id == parameter
+    ]
+    uses = [each for each in uses if id(each) not in in_messages]
+    for each in nodes:
+        if isinstance(each, ast.Call) and len(each.args) == 1 and uses == each.args:
+            return _CONVERTERS.get(dotted(each.func))
     return None
 
 
 def to_json(value: Any) -> Any:
-    """Return the constant *value* as a JSON value; ABSENT where it is none."""
+    """Return the constant *value* as a JSON value; ABSENT where it is not one."""
     match value:
         case Member():
             return to_json(value.value)
@@ -163,27 +161,36 @@ def to_json(value: Any) -> Any:
             return value
         case float():
             # JSON has neither NaN nor infinity (RFC 8259, section 6).
-            return value if value == value and abs(value) != float("inf") else ABSENT
+            return value if isfinite(value) else ABSENT
         case list() | tuple():
             items = [to_json(item) for item in value]
-            return ABSENT if any(item is ABSENT for item in items) else items
+            if not any(item is ABSENT for item in items):
+                return items
     return ABSENT
 
 
 def fits(value: Any, schema: Any) -> bool:
-    """Whether *value*, one value and not a list, is what *schema* of a `ValueType`
-    takes.
+    """Return whether *value*, one value and not a list, is what *schema* of a
+    `ValueType` takes.
     """
     kind = str(schema.get("type"))
-    if not isinstance(value, _KINDS.get(kind, object)) or (
-        isinstance(value, bool) and kind != "boolean"
-    ):
+    if not isinstance(value, _KINDS.get(kind, object)):
+        return False
+    if isinstance(value, bool) and kind != "boolean":
         return False
     if "enum" in schema and value not in schema["enum"]:
         return False
-    # A default outside the workspace is the script's business: declared, it would make
-    # a call fail that leaves it out.
-    is_outside = isinstance(value, str) and (
-        value[:1] in ("/", "~") or ".." in value or value == "-" or value[1:2] == ":"
-    )
-    return schema.get("format") != "path" or not is_outside
+    if schema.get("format") == "path" and isinstance(value, str):
+        return _is_inside(value)
+    return True
+
+
+def _is_inside(path: str) -> bool:
+    """Return whether *path* is inside the workspace.
+
+    A default outside it is the script's business: declared, it would make a call fail
+    that leaves it out.
+    """
+    if path.startswith(("/", "~")) or path[1:2] == ":":
+        return False
+    return path != "-" and ".." not in path
