@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from traceback import walk_tb
 from typing import Any, NoReturn
 
 import click
@@ -165,6 +164,8 @@ def _place_of(error: Exception) -> str:
     """Return the innermost file of the package, and its line, where *error* was raised,
     as ``skillruntime/runtime/session.py:123``: no path of this machine.
     """
+    from traceback import walk_tb
+
     place = "unknown"
     for frame, line in walk_tb(error.__traceback__):
         path = frame.f_code.co_filename
