@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from skillruntime.derive.command import Argument, Command, Unread
@@ -63,22 +64,28 @@ def least_call(command: Command, filled: set[str]) -> dict[str, Any]:
     """Return the values that the least call of *command* has; *filled* are arguments
     that the script may set.
     """
+    undecided = filled.union(*command.one_of)
+    for argument in command.arguments:
+        if argument.group is not None and command.exclusive.get(argument.group):
+            undecided.add(argument.name)
     values: dict[str, Any] = {}
-    one_of = {name for names in command.one_of for name in names}
-    for each in command.arguments:
-        if each.required:
-            values[each.name] = _given(each)
-        elif (
-            each.group is not None and command.exclusive.get(each.group)
-        ) or each.name in one_of | filled:
-            values[each.name] = UNDECIDED
-        elif each.default is not ABSENT:
-            values[each.name] = each.default
-        elif each.has_hidden_default:
-            values[each.name] = UNDECIDED
+    for argument in command.arguments:
+        if argument.required:
+            value = _given(argument)
+        elif argument.name in undecided:
+            value = UNDECIDED
+        elif argument.default is not ABSENT:
+            value = argument.default
+        elif argument.has_hidden_default:
+            value = UNDECIDED
         else:
-            values[each.name] = False if each.takes == "nothing" else None
+            value = _left_out(argument)
+        values[argument.name] = value
     return values
+
+
+def _left_out(argument: Argument) -> Any:
+    return False if argument.takes == "nothing" else None
 
 
 def _given(argument: Argument) -> Any:
@@ -91,22 +98,19 @@ def _given(argument: Argument) -> Any:
 
 def _alternatives(command: Command) -> list[dict[str, Any]]:
     """Return the ways to give one argument of each group of which one must be given,
-    and no other of the group.
+    and no other of the group; at most 40, of the first four groups.
     """
-    found: list[dict[str, Any]] = [{}]
-    required = {number for number, needs_one in command.exclusive.items() if needs_one}
-    groups = [
-        [each.name for each in command.arguments if each.group == number]
-        for number in required
-    ]
-    for names in [*groups, *command.one_of][:4]:
-        named = [each for each in command.arguments if each.name in names]
-        nothing = {
-            each.name: False if each.takes == "nothing" else None for each in named
-        }
-        ways = [{**nothing, each.name: _given(each)} for each in named]
-        found = [{**one, **way} for one in found for way in ways][:40]
-    return found
+    groups = []
+    for number in [number for number, needs in command.exclusive.items() if needs]:
+        groups.append([each for each in command.arguments if each.group == number])
+    for names in command.one_of:
+        groups.append([each for each in command.arguments if each.name in names])
+    combined: list[dict[str, Any]] = [{}]
+    for group in groups[:4]:
+        nothing = {argument.name: _left_out(argument) for argument in group}
+        ways = [{**nothing, argument.name: _given(argument)} for argument in group]
+        combined = [one | way for one, way in product(combined, ways)][:40]
+    return combined
 
 
 @dataclass(frozen=True)
@@ -131,37 +135,38 @@ class Check:
 def refuse(
     command: Command, check: Check, *, filled: set[str], outer: Mapping[str, Any]
 ) -> None:
-    """Take *check* into *command*; *filled* may be set by the script, *outer* are
-    values of the commands above.
+    """Require in *command* what *check* demands; *filled* may be set by the script,
+    *outer* are values of the commands above.
     """
     for last in _sides(check.tests[-1]):
-        _refuse(command, replace(check, tests=[*check.tests[:-1], last]), filled, outer)
+        one = replace(check, tests=[*check.tests[:-1], last])
+        _refuse_one(command, one, filled, outer)
 
 
-def _refuse(
+def _refuse_one(
     command: Command, check: Check, filled: set[str], outer: Mapping[str, Any]
 ) -> None:
     tests = check.tests
     # A test of something else, where an argument only decides whether it is reached, is
     # about the script's work.
-    values = {**outer, **least_call(command, filled)}
     if not names_in(tests[-1]) - {"/"}:
         return
+    values = {**outer, **least_call(command, filled)}
     ways = [values | one for one in _alternatives(command)]
-    ways = [
-        way for way in ways if all(_holds(test, way) is not False for test in tests)
-    ]
-    demanded = _demanded(command, tests, values) if ways else set()
-    free = {
-        each.name
-        for each in command.arguments
-        if not each.required and not each.has_hidden_default
-    } - filled
-    if demanded and demanded <= free:
+    ways = [way for way in ways if _may_hold(tests, way)]
+    if not ways:
+        return  # no least call comes to it
+    demanded = _demanded(command, tests, values)
+    optional = [argument for argument in command.arguments if not argument.required]
+    free = {argument.name for argument in optional if not argument.has_hidden_default}
+    if demanded and demanded <= free - filled:
         _require(command, sorted(demanded))
-        return
-    if "/" not in check.used and ways:
+    elif "/" not in check.used:
         _note_undecided(command, check, ways)
+
+
+def _may_hold(tests: list[Test], values: Mapping[str, Any]) -> bool:
+    return all(_holds(test, values) is not False for test in tests)
 
 
 def _note_undecided(command: Command, check: Check, ways: list[dict[str, Any]]) -> None:
@@ -169,22 +174,35 @@ def _note_undecided(command: Command, check: Check, ways: list[dict[str, Any]]) 
     note, or as what is unread.
     """
     tests = check.tests
-    tested = set().union(*(names_in(test) for test in tests if test[0] != "checked"))
-    is_open = all(None in [_holds(test, way) for test in tests] for way in ways)
+    tested: set[str] = set()
+    for test in tests:
+        if test[0] != "checked":
+            tested |= names_in(test)
     # A value of an enumeration has been checked already.
     is_checked = tested <= {
-        each.name for each in command.arguments if "enum" in each.value.schema
+        argument.name
+        for argument in command.arguments
+        if "enum" in argument.value.schema
     }
-    are_there = all(_is_there(way.get(name)) for way in ways for name in tested)
-    if is_open and are_there and (is_checked or not check.is_usage):
+    is_about_values = is_checked or not check.is_usage
+    if is_about_values and all(_is_open(tests, tested, way) for way in ways):
         command.notes.append(
             f"the script refuses some values of {', '.join(sorted(tested))}: "
             f"`{check.shown[:80]}`"
         )
         return
     reason = f"the script ends if `{check.shown[:80]}`, which cannot be decided"
-    if all(each.reason != reason for each in command.unread):
+    if all(unread.reason != reason for unread in command.unread):
         command.unread.append(Unread(", ".join(sorted(check.used)), reason, check.line))
+
+
+def _is_open(tests: list[Test], tested: set[str], values: Mapping[str, Any]) -> bool:
+    """Return whether a call with these *values* has all that is *tested*, and what the
+    tests come to is not known.
+    """
+    if not all(_is_there(values.get(name)) for name in tested):
+        return False
+    return any(_holds(test, values) is None for test in tests)
 
 
 def _is_there(value: Any) -> bool:
@@ -209,25 +227,31 @@ def _demanded(
 
 
 def _is_certain(command: Command, test: Test, values: Mapping[str, Any]) -> bool:
-    """Whether *test* holds in every call that comes to it: an earlier check made sure
-    of it, or what every call has.
+    """Return whether *test* holds in every call that comes to it: an earlier check made
+    sure of it, or what every call has.
     """
-    optional = {each.name for each in command.arguments if not each.required}
-    return test[0] == "checked" or (
-        _holds(test, values) is True and not names_in(test) & optional
-    )
+    if test[0] == "checked":
+        return True
+    optional = {
+        argument.name for argument in command.arguments if not argument.required
+    }
+    return _holds(test, values) is True and optional.isdisjoint(names_in(test))
 
 
 def _require(command: Command, names: list[str]) -> None:
-    found = next(each for each in command.arguments if each.name == names[0])
+    """Require one of *names* in every call of *command*."""
+    position = [argument.name for argument in command.arguments].index(names[0])
+    argument = command.arguments[position]
     # A required switch could still be false.
-    if len(names) > 1 or found.takes == "nothing":
+    if len(names) > 1 or argument.takes == "nothing":
         if names not in command.one_of:
             command.one_of.append(names)
         return
-    least = max(found.least, int(found.takes in ("values", "rest")))
-    command.arguments[command.arguments.index(found)] = replace(
-        found, required=True, least=least, default=ABSENT
+    least = argument.least
+    if argument.takes in ("values", "rest"):
+        least = max(least, 1)
+    command.arguments[position] = replace(
+        argument, required=True, least=least, default=ABSENT
     )
 
 
@@ -235,13 +259,19 @@ def _sides(test: Test) -> list[Test]:
     """Return the tests of which one is enough for *test*: two requirements in one
     condition are two.
     """
-    if test[0] == "or":
-        return [side for each in test[1] for side in _sides(each)]
-    if test[0] == "not" and test[1][0] == "and":
-        return [side for each in test[1][1] for side in _sides(("not", each))]
-    if test[0] == "not" and test[1][0] == "not":
-        return _sides(test[1][1])
-    return [test]
+    match test:
+        case ("or", tests):
+            parts = tests
+        case ("not", ("and", tests)):
+            parts = [("not", part) for part in tests]
+        case ("not", ("not", inner)):
+            parts = [inner]
+        case _:
+            return [test]
+    sides: list[Test] = []
+    for part in parts:
+        sides += _sides(part)
+    return sides
 
 
 def names_in(test: Test) -> set[str]:
@@ -277,10 +307,13 @@ def _missing(test: Test, holds: bool) -> set[str] | None:
         case ("not", inner):
             return _missing(inner, not holds)
         case ("and" | "or" as kind, tests) if (kind == "and") is holds:
-            found = [_missing(each, holds) for each in tests]
-            return (
-                set().union(*(each for each in found if each)) if all(found) else None
-            )
+            missing: set[str] = set()
+            for each in tests:
+                names = _missing(each, holds)
+                if not names:
+                    return None
+                missing |= names
+            return missing
     return None
 
 
@@ -295,10 +328,11 @@ def _holds(test: Test, values: Mapping[str, Any]) -> bool | None:
             held = _holds(inner, values)
             return None if held is None else not held
         case ("and" | "or" as kind, tests):
-            found = [_holds(each, values) for each in tests]
-            if (kind == "or") in found:
-                return bool(kind == "or")
-            return None if None in found else bool(kind == "and")
+            held_each = [_holds(each, values) for each in tests]
+            decisive = bool(kind == "or")  # one true is enough, or one false
+            if decisive in held_each:
+                return decisive
+            return None if None in held_each else not decisive
         # ``len(args.prompt) > 1500``: a value that is no longer than needed passes.
         case ("compare", ">" | ">=", ("len", _), ("value", int(most))) if most >= LONG:
             return False
@@ -311,12 +345,12 @@ def _value(operand: Test, values: Mapping[str, Any]) -> Any:
     if operand[0] == "value":
         return operand[1]
     value = values.get(operand[1], UNDECIDED)
+    if operand[0] != "len":
+        return value
     # ``len(None)`` would fail: a list that is left out is empty.
-    if operand[0] == "len" and value is None:
+    if value is None:
         return 0
-    if operand[0] == "len":
-        return len(value) if isinstance(value, list) else UNDECIDED
-    return value
+    return len(value) if isinstance(value, list) else UNDECIDED
 
 
 def _compared(how: str, one: Any, other: Any) -> bool | None:

@@ -12,25 +12,21 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 __all__ = [
-    *(
-        "UNKNOWN",
-        "Called",
-        "Enumeration",
-        "Function",
-        "Member",
-        "Scope",
-        "Source",
-        "Symbol",
-    ),
-    *(
-        "all_nodes",
-        "dotted",
-        "evaluate",
-        "is_constant",
-        "items_of",
-        "once_for_each",
-        "own_nodes",
-    ),
+    "UNKNOWN",
+    "Called",
+    "Enumeration",
+    "Function",
+    "Member",
+    "Scope",
+    "Source",
+    "Symbol",
+    "all_nodes",
+    "dotted",
+    "evaluate",
+    "is_constant",
+    "items_of",
+    "once_for_each",
+    "own_nodes",
 ]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -53,32 +49,28 @@ _BUILTINS = frozenset(
 )
 _LISTING = ("list", "tuple", "sorted", "set", "frozenset")
 _READING = frozenset(
-    {
-        *(
-            "keys",
-            "values",
-            "items",
-            "get",
-            "index",
-            "count",
-            "copy",
-            "exists",
-            "startswith",
-            "endswith",
-        ),
-        *(
-            "split",
-            "join",
-            "strip",
-            "lower",
-            "upper",
-            "format",
-            "replace",
-            "title",
-            "rstrip",
-            "lstrip",
-        ),
-    }
+    [
+        "keys",
+        "values",
+        "items",
+        "get",
+        "index",
+        "count",
+        "copy",
+        "exists",
+        "startswith",
+        "endswith",
+        "split",
+        "join",
+        "strip",
+        "lower",
+        "upper",
+        "format",
+        "replace",
+        "title",
+        "rstrip",
+        "lstrip",
+    ]
 )
 """Methods that change nothing."""
 
@@ -192,18 +184,12 @@ class Scope:
     @classmethod
     def of_module(cls, tree: ast.Module, nodes: list[ast.AST]) -> Scope:
         """Return the scope of *tree*, which has these *nodes*."""
-        changed = {
-            name
-            for each in nodes
-            if isinstance(each, _CHANGING)
-            for name in _changed(each)
-        }
-        return cls(
-            None,
-            {"__doc__": ast.get_docstring(tree, clean=False)},
-            tree,
-            changed=changed,
-        )
+        changed: set[str] = set()
+        for node in nodes:
+            if isinstance(node, _CHANGING):
+                changed.update(_changed(node))
+        known = {"__doc__": ast.get_docstring(tree, clean=False)}
+        return cls(None, known, tree, changed=changed)
 
     @classmethod
     def of(cls, node: ast.AST, parent: Scope) -> Scope:
@@ -240,15 +226,15 @@ class Scope:
                 self.written.setdefault(name, []).append(node)
             case ast.Import(names=names):
                 for alias in names:
-                    top = alias.name.partition(".")[0]
-                    self.imported[alias.asname or top] = (
-                        alias.name if alias.asname else top
-                    )
+                    if alias.asname:
+                        self.imported[alias.asname] = alias.name
+                    else:
+                        top = alias.name.partition(".")[0]
+                        self.imported[top] = top
             case ast.ImportFrom(module=module, names=names):
-                self.imported |= {
-                    alias.asname or alias.name: f"{module or ''}.{alias.name}"
-                    for alias in names
-                }
+                for alias in names:
+                    full = f"{module or ''}.{alias.name}"
+                    self.imported[alias.asname or alias.name] = full
 
     def find(self, name: str, depth: int = 0) -> Any:
         """Return the value of *name*."""
@@ -268,12 +254,10 @@ class Scope:
         # Each name is read once, and one that refers to itself is unknown.
         self.known[name] = UNKNOWN
         values = self.written.get(name, [])
-        if (
-            len(values) == 1
-            and self.stored.get(name, 0) <= 1
-            and name not in self.changed
-        ):
-            self.known[name] = evaluate(values[0], self, depth)
+        is_stored_again = self.stored.get(name, 0) > 1
+        if len(values) != 1 or is_stored_again or name in self.changed:
+            return UNKNOWN
+        self.known[name] = evaluate(values[0], self, depth)
         return self.known[name]
 
 
@@ -346,9 +330,8 @@ def _nodes(
     pending: list[Any] = [root]
     while pending:
         node = pending.pop()
-        if (
-            node is None
-        ):  # ``{**more}`` has no key, and a parameter behind ``*`` may have no default
+        # ``{**more}`` has no key, and a parameter behind ``*`` may have no default.
+        if node is None:
             continue
         found.append(node)
         kind = type(node)  # the walk is much of the time that reading a script takes
@@ -366,7 +349,7 @@ def _nodes(
 
 # The fields of each kind of node that hold nodes, the last first.
 _NO_NODES = frozenset(
-    {
+    [
         "ctx",
         "op",
         "ops",
@@ -380,14 +363,19 @@ _NO_NODES = frozenset(
         "asname",
         "type_comment",
         "tag",
-    }
-    | {"conversion", "simple", "is_async", "type_ignores", "rest", "kwd_attrs"}
+        "conversion",
+        "simple",
+        "is_async",
+        "type_ignores",
+        "rest",
+        "kwd_attrs",
+    ]
 )
-_PARTS: dict[type[ast.AST], tuple[str, ...]] = {
-    kind: tuple(name for name in reversed(kind._fields) if name not in _NO_NODES)
-    for kind in vars(ast).values()
-    if isinstance(kind, type) and issubclass(kind, ast.AST)
-}
+_PARTS: dict[type[ast.AST], tuple[str, ...]] = {}
+for _kind in vars(ast).values():
+    if isinstance(_kind, type) and issubclass(_kind, ast.AST):
+        _names = [name for name in _kind._fields if name not in _NO_NODES]
+        _PARTS[_kind] = tuple(reversed(_names))
 _PARTS |= {ast.Constant: (), ast.Global: (), ast.Nonlocal: ()}
 
 
@@ -399,11 +387,13 @@ def dotted(node: ast.AST | None) -> str:
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])
 
 
 def is_constant(value: Any) -> bool:
-    """Whether *value* has no part that is unknown."""
+    """Return whether *value* has no part that is unknown."""
     if isinstance(value, list | tuple):
         return all(map(is_constant, value))
     return isinstance(value, str | int | float | Member | range | None)
@@ -446,26 +436,20 @@ def _weight(value: Any, most: int) -> int:
 
 
 def _class(node: ast.ClassDef, scope: Scope, depth: int) -> Any:
-    names = [
-        base.name
-        for each in node.bases
-        if isinstance(base := evaluate(each, scope, depth), Symbol)
-    ]
+    bases = [evaluate(base, scope, depth) for base in node.bases]
+    names = [base.name for base in bases if isinstance(base, Symbol)]
     if not any(name.endswith("Enum") for name in names):
         # ``class Parser(argparse.ArgumentParser)``.
-        return (
-            Symbol(names[0])
-            if len(names) == 1 and names[0].startswith("argparse.")
-            else UNKNOWN
-        )
+        if len(names) == 1 and names[0].startswith("argparse."):
+            return Symbol(names[0])
+        return UNKNOWN
     is_text = "enum.StrEnum" in names or "builtins.str" in names
-    assigned = [each for each in node.body if isinstance(each, ast.Assign)]
-    return Enumeration(
-        tuple(
-            Member(dotted(each.targets[0]), evaluate(each.value, scope, depth), is_text)
-            for each in assigned
-        )
-    )
+    members = []
+    for statement in node.body:
+        if isinstance(statement, ast.Assign):
+            value = evaluate(statement.value, scope, depth)
+            members.append(Member(dotted(statement.targets[0]), value, is_text))
+    return Enumeration(tuple(members))
 
 
 def _attribute(node: ast.Attribute, scope: Scope, depth: int) -> Any:
@@ -478,8 +462,10 @@ def _attribute_of(value: Any, name: str) -> Any:
             return Symbol(f"{owner}.{name}")
         case Enumeration(members=members):
             return next((each for each in members if each.name == name), UNKNOWN)
-        case Member() if name in ("value", "name"):
-            return value.value if name == "value" else value.name
+        case Member() if name == "value":
+            return value.value
+        case Member() if name == "name":
+            return value.name
     return UNKNOWN
 
 
@@ -500,72 +486,82 @@ def _dict(node: ast.Dict, scope: Scope, depth: int) -> Any:
 
 def _joined(node: ast.JoinedStr, scope: Scope, depth: int) -> Any:
     parts: list[Any] = []
-    for each in node.values:
-        is_plain = isinstance(each, ast.FormattedValue) and each.format_spec is None
-        parts.append(evaluate(each.value if is_plain else each, scope, depth))  # type: ignore[attr-defined]  # is_plain
-    return (
-        "".join(map(str, parts))
-        if all(isinstance(each, str | int) for each in parts)
-        else UNKNOWN
-    )
+    for part in node.values:
+        # A part with a format, ``{price:.2f}``, is not one of those that can be read.
+        if isinstance(part, ast.FormattedValue) and part.format_spec is None:
+            part = part.value
+        parts.append(evaluate(part, scope, depth))
+    if all(isinstance(part, str | int) for part in parts):
+        return "".join(map(str, parts))
+    return UNKNOWN
 
 
 def _binary(node: ast.BinOp, scope: Scope, depth: int) -> Any:
     left, right = evaluate(node.left, scope, depth), evaluate(node.right, scope, depth)
-    if (
-        isinstance(node.op, ast.Add)
-        and type(left) is type(right)
-        and isinstance(left, str | list | tuple | int | float)
-    ):
+    if not isinstance(node.op, ast.Add) or type(left) is not type(right):
+        return UNKNOWN
+    if isinstance(left, str | list | tuple | int | float):
         return left + right
     return UNKNOWN
 
 
 def _negative(node: ast.UnaryOp, scope: Scope, depth: int) -> Any:
     value = evaluate(node.operand, scope, depth)
-    return (
-        -value
-        if isinstance(node.op, ast.USub) and isinstance(value, int | float)
-        else UNKNOWN
-    )
+    if isinstance(node.op, ast.USub) and isinstance(value, int | float):
+        return -value
+    return UNKNOWN
 
 
 def _call(node: ast.Call, scope: Scope, depth: int) -> Any:
-    arguments = [evaluate(each, scope, depth) for each in node.args]
+    arguments = [evaluate(argument, scope, depth) for argument in node.args]
     if isinstance(node.func, ast.Attribute):
         # The owner is evaluated once: in ``p.x().x().x()`` each call would double the
         # work.
         owner = evaluate(node.func.value, scope, depth)
         if isinstance(owner, dict):
-            listed = {
-                "keys": list(owner),
-                "values": list(owner.values()),
-                "items": list(owner.items()),
-            }
-            return listed.get(node.func.attr, UNKNOWN)
+            return _view_of(owner, node.func.attr)
         function = _attribute_of(owner, node.func.attr)
     else:
         function = evaluate(node.func, scope, depth)
     name = dotted(node.func)
     if name in _LISTING and len(arguments) == 1:
-        listed = items_of(arguments[0])
-        if name != "sorted" or listed is UNKNOWN:
-            return listed
-        return (
-            sorted(listed) if all(isinstance(each, str) for each in listed) else UNKNOWN
-        )
-    if (
-        name == "range"
-        and 0 < len(arguments) < 4
-        and all(type(each) is int for each in arguments)
-    ):
+        return _listed(name, arguments[0])
+    if name == "range" and _are_of_a_range(arguments):
         return range(*arguments)
     if not isinstance(function, Symbol):
         return UNKNOWN
     named = {
-        each.arg or "**": evaluate(each.value, scope, depth) for each in node.keywords
+        keyword.arg or "**": evaluate(keyword.value, scope, depth)
+        for keyword in node.keywords
     }
     return Called(function.name, arguments, named, node)
+
+
+def _view_of(table: dict[Any, Any], method: str) -> Any:
+    match method:
+        case "keys":
+            return list(table)
+        case "values":
+            return list(table.values())
+        case "items":
+            return list(table.items())
+    return UNKNOWN
+
+
+def _listed(function: str, value: Any) -> Any:
+    """Return what ``list(value)``, ``sorted(value)`` and their like give."""
+    items = items_of(value)
+    if function != "sorted" or items is UNKNOWN:
+        return items
+    if all(isinstance(item, str) for item in items):
+        return sorted(items)
+    return UNKNOWN
+
+
+def _are_of_a_range(arguments: list[Any]) -> bool:
+    if not 0 < len(arguments) < 4:
+        return False
+    return all(type(argument) is int for argument in arguments)
 
 
 _READERS: dict[type[Any], Callable[[Any, Scope, int], Any]] = {
@@ -575,7 +571,9 @@ _READERS: dict[type[Any], Callable[[Any, Scope, int], Any]] = {
     ast.AsyncFunctionDef: lambda node, scope, depth: node,
     ast.ClassDef: _class,
     ast.Attribute: _attribute,
-    **dict.fromkeys((ast.List, ast.Tuple, ast.Set), _list),
+    ast.List: _list,
+    ast.Tuple: _list,
+    ast.Set: _list,
     ast.Dict: _dict,
     ast.JoinedStr: _joined,
     ast.BinOp: _binary,
