@@ -43,6 +43,7 @@ PURE = [
     "catalog/checks/autofix.py",
     "catalog/checks/lint.py",
     "catalog/discovery/summary.py",
+    "catalog/frontmatter/field_repair.py",
     "catalog/frontmatter/frontmatter.py",
     "catalog/frontmatter/yaml_reader.py",
     "catalog/rendering.py",

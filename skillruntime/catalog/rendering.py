@@ -282,64 +282,10 @@ def _fit(
     because tokens merge across entries; if that exceeds the budget, it is planned again
     with a smaller allowance.
     """
-    # Skills after the pins are in alphabetical order, so the text does not depend on
-    # the file system.
-    order = sorted(
-        range(len(skills)),
-        key=lambda position: (skills[position].name not in pins, position),
-    )
-    pinned = [position for position in order if skills[position].name in pins]
+    planner = _Planner(form, skills, pins, count)
     allowance = budget
-    measured = _Layout(form, skills, [])
-    costs: dict[tuple[int, int], int] = {}
-
-    def cost(position: int, level: int) -> int:
-        if level == _OMITTED:
-            return 0
-        if (position, level) not in costs:
-            costs[position, level] = count(
-                form.between + measured.entry(position, level)
-            )
-        return costs[position, level]
-
     while True:
-        layout = _Layout(form, skills, [_OMITTED] * len(skills))
-        # The line about missing skills is reserved from the start, with the largest
-        # number that it can contain.
-        last_line = form.between + form.more(len(skills)) + form.after
-        left = allowance - count(form.before) - count(last_line)
-        for level, positions in (
-            (_FULL, pinned),
-            (_NAME, order),
-            (_SHORT, order),
-            (_FULL, order),
-        ):
-            # Descriptions are only for catalogs whose names all fit; without them each
-            # would be measured for nothing.
-            if level == _SHORT and _OMITTED in layout.levels:
-                break
-            misses = 0
-            for position in positions:
-                if layout.levels[position] >= level:
-                    continue
-                step = cost(position, level) - cost(position, layout.levels[position])
-                if step <= left:
-                    layout.levels[position] = level
-                    left -= step
-                    misses = 0
-                    continue
-                # A longer entry can fail while a later, shorter one still fits. Names
-                # are the exception: a list with gaps would hide that the budget ended
-                # here.
-                misses += 1
-                if level == _NAME or misses > _MAX_MISSES:
-                    break
-        # A description of one sentence is not shortened: report it as included.
-        for position, own in enumerate(layout.levels):
-            if own != _SHORT:
-                continue
-            if layout.entry(position, _SHORT) == layout.entry(position, _FULL):
-                layout.levels[position] = _FULL
+        layout = planner.plan(allowance)
         excess = count(layout.text()) - budget
         if excess <= 0:
             return layout
@@ -347,6 +293,85 @@ def _fit(
             return _Layout(_NOTHING, skills, layout.levels)
         # At least one token less each time, so the loop ends.
         allowance -= max(excess, 1)
+
+
+class _Planner:
+    """Plans layouts of *skills* with the sum of the entries' tokens."""
+
+    def __init__(
+        self,
+        form: Style,
+        skills: list[SkillMetadata],
+        pins: frozenset[str],
+        count: Callable[[str], int],
+    ) -> None:
+        self._form = form
+        self._skills = skills
+        self._count = count
+        # Skills after the pins are in alphabetical order, so the text does not depend
+        # on the file system.
+        positions = range(len(skills))
+        self._pinned = [at for at in positions if skills[at].name in pins]
+        others = [at for at in positions if skills[at].name not in pins]
+        self._order = self._pinned + others
+        # The line about missing skills is reserved from the start, with the largest
+        # number that it can contain.
+        last_line = form.between + form.more(len(skills)) + form.after
+        self._frame = count(form.before) + count(last_line)
+        self._measured = _Layout(form, skills, [])
+        self._costs: dict[tuple[int, int], int] = {}
+
+    def plan(self, allowance: int) -> _Layout:
+        """Return the fullest layout whose entries have at most *allowance* tokens."""
+        layout = _Layout(self._form, self._skills, [_OMITTED] * len(self._skills))
+        left = allowance - self._frame
+        left = self._raise(layout, self._pinned, _FULL, left)
+        left = self._raise(layout, self._order, _NAME, left)
+        # Descriptions are only for catalogs whose names all fit; without them each
+        # would be measured for nothing.
+        if _OMITTED not in layout.levels:
+            left = self._raise(layout, self._order, _SHORT, left)
+            self._raise(layout, self._order, _FULL, left)
+        # A description of one sentence is not shortened: report it as included.
+        for position, level in enumerate(layout.levels):
+            if level != _SHORT:
+                continue
+            if layout.entry(position, _SHORT) == layout.entry(position, _FULL):
+                layout.levels[position] = _FULL
+        return layout
+
+    def _raise(
+        self, layout: _Layout, positions: list[int], level: int, left: int
+    ) -> int:
+        """List the skills at *positions* at *level*, as long as *left* tokens are
+        enough; return how many are left then.
+        """
+        misses = 0
+        for position in positions:
+            current = layout.levels[position]
+            if current >= level:
+                continue
+            step = self._cost(position, level) - self._cost(position, current)
+            if step <= left:
+                layout.levels[position] = level
+                left -= step
+                misses = 0
+                continue
+            # A longer entry can fail while a later, shorter one still fits. Names are
+            # the exception: a list with gaps would hide that the budget ended here.
+            misses += 1
+            if level == _NAME or misses > _MAX_MISSES:
+                break
+        return left
+
+    def _cost(self, position: int, level: int) -> int:
+        if level == _OMITTED:
+            return 0
+        key = (position, level)
+        if key not in self._costs:
+            entry = self._measured.entry(position, level)
+            self._costs[key] = self._count(self._form.between + entry)
+        return self._costs[key]
 
 
 _NOTHING = Style("", "", "", _compact_entry, lambda n: "")

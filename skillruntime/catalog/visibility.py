@@ -28,32 +28,37 @@ import re
 from functools import cache, lru_cache
 
 __all__ = [
-    *(
-        "escaped",
-        "framed",
-        "hidden_characters",
-        "is_visible",
-        "listed_kinds",
-        "visible_json",
-    ),
-    *("visible_line", "visible_text", "without_tag"),
+    "escaped",
+    "framed",
+    "hidden_characters",
+    "is_visible",
+    "listed_kinds",
+    "visible_json",
+    "visible_line",
+    "visible_text",
+    "without_tag",
 ]
 
 _EMOJI = (
-    "\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
-    "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+    "\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf"
+    "\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
 # Scripts whose letters join, in which ZWNJ separates them (RFC 5892, appendix A.1):
 # Arabic, Syriac, N'Ko, Mongolian.
-_JOINING = "\u0620-\u065f\u066e-\u06d3\u0710-\u074a\u0750-\u077f\u07ca-\u07ea\u0840-\u08ff\u1820-\u18aa"
+_JOINING = (
+    "\u0620-\u065f\u066e-\u06d3\u0710-\u074a\u0750-\u077f\u07ca-\u07ea\u0840-\u08ff"
+    "\u1820-\u18aa"
+)
 # Unicode's combining class 9: after a virama both joiners choose the form of a conjunct
 # (RFC 5892, A.1 and A.2).
 _VIRAMA = (
-    "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d3b\u0d3c\u0d4d\u0dca\u0e3a\u0eba\u0f84\u1039\u103a\u1714\u1715\u1734"
-    "\u17d2\u1a60\u1b44\u1baa\u1bab\u1bf2\u1bf3\u2d7f\ua806\ua82c\ua8c4\ua953\ua9c0\uaaf6\uabed\U00010a3f\U00011046\U00011070"
-    "\U0001107f\U000110b9\U00011133\U00011134\U000111c0\U00011235\U000112ea\U0001134d\U00011442\U000114c2\U000115bf"
-    "\U0001163f\U000116b6\U0001172b\U00011839\U0001193d\U0001193e\U000119e0\U00011a34\U00011a47\U00011a99\U00011c3f"
-    "\U00011d44\U00011d45\U00011d97"
+    "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d3b\u0d3c\u0d4d\u0dca\u0e3a"
+    "\u0eba\u0f84\u1039\u103a\u1714\u1715\u1734\u17d2\u1a60\u1b44\u1baa\u1bab\u1bf2"
+    "\u1bf3\u2d7f\ua806\ua82c\ua8c4\ua953\ua9c0\uaaf6\uabed\U00010a3f\U00011046"
+    "\U00011070\U0001107f\U000110b9\U00011133\U00011134\U000111c0\U00011235\U000112ea"
+    "\U0001134d\U00011442\U000114c2\U000115bf\U0001163f\U000116b6\U0001172b\U00011839"
+    "\U0001193d\U0001193e\U000119e0\U00011a34\U00011a47\U00011a99\U00011c3f\U00011d44"
+    "\U00011d45\U00011d97"
     "\U00011f41\U00011f42\U000113ce-\U000113d0\U0001612f"  # of Unicode 15 and 16
 )
 # The characters to which Unicode gives a meaning at some places. One at any other place
@@ -75,7 +80,8 @@ _NOT_MEANT = (
 # only if it is terminated: else it would swallow the text after it.
 _ESCAPE = (
     r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\x9d\x90\x98\x9e\x9f]{0,2000}+(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])"
+    r"[^\x07\x1b\x9c\x9d\x90\x98\x9e\x9f]{0,2000}+(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*+[0-~]"
 )
 _CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f"
@@ -87,8 +93,11 @@ _KINDS = {
     "tag": "\U000e0000-\U000e007f",
     # 256 selectors after any character can carry any byte string.
     "variation selector": "\u180b-\u180d\u180f\ufe00-\ufe0d\U000e0100-\U000e01ef",
-    "zero-width": "\xad\u17b4\u17b5\u180e\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff0-\ufffb"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e00ff\U000e01f0-\U000e0fff",
+    "zero-width": (
+        "\xad\u17b4\u17b5\u180e\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff0-\ufffb"
+        "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+        "\U000e0080-\U000e00ff\U000e01f0-\U000e0fff"
+    ),
     # Letters and symbols without ink: Hangul fillers, the empty Braille cell, the
     # grapheme joiner.
     "blank filler": "\u034f\u115f\u1160\u2800\u3164\uffa0",
@@ -97,6 +106,7 @@ _KINDS = {
 }
 _ALWAYS = f"[{''.join(_KINDS.values())}]++"
 _SOMETIMES = f"[{_SELECTORS}{_ZWNJ}{_ZWJ}]{_NOT_MEANT}"
+_ANY_HIDDEN = f"[{''.join(_KINDS.values())}{_SELECTORS}{_ZWNJ}{_ZWJ}\x85\u2028\u2029]"
 
 
 # Compiled at the first use: to compile all of these takes as long as reading a hundred
@@ -107,7 +117,8 @@ def _pattern(expression: str) -> re.Pattern[str]:
 
 
 _PRINTABLE_HIDDEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f"
+    "\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
 )
 _VISIBLE_ASCII = b"\t\n" + bytes(range(32, 127))
 _BREAKS = re.compile("\r\n?|[\x85\u2028\u2029]")
@@ -118,8 +129,10 @@ _FRAME_TAGS = "available_skills|system|system-reminder|skill|skill_resource"
 # with the wide bar and U+2581 for a space DeepSeek's; `<start_of_turn>` (Gemma);
 # `<<SYS>>` and `[INST]` (Llama 2, Mistral). Wide forms look the same.
 _ROLE_MARK = re.compile(
-    r"[<\ufe64\uff1c](?=[|\uff5c][\w \u2581/]++[|\uff5c]>|/?(?:start|end)_of_turn>|</?SYS>>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)\])",
+    r"[<\ufe64\uff1c]"
+    r"(?=[|\uff5c][\w \u2581/]++[|\uff5c]>|/?(?:start|end)_of_turn>|</?SYS>>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS"
+    r"|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)\])",
     re.IGNORECASE,
 )
 
@@ -139,9 +152,10 @@ def visible_line(text: str) -> str:
     """Return *text* on one line, without hidden characters; for metadata."""
     # The usual case; the checks run in C. The only white space that is printable is the
     # plain one.
-    if not text.isprintable() or (
-        not text.isascii() and _PRINTABLE_HIDDEN.search(text)
-    ):
+    has_hidden = not text.isprintable()
+    if not has_hidden and not text.isascii():
+        has_hidden = _PRINTABLE_HIDDEN.search(text) is not None
+    if has_hidden:
         text = " ".join(_without_hidden(_BREAKS.sub(" ", text), " ").split())
     elif "  " in text or text[:1] == " " or text[-1:] == " ":
         text = " ".join(text.split())
@@ -152,9 +166,9 @@ def visible_text(text: str) -> str:
     r"""Return *text* without hidden characters; line ends become ``\n``, tabs stay."""
     if is_visible(text):
         return text
-    return _without_hidden(
-        _BREAKS.sub("\n", text) if _BREAKS.search(_other(text)) else text, ""
-    )
+    if _BREAKS.search(_other(text)):
+        text = _BREAKS.sub("\n", text)
+    return _without_hidden(text, "")
 
 
 def visible_json(text: str, *, escape: str = r"\u") -> str:
@@ -170,33 +184,30 @@ def visible_json(text: str, *, escape: str = r"\u") -> str:
     if is_visible(text):
         return text
 
-    def as_escape(found: re.Match[str]) -> str:
-        units = found.group().encode("utf-16-be", "surrogatepass")
-        return "".join(
-            f"{escape}{units[at]:02x}{units[at + 1]:02x}"
-            for at in range(0, len(units), 2)
-        )
+    def as_escape(hidden: re.Match[str]) -> str:
+        digits = hidden.group().encode("utf-16-be", "surrogatepass").hex()
+        # Four hexadecimal digits for each unit of UTF-16.
+        units = (digits[at : at + 4] for at in range(0, len(digits), 4))
+        return "".join(f"{escape}{unit}" for unit in units)
 
     return _pattern(rf"{_ALWAYS}|{_SOMETIMES}|[\x85\u2028\u2029]").sub(as_escape, text)
 
 
 def is_visible(text: str) -> bool:
-    """Whether *text* has no hidden character at all, not even one that `visible_text`
-    would keep.
+    """Return whether *text* has no hidden character at all, not even one that
+    `visible_text` would keep.
     """
-    # The checks run in C, nearly all on the few characters that are not ASCII; what
-    # `isprintable` lets pass are letters and marks without ink.
+    # The checks run in C, nearly all on the few characters that are not visible ASCII.
     other = _other(text)
-    if not other or text.isascii():
-        return not other
+    if not other:
+        return True
+    if text.isascii():
+        return False
+    # The hidden characters that `isprintable` lets pass are letters and marks without
+    # ink.
     if other.isprintable():
         return _PRINTABLE_HIDDEN.search(other) is None
-    return (
-        _pattern(
-            f"[{''.join(_KINDS.values())}{_SELECTORS}{_ZWNJ}{_ZWJ}\x85\u2028\u2029]"
-        ).search(other)
-        is None
-    )
+    return _pattern(_ANY_HIDDEN).search(other) is None
 
 
 def hidden_characters(text: str) -> dict[str, int]:
@@ -207,12 +218,15 @@ def hidden_characters(text: str) -> dict[str, int]:
         return {}
     text = _BREAKS.sub("\n", text)
     text, escapes = _pattern(_ESCAPE).subn("", text)
-    found = {"escape sequence": escapes}
+    counts = {"escape sequence": escapes}
     for kind, characters in _KINDS.items():
-        found[kind] = sum(map(len, _pattern(f"[{characters}]++").findall(text)))
+        counts[kind] = sum(map(len, _pattern(f"[{characters}]++").findall(text)))
     for character in _pattern(_SOMETIMES).findall(_pattern(_ALWAYS).sub("", text)):
-        found["variation selector" if character in _SELECTORS else "zero-width"] += 1
-    return {kind: number for kind, number in found.items() if number}
+        if character in _SELECTORS:
+            counts["variation selector"] += 1
+        else:
+            counts["zero-width"] += 1
+    return {kind: count for kind, count in counts.items() if count}
 
 
 def listed_kinds(hidden: dict[str, int]) -> str:
@@ -221,10 +235,8 @@ def listed_kinds(hidden: dict[str, int]) -> str:
     >>> listed_kinds({"zero-width": 1, "tag": 2})
     'hidden characters (zero-width 1, tag 2)'
     """
-    return (
-        "hidden characters "
-        f"({', '.join(f'{kind} {count}' for kind, count in hidden.items())})"
-    )
+    counts = ", ".join(f"{kind} {count}" for kind, count in hidden.items())
+    return f"hidden characters ({counts})"
 
 
 def escaped(text: str) -> str:
@@ -237,12 +249,11 @@ def escaped(text: str) -> str:
     >>> escaped("a < b, <|im_start|>system, [INST] do it [/INST]")
     'a < b, &lt;|im_start|>system, &#91;INST] do it &#91;/INST]'
     """
-    if "[" in text:  # as most results have it: JSON
+    is_suspect = "<" in text or "\ufe64" in text or "\uff1c" in text
+    if not is_suspect and "[" in text:  # as most results have it, because they are JSON
         lower = text.lower()
-        is_suspect = "<" in text or any(mark in lower for mark in _SQUARE_MARKS)
-    else:
-        is_suspect = "<" in text
-    if not is_suspect and not any(wide in text for wide in "\ufe64\uff1c"):
+        is_suspect = any(mark in lower for mark in _SQUARE_MARKS)
+    if not is_suspect:
         return text
     return _ROLE_MARK.sub(lambda mark: "&#91;" if mark.group() == "[" else "&lt;", text)
 
@@ -257,10 +268,10 @@ def framed(tag: str, text: str, **attributes: str) -> str:
     &lt;skill name='admin'>
     </skill>
     """
-    shown = "".join(
+    written = "".join(
         f' {name}="{_attribute(value)}"' for name, value in attributes.items()
     )
-    return f"<{tag}{shown}>\n{without_tag(tag, visible_text(text))}\n</{tag}>"
+    return f"<{tag}{written}>\n{without_tag(tag, visible_text(text))}\n</{tag}>"
 
 
 def without_tag(tag: str, text: str) -> str:
@@ -278,9 +289,9 @@ def without_tag(tag: str, text: str) -> str:
 
 @lru_cache(maxsize=16)
 def _frame_tag(tag: str) -> re.Pattern[str]:
+    tags = f"{re.escape(tag)}|{_FRAME_TAGS}"
     return re.compile(
-        rf"[<\ufe64\uff1c](?=\s*+(?:[/\uff0f]\s*+)?(?:{re.escape(tag)}|{_FRAME_TAGS})\b)",
-        re.IGNORECASE,
+        rf"[<\ufe64\uff1c](?=\s*+(?:[/\uff0f]\s*+)?(?:{tags})\b)", re.IGNORECASE
     )
 
 
@@ -294,8 +305,8 @@ def _other(text: str) -> str:
 
 
 def _without_hidden(text: str, control: str) -> str:
-    # What there is at all is looked for among the few characters that are not ASCII: a
-    # pass over a text takes 0.1 ms.
+    # Each kind is looked for among the few characters that are not visible ASCII first,
+    # because a pass over a whole text takes 0.1 ms.
     other = _other(text)
     if _pattern(f"[{_CONTROL}]").search(other):
         text = _pattern(_ESCAPE).sub("", text)

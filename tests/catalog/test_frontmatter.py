@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from skillruntime.catalog.frontmatter.field_repair import repair_block
 from skillruntime.catalog.frontmatter.frontmatter import (
     MAX_FRONTMATTER,
     read_frontmatter,
-    repair_block,
 )
 from skillruntime.catalog.frontmatter.yaml_reader import (
     MAX_DEPTH,
@@ -269,7 +269,7 @@ def test_plain_fields_beside_a_broken_one_need_no_yaml(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Four of five fields of a broken frontmatter are plain text."""
-    monkeypatch.setattr("skillruntime.catalog.frontmatter.frontmatter.read_yaml", None)
+    monkeypatch.setattr("skillruntime.catalog.frontmatter.field_repair.read_yaml", None)
 
     fields = repair_block(
         "name: pdf\nlicense: MIT (see LICENSE)\ndescription: Use when: asked"

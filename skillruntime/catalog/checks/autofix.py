@@ -12,11 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillruntime.catalog.checks.lint import lint, suggested_name
-from skillruntime.catalog.frontmatter.frontmatter import (
-    cut,
-    read_frontmatter,
-    split_fields,
-)
+from skillruntime.catalog.frontmatter.field_repair import split_fields
+from skillruntime.catalog.frontmatter.frontmatter import cut, read_frontmatter
 from skillruntime.catalog.frontmatter.skill_frontmatter import SkillFrontmatter
 from skillruntime.catalog.frontmatter.yaml_reader import YamlFault, read_yaml
 

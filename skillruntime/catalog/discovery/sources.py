@@ -1,9 +1,9 @@
-"""Skills that are not in a directory: a host's own source of them, and skills that are
+"""Skills that are not in a directory: those of a host's own source, and those that are
 written in code.
 
-Law: their files are copied to a private directory of this process, and read from there
-alone. So every limit, digest, lockfile and sandbox holds for them, and trust is given
-to them, as for a directory of skills.
+Law: their files are copied to a private directory of this process, and read only from
+there. So every limit, digest, lockfile and sandbox applies to them, and trust is given
+to them, as to a directory of skills.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class SkillCopies:
         """Bring the directory up to date; return a diagnostic for each skill that could
         not be read.
 
-        What was read of such a skill before stays. An error of the source's list is
-        raised at the first time alone.
+        The earlier copy of such a skill stays. If the source cannot list its skills,
+        the error is raised only the first time.
         """
         found: list[Diagnostic] = []
         try:
@@ -79,9 +79,8 @@ class SkillCopies:
         for name, files in listed.items():
             try:
                 self._copy(name, files)
-            except (
-                Exception
-            ) as error:  # of the host's own code: it must not hide the other skills
+            except Exception as error:
+                # An error in the host's own code must not hide the other skills.
                 found.append(_unreadable(f"{self.directory}/{name}", error))
         return found
 
@@ -91,21 +90,20 @@ class SkillCopies:
             raise ValueError("this is not a usable name")
         if len(files) > MAX_RESOURCES:
             raise ValueError(f"it has more than {MAX_RESOURCES:,} files")
-        now = {
-            path: before[path]
-            for path, edition in files.items()
-            if path in before and before[path][0] == edition
-        }
+        now: dict[str, tuple[str, int]] = {}
+        for path, edition in files.items():
+            if path in before and before[path][0] == edition:
+                now[path] = before[path]
+        total = sum(size for _, size in now.values())
         fresh: dict[str, bytes] = {}
         # All are read before the first is written: a source that fails leaves the skill
         # as it was.
         for path in files.keys() - now.keys():
-            fresh[path] = self._source.read(name, path)
-            now[path] = (files[path], len(fresh[path]))
-            if (
-                len(fresh[path]) > MAX_RESOURCE_BYTES
-                or sum(size for _, size in now.values()) > MAX_SKILL_BYTES
-            ):
+            data = self._source.read(name, path)
+            fresh[path] = data
+            now[path] = (files[path], len(data))
+            total += len(data)
+            if len(data) > MAX_RESOURCE_BYTES or total > MAX_SKILL_BYTES:
                 raise ValueError(f"it is too large with {path!r}")
         for path, data in fresh.items():
             write_inside(self.directory, f"{name}/{path}", data)
@@ -134,38 +132,32 @@ def write_skill(
             "hyphens"
         )
     # A string of JSON is one of YAML (YAML 1.2.2, section 1.3).
-    head = "\n".join(
-        [
-            "---",
-            f"name: {json.dumps(name)}",
-            f"description: {json.dumps(description)}",
-            "---",
-        ]
+    skill_file = (
+        "---\n"
+        f"name: {json.dumps(name)}\n"
+        f"description: {json.dumps(description)}\n"
+        "---\n"
+        f"{instructions}\n"
     )
-    directory = f"{_private_directory()}/{name}"
-    for path, content in {**files, "SKILL.md": f"{head}\n{instructions}\n"}.items():
+    directory = _private_directory()
+    for path, content in {**files, "SKILL.md": skill_file}.items():
+        data = content.encode("utf-8") if isinstance(content, str) else content
         try:
-            write_inside(
-                os.path.dirname(directory), f"{name}/{path}", _to_bytes(content)
-            )
+            write_inside(directory, f"{name}/{path}", data)
         except OSError as error:
             raise ValueError(
                 f"the file {path!r:.80} cannot be written: {error.strerror}"
             ) from None
-    return f"{directory}/SKILL.md"
-
-
-def _to_bytes(content: str | bytes) -> bytes:
-    return content.encode("utf-8") if isinstance(content, str) else content
+    return f"{directory}/{name}/SKILL.md"
 
 
 def _private_directory() -> str:
     """Return a new directory that only this user may enter; it is removed when this
     process ends.
     """
-    made = os.path.realpath(tempfile.mkdtemp(prefix="skillruntime-"))
-    atexit.register(_remove, made, os.getpid())
-    return made
+    directory = os.path.realpath(tempfile.mkdtemp(prefix="skillruntime-"))
+    atexit.register(_remove, directory, os.getpid())
+    return directory
 
 
 def _remove(directory: str, maker: int) -> None:

@@ -49,7 +49,9 @@ FLAGS = {
 # YAML 1.2.2, section 10.2.1: no value. Also in quotes: none of these words describes or
 # names a skill.
 _NULLS = frozenset({"~", "null", "Null", "NULL"})
-_SHORT = 5  # no hash of a whole description
+# No hash of a whole description is computed: a longer one is none of these words.
+_SHORT = 5
+# The words of YAML 1.1.
 BOOLEANS = {
     "true": True,
     "yes": True,
@@ -57,53 +59,44 @@ BOOLEANS = {
     "false": False,
     "no": False,
     "off": False,
-}  # the words of YAML 1.1
+}
 
 
 def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> Summary:
     """Return the summary of *fields*, read leniently; each deviation from the format is
     added to *found*.
     """
-    version: str | None = None
+    # The format allows a version only in the metadata; the top-level field is an old
+    # habit.
+    version = ""
     metadata = fields.get("metadata")
-    # The format allows a version only here; the top-level field is an old habit.
-    if isinstance(metadata, dict) and isinstance(metadata.get("version"), str):
-        version = metadata["version"].strip() or None
-    if version is None and isinstance(fields.get("version"), str):
-        version = fields["version"].strip() or None
+    if isinstance(metadata, dict):
+        version = _stripped(metadata.get("version"))
+    if not version:
+        version = _stripped(fields.get("version"))
     flags = _flags(fields, path, found)
     name = _field(fields, "name", path, found)
     if not isinstance(name, str):
         if name is not None:
-            found.append(
-                _warning(
-                    "name-not-text",
-                    path,
-                    "`name` is not a string; using the directory name",
-                )
-            )
+            message = "`name` is not a string; using the directory name"
+            found.append(_warning("name-not-text", path, message))
         name = ""
     description = _field(fields, "description", path, found)
-    if isinstance(description, list) and all(
-        isinstance(each, str) for each in description
-    ):
-        found.append(
-            _warning(
-                "description-not-text",
-                path,
-                "`description` is a list; its items were joined",
-            )
-        )
-        description = " ".join(description)
+    if isinstance(description, list):
+        if all(isinstance(item, str) for item in description):
+            message = "`description` is a list; its items were joined"
+            found.append(_warning("description-not-text", path, message))
+            description = " ".join(description)
     if not isinstance(description, str):
         if description is not None:
-            found.append(
-                _warning("description-not-text", path, "`description` is not a string")
-            )
+            message = "`description` is not a string"
+            found.append(_warning("description-not-text", path, message))
         description = ""
-    return Summary(
-        name, description, visible_line(version) or None if version else None, flags
-    )
+    return Summary(name, description, visible_line(version) or None, flags)
+
+
+def _stripped(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""
 
 
 def _flags(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> int:
@@ -117,11 +110,8 @@ def _flags(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> int
         if stated is hides:
             flags |= flag
         elif stated is None and value:
-            found.append(
-                _warning(
-                    "not-a-boolean", path, f"{key} is neither true nor false; ignored"
-                )
-            )
+            message = f"{key} is neither true nor false; ignored"
+            found.append(_warning("not-a-boolean", path, message))
     return flags
 
 
@@ -137,11 +127,8 @@ def _field(
     others = [other for other in fields if other.lower() == key]
     if len(others) != 1:
         return None
-    found.append(
-        _warning(
-            "key-case", path, f"the key is spelled {others[0]!r} instead of {key!r}"
-        )
-    )
+    message = f"the key is spelled {others[0]!r} instead of {key!r}"
+    found.append(_warning("key-case", path, message))
     return fields[others[0]]
 
 
@@ -159,23 +146,17 @@ def judge(
     if not is_visible(description):
         hidden = hidden_characters(description)
         if hidden:
-            found.append(
-                _warning(
-                    "hidden-characters",
-                    path,
-                    f"the description has {listed_kinds(hidden)}; removed",
-                )
-            )
+            message = f"the description has {listed_kinds(hidden)}; removed"
+            found.append(_warning("hidden-characters", path, message))
         description = visible_text(description).strip()
     if len(description) < _SHORT and (not description or description in _NULLS):
-        hint = "say what the skill does and when to use it"
         found.append(
             Diagnostic(
                 "description-missing",
                 Severity.ERROR,
                 path,
                 "there is no description; skipped",
-                hint=hint,
+                hint="say what the skill does and when to use it",
             )
         )
         return None
@@ -189,30 +170,24 @@ def judge(
         # NFKC as in skills-ref, so that a full-width name equals its ASCII form.
         name = unicodedata.normalize("NFKC", name)
     elif _ASCII_NAME.fullmatch(name) and len(name) <= MAX_USABLE_NAME:
-        same = (
-            name is summary.name
-            and description is summary.description
-            and version is summary.version
-        )
-        return summary if same else Summary(name, description, version, flags)
+        # Usually nothing was changed, and no copy has to be made.
+        if name is summary.name and version is summary.version:
+            if description is summary.description:
+                return summary
+        return Summary(name, description, version, flags)
     if not is_usable(name):
-        fallback = unicodedata.normalize("NFKC", directory)
-        what = (
-            "there is no name" if not name else f"the name {name[:80]!a} cannot be used"
-        )
-        if not is_usable(fallback):
-            found.append(
-                Diagnostic("name-missing", Severity.ERROR, path, f"{what}; skipped")
-            )
+        if name:
+            rule = _UNUSABLE
+            fault = f"the name {name[:80]!a} cannot be used"
+        else:
+            rule = "name-missing"
+            fault = "there is no name"
+        name = unicodedata.normalize("NFKC", directory)
+        if not is_usable(name):
+            message = f"{fault}; skipped"
+            found.append(Diagnostic("name-missing", Severity.ERROR, path, message))
             return None
-        found.append(
-            _warning(
-                "name-missing" if not name else _UNUSABLE,
-                path,
-                f"{what}; using the directory name",
-            )
-        )
-        name = fallback
+        found.append(_warning(rule, path, f"{fault}; using the directory name"))
     return Summary(name, description, version, flags)
 
 
@@ -222,25 +197,21 @@ _UNUSABLE = "name-form"
 def notes_on_name(
     name: str, description: str, path: str, noted: Iterable[Diagnostic] = ()
 ) -> list[Diagnostic]:
-    """Return what is unusual about a *name* and a *description* that `judge` accepted.
+    """Return warnings about a *name* and a *description* that `judge` accepted.
 
     *noted* are the diagnostics that discovery kept: they decide whether the name is the
-    directory's. These here follow from the metadata, so that no start has to make or to
-    store them: half of the real skills have one.
+    directory's. The warnings follow from the metadata, so that no start has to make or
+    to store them: half of the real skills have one.
     """
     found: list[Diagnostic] = []
-    if not _is_well_formed(name) and not any(
-        note.rule in ("name-missing", _UNUSABLE) for note in noted
-    ):
-        what = "lowercase letters, digits and single hyphens between them"
-        found.append(
-            _warning(
-                "name-form",
-                path,
-                f"the name {name!r} is not well formed",
-                hint=f"use {what}",
-            )
+    if not _is_well_formed(name):
+        is_directory_name = any(
+            note.rule in ("name-missing", _UNUSABLE) for note in noted
         )
+        if not is_directory_name:
+            message = f"the name {name!r} is not well formed"
+            hint = "use lowercase letters, digits and single hyphens between them"
+            found.append(_warning("name-form", path, message, hint=hint))
     if len(name) > MAX_NAME:
         message = f"the name has {len(name)} characters; at most {MAX_NAME} are allowed"
         found.append(_warning("name-length", path, message))
@@ -258,17 +229,15 @@ def notes_on_name(
 
 
 def is_usable(name: str) -> bool:
-    """Whether a model can call a skill by this name: one line of printable text that is
-    not a path.
+    """Return whether a model can call a skill by this name: one line of printable text
+    that is not a path.
     """
+    if len(name) > MAX_USABLE_NAME:
+        return False
     # Names become parts of paths and of tool names.
-    is_path = "/" in name or "\\" in name or not name.strip(".")
-    return (
-        len(name) <= MAX_USABLE_NAME
-        and name.isprintable()
-        and is_visible(name)
-        and not is_path
-    )
+    if "/" in name or "\\" in name or not name.strip("."):
+        return False
+    return name.isprintable() and is_visible(name)
 
 
 _ASCII_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -277,14 +246,11 @@ _ASCII_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 def _is_well_formed(name: str) -> bool:
     if len(name) > MAX_NAME:
         return False
-    if _ASCII_NAME.fullmatch(name):
-        return True
-    return (
-        not name.isascii()
-        and name == name.lower()
-        and all(part and part.isalnum() for part in name.split("-"))
-        and unicodedata.is_normalized("NFKC", name)
-    )
+    if name.isascii():
+        return _ASCII_NAME.fullmatch(name) is not None
+    if name != name.lower() or not unicodedata.is_normalized("NFKC", name):
+        return False
+    return all(part.isalnum() for part in name.split("-"))
 
 
 def _warning(rule: str, path: str, message: str, hint: str | None = None) -> Diagnostic:

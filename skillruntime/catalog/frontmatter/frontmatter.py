@@ -1,9 +1,6 @@
 """SKILL.md bytes -> the frontmatter's fields, the body, and diagnostics. Pure.
 
-Frontmatter that is not valid YAML is read field by field: valid fields as YAML, the
-others as plain text. The usual error is a colon in an unquoted sentence (``description:
-Use when: ...``). Such a field is read with its quotes, backslashes and continuation
-lines; an error in one field does not affect the others.
+Frontmatter that is not valid YAML is read field by field, by `field_repair`.
 
 Law: any bytes give a result, never an exception. Fields keep the text as written: no
 quote, backslash or continuation line is lost.
@@ -12,10 +9,11 @@ quote, backslash or continuation line is lost.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from skillruntime.catalog.frontmatter.field_repair import repair_block
 from skillruntime.catalog.frontmatter.yaml_reader import (
     YamlDocument,
     YamlFault,
@@ -24,8 +22,12 @@ from skillruntime.catalog.frontmatter.yaml_reader import (
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = [
-    *("MAX_FRONTMATTER", "Frontmatter", "cut", "cut_by_comments", "parse_cut"),
-    *("read_frontmatter", "repair_block", "split_fields"),
+    "MAX_FRONTMATTER",
+    "Frontmatter",
+    "cut",
+    "cut_by_comments",
+    "parse_cut",
+    "read_frontmatter",
 ]
 
 MAX_FRONTMATTER = 64 * 1024
@@ -39,26 +41,16 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]
 # a code fence. Bounded, so that a thematic break (---) further down in an ordinary
 # document is not mistaken for frontmatter.
 _PREAMBLE = re.compile(
-    r"(?:[ \t]*\n|<!--(?:(?!-->).){0,500}-->[ \t]*\n|#[^\n]*\n|```[a-z]*[ \t]*\n){1,12}(?=---[ \t]*\n)",
+    r"(?:[ \t]*\n|<!--(?:(?!-->).){0,500}-->[ \t]*\n|#[^\n]*\n|```[a-z]*[ \t]*\n){1,12}"
+    r"(?=---[ \t]*\n)",
     re.DOTALL,
 )
 _OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
 # YAML 1.2.2, section 9.1.2: `...` ends a document too. `---# Title`: a missing line
 # break in about a hundred of 34,434 real files; skills-ref splits at the dashes too.
-# `--- Title` ends the document in YAML as well (section 9.2): what follows would be a
-# second one.
+# `--- Title` ends the document in YAML as well (section 9.2): the text after it would be
+# a second one.
 _CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$|^(---)(?=#|[ \t]+\S)", re.MULTILINE)
-
-_FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|$)")
-# Three of four broken fields, without a parser: bold text is not an alias, `@` and the
-# backtick are reserved (YAML 1.2.2, section 5.3), and a colon ends a plain text that
-# may not contain one.
-_NOT_YAML = re.compile(
-    r"[\w.-]+[ \t]*:[ \t]+(?:\*\*|[@`]|[^\W\d_](?:[^:#]|:(?! )|(?<! )#)*: )"
-)
-# A field that YAML surely reads as plain text: it begins with a letter, and has no sign
-# that means something to YAML.
-_PLAIN_FIELD = re.compile(r"[A-Za-z_][\w.-]*+: ++([A-Za-z][\w ,.()/-]*+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +95,39 @@ class Cut:
     @property
     def body_line(self) -> int:
         """The line of the file on which the instructions begin."""
-        return self.tail_line + self.tail.count(
-            "\n", 0, len(self.tail) - len(self.tail.lstrip())
+        start = len(self.tail) - len(self.tail.lstrip())
+        return self.tail_line + self.tail.count("\n", 0, start)
+
+
+class _Findings:
+    """The diagnostics of the file at *path*, in the order in which they are found."""
+
+    def __init__(self, path: str, found: Iterable[Diagnostic] = ()) -> None:
+        self.path = path
+        self.found = list(found)
+
+    def error(
+        self,
+        rule: str,
+        message: str,
+        line: int | None = None,
+        *,
+        hint: str | None = None,
+    ) -> None:
+        self.found.append(
+            Diagnostic(rule, Severity.ERROR, self.path, message, line, hint=hint)
+        )
+
+    def warn(
+        self,
+        rule: str,
+        message: str,
+        line: int | None = None,
+        *,
+        hint: str | None = None,
+    ) -> None:
+        self.found.append(
+            Diagnostic(rule, Severity.WARNING, self.path, message, line, hint=hint)
         )
 
 
@@ -116,7 +139,8 @@ def read_frontmatter(
     *is_whole* is ``False`` if *data* is only the beginning of the file; then the body
     is incomplete too.
 
-    >>> read_frontmatter(b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\n---\\n# PDF").fields
+    >>> data = b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\n---\\n# PDF"
+    >>> read_frontmatter(data).fields
     {'name': 'pdf', 'description': 'Use when: a PDF comes'}
     """
     return parse_cut(cut(data, path, is_whole=is_whole), path)
@@ -128,55 +152,24 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
         return Frontmatter(
             None, parts.body, parts.diagnostics, first_line=parts.first_line
         )
-    found = list(parts.diagnostics)
+    findings = _Findings(path, parts.diagnostics)
     above = parts.first_line - 1
-    block = _without_controls(parts.block, path, parts.first_line, found)
-    document: YamlDocument | None = None
+    block = _without_controls(parts.block, parts.first_line, findings)
+    document: YamlDocument | None
     fields: dict[str, Any] | None
     try:
         # YAML first: only if it fails are the fields read one by one.
         document = read_yaml(block)
-        fields = document.value if isinstance(document.value, dict) else None
-        if fields is None:
-            kind = {type(None): "empty", list: "a list"}.get(
-                type(document.value), "a text"
-            )
-            found.append(
-                _finding(
-                    "frontmatter-not-mapping",
-                    path,
-                    f"the frontmatter is {kind}, not a mapping",
-                )
-            )
-        # YAML forbids duplicate keys (section 3.2.1.3); PyYAML and most parsers use the
-        # last one.
-        for key, line, column in document.duplicates:
-            message = f"the key {key!r} appears twice; the last value is used"
-            found.append(_warning("duplicate-key", path, message, line + above, column))
-        found.extend(cut_by_comments(document, block, path, above))
     except YamlFault as fault:
-        repaired = repair_block(block)
-        fields = repaired.fields or None
-        place = (fault.line + above if fault.line else None, fault.column)
-        if fields is None:
-            found.append(
-                _finding(
-                    "yaml-invalid",
-                    path,
-                    f"the frontmatter is not valid YAML: {fault}",
-                    *place,
-                )
-            )
-        else:
-            found.append(
-                _repaired_warning(
-                    path, fault, repaired.as_text, repaired.dropped, *place
-                )
-            )
+        document = None
+        fields = _repaired_fields(block, fault, above, findings)
+    else:
+        fields = _fields_of(document, above, findings)
+        findings.found.extend(cut_by_comments(document, block, path, above))
     return Frontmatter(
         fields,
         parts.body,
-        tuple(found),
+        tuple(findings.found),
         document,
         block,
         parts.first_line,
@@ -184,151 +177,87 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
     )
 
 
-def _repaired_warning(
-    path: str,
-    fault: object,
-    as_text: tuple[str, ...],
-    dropped: tuple[str, ...],
-    line: int | None,
-    column: int | None,
-) -> Diagnostic:
-    """Return the warning for frontmatter that is not YAML, of which the fields
-    *as_text* were read as plain text.
-    """
-    listed = f"plain text: {', '.join(as_text)}" if as_text else "far as possible"
-    listed += f"; ignored: {', '.join(dropped)}" if dropped else ""
-    message = f"the frontmatter is not valid YAML: {fault}; read as {listed}"
-    return _warning(
-        "yaml-repaired", path, message, line, column, hint="put the value in quotes"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """The fields, and the names of those that were read as plain text or had to be
-    dropped.
-    """
-
-    fields: dict[str, Any]
-    as_text: tuple[str, ...]
-    dropped: tuple[str, ...]
-
-
-def repair_block(block: str) -> Repaired:
-    """Return the fields of *block*, each parsed separately.
-
-    >>> repair_block("name: pdf\\ndescription: Say \\"hi\\" when: C:\\\\Users\\n  comes up").fields
-    {'name': 'pdf', 'description': 'Say "hi" when: C:\\\\Users comes up'}
-    """
-    fields: dict[str, Any] = {}
-    as_texts: list[str] = []
-    dropped: list[str] = []
-    for key, lines in split_fields(block):
-        if len(lines) == 1 and (plain := _PLAIN_FIELD.fullmatch(lines[0])):
-            fields[key] = plain[1].strip()
-            continue
-        try:
-            value = (
-                None if _NOT_YAML.match(lines[0]) else read_yaml("\n".join(lines)).value
-            )
-        except YamlFault:
-            value = None
-        if isinstance(value, dict) and list(value) == [key]:
-            fields[key] = value[key]
-            continue
-        text = _as_text(lines)
-        if text is None:
-            dropped.append(key)
+def _fields_of(
+    document: YamlDocument, above: int, findings: _Findings
+) -> dict[str, Any] | None:
+    """Return the fields of a valid YAML *document*; ``None`` if it is not a mapping."""
+    fields: dict[str, Any] | None = None
+    if isinstance(document.value, dict):
+        fields = document.value
+    else:
+        if document.value is None:
+            kind = "empty"
+        elif isinstance(document.value, list):
+            kind = "a list"
         else:
-            fields[key] = text
-            as_texts.append(key)
-    return Repaired(fields, tuple(as_texts), tuple(dropped))
-
-
-def split_fields(block: str) -> list[tuple[str, list[str]]]:
-    """Return the top-level keys of *block*, each with its lines: the line of the key
-    and those that continue it.
-    """
-    fields: list[tuple[str, list[str]]] = []
-    for line in block.split("\n"):
-        start = _FIELD.match(line)
-        if start:
-            fields.append((start.group(1), [line]))
-        elif fields and not line.startswith("#"):
-            fields[-1][1].append(line)
+            kind = "a text"
+        message = f"the frontmatter is {kind}, not a mapping"
+        findings.error("frontmatter-not-mapping", message)
+    # YAML forbids duplicate keys (section 3.2.1.3); PyYAML and most parsers use the
+    # last one.
+    for key, line, column in document.duplicates:
+        message = f"the key {key!r} appears twice; the last value is used"
+        findings.found.append(
+            Diagnostic(
+                "duplicate-key",
+                Severity.WARNING,
+                findings.path,
+                message,
+                line + above,
+                column,
+            )
+        )
     return fields
 
 
-def _as_text(lines: list[str]) -> str | None:
-    """Return the value of one field as plain text; ``None`` if it is a list or a
-    mapping.
-
-    Lines are joined as YAML folds a plain scalar: one break is a space, an empty line
-    is a break (section 7.3.3).
+def _repaired_fields(
+    block: str, fault: YamlFault, above: int, findings: _Findings
+) -> dict[str, Any] | None:
+    """Return the fields that can be read of a *block* that is not YAML; ``None`` if
+    there are none.
     """
-    start = _FIELD.match(lines[0])
-    first = (start.group(2) or "").strip() if start else ""
-    rest = [line.strip() for line in lines[1:]]
-    # A block scalar header (YAML 1.2.2, section 8.1.1): its lines are valid even if the
-    # rest of the block is not.
-    if re.fullmatch(r"[|>][+-]?\d?[+-]?", first):
-        return "\n".join(rest).strip() if first[0] == "|" else _folded(rest)
-    # The lines below are list items or keys: a structure, which cannot be read as text.
-    if not first and any(re.match(r"(- |[\w.-]+:(\s|$))", line) for line in rest):
+    line = fault.line + above if fault.line else None
+    message = f"the frontmatter is not valid YAML: {fault}"
+    repaired = repair_block(block)
+    if not repaired.fields:
+        findings.found.append(
+            Diagnostic(
+                "yaml-invalid",
+                Severity.ERROR,
+                findings.path,
+                message,
+                line,
+                fault.column,
+            )
+        )
         return None
-    return _unquoted(_folded([first, *rest])) or None
-
-
-def _folded(lines: list[str]) -> str:
-    paragraphs: list[list[str]] = [[]]
-    for line in lines:
-        if line:
-            paragraphs[-1].append(line)
-        elif paragraphs[-1]:
-            paragraphs.append([])
-    return "\n".join(" ".join(paragraph) for paragraph in paragraphs if paragraph)
-
-
-def _unquoted(text: str) -> str:
-    """Remove the quotes around the whole value, and an opening quote that is never
-    closed.
-    """
-    quote = text[:1]
-    if quote not in ("'", '"'):
-        return text
-    # `"He said "hi""`: the author quoted the whole value and forgot to escape the inner
-    # quotes.
-    if len(text) > 1 and text.endswith(quote):
-        inside = text[1:-1]
-    # `"never closed`: without its partner the quote has no meaning.
-    elif quote not in text[1:]:
-        inside = text[1:]
+    if repaired.as_text:
+        message += f"; read as plain text: {', '.join(repaired.as_text)}"
     else:
-        return text
-    # A single quote is escaped by doubling it (YAML 1.2.2, section 7.3.2).
-    return inside.replace('\\"', '"') if quote == '"' else inside.replace("''", "'")
+        message += "; read as far as possible"
+    if repaired.dropped:
+        message += f"; ignored: {', '.join(repaired.dropped)}"
+    findings.found.append(
+        Diagnostic(
+            "yaml-repaired",
+            Severity.WARNING,
+            findings.path,
+            message,
+            line,
+            fault.column,
+            hint="put the value in quotes",
+        )
+    )
+    return repaired.fields
 
 
 def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
     """Decode *data* and split it at the first two lines that are ``---``."""
-    found: list[Diagnostic] = []
-    text = _decode(data, path, is_whole, found)
-    end = (
-        text.find("\n---\n", 3, MAX_FRONTMATTER)
-        if text.startswith("---\n") and "\r" not in text
-        else -1
-    )
-    if end > 0 and not any(
-        other in text[3:end] for other in ("\n--- ", "\n---\t", "\n---#", "\n...")
-    ):
-        # The usual case, without the checks that the others need.
-        return Cut(
-            text[4 : end + 1],
-            text[end + 4 :],
-            2,
-            tuple(found),
-            text.count("\n", 0, end + 4) + 1,
-        )
+    findings = _Findings(path)
+    text = _decode(data, is_whole, findings)
+    usual = _usual_cut(text, findings)
+    if usual is not None:
+        return usual
     # YAML 1.2.2, section 5.4: a lone CR, as in files of old Macs, is a line break too.
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -336,20 +265,14 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
     if not _OPENING.match(text):
         preamble = _PREAMBLE.match(text)
         if not preamble:
-            found.append(_no_frontmatter(text, path))
-            return Cut(None, text, 1, tuple(found))
-        message = (
+            _report_missing(text, findings)
+            return Cut(None, text, 1, tuple(findings.found))
+        findings.warn(
+            "text-before-frontmatter",
             "the frontmatter does not start on the first line; the text before it is "
-            "skipped"
-        )
-        found.append(
-            _warning(
-                "text-before-frontmatter",
-                path,
-                message,
-                1,
-                hint="remove the lines above ---",
-            )
+            "skipped",
+            1,
+            hint="remove the lines above ---",
         )
         first_line += preamble.group().count("\n")
         text = text[preamble.end() :]
@@ -363,40 +286,63 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
         if not is_whole or len(data) > MAX_FRONTMATTER:
             message += f" within {MAX_FRONTMATTER // 1024} KiB"
         hint = "end it with a line that contains only ---"
-        found.append(
-            _finding("frontmatter-unclosed", path, message, first_line, hint=hint)
-        )
-        return Cut(None, text[start:], first_line, tuple(found))
+        findings.error("frontmatter-unclosed", message, first_line, hint=hint)
+        return Cut(None, text[start:], first_line, tuple(findings.found))
+    closing_line = first_line + text.count("\n", 0, closing.start())
     if closing.group(1) == "...":
-        line = first_line + text.count("\n", 0, closing.start())
-        found.append(
-            _warning(
-                "closing-dots",
-                path,
-                "the frontmatter ends with ... instead of ---",
-                line,
-                hint="write ---",
-            )
+        findings.warn(
+            "closing-dots",
+            "the frontmatter ends with ... instead of ---",
+            closing_line,
+            hint="write ---",
         )
     if closing.group(2):
-        line = first_line + text.count("\n", 0, closing.start())
         message = (
             "the line that ends the frontmatter continues with text, which is read as "
             "the first instruction"
         )
-        hint = "put a line break after ---"
-        found.append(_warning("closing-with-text", path, message, line, 4, hint))
-    tail_line = first_line + text.count("\n", 0, closing.end())
+        findings.found.append(
+            Diagnostic(
+                "closing-with-text",
+                Severity.WARNING,
+                path,
+                message,
+                closing_line,
+                4,
+                "put a line break after ---",
+            )
+        )
     return Cut(
         text[start : closing.start()],
         text[closing.end() :],
         first_line + 1,
-        tuple(found),
-        tail_line,
+        tuple(findings.found),
+        first_line + text.count("\n", 0, closing.end()),
     )
 
 
-def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> str:
+def _usual_cut(text: str, findings: _Findings) -> Cut | None:
+    """Return *text* split at its dashes in the usual case, without the checks that the
+    others need; ``None`` in any other case.
+    """
+    if not text.startswith("---\n") or "\r" in text:
+        return None
+    end = text.find("\n---\n", 3, MAX_FRONTMATTER)
+    if end < 0:
+        return None
+    # Another line that may end the frontmatter.
+    if any(line in text[3:end] for line in ("\n--- ", "\n---\t", "\n---#", "\n...")):
+        return None
+    return Cut(
+        text[4 : end + 1],
+        text[end + 4 :],
+        2,
+        tuple(findings.found),
+        text.count("\n", 0, end + 4) + 1,
+    )
+
+
+def _decode(data: bytes, is_whole: bool, findings: _Findings) -> str:
     """Return the text of *data*: UTF-8, or UTF-16 if it starts with that byte-order
     mark.
     """
@@ -404,20 +350,11 @@ def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> 
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
             message = f"the file is {encoding.upper()}, not UTF-8"
-            found.append(
-                _warning("not-utf-8", path, message, 1, hint="save the file as UTF-8")
-            )
+            findings.warn("not-utf-8", message, 1, hint="save the file as UTF-8")
             return data[2:].decode(encoding, "replace")
     if data.startswith(b"\xef\xbb\xbf"):
-        found.append(
-            _warning(
-                "byte-order-mark",
-                path,
-                "the file begins with a byte-order mark",
-                1,
-                hint="save it without",
-            )
-        )
+        message = "the file begins with a byte-order mark"
+        findings.warn("byte-order-mark", message, 1, hint="save it without")
         data = data[3:]
     try:
         return data.decode()
@@ -430,15 +367,11 @@ def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> 
             f"the file is not UTF-8: byte 0x{data[error.start]:02x}; replaced by "
             f"\N{REPLACEMENT CHARACTER}"
         )
-        found.append(
-            _warning("not-utf-8", path, message, line, hint="save the file as UTF-8")
-        )
+        findings.warn("not-utf-8", message, line, hint="save the file as UTF-8")
         return data.decode(errors="replace")
 
 
-def _without_controls(
-    block: str, path: str, first_line: int, found: list[Diagnostic]
-) -> str:
+def _without_controls(block: str, first_line: int, findings: _Findings) -> str:
     """Return *block* without the characters that YAML forbids (YAML 1.2.2, section
     5.1).
     """
@@ -450,7 +383,7 @@ def _without_controls(
         f"the character U+{ord(forbidden.group()):04X} is not allowed in the "
         "frontmatter; removed"
     )
-    found.append(_warning("control-character", path, message, line))
+    findings.warn("control-character", message, line)
     return _CONTROL.sub("", block)
 
 
@@ -463,57 +396,40 @@ def cut_by_comments(
     *above* is how many lines of the file precede *block*.
     """
     lines = block.split("\n")
-    # Only plain scalars: inside quotes " #" is text (YAML 1.2, section 6.6).
     for key in ("name", "description"):
-        if (key,) in document.plain:
-            line, column = document.values[key,]
-            comment = (
-                lines[line - 1].find(" #", column - 1) if line <= len(lines) else -1
-            )
-            if comment >= 0:
-                message = f"the {key} ends before ' #', which begins a comment"
-                hint = "put the value in quotes if the rest belongs to it"
-                yield _warning(
-                    "cut-by-comment", path, message, line + above, comment + 2, hint
-                )
-
-
-def _no_frontmatter(text: str, path: str) -> Diagnostic:
-    first = text.lstrip().split("\n", 1)[0].strip()
-    hint = "start the file with a line ---, followed by name: and description:"
-    if not first:
-        return _finding("frontmatter-missing", path, "the file is empty", 1, hint=hint)
-    # YAML requires exactly three dashes at the left margin (section 9.1.2).
-    if re.fullmatch(r"-{4,}", first) or (
-        first == "---" and text.startswith((" ", "\t"))
-    ):
-        message = (
-            "the first line must be exactly ---, got "
-            f"{text.split(chr(10), 1)[0].rstrip()!r}"
+        # Only plain scalars: inside quotes " #" is text (YAML 1.2, section 6.6).
+        if (key,) not in document.plain:
+            continue
+        line, column = document.values[key,]
+        if line > len(lines):
+            continue
+        comment = lines[line - 1].find(" #", column - 1)
+        if comment < 0:
+            continue
+        yield Diagnostic(
+            "cut-by-comment",
+            Severity.WARNING,
+            path,
+            f"the {key} ends before ' #', which begins a comment",
+            line + above,
+            comment + 2,
+            "put the value in quotes if the rest belongs to it",
         )
-        return _finding("frontmatter-missing", path, message, 1)
-    return _finding(
-        "frontmatter-missing", path, "there is no frontmatter", 1, hint=hint
-    )
 
 
-def _finding(
-    rule: str,
-    path: str,
-    message: str,
-    line: int | None = None,
-    column: int | None = None,
-    hint: str | None = None,
-) -> Diagnostic:
-    return Diagnostic(rule, Severity.ERROR, path, message, line, column, hint)
-
-
-def _warning(
-    rule: str,
-    path: str,
-    message: str,
-    line: int | None = None,
-    column: int | None = None,
-    hint: str | None = None,
-) -> Diagnostic:
-    return Diagnostic(rule, Severity.WARNING, path, message, line, column, hint)
+def _report_missing(text: str, findings: _Findings) -> None:
+    """Report why *text* has no frontmatter."""
+    first = text.lstrip().split("\n", 1)[0].strip()
+    is_indented = first == "---" and text.startswith((" ", "\t"))
+    # YAML requires exactly three dashes at the left margin (section 9.1.2).
+    if is_indented or re.fullmatch(r"-{4,}", first):
+        written = text.split("\n", 1)[0].rstrip()
+        message = f"the first line must be exactly ---, got {written!r}"
+        findings.error("frontmatter-missing", message, 1)
+        return
+    if first:
+        message = "there is no frontmatter"
+    else:
+        message = "the file is empty"
+    hint = "start the file with a line ---, followed by name: and description:"
+    findings.error("frontmatter-missing", message, 1, hint=hint)

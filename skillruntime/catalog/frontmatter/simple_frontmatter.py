@@ -16,27 +16,33 @@ from skillruntime.catalog.discovery.summary import BOOLEANS, FLAGS, Summary
 
 __all__ = ["scan"]
 
-# Quantifiers are possessive (``++``, ``*+``): what a part has taken is never matched in
-# another way. A value of which nothing is read: it closes all quotes and brackets that
-# it opens, so that it cannot extend into the next field. What continues it is indented;
-# only the brackets that close JSON may be at the left margin. YAML 1.2.2, section 5.7;
-# libyaml refuses surrogates and what is not a character
+# Quantifiers are possessive (``++``, ``*+``): the text that a part has matched is never
+# matched in another way. A value of which nothing is read closes all quotes and brackets
+# that it opens, so that it cannot extend into the next field. The lines that continue it
+# are indented; only the brackets that close JSON may be at the left margin.
+#
+# The escapes of YAML 1.2.2, section 5.7; libyaml refuses surrogates and numbers that are
+# not a character.
 _ESCAPED = (
     r"\\(?:[0abtnvfre\ \"/\\N_LP]|x[0-9a-fA-F]{2}"
     r"|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|U00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})"
 )
-_QUOTED = rf"""(?:"(?:[^"\\\n]++|{_ESCAPED}|\n(?=[ \n]))*+"|'(?:[^'\n]++|''|\n(?=[ \n]))*+')"""
+_DOUBLE_QUOTED = rf'"(?:[^"\\\n]++|{_ESCAPED}|\n(?=[ \n]))*+"'
+_SINGLE_QUOTED = r"'(?:[^'\n]++|''|\n(?=[ \n]))*+'"
+_QUOTED = f"(?:{_DOUBLE_QUOTED}|{_SINGLE_QUOTED})"
+# A quote inside a word, and the signs of comments, anchors and tags, are left to YAML.
+_FLOW_TEXT = r"""[^\[\]{}"'\#&*!\n]++|\n(?=[ \n\]}])"""
+_FLOW_QUOTED = rf"""(?:(?<=[\[{{, \n])|(?<=["']:)){_QUOTED}"""
 _FLOW = r"(?!)"
 for _ in range(5):  # JSON in real frontmatters nests four deep
-    # A quote inside a word, and the signs of comments, anchors and tags, are left to
-    # YAML.
-    _FLOW = rf"""[\[{{](?:[^\[\]{{}}"'\#&*!\n]++|\n(?=[ \n\]}}])|(?:(?<=[\[{{, \n])|(?<=["']:)){_QUOTED}|{_FLOW})*+[\]}}]"""
+    _FLOW = rf"[\[{{](?:{_FLOW_TEXT}|{_FLOW_QUOTED}|{_FLOW})*+[\]}}]"
 _START = r"""[^\s"'\[\]{}>|*&!%\#`@,?:-]"""  # of a plain text, whatever follows
+_PLAIN = rf"{_START}(?:[^:\#\t\n]++|:(?![ \n])|(?<!\ )\#)*+(?:\#[^\t\n]*+)?"
 # A line of a value: text, a list item, a nested key.
 _LINE = rf"""
     (?: \ ++\#.*+
       | (?:\ ++(?:-\ ++)?|-\ ++) (?:[A-Za-z_][\w.-]*+:(?=[ \n])\ *+)?
-        (?:{_QUOTED}|{_FLOW}|[|>][+-]?|{_START}(?:[^:\#\t\n]++|:(?![ \n])|(?<!\ )\#)*+(?:\#[^\t\n]*+)?)?
+        (?:{_QUOTED}|{_FLOW}|[|>][+-]?|{_PLAIN})?
     )?\ *+\n"""
 _BLOCK = r"[|>].*+(?:\n(?:\ .*+|(?=\n)))*+"
 # A value that is read. Nothing continues it: neither indented text nor a list at the
@@ -47,11 +53,12 @@ _TEXT = rf"""
        | {_BLOCK} )\n++(?![ -])"""
 _WORD = r"""\ ++([\w.+-]++|"[\w.+-]*+"|'[\w.+-]*+')\ *+\n++(?![ -])"""
 _UNREAD = rf"\ ++{_BLOCK}\n(?!-) | (?:\ ++{_START}.*+\n|(?=[ \n])) (?:{_LINE})*+"
-# The next field that is read, after any that are not. What one match has taken, no
-# other one looks at again.
+_KEYS_READ = "name|description|version|disable-model-invocation|user-invocable|metadata"
+# The next field that is read, after any that are not. Text that one match has taken is
+# not looked at again by another.
 _NEXT = re.compile(
     rf"""
-    (?: (?!(?:name|description|version|disable-model-invocation|user-invocable|metadata):)[A-Za-z_][\w-]*+:
+    (?: (?!(?:{_KEYS_READ}):) [A-Za-z_][\w-]*+:
         (?: {_UNREAD} )
       | (?:\#.*+)?\n
     )*+
@@ -73,7 +80,8 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)  # an escaped line end is left to YAML
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
 _PRINTABLE_ASCII = b"\t\n" + bytes(range(32, 127))
 _UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff"
+    "\x85\u2028\u2029]"
 )
 
 
@@ -95,7 +103,8 @@ def scan(block: str) -> Summary | None:
     if block[-1:] != "\n":
         block += "\n"
     values: list[str | None] = [None] * 7
-    position, end = 0, len(block)
+    position = 0
+    end = len(block)
     while position < end:
         field = _NEXT.match(block, position)
         if field is None or field.end() == position:
@@ -110,18 +119,18 @@ def scan(block: str) -> Summary | None:
 
 
 def _summary_of(values: list[str | None]) -> Summary | None:
-    name, description, version = (
-        values[_NAME],
-        values[_DESCRIPTION],
-        values[_STATED_VERSION],
-    )
-    metadata = values[_METADATA]
+    name = values[_NAME]
+    description = values[_DESCRIPTION]
     if name is None or description is None:
-        return None  # or written in another case
-    name, description = _text(name), _text(description)
+        return None  # or the key is written in another case
+    name = _text(name)
+    description = _text(description)
     if name is None or description is None:
         return None
-    version = version and version.strip("\"' ")
+    version = values[_STATED_VERSION]
+    if version:
+        version = version.strip("\"' ")
+    metadata = values[_METADATA]
     # Most metadata states no version; a backslash could write the word in another way.
     if metadata and ("version" in metadata or "\\" in metadata):
         value, _, below = metadata.partition("\n")
@@ -135,6 +144,7 @@ def _summary_of(values: list[str | None]) -> Summary | None:
         if stated_flags is None:
             return None
         flags = stated_flags
+    # As `Summary(...)`, but in C.
     return _new_summary(Summary, (name, description, version or None, flags))
 
 
@@ -144,17 +154,17 @@ def _flags_of(*words: str | None) -> int | None:
     """
     flags = 0
     for (hides, flag), word in zip(FLAGS.values(), words, strict=True):
-        if word:
-            stated = BOOLEANS.get(word.strip("\"' ").lower())
-            if stated is None:
-                return None
-            if stated is hides:
-                flags |= flag
+        if not word:
+            continue
+        stated = BOOLEANS.get(word.strip("\"' ").lower())
+        if stated is None:
+            return None
+        if stated is hides:
+            flags |= flag
     return flags
 
 
 _new_summary = tuple.__new__
-"""Without the function in Python that a named tuple has for it."""
 
 
 def _metadata_version(value: str, below: str) -> str | None:
@@ -172,18 +182,17 @@ def _metadata_version(value: str, below: str) -> str | None:
     indents = {field and field[1] for field in map(_FIELD.fullmatch, lines)}
     indent = indents.pop()
     if indents or indent is None:
-        return None  # YAML reads what is not one field on each line
+        return None  # YAML reads a mapping that is not one field on each line
+    key = f"{indent}version:"
     stated = [
-        line[len(indent) + 8 :].lstrip(" ")
-        for line in lines
-        if line.startswith(f"{indent}version:")
+        line.removeprefix(key).lstrip(" ") for line in lines if line.startswith(key)
     ]
     if not stated:
         return ""
     version = _VERSION.match(stated[0])
-    return (
-        version.group(version.lastindex or 0) if len(stated) == 1 and version else None
-    )
+    if version is None or len(stated) > 1:
+        return None
+    return version.group(version.lastindex or 0)
 
 
 def _json_version(text: str) -> str | None:
@@ -196,12 +205,12 @@ def _json_version(text: str) -> str | None:
         fields = _json_decoder()(text)
     except (ValueError, RecursionError):
         return None
-    version = fields.get("version", "") if isinstance(fields, dict) else None
-    return (
-        version
-        if isinstance(version, str) and _PLAIN_VERSION.fullmatch(version)
-        else None
-    )
+    if not isinstance(fields, dict):
+        return None
+    version = fields.get("version", "")
+    if not isinstance(version, str) or not _PLAIN_VERSION.fullmatch(version):
+        return None
+    return version
 
 
 @cache
@@ -214,7 +223,9 @@ def _json_decoder() -> Callable[[str], Any]:
 def _text(value: str) -> str | None:
     """Return the text of a scalar that is plain, quoted, or a block."""
     if value[0] in "\"'":
-        return None if "\n" in value else _quoted_text(value.rstrip(" "))
+        if "\n" in value:
+            return None
+        return _quoted_text(value.rstrip(" "))
     if value[0] in "|>":
         header, *below = value.split("\n")
         return _block_text(header, below)
@@ -225,24 +236,24 @@ def _text(value: str) -> str | None:
 
 
 def _is_plain(line: str) -> bool:
-    """Whether nothing in *line* ends a plain scalar."""
-    return (
-        ": " not in line and " #" not in line and "\t" not in line and line[-1] != ":"
-    )
+    """Return whether nothing in *line* ends a plain scalar."""
+    if ": " in line or " #" in line:
+        return False
+    return "\t" not in line and line[-1] != ":"
 
 
 def _quoted_text(value: str) -> str | None:
-    """Return what is in the quotes of *value*; ``None`` if an escape is left to
+    """Return the text in the quotes of *value*; ``None`` if an escape is left to
     YAML.
     """
-    inside = value[1:-1]
+    content = value[1:-1]
     if value[:1] == "'":
-        return inside.replace("''", "'")
-    if "\\" not in inside:
-        return inside
-    if any(escape not in _YAML_ESCAPES for escape in _ESCAPE.findall(inside)):
+        return content.replace("''", "'")
+    if "\\" not in content:
+        return content
+    if any(escape not in _YAML_ESCAPES for escape in _ESCAPE.findall(content)):
         return None
-    return _ESCAPE.sub(lambda escape: _YAML_ESCAPES[escape.group(1)], inside)
+    return _ESCAPE.sub(lambda escape: _YAML_ESCAPES[escape.group(1)], content)
 
 
 def _block_text(header: str, below: list[str]) -> str | None:
@@ -255,11 +266,15 @@ def _block_text(header: str, below: list[str]) -> str | None:
     if header.rstrip(" ") not in ("|", ">", "|-", ">-", "|+", ">+") or not below:
         return None
     indent = len(below[0]) - len(below[0].lstrip(" "))
-    margin, lines = below[0][:indent], [line[indent:] for line in below]
-    if (
-        not indent
-        or any(not line.startswith(margin) for line in below)
-        or any(line[:1] in " \t" for line in lines)
-    ):
+    if not indent:
         return None
-    return ("\n" if header[0] == "|" else " ").join(lines)
+    margin = below[0][:indent]
+    if not all(line.startswith(margin) for line in below):
+        return None
+    lines = [line[indent:] for line in below]
+    # An empty line, or one that is indented deeper, is folded in another way.
+    if any(line[:1] in " \t" for line in lines):
+        return None
+    if header[0] == "|":
+        return "\n".join(lines)
+    return " ".join(lines)

@@ -17,7 +17,8 @@ class SkillFrontmatter(Mapping[str, Any]):
     """All fields as they were written, scalars as strings, and the standard ones in
     their proper types.
 
-    >>> SkillFrontmatter({"allowed-tools": "Bash(git add:*, git commit:*), Read"}).allowed_tools
+    >>> fields = {"allowed-tools": "Bash(git add:*, git commit:*), Read"}
+    >>> SkillFrontmatter(fields).allowed_tools
     ('Bash(git add:*, git commit:*)', 'Read')
     """
 
@@ -45,7 +46,7 @@ class SkillFrontmatter(Mapping[str, Any]):
 
     @property
     def compatibility(self) -> str | None:
-        """What the skill requires of its environment, in its author's words."""
+        """The skill's requirements on its environment, in its author's words."""
         return _text(self.get("compatibility"))
 
     @property
@@ -79,21 +80,22 @@ class SkillFrontmatter(Mapping[str, Any]):
         """
         value = self.get("tags") or self._inner.get("tags") or self.get("keywords")
         # `tags: [a, b]` arrives as text if the frontmatter had to be repaired.
-        words = value.strip("[]").split(",") if isinstance(value, str) else value
-        if not isinstance(words, list):
+        if isinstance(value, str):
+            words: list[Any] = value.strip("[]").split(",")
+        elif isinstance(value, list):
+            words = value
+        else:
             return ()
-        return tuple(
-            word.strip().strip("\"'").lower()
-            for word in words
-            if isinstance(word, str) and word.strip()
-        )
+        stripped = [word.strip() for word in words if isinstance(word, str)]
+        return tuple(word.strip("\"'").lower() for word in stripped if word)
 
     @property
     def execution(self) -> dict[str, str]:
-        """How the author wants it run, of ``context``, ``agent``, ``model`` and
-        ``effort`` what is stated: advice.
+        """How the author wants it run: those of ``context``, ``agent``, ``model`` and
+        ``effort`` that are stated. This is advice.
         """
-        return {key: text for key in _EXECUTION if (text := _text(self.get(key)))}
+        stated = {key: _text(self.get(key)) for key in _EXECUTION}
+        return {key: text for key, text in stated.items() if text}
 
     @property
     def versions(self) -> dict[str, str | None]:
@@ -105,12 +107,9 @@ class SkillFrontmatter(Mapping[str, Any]):
 
     @property
     def requirements(self) -> list[Any]:
-        """What ``requires`` and ``metadata.requires`` hold, unchecked."""
-        return [
-            each
-            for each in (self.get("requires"), self._inner.get("requires"))
-            if each is not None
-        ]
+        """The values of ``requires`` and ``metadata.requires``, unchecked."""
+        stated = [self.get("requires"), self._inner.get("requires")]
+        return [requirements for requirements in stated if requirements is not None]
 
     @property
     def _inner(self) -> Mapping[str, Any]:
@@ -122,23 +121,30 @@ _EXECUTION = ("context", "agent", "model", "effort")
 
 
 def _split_tools(value: Any) -> tuple[str, ...]:
+    tools: list[str] = []
     if isinstance(value, list):
-        return tuple(tool for item in value for tool in _split_tools(item))
+        for item in value:
+            tools += _split_tools(item)
+        return tuple(tools)
     if not isinstance(value, str):
         return ()
-    tools: list[str] = []
     word = ""
     depth = 0
     for character in value:
+        if character == "(":
+            depth += 1
+        elif character == ")" and depth > 0:
+            depth -= 1
         # A comma or a space inside parentheses belongs to the tool: `Bash(git add:*,
         # git commit:*)`.
-        depth += (character == "(") - (character == ")" and depth > 0)
-        if depth == 0 and (character.isspace() or character == ","):
+        is_separator = character.isspace() or character == ","
+        if is_separator and depth == 0:
             tools.append(word)
             word = ""
         else:
             word += character
-    return tuple(tool for tool in (*tools, word) if tool)
+    tools.append(word)
+    return tuple(tool for tool in tools if tool)
 
 
 def _text(value: Any) -> str | None:

@@ -64,12 +64,11 @@ def read_yaml(
     {'name': '2024-02-31', 'metadata': {'version': '1.10'}}
 
     Raises:
-        YamlFault: it is not valid YAML, nests deeper than *max_depth*, or holds more
-            than *max_nodes* nodes or a second
-            document.
+        YamlFault: it is not valid YAML, nests deeper than *max_depth*, or has more than
+            *max_nodes* nodes or a second document.
     """
-    # importing it takes as long as starting Python, and simple frontmatter does not
-    # need it
+    # Importing it takes as long as starting Python, and simple frontmatter does not
+    # need it.
     import yaml
 
     composer = _Composer(max_depth, max_nodes)
@@ -127,8 +126,8 @@ class _Composer:
             case "AliasEvent":
                 self._alias(event)
             case "DocumentStartEvent":
-                # What is below would be ignored without notice: the rest of the fields,
-                # perhaps.
+                # The text below would be ignored without notice: the rest of the
+                # fields, perhaps.
                 if self._has_started:
                     raise _fault("a second document begins here", event)
                 self._has_started = True
@@ -147,10 +146,8 @@ class _Composer:
     def _finish(self) -> None:
         closed = self._open.pop()
         if closed.anchor:
-            self._anchors[closed.anchor] = (
-                closed.container,
-                self._nodes - closed.first_node + 1,
-            )
+            nodes = self._nodes - closed.first_node + 1
+            self._anchors[closed.anchor] = (closed.container, nodes)
 
     def _alias(self, event: Any) -> None:
         # An alias inside its own anchor would make the value infinite.
@@ -170,7 +167,9 @@ class _Composer:
         if not self._open:
             return ()
         parent = self._open[-1]
-        return (*parent.path, parent.key if parent.key is not None else "-")
+        if parent.key is None:
+            return (*parent.path, "-")
+        return (*parent.path, parent.key)
 
     def _place(self, value: Any, event: Any, *, is_plain: bool = False) -> None:
         if not self._open:
@@ -193,22 +192,19 @@ class _Composer:
             # Positions are only needed for fields and for entries of metadata.
             if len(path) <= 2:
                 self.document.values[path] = mark
-                (self.document.plain.add if is_plain else self.document.plain.discard)(
-                    path
-                )
+                if is_plain:
+                    self.document.plain.add(path)
+                else:
+                    self.document.plain.discard(path)
             parent.container[parent.key] = value
             parent.key = None
 
     def _note_oddities(self, event: Any) -> None:
         # strictyaml, which the reference validator uses, rejects all three.
-        found = [
-            each
-            for each in ("anchor", "tag", "flow_style")
-            if getattr(event, each, None)
-        ]
-        self.document.oddities.extend(
-            (each.removesuffix("_style"), *_mark(event)) for each in found
-        )
+        for attribute in ("anchor", "tag", "flow_style"):
+            if getattr(event, attribute, None):
+                kind = attribute.removesuffix("_style")
+                self.document.oddities.append((kind, *_mark(event)))
 
     def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes
@@ -226,8 +222,10 @@ def _fault_of(error: Any) -> YamlFault:
     # The context mark is the start of the surrounding structure: better than no
     # position.
     mark = error.problem_mark or error.context_mark
-    place = (mark.line + 1, mark.column + 1) if mark else (None, None)
-    return YamlFault(error.problem or error.context or "not YAML", *place)
+    message = error.problem or error.context or "not YAML"
+    if not mark:
+        return YamlFault(message)
+    return YamlFault(message, mark.line + 1, mark.column + 1)
 
 
 def _fault(message: str, event: Any) -> YamlFault:
