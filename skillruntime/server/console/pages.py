@@ -111,7 +111,7 @@ class Pages:
                 )
 
     async def _sign_in(self, request: WireRequest) -> WireResponse:
-        """Keep a key that is valid; a form without a key deletes the one that is kept."""
+        """Keep a key that is valid; a form without a key deletes the kept one."""
         key = _form(request).get("key", "").strip()
         call = await self._service.identify(_as_caller(request, key))
         # Not kept: every page would report it, and each would count as an attempt to
@@ -205,7 +205,8 @@ class _Page:
             f'<form method="post" action="/ui{path}">{fields}'
             "<button>Invoke</button></form>"
             f'<p class="meta">{escape(descriptor.id)} {escape(descriptor.version)} · '
-            f"{escape(descriptor.provider.name)} · {escape(descriptor.access.value)} · "
+            f"{escape(descriptor.provider.name)} · "
+            f"{escape(descriptor.access.value)} · "
             f'<a href="{path}">descriptor</a></p>'
         )
         return self.draw(descriptor.name, body, status=status)

@@ -37,6 +37,7 @@ __all__ = ["create_app"]
 _HOST: Final = re.compile(
     r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]*)?"
 )
+_PORT: Final = re.compile(r":[0-9]*\Z")
 _DISCARD_SECONDS: Final = 10.0
 _DISCARD_PAUSE: Final = 1.0
 _DISCARD_BYTES: Final = 100 * 1024 * 1024
@@ -66,15 +67,15 @@ def create_app(
         try:
             _check_head(request, hosts)
             wire = _head(request, await _read_body(request, service))
-            # The pages have no private way in: they ask the service as their user.
-            answer = await (
-                drawn.answer(wire)
-                if pages and drawn.knows(wire)
-                else service.handle(wire)
-            )
+            if pages and drawn.knows(wire):
+                # The pages have no private access: they ask the service as their user.
+                answer = await drawn.answer(wire)
+            else:
+                answer = await service.handle(wire)
         except Exception as error:
             answer = answer_to(error, wire)
-            answer = without_content(answer) if wire.method == "HEAD" else answer
+            if wire.method == "HEAD":
+                answer = without_content(answer)
         await _to_starlette(answer)(scope, receive, send)
 
     app = Starlette(lifespan=run)
@@ -83,68 +84,69 @@ def create_app(
 
 
 def _head(request: Request, body: bytes = b"") -> WireRequest:
-    """The request as a value. The path is taken raw: an escaped slash does not separate
-    segments.
+    """Return the request as a value. The path is the raw one: an escaped slash does not
+    separate segments.
     """
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    target, _, _ = raw.decode("latin-1").partition("?")
     # RFC 9112, 3.2.2: a server accepts the absolute form too.
-    path = "/" + _ORIGIN.sub(
-        "", raw.decode("latin-1").partition("?")[0], count=1
-    ).removeprefix("/")
+    path = _ORIGIN.sub("", target, count=1).removeprefix("/")
+    url = f"http://localhost/{path}"
     query = request.scope.get("query_string", b"").decode("latin-1")
-    url = f"http://localhost{path}" + (f"?{query}" if query else "")
-    return WireRequest(
-        request.method,
-        url,
-        _headers(request.headers.items()),
-        body,
-        request.client.host if request.client else "",
-    )
+    if query:
+        url += f"?{query}"
+    headers = _headers(request.headers.items())
+    peer = request.client.host if request.client else ""
+    return WireRequest(request.method, url, headers, body, peer)
 
 
 def _headers(lines: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Header lines as one value a name: those of one name are one list (RFC 9110,
+    """Return one value for each name: the lines of one name are one list (RFC 9110,
     5.3).
     """
     headers: dict[str, str] = {}
     for name, value in lines:
         name = name.lower()
-        # RFC 9113, 8.2.3: cookies alone are joined by a semicolon.
-        between = "; " if name == "cookie" else ", "
-        headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
+        if name in headers:
+            # RFC 9113, 8.2.3: cookies alone are joined by a semicolon.
+            between = "; " if name == "cookie" else ", "
+            value = f"{headers[name]}{between}{value}"
+        headers[name] = value
     return headers
 
 
 def _check_head(request: Request, hosts: frozenset[str] | None) -> None:
-    """Check what a server must refuse before it reads on.
+    """Check the head of a request, before its body is read.
 
     Raises:
         RefusedError: it is too large, can be read in two ways, or is for another host.
     """
     raw: bytes = request.scope.get("raw_path") or b""
-    if (
-        len(raw)
-        + sum(len(name) + len(value) + 4 for name, value in request.headers.raw)
-        > HEAD_BYTES
-    ):
+    size = len(raw)
+    for name, value in request.headers.raw:
+        size += len(name) + len(value) + 4  # the colon, a space and the line's end
+    if size > HEAD_BYTES:
         raise RefusedError(head_too_large(), {"connection": "close"})
+    host = request.headers.get("host", "")
     absolute = _ORIGIN.match(raw.decode("latin-1"))
-    # RFC 9112, 3.2.2: the host of an absolute address counts, and the header is
-    # ignored.
-    host = (
-        absolute[0].partition("://")[2]
-        if absolute is not None
-        else request.headers.get("host", "")
-    )
+    if absolute is not None:
+        # RFC 9112, 3.2.2: the host of an absolute address counts, and the header is
+        # ignored.
+        _, _, host = absolute[0].partition("://")
     if not _HOST.fullmatch(host):
         raise _malformed("Host", "a host and a port", host[:80])
-    name = host.rpartition(":")[0] if re.search(r":[0-9]*$", host) else host
-    if hosts is not None and name.strip("[]").rstrip(".").lower() not in hosts:
-        raise _malformed("Host", f"one of {', '.join(sorted(hosts))}", name[:80])
+    _check_host(host, hosts)
     if "transfer-encoding" in request.headers and "content-length" in request.headers:
         # RFC 9112, 6.1: a client that sends both may be smuggling a second request past
         # a proxy.
         raise _malformed("Content-Length", "nothing beside Transfer-Encoding", "both")
+
+
+def _check_host(host: str, hosts: frozenset[str] | None) -> None:
+    """Check that *host*, with or without a port, is one of *hosts*; None allows all."""
+    name = _PORT.sub("", host)
+    if hosts is not None and name.strip("[]").rstrip(".").lower() not in hosts:
+        raise _malformed("Host", f"one of {', '.join(sorted(hosts))}", name[:80])
 
 
 def _malformed(name: str, expected: str, actual: str) -> RefusedError:
@@ -154,7 +156,7 @@ def _malformed(name: str, expected: str, actual: str) -> RefusedError:
 
 
 async def _read_body(request: Request, service: SkillService) -> bytes:
-    """Read the body, at most so long and for so long.
+    """Read the body, within the limits of its size and time.
 
     Raises:
         RefusedError: it is longer, or slower.
@@ -197,20 +199,18 @@ async def _discard(request: Request) -> None:
     if request.headers.get("expect", "").lower() == "100-continue":
         # RFC 9110, 10.1.1: the client waits for our answer before it sends the body
         return
-    read, is_over = 0, False
+    discarded = 0
     with anyio.move_on_after(_DISCARD_SECONDS):
-        while not is_over and read < _DISCARD_BYTES:
+        while discarded < _DISCARD_BYTES:
             message = None
-            with anyio.move_on_after(
-                _DISCARD_PAUSE
-            ):  # a client that has stopped sending reads our answer
+            with anyio.move_on_after(_DISCARD_PAUSE):
                 message = await request.receive()
-            is_over = (
-                message is None
-                or message["type"] != "http.request"
-                or not message.get("more_body", False)
-            )
-            read += len(message.get("body", b"")) if message is not None else 0
+            # A client that has stopped sending reads our answer.
+            if message is None or message["type"] != "http.request":
+                return
+            if not message.get("more_body", False):
+                return
+            discarded += len(message.get("body", b""))
 
 
 def _to_starlette(response: WireResponse) -> Response:

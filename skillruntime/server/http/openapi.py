@@ -118,12 +118,11 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
 
 def _scheme_name(descriptor: SkillDescriptor) -> str:
     """The name of a skill's security scheme: one for each header that keys go into."""
-    kind, header = descriptor.auth.type, descriptor.auth.key_header
-    return (
-        kind.value
-        if kind is AuthType.OAUTH2 or header == "X-API-Key"
-        else f"{kind.value} {header}"
-    )
+    kind = descriptor.auth.type
+    header = descriptor.auth.key_header
+    if kind is AuthType.OAUTH2 or header == "X-API-Key":
+        return kind.value
+    return f"{kind.value} {header}"
 
 
 def _embedded(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,12 +130,10 @@ def _embedded(schema: Mapping[str, Any]) -> dict[str, Any]:
     only where it is a resource.
     """
     plain = {key: value for key, value in schema.items() if key != "$schema"}
-    has_references = "$defs" in plain or "definitions" in plain
-    return (
-        {"$id": "https://skillruntime.invalid/inputs", **plain}
-        if has_references and "$id" not in plain
-        else plain
-    )
+    has_definitions = "$defs" in plain or "definitions" in plain
+    if has_definitions and "$id" not in plain:
+        return {"$id": "https://skillruntime.invalid/inputs", **plain}
+    return plain
 
 
 def _security_schemes(descriptors: Iterable[SkillDescriptor]) -> dict[str, Any]:

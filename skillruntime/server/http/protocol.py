@@ -68,13 +68,13 @@ class BoundedProtocol(H11Protocol):
         self.limit_concurrency = None  # uvicorn's own answer to too many is plain text
         self._head_timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+    def connection_made(  # type: ignore[override]  # as uvicorn's own
+        self, transport: asyncio.Transport
+    ) -> None:
         """Accept a connection; refuse it where there are too many."""
         super().connection_made(transport)
-        if (
-            self._most_connections is not None
-            and len(self.connections) > self._most_connections
-        ):
+        most = self._most_connections
+        if most is not None and len(self.connections) > most:
             self._refuse_connection(
                 503, WireCode.ENDPOINT_UNREACHABLE, "Too many connections"
             )

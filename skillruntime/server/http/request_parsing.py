@@ -30,7 +30,12 @@ from skillruntime.remote.protocol import (
 )
 from skillruntime.remote.tracing import trace_id_of
 from skillruntime.remote.wire_errors import ErrorDocument
-from skillruntime.server.callers.access import ANONYMOUS, BadCredentialsError, Principal
+from skillruntime.server.callers.access import (
+    ANONYMOUS,
+    BadCredentialsError,
+    Principal,
+    owner_of,
+)
 from skillruntime.server.executions.outcomes import Outcome
 from skillruntime.server.executions.ticket import Ticket, fingerprint_of
 from skillruntime.server.http.responses import RefusedError
@@ -57,8 +62,7 @@ def credentials_in(document: Any) -> Mapping[str, Any] | None:
     """Return ``caller.credentials`` of an invocation, if there are any: for ``custom``
     authentication.
     """
-    caller = document.get("caller") if isinstance(document, dict) else None
-    credentials = caller.get("credentials") if isinstance(caller, dict) else None
+    credentials = _member(_member(document, "caller"), "credentials")
     return credentials if isinstance(credentials, dict) else None
 
 
@@ -66,9 +70,15 @@ def stated_trace(document: Any) -> str:
     """Return ``context.trace_id`` of an invocation that may be malformed; empty where
     it states none.
     """
-    context = document.get("context") if isinstance(document, dict) else None
-    trace_id = context.get("trace_id") if isinstance(context, dict) else None
+    trace_id = _member(_member(document, "context"), "trace_id")
     return trace_id[:MAX_ID] if isinstance(trace_id, str) else ""
+
+
+def _member(document: Any, name: str) -> Any:
+    """Return a member of *document*; None where that is not an object."""
+    if not isinstance(document, dict):
+        return None
+    return document.get(name)
 
 
 def with_key_header(request: WireRequest, names: Collection[str]) -> WireRequest:
@@ -78,23 +88,21 @@ def with_key_header(request: WireRequest, names: Collection[str]) -> WireRequest
     Raises:
         BadCredentialsError: it has two different keys.
     """
-    keys = {
-        key
-        for name in {"x-api-key", *names} - {"authorization"}
-        if (key := request.headers.get(name))
-    }
-    scheme, _, rest = request.headers.get("authorization", "").partition(" ")
-    if (
-        "authorization" in names and scheme and not rest
-    ):  # a descriptor may ask for the bare key there
-        keys.add(scheme)
+    keys = set()
+    for name in ("x-api-key", *names):
+        key = request.headers.get(name, "")
+        if name == "authorization":
+            # A descriptor may ask for the key there, without a scheme before it.
+            key, _, rest = key.partition(" ")
+            if rest:
+                continue
+        if key:
+            keys.add(key)
     if len(keys) > 1:
         raise BadCredentialsError
-    return (
-        replace(request, headers={**request.headers, "x-api-key": keys.pop()})
-        if keys
-        else request
-    )
+    if not keys:
+        return request
+    return replace(request, headers={**request.headers, "x-api-key": keys.pop()})
 
 
 def check_protocol_header(request: WireRequest) -> None:
@@ -216,15 +224,15 @@ def make_ticket(
         metadata["trace_id"] = trace_id
     # The smallest counts: a caller may ask for less than a skill allows, never for
     # more.
-    asked, declared = (
-        invocation.context.timeout_ms,
-        served.descriptor.endpoint.timeout_ms,
-    )
-    limits = [each / 1000 for each in (asked, declared) if each is not None]
-    owner = principal.id if principal is not None else ANONYMOUS
+    timeout = longest
+    asked = invocation.context.timeout_ms
+    declared = served.descriptor.endpoint.timeout_ms
+    for limit in (asked, declared):
+        if limit is not None:
+            timeout = min(timeout, limit / 1000)
     return Ticket(
         execution_id=_execution_id(request, served, principal, invocation, secret),
-        owner=owner,
+        owner=owner_of(principal),
         skill_id=served.id,
         line=served.descriptor.line,
         name=served.name,
@@ -240,7 +248,7 @@ def make_ticket(
                 ).to_dict(),
             }
         ),
-        timeout=min([*limits, longest]),
+        timeout=timeout,
         is_task=served.descriptor.capability_type is CapabilityType.TASK,
         repeatable=served.is_repeatable,
         priority=invocation.context.priority,
@@ -255,9 +263,8 @@ def released_id(execution_id: str, secret: bytes) -> str:
     """Return the id under which a held execution runs again: always the same, so that
     it is released once.
     """
-    return _id_of(
-        hmac.digest(secret, b"released " + execution_id.encode(), hashlib.sha256)[:20]
-    )
+    message = b"released " + execution_id.encode()
+    return _id_of(hmac.digest(secret, message, hashlib.sha256)[:20])
 
 
 def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
@@ -304,18 +311,16 @@ def _execution_id(
         raise MessageError.at(
             "Idempotency-Key", "1 to 255 visible characters", key[:40]
         )
-    # What anonymous callers call themselves distinguishes their keys; it proves
-    # nothing.
-    who = (
-        principal.id if principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
-    )
+    if principal is not None:
+        caller = principal.id
+    else:
+        # The name that an anonymous caller states distinguishes its keys from those of
+        # others; it proves nothing.
+        caller = f"{ANONYMOUS} {invocation.caller.id}"
     # From the secret, so that another caller cannot compute the id; the same on every
     # server that shares it.
-    return _id_of(
-        hmac.digest(secret, json.dumps([who, served.id, key]).encode(), hashlib.sha256)[
-            :20
-        ]
-    )
+    message = json.dumps([caller, served.id, key]).encode()
+    return _id_of(hmac.digest(secret, message, hashlib.sha256)[:20])
 
 
 def _id_of(digest: bytes) -> str:
@@ -324,24 +329,20 @@ def _id_of(digest: bytes) -> str:
 
 
 def _violations(error: SkillRuntimeError) -> list[dict[str, Any]]:
-    """Section 9's violations: each offending parameter, what was expected, and what
-    came.
+    """Return the violations of section 9: the parameter, what was expected, and its
+    value.
     """
-    found = []
-    for each in error.to_errors():
-        details = each.details or {}
-        found.append(
-            {
-                "field": "/inputs" + str(details.get("path", "")),
-                "expected": details.get("expected") or each.message,
-                "actual": details.get("received", "see message"),
-                "message": each.message,
-                "code": each.code.value,
-                **(
-                    {"suggested_action": each.suggested_action}
-                    if each.suggested_action
-                    else {}
-                ),
-            }
-        )
-    return found
+    violations = []
+    for fault in error.to_errors():
+        details = fault.details or {}
+        violation = {
+            "field": "/inputs" + str(details.get("path", "")),
+            "expected": details.get("expected") or fault.message,
+            "actual": details.get("received", "see message"),
+            "message": fault.message,
+            "code": fault.code.value,
+        }
+        if fault.suggested_action:
+            violation["suggested_action"] = fault.suggested_action
+        violations.append(violation)
+    return violations

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from skillruntime.remote.descriptor import AuthType, SkillDescriptor
+from skillruntime.remote.descriptor import AuthConfig, AuthType, SkillDescriptor
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import Execution, ExecutionStatus, MessageError
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
@@ -35,20 +36,13 @@ class RefusedError(Exception):
 
     def answer(self) -> WireResponse:
         """Return the envelope of section 9."""
-        headers = dict(self.headers)
-        if (
-            self.document.retry is not None
-            and self.document.retry.suggested_delay_ms is not None
-        ):
-            headers.setdefault(
-                "retry-after", str(-(-self.document.retry.suggested_delay_ms // 1000))
-            )
+        headers = {**self.headers, "content-type": "application/json"}
+        retry = self.document.retry
+        if retry is not None and retry.suggested_delay_ms is not None:
+            seconds = math.ceil(retry.suggested_delay_ms / 1000)
+            headers.setdefault("retry-after", str(seconds))
         document = self.document.to_envelope()
-        return _response(
-            self.document.http_status,
-            document,
-            {**headers, "content-type": "application/json"},
-        )
+        return _response(self.document.http_status, document, headers)
 
 
 def answer_to(error: Exception, request: WireRequest) -> WireResponse:
@@ -78,18 +72,17 @@ def refuse_login(descriptor: SkillDescriptor | None) -> RefusedError:
     """Return the 401 of section 6.5: which credentials are required, and where to get
     them.
     """
-    auth = descriptor.auth if descriptor is not None else None
-    kind = (
-        auth.type
-        if auth is not None and auth.type is not AuthType.NONE
-        else AuthType.API_KEY
-    )
+    auth = descriptor.auth if descriptor is not None else AuthConfig()
+    kind = auth.type
+    if kind is AuthType.NONE:
+        kind = AuthType.API_KEY
     details: dict[str, Any] = {"required_auth_type": kind.value}
-    if auth is not None and auth.oauth2 is not None and auth.oauth2.authorization_url:
+    if auth.oauth2 is not None and auth.oauth2.authorization_url:
         details["authorization_url"] = auth.oauth2.authorization_url
-    header = auth.key_header if auth is not None else "X-API-Key"
-    # RFC 9110, 11.6.1: it must name one.
-    challenge = "Bearer" if kind is AuthType.OAUTH2 else f'ApiKey header="{header}"'
+    # RFC 9110, 11.6.1: a 401 must have a challenge.
+    challenge = f'ApiKey header="{auth.key_header}"'
+    if kind is AuthType.OAUTH2:
+        challenge = "Bearer"
     message = "Authentication is required to invoke this skill"
     return RefusedError(
         ErrorDocument(WireCode.AUTH_REQUIRED, message, details),
@@ -157,15 +150,11 @@ def answer_json(
         "vary": _VARY,
     }
     # RFC 9110, 13.1.2: weak comparison, so the mark of weakness does not count.
-    asked = {
-        each.strip().removeprefix("W/")
-        for each in request.headers.get("if-none-match", "").split(",")
-    }
-    if tag in asked or "*" in asked:
-        return WireResponse(
-            304,
-            {name: value for name, value in tagged.items() if name != "content-type"},
-        )
+    stated = request.headers.get("if-none-match", "").split(",")
+    known = {text.strip().removeprefix("W/") for text in stated}
+    if tag in known or "*" in known:
+        del tagged["content-type"]
+        return WireResponse(304, tagged)
     return WireResponse(200, tagged, response.body)
 
 
@@ -184,20 +173,16 @@ def show_execution(
     if execution.is_final:
         # Section 6.6: the timeout document is a normal 200 response; only a client that
         # waited here gets 504.
-        waited = (
-            is_first
-            and "preference-applied" in headers
-            and execution.status is ExecutionStatus.TIMEOUT
-        )
-        return answer_json(
-            request, document, status=504 if waited else 200, headers=headers
-        )
+        has_waited = is_first and "preference-applied" in headers
+        status = 200
+        if has_waited and execution.status is ExecutionStatus.TIMEOUT:
+            status = 504
+        return answer_json(request, document, status=status, headers=headers)
     # A whole second is the least that the header can say (RFC 9110, 10.2.3);
     # poll_interval_ms says less.
     headers = {**headers, "retry-after": "1"}
-    return answer_json(
-        request, document, status=202 if is_first else 200, headers=headers
-    )
+    status = 202 if is_first else 200
+    return answer_json(request, document, status=status, headers=headers)
 
 
 def refuse_expired(execution: Execution) -> RefusedError:
@@ -216,10 +201,11 @@ def check_match(request: WireRequest, document: Any) -> None:
         RefusedError: it does.
     """
     stated = request.headers.get("if-match")
+    if stated is None:
+        return
     # Strong comparison: a tag that is marked as weak never matches.
-    if stated is None or {_tag_of(_to_bytes(document)), "*"} & {
-        each.strip() for each in stated.split(",")
-    }:
+    tags = {text.strip() for text in stated.split(",")}
+    if "*" in tags or _tag_of(_to_bytes(document)) in tags:
         return
     raise refuse(
         WireCode.PRECONDITION_FAILED,
@@ -231,10 +217,10 @@ def without_content(response: WireResponse) -> WireResponse:
     """Return the answer to HEAD where *response* is that to GET: the length without the
     content (RFC 9110, 9.3.2).
     """
-    length = (
-        {} if response.status == 304 else {"content-length": str(len(response.body))}
-    )
-    return WireResponse(response.status, {**response.headers, **length})
+    headers = dict(response.headers)
+    if response.status != 304:
+        headers["content-length"] = str(len(response.body))
+    return WireResponse(response.status, headers)
 
 
 def _response(status: int, document: Any, headers: Mapping[str, str]) -> WireResponse:

@@ -1,4 +1,4 @@
-"""Runs the application with uvicorn: the sockets, the signals, and an end that loses
+"""Run the application with uvicorn: its sockets, its signals, and a shutdown that loses
 nothing.
 """
 
@@ -20,15 +20,15 @@ __all__ = ["Server", "bind"]
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket of *host* and *port* that does not listen yet; port 0 is one that
-    is free.
+    """Return a socket of *host* and *port* that does not listen yet; port 0 stands for
+    a free one.
 
     Raises:
         OSError: it is not free.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named, for asyncio switches off Nagle's delay (40 ms a call) only
-    # where it is.
+    # The protocol is named, because asyncio switches off Nagle's delay (40 ms a call)
+    # only then.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     # Otherwise a restart fails for a minute, while old connections are in TIME_WAIT.
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -117,8 +117,8 @@ class Server(uvicorn.Server):
         await self._service.executions.drain(0.0)
 
     async def on_tick(self, counter: int) -> bool:
-        """Begin the draining that a signal asked for: uvicorn calls this ten times a
-        second, and idle, that costs.
+        """Begin the draining that a signal asked for. uvicorn calls this ten times a
+        second, also while the server is idle.
         """
         if not self._service.is_ready and not self._is_draining:
             self._is_draining = True

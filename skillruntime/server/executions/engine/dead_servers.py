@@ -30,10 +30,13 @@ __all__ = ["DeadServers", "Suspects"]
 _log = logging.getLogger("skillruntime.server")
 _TABLE = """CREATE TABLE IF NOT EXISTS skillruntime.servers (
     name TEXT PRIMARY KEY, number BIGINT NOT NULL, expires_at TIMESTAMPTZ NOT NULL)"""
-_BEAT = """INSERT INTO skillruntime.servers VALUES (%(name)s, 1, clock_timestamp() + %(lease)s * interval '1 second')
-    ON CONFLICT (name) DO UPDATE SET number = skillruntime.servers.number + 1, expires_at = excluded.expires_at"""
-# Only of those that hold work: where a server without any is, does not matter.
-_SEEN = """SELECT work.executor_id, coalesce(servers.number, -1), coalesce(expires_at < clock_timestamp(), true)
+_BEAT = """INSERT INTO skillruntime.servers
+    VALUES (%(name)s, 1, clock_timestamp() + %(lease)s * interval '1 second')
+    ON CONFLICT (name) DO UPDATE
+    SET number = skillruntime.servers.number + 1, expires_at = excluded.expires_at"""
+# Only servers that hold work: whether one without any is dead does not matter.
+_SEEN = """SELECT work.executor_id, coalesce(servers.number, -1),
+        coalesce(expires_at < clock_timestamp(), true)
     FROM (SELECT DISTINCT executor_id FROM skillruntime.workflow_status
         WHERE status = 'PENDING' AND executor_id <> %(name)s) AS work
     LEFT JOIN skillruntime.servers ON servers.name = work.executor_id"""
@@ -151,8 +154,12 @@ class Suspects:
         renewals, and whether they expired.
 
         >>> suspects = Suspects(6.0)
-        >>> [suspects.observe({"a": (1, expired)}, now) for now, expired in ((0.0, False), (5.0, True), (6.0, True))]
-        [[], [], ['a']]
+        >>> suspects.observe({"a": (1, False)}, 0.0)
+        []
+        >>> suspects.observe({"a": (1, True)}, 5.0)
+        []
+        >>> suspects.observe({"a": (1, True)}, 6.0)
+        ['a']
         """
         now = time.monotonic() if now is None else now
         before, self._seen = self._seen, {}

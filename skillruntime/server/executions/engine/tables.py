@@ -181,11 +181,14 @@ class EngineTables:
         *executor* does not run it.
         """
         rows = self._ask(
-            f"INSERT INTO {SCHEMA}.operation_outputs AS begun (workflow_uuid, function_id, function_name, output) "
+            f"INSERT INTO {SCHEMA}.operation_outputs AS begun "
+            "(workflow_uuid, function_id, function_name, output) "
             f"SELECT workflow_uuid, 1, 'begin', :mark FROM {SCHEMA}.workflow_status "
-            "WHERE workflow_uuid = :id AND status = 'PENDING' AND executor_id = :executor "
+            "WHERE workflow_uuid = :id AND status = 'PENDING' "
+            "AND executor_id = :executor "
             # A row that exists is returned as it is.
-            "ON CONFLICT (workflow_uuid, function_id) DO UPDATE SET output = begun.output RETURNING output",
+            "ON CONFLICT (workflow_uuid, function_id) DO UPDATE "
+            "SET output = begun.output RETURNING output",
             executor=executor,
             id=execution_id,
             mark=json.dumps(mark),
@@ -250,8 +253,9 @@ class EngineTables:
         """Delete executions and messages that ended before this moment, 500 at most,
         and return how many.
         """
-        ids = f"""SELECT workflow_uuid FROM {SCHEMA}.workflow_status WHERE completed_at < :before
-            AND status = ANY(:ended) AND name LIKE 'skillruntime.%' LIMIT 500 FOR UPDATE SKIP LOCKED"""
+        ids = f"""SELECT workflow_uuid FROM {SCHEMA}.workflow_status
+            WHERE completed_at < :before AND status = ANY(:ended)
+            AND name LIKE 'skillruntime.%' LIMIT 500 FOR UPDATE SKIP LOCKED"""
         others = ("workflow_input", "workflow_output", "operation_outputs")
         deleted = ", ".join(
             f"of_{each} AS (DELETE FROM {SCHEMA}.{each} WHERE workflow_uuid IN "

@@ -76,7 +76,7 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Close the connections and release the lock."""
-        # A database in memory has one connection for both; closing it twice is no error.
+        # A database in memory has one connection for both; it may be closed twice.
         for connection in (self._writer, self._reader):
             if connection is not None:
                 connection.close()

@@ -2,8 +2,8 @@
 
 Law: accepted means committed. An execution that must not run twice begins only after a
 mark of its beginning is committed. One that this process finds marked at its start may
-have had its effect: it ends `EXECUTION_INTERRUPTED`. All others are run. Executions that
-have not ended are kept in memory too, because no other process changes them.
+have had its effect: it ends `EXECUTION_INTERRUPTED`. All others are run. Executions
+that have not ended are kept in memory too, because no other process changes them.
 """
 
 from __future__ import annotations
