@@ -144,22 +144,24 @@ def _hunk(
     hunk["lines"] = []
     while old_left > 0 or new_left > 0:
         at, line = next(lines, (0, "end"))
-        sign, text = (
-            line[:1] or " ",
-            line[1:].rstrip("\r"),
-        )  # an empty line is one whose blank was cut off
+        sign = line[:1] or " "  # an empty line is one whose blank was cut off
+        text = line[1:].rstrip("\r")
         if sign == "\\":  # "\ No newline at end of file"
             continue
-        if (
-            sign not in "+- "
-            or at == 0
-            or (sign != "+" and old_left == 0)
-            or (sign != "-" and new_left == 0)
-        ):
+        if sign not in "+- " or at == 0:
             raise _miscounted(f"the hunk in line {number}")
-        hunk["lines"].append(f"{sign}{old if sign == '-' else new} {text}")
-        old, old_left = (old + 1, old_left - 1) if sign != "+" else (old, old_left)
-        new, new_left = (new + 1, new_left - 1) if sign != "-" else (new, new_left)
+        is_in_old = sign != "+"
+        is_in_new = sign != "-"
+        if (is_in_old and old_left == 0) or (is_in_new and new_left == 0):
+            raise _miscounted(f"the hunk in line {number}")
+        shown = new if is_in_new else old
+        hunk["lines"].append(f"{sign}{shown} {text}")
+        if is_in_old:
+            old += 1
+            old_left -= 1
+        if is_in_new:
+            new += 1
+            new_left -= 1
     return hunk
 
 

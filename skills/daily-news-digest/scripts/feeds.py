@@ -247,16 +247,15 @@ def _read_feed(feed: Feed, timeout: float) -> list[Article] | dict[str, Any]:
         )
     try:
         parsed = feedparser.parse(io.BytesIO(data), response_headers=headers)
-        source = (
-            feed.name
-            if feed.has_name
-            else _cut(plain_text(parsed.feed.get("title") or ""), 80) or feed.name
-        )
-        articles = [
-            found
-            for entry in parsed.entries[:MAX_ENTRIES]
-            if (found := _article(entry, source))
-        ]
+        source = feed.name
+        if not feed.has_name:
+            title = plain_text(parsed.feed.get("title") or "")
+            source = _cut(title, 80) or feed.name
+        articles = []
+        for entry in parsed.entries[:MAX_ENTRIES]:
+            article = _article(entry, source)
+            if article is not None:
+                articles.append(article)
     except Exception as error:
         return _error(
             feed, f"could not be parsed: {type(error).__name__}", recoverable=False
@@ -352,12 +351,11 @@ def _article(entry: Any, source: str) -> Article | None:
     link = str(entry.get("link") or entry.get("id") or "").strip()
     if not re.match(r"https?://[^/\s]", link, re.IGNORECASE):
         return None
-    html = (
-        entry.get("summary")
-        or next((part.get("value") for part in entry.get("content") or []), "")
-        or ""
-    )
-    text = plain_text(html)
+    html = entry.get("summary")
+    content = entry.get("content")
+    if not html and content:
+        html = content[0].get("value")
+    text = plain_text(html or "")
     title = plain_text(entry.get("title") or "") or text[:80] or link
     return Article(
         _cut(title, 300), source, _clean_url(link), _published(entry), text[:4000]

@@ -78,14 +78,16 @@ class Topic:
             _has_phrase(Words.of(term).stems) for term in terms
         ]
         words = _WORD.findall(_normal(_PHRASE.sub(" ", name)))
-        for word in [word for word in words if word.casefold() not in _FILLERS] or (
-            [] if terms else words
-        ):
-            is_acronym = 2 <= len(word) <= 4 and word.isupper() and word.isascii()
-            terms.append(word if is_acronym else word.casefold())
-            tests.append(
-                _has_acronym(word) if is_acronym else _has_word(word.casefold())
-            )
+        counted = [word for word in words if word.casefold() not in _FILLERS]
+        if not counted and not terms:
+            counted = words  # a topic of filler words alone is searched for as it is
+        for word in counted:
+            if 2 <= len(word) <= 4 and word.isupper() and word.isascii():
+                terms.append(word)
+                tests.append(_has_acronym(word))
+            else:
+                terms.append(word.casefold())
+                tests.append(_has_word(word.casefold()))
         return cls(name, tuple(terms), tuple(tests))
 
     def matches(self, text: str) -> bool:

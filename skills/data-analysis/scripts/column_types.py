@@ -271,26 +271,23 @@ def _typed(
         return Column(
             name, kind, note=f"{dated}; {gaps}".strip("; ")
         ), f"CAST({moment} AS {kind})"
+    # A column of texts that are mostly numbers or dates can still be used as these.
     mostly = filled * 0.9
     mixed = _mixed(count)
     if mixed and count["numbers"] >= mostly:
         return Column(name, "VARCHAR", note=mixed, mixed=mixed), value
-    return Column(
-        name,
-        "VARCHAR",
-        number.replace(value, quoted_name(name))
-        if numbers and numbers >= mostly
-        else "",
-        moment.replace(value, quoted_name(name))
-        if moments and moments >= mostly
-        else "",
-        undecided if undecided and count["parts"] >= mostly else "",
-        dated
-        if moments and moments >= mostly
-        else note
-        if numbers and numbers >= mostly
-        else "",
-    ), value
+    as_number = ""
+    as_moment = ""
+    remark = ""
+    if numbers and numbers >= mostly:
+        as_number = number.replace(value, quoted_name(name))
+        remark = note
+    if moments and moments >= mostly:
+        as_moment = moment.replace(value, quoted_name(name))
+        remark = dated
+    if not undecided or count["parts"] < mostly:
+        undecided = ""
+    return Column(name, "VARCHAR", as_number, as_moment, undecided, remark), value
 
 
 def _mixed(count: dict[str, Any]) -> str:

@@ -133,12 +133,17 @@ def _bounds(parts: re.Match[str]) -> tuple[date, date]:
     if day:
         first = date(int(year), int(month), int(day))
         return first, first + timedelta(days=1)
-    start = int(quarter) * 3 - 2 if quarter else int(month or 1)
-    length = 3 if quarter else 1 if month else 12
-    last = start + length
-    return date(int(year), start, 1), date(
-        int(year) + (last > 12), last - 12 if last > 12 else last, 1
-    )
+    if quarter:
+        start, length = int(quarter) * 3 - 2, 3
+    elif month:
+        start, length = int(month), 1
+    else:
+        start, length = 1, 12
+    first = date(int(year), start, 1)
+    after = start + length
+    if after > 12:
+        return first, date(int(year) + 1, after - 12, 1)
+    return first, date(int(year), after, 1)
 
 
 def _unfit(found: Expression, value: Any, wanted: str, path: str) -> Failure:

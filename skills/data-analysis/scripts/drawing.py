@@ -150,7 +150,12 @@ def _line(axes: Any, plot: Plot) -> None:
     numeric = all(isinstance(x, int | float) for x in categories)
     place = {x: index for index, x in enumerate(categories)}
     for number, (name, line) in enumerate(plot.lines.items()):
-        xs = [_moment(x) if moments else x if numeric else place[x] for x, _ in line]
+        if moments:
+            xs = [_moment(x) for x, _ in line]
+        elif numeric:
+            xs = [x for x, _ in line]
+        else:
+            xs = [place[x] for x, _ in line]
         marker = MARKERS[number] if len(line) <= 40 else None
         style = {
             "color": COLOURS[number],
@@ -175,7 +180,12 @@ def _line(axes: Any, plot: Plot) -> None:
 
 
 def _scatter(axes: Any, plot: Plot) -> None:
-    size = 36 if plot.points <= 300 else 14 if plot.points <= 2000 else 8
+    if plot.points <= 300:
+        size = 36
+    elif plot.points <= 2000:
+        size = 14
+    else:
+        size = 8
     for number, (name, line) in enumerate(plot.lines.items()):
         xs, ys = [x for x, _ in line], [y for _, y in line]
         style = {"s": size, "alpha": 0.7, "linewidths": 0, "marker": MARKERS[number]}

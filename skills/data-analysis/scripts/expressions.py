@@ -159,11 +159,13 @@ def as_ordered(found: Expression, path: str) -> Expression:
     numbers as these.
     """
     column = _text_column(found)
-    if column and (column.moment or column.undecided):
+    if column is None:
+        return found
+    if column.moment or column.undecided:
         return as_moment(found, path)
-    return (
-        as_number(found, path) if column and (column.number or column.mixed) else found
-    )
+    if column.number or column.mixed:
+        return as_number(found, path)
+    return found
 
 
 def shown_sql(found: Expression) -> str:
@@ -362,19 +364,20 @@ class _Reader:
 
     def _joined(self, left: Expression, operator: str, right: Expression) -> Expression:
         left, right = as_number(left, self.path), as_number(right, self.path)
-        if any(part.columns and not part.is_aggregate for part in (left, right)) and (
-            left.is_aggregate or right.is_aggregate
-        ):
+        has_figure = left.is_aggregate or right.is_aggregate
+        has_column = any(
+            part.columns and not part.is_aggregate for part in (left, right)
+        )
+        if has_figure and has_column:
             raise self.failure(
                 "a figure and a column are mixed",
                 "Put the column into the figure: 'sum(a * b)'.",
             )
         below = f"nullif({right.sql}, 0)" if operator == "/" else right.sql
-        additive = (
-            left.additive and right.additive
-            if operator in "+-"
-            else left.additive and not right.is_aggregate
-        )
+        if operator in "+-":
+            additive = left.additive and right.additive
+        else:
+            additive = left.additive and not right.is_aggregate
         exact = left.exact and right.exact and operator in "+-"
         sql = f"({left.sql}::DOUBLE {operator} {below})"
         return replace(
@@ -437,14 +440,20 @@ def _is_exact(found: Expression) -> bool:
 
 def _merged(parts: list[Expression]) -> Expression:
     """Return an expression without SQL that has the columns of all *parts*."""
+    # Dictionaries, as sets that keep the order.
+    columns: dict[Column, None] = {}
+    converted: dict[tuple[Column, str], None] = {}
+    sides: set[str] = set()
+    for part in parts:
+        columns |= dict.fromkeys(part.columns)
+        converted |= dict.fromkeys(part.converted)
+        sides |= part.sides
     return Expression(
         "",
         "",
         "",
-        tuple(dict.fromkeys(column for part in parts for column in part.columns)),
-        frozenset(side for part in parts for side in part.sides),
+        tuple(columns),
+        frozenset(sides),
         any(part.is_aggregate for part in parts),
-        converted=tuple(
-            dict.fromkeys(pair for part in parts for pair in part.converted)
-        ),
+        converted=tuple(converted),
     )

@@ -92,10 +92,14 @@ def _outliers(
             notes.append(f"{number.text}: {count} values are too few to have outliers.")
             continue
         low, high = first - 1.5 * (third - first), third + 1.5 * (third - first)
+        middle = (first + third) / 2
+        shown = ", ".join(map(shown_sql, context))
+        sql = number.sql
         rows = table.rows(
-            f'SELECT "·left", {quoted_text(number.text)}, {number.sql}, {", ".join(map(shown_sql, context))} FROM base '
-            f"WHERE {filters} AND ({number.sql} < {low!r}::DOUBLE OR {number.sql} > {high!r}::DOUBLE) "
-            f'ORDER BY abs({number.sql} - {(first + third) / 2!r}::DOUBLE) DESC, "·left" LIMIT {MAX_FOUND}'
+            f'SELECT "·left", {quoted_text(number.text)}, {sql}, {shown} FROM base '
+            f"WHERE {filters} "
+            f"AND ({sql} < {low!r}::DOUBLE OR {sql} > {high!r}::DOUBLE) "
+            f'ORDER BY abs({sql} - {middle!r}::DOUBLE) DESC, "·left" LIMIT {MAX_FOUND}'
         )
         found += [list(row) for row in rows]
         notes.append(

@@ -355,15 +355,13 @@ def _looks_like_data(first: list[str], rest: list[list[str]]) -> bool:
 
 def _notes_on_header(first: list[str], rest: list[list[str]]) -> list[str]:
     """Say so where a cell of the first row occurs in its column below, as values do."""
-    again = [
-        cell
-        for index, cell in enumerate(first)
-        if cell and any(row[index] == cell for row in rest)
-    ]
-    said = (
-        "of the first row is also a value below; send has_header: false if it is data."
-    )
-    return [f"{cell!r} {said}" for cell in again[:1]]
+    for index, cell in enumerate(first):
+        if cell and any(row[index] == cell for row in rest):
+            return [
+                f"{cell!r} of the first row is also a value below; send has_header: "
+                "false if it is data."
+            ]
+    return []
 
 
 def _form(value: str) -> str:

@@ -96,9 +96,8 @@ def parse_pages(text: str, count: int, path: str) -> list[int]:
         return list(range(1, count + 1))
     pages: list[int] = []
     for part in text.split(","):
-        if not (found := re.fullmatch(r"\s*(\d+)\s*(-?)\s*(\d*)\s*", part)) or (
-            found[3] and not found[2]
-        ):
+        found = re.fullmatch(r"\s*(\d+)\s*(?:(-)\s*(\d*)\s*)?", part)
+        if found is None:
             raise Failure(
                 "INVALID_INPUT",
                 f"{part!r} is not a page range",
@@ -106,7 +105,12 @@ def parse_pages(text: str, count: int, path: str) -> list[int]:
                 path=path,
             )
         first = int(found[1])
-        last = int(found[3]) if found[3] else count if found[2] else first
+        if found[3]:
+            last = int(found[3])
+        elif found[2]:
+            last = count  # "5-": to the end
+        else:
+            last = first
         if not 1 <= first <= last <= count:
             action = f"The file has {count} page(s): send a range inside 1-{count}."
             raise Failure(
@@ -166,18 +170,21 @@ def form_fields(reader: PdfReader) -> list[FormField]:
         if kind == "checkbox" and flags & RADIO:
             kind = "radio"
         states = [state for state in field.get("/_States_", []) if state != "/Off"]
+        label = str(field["/TU"]) if field.get("/TU") else None
         limit = _max_length(field) if kind == "text" else None
+        # In other kinds these bits have other meanings.
+        choice_flags = flags if kind == "choice" else 0
         fields.append(
             FormField(
                 name=name,
                 kind=kind,
                 value=_value(field.get("/V"), kind),
-                label=str(field["/TU"]) if field.get("/TU") else None,
+                label=label,
                 choices=tuple(_choice(state) for state in states),
                 max_length=limit,
                 is_read_only=bool(flags & READ_ONLY),
-                is_multiple=kind == "choice" and bool(flags & MULTIPLE),
-                is_editable=kind == "choice" and bool(flags & EDITABLE),
+                is_multiple=bool(choice_flags & MULTIPLE),
+                is_editable=bool(choice_flags & EDITABLE),
             )
         )
     return fields

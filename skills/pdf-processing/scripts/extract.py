@@ -66,8 +66,11 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
                 _cut(page, left)
             left -= size
             pages.append(page)
+    status = "success"
+    if errors:
+        status = "partial_success" if pages else "failed"
     result: dict[str, Any] = {
-        "status": "success" if not errors else "partial_success" if pages else "failed",
+        "status": status,
         "path": shown_path(file),
         "page_count": len(reader.pages),
         "pages": pages,
@@ -99,20 +102,22 @@ def _tables(plumber: Any, number: int, strategy: str) -> list[list[list[str]]]:
         {"vertical_strategy": strategy, "horizontal_strategy": strategy}
     )
     page.close()
-    cells = [
-        [[(cell or "").strip() for cell in row] for row in table] for table in found
-    ]
-    tables = [
-        [row for row in table if any(row)] for table in cells
-    ]  # words far apart leave empty rows between them
-    return [table for table in tables if table]
+    tables = []
+    for table in found:
+        rows = [[(cell or "").strip() for cell in row] for row in table]
+        # Words far apart leave empty rows between them.
+        rows = [row for row in rows if any(row)]
+        if rows:
+            tables.append(rows)
+    return tables
 
 
 def _size(page: dict[str, Any]) -> int:
-    cells = (
-        len(cell) for table in page.get("tables", []) for row in table for cell in row
-    )
-    return len(page.get("text", "")) + sum(cells)
+    size = len(page.get("text", ""))
+    for table in page.get("tables", []):
+        for row in table:
+            size += sum(map(len, row))
+    return size
 
 
 def _cut(page: dict[str, Any], left: int) -> None:

@@ -56,16 +56,11 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
     file, reader = open_pdf(arguments["path"], "/path", arguments.get("password"))
     fields = {field.name: field for field in form_fields(reader)}
     if not fields:
-        what = (
-            "an XFA form, which is not supported"
-            if _is_xfa(reader)
-            else "no form fields"
-        )
-        action = (
-            "Print it to a plain PDF form first."
-            if _is_xfa(reader)
-            else "Send a PDF that has a fillable form."
-        )
+        what = "no form fields"
+        action = "Send a PDF that has a fillable form."
+        if _is_xfa(reader):
+            what = "an XFA form, which is not supported"
+            action = "Print it to a plain PDF form first."
         message = f"{shown_path(file)!r} has {what}"
         raise Failure("INVALID_INPUT", message, action, recoverable=False, path="/path")
     if not arguments["fields"] and not arguments["flatten"]:
@@ -101,13 +96,20 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
         "empty_fields": [
             field.name
             for field in fields.values()
-            if field.name not in stored
-            and field.kind not in ("checkbox", "signature")
-            and field.value in (None, "")
+            if field.name not in stored and _is_empty(field)
         ],
     }
     warnings = _warnings(reader, fields)
-    return result | ({"warnings": warnings} if warnings else {})
+    if warnings:
+        result["warnings"] = warnings
+    return result
+
+
+def _is_empty(field: FormField) -> bool:
+    """Return whether a field that takes text or a choice had no value."""
+    if field.kind in ("checkbox", "signature"):
+        return False
+    return field.value in (None, "")
 
 
 def _stem(file: Path) -> str:
@@ -120,76 +122,121 @@ def _is_xfa(reader: PdfReader) -> bool:
 
 
 def _stored(fields: dict[str, FormField], name: str, value: Any) -> str | list[str]:
-    """Return *value* as the field stores it. Raises: Failure, which says what the field
-    takes.
+    """Return *value* as the field stores it.
+
+    Raises:
+        Failure: the field does not take it; the message says what it takes.
     """
-    pointer = "/fields/" + name.replace("~", "~0").replace("/", "~1")
-
-    def refuse(message: str, action: str) -> Failure:
-        return Failure("INVALID_INPUT", message, action, path=pointer)
-
-    def shown(text: str) -> str:
-        # The fonts that every reader has draw these letters alone; others would be a
-        # row of question marks.
-        if missing := _undrawable(text):
-            action = (
-                "Send letters of Western European languages, or tell the user that a "
-                "person must type this field."
-            )
-            raise refuse(f"the font of field {name!r} has no {missing!r}", action)
-        return text
-
     field = fields.get(name)
     if field is None:
-        import difflib
-
-        close = difflib.get_close_matches(name, fields, 3, 0.4) or list(fields)[:10]
-        raise refuse(
-            f"the form has no field {name!r}",
-            f"Its fields include: {', '.join(close)}.",
-        )
+        raise _unknown_field(fields, name)
     if field.is_read_only:
-        raise refuse(f"field {name!r} is read-only", "Leave it out.")
+        raise _refusal(name, f"field {name!r} is read-only", "Leave it out.")
     if field.kind == "signature":
-        raise refuse(
+        raise _refusal(
+            name,
             f"field {name!r} takes a signature, not a value",
             "Leave it out; a person signs it.",
         )
     if field.kind == "checkbox":
-        states = [state for state, _ in field.choices] or ["Yes"]
-        if isinstance(value, bool):
-            return f"/{states[0]}" if value else "/Off"
-        if value in states:
-            return f"/{value}"
-        if str(value).lower() in SWITCH:
-            return f"/{states[0]}" if SWITCH[str(value).lower()] else "/Off"
-        raise refuse(f"field {name!r} is a checkbox", "Send true or false.")
-    if isinstance(value, bool) or (isinstance(value, list) and not field.is_multiple):
-        raise refuse(
+        return _stored_switch(field, value)
+    is_surplus_list = isinstance(value, list) and not field.is_multiple
+    if isinstance(value, bool) or is_surplus_list:
+        raise _refusal(
+            name,
             f"field {name!r} takes one text",
             f"Send a string; it is of type {field.kind}.",
         )
     if field.kind == "text":
-        text = str(value)
-        if field.max_length is not None and len(text) > field.max_length:
-            message = (
-                f"field {name!r} takes {field.max_length} characters, got {len(text)}"
+        return _stored_text(field, str(value))
+    return _stored_choice(field, value)
+
+
+def _stored_switch(field: FormField, value: Any) -> str:
+    """Return the state of a checkbox."""
+    states = [state for state, _ in field.choices] or ["Yes"]
+    if not isinstance(value, bool):
+        if value in states:
+            return f"/{value}"
+        text = str(value).lower()
+        if text not in SWITCH:
+            raise _refusal(
+                field.name, f"field {field.name!r} is a checkbox", "Send true or false."
             )
-            raise refuse(message, "Shorten the text.")
-        return shown(text)
-    wanted = [str(part) for part in (value if isinstance(value, list) else [value])]
-    by_label = {label: stored for stored, label in field.choices}
-    options = {stored: stored for stored, _ in field.choices}
-    for part in wanted:
-        if part not in options and part not in by_label and not field.is_editable:
-            known = ", ".join(label for _, label in field.choices[:20])
-            raise refuse(
-                f"field {name!r} has no option {part!r}", f"Its options: {known}."
-            )
-    chosen = [options.get(part) or by_label.get(part) or shown(part) for part in wanted]
+        value = SWITCH[text]
+    return f"/{states[0]}" if value else "/Off"
+
+
+def _stored_text(field: FormField, text: str) -> str:
+    longest = field.max_length
+    if longest is not None and len(text) > longest:
+        message = f"field {field.name!r} takes {longest} characters, got {len(text)}"
+        raise _refusal(field.name, message, "Shorten the text.")
+    return _drawable(field, text)
+
+
+def _stored_choice(field: FormField, value: Any) -> str | list[str]:
+    """Return the stored form of what is chosen by its label or by its stored form."""
+    parts = value if isinstance(value, list) else [value]
+    chosen = [_chosen(field, str(part)) for part in parts]
     if field.kind == "radio":
         return f"/{chosen[0]}"
-    return chosen if field.is_multiple and isinstance(value, list) else chosen[0]
+    if field.is_multiple and isinstance(value, list):
+        return chosen
+    return chosen[0]
+
+
+def _chosen(field: FormField, text: str) -> str:
+    """Return the option that *text* names; in an editable field it may be none."""
+    if text in [stored for stored, _ in field.choices]:
+        return text
+    for stored, label in reversed(field.choices):
+        if text == label:
+            return stored or _drawable(field, text)
+    if field.is_editable:
+        return _drawable(field, text)
+    known = ", ".join(label for _, label in field.choices[:20])
+    raise _refusal(
+        field.name,
+        f"field {field.name!r} has no option {text!r}",
+        f"Its options: {known}.",
+    )
+
+
+def _drawable(field: FormField, text: str) -> str:
+    """Return *text*, which the font of the field must have.
+
+    Raises:
+        Failure: it does not.
+    """
+    missing = _undrawable(text)
+    if not missing:
+        return text
+    # The fonts that every reader has draw Western European letters alone; others would
+    # be a row of question marks.
+    raise _refusal(
+        field.name,
+        f"the font of field {field.name!r} has no {missing!r}",
+        "Send letters of Western European languages, or tell the user that a person "
+        "must type this field.",
+    )
+
+
+def _unknown_field(fields: dict[str, FormField], name: str) -> Failure:
+    import difflib
+
+    close = difflib.get_close_matches(name, fields, 3, 0.4) or list(fields)[:10]
+    return _refusal(
+        name,
+        f"the form has no field {name!r}",
+        f"Its fields include: {', '.join(close)}.",
+    )
+
+
+def _refusal(name: str, message: str, action: str) -> Failure:
+    """Return the error of one field."""
+    pointer = "/fields/" + name.replace("~", "~0").replace("/", "~1")
+    return Failure("INVALID_INPUT", message, action, path=pointer)
 
 
 def _write(

@@ -51,17 +51,14 @@ def flatten_widgets(writer: PdfWriter, page: PageObject) -> None:
     page[NameObject("/Resources")] = resources
     contents = page.get("/Contents")
     contents = contents.get_object() if contents is not None else None
-    own = (
-        list(contents)
-        if isinstance(contents, ArrayObject)
-        else []
-        if contents is None
-        else [page.raw_get("/Contents")]
-    )
-    before, after = (
-        _stream(writer, "q\n"),
-        _stream(writer, "\nQ\n" + "\n".join(drawn) + "\n"),
-    )
+    if contents is None:
+        own = []
+    elif isinstance(contents, ArrayObject):
+        own = list(contents)
+    else:
+        own = [page.raw_get("/Contents")]
+    before = _stream(writer, "q\n")
+    after = _stream(writer, "\nQ\n" + "\n".join(drawn) + "\n")
     page[NameObject("/Contents")] = ArrayObject([before, *own, after])
 
 
