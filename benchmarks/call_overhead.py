@@ -124,7 +124,8 @@ class BareTool(BaseTool):
     description: str = "Digest"
     args_schema: Any = INPUT
 
-    def _run(self, **arguments):  # type: ignore[no-untyped-def]  # annotations would be evaluated at each call
+    # Without annotations, which would be evaluated at each call.
+    def _run(self, **arguments):  # type: ignore[no-untyped-def]
         return RESULT
 
 

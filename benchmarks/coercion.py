@@ -195,7 +195,8 @@ def _annotation(schema: Any, name: str) -> Any:
         case "object":
             return dict[str, Any]
         case "array":
-            return list[_annotation(schema.get("items", {}), name)]  # type: ignore[misc]  # made from data
+            item = _annotation(schema.get("items", {}), name)
+            return list[item]  # type: ignore[valid-type]  # made from data
         case str() as kind:
             return {
                 "string": str,

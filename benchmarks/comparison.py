@@ -125,10 +125,12 @@ def cell(
         return "refused" if reply.strip() else "lost"
     if wanted is not None and received == [DEFAULTS | wanted]:
         return "right"
-    return (
-        "wrong: "
-        f"{json.dumps({name: value for name, value in received[0].items() if value != DEFAULTS.get(name)})}"
-    )
+    changed = {
+        name: value
+        for name, value in received[0].items()
+        if value != DEFAULTS.get(name)
+    }
+    return f"wrong: {json.dumps(changed)}"
 
 
 def environment_of(package: str, directory: Path) -> Path:

@@ -34,7 +34,9 @@ def edited(root: str) -> dict[str, float]:
     from skillruntime.catalog import discover
 
     discover(root)
-    names = sorted(os.listdir(root))[:: max(1, len(os.listdir(root)) // EDITS)][:EDITS]  # noqa: PTH208
+    names = sorted(os.listdir(root))  # noqa: PTH208
+    step = max(1, len(names) // EDITS)
+    names = names[::step][:EDITS]
     edits, warm = [], []
     for number, name in enumerate(names):
         path = Path(root, name, "SKILL.md")

@@ -432,46 +432,110 @@ def install(directory: Path) -> list[Peer]:
     }
     zones = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
     peers = [
-        Peer("everything", node("everything"), [
-            ("echo", {"message": "00713"}),
-            ("get-sum", {"a": 2, "b": 40}),
-            ("get-structured-content", {"location": "New York"}),
-            ("get-resource-links", {"count": 2}),
-        ]),
-        Peer("memory", node("memory"), [
-            ("delete_entities", {"entityNames": ["nothing"]}),
-            ("open_nodes", {"names": ["42"]}),
-            ("search_nodes", {"query": "42"}),
-            ("delete_relations", {"relations": [{"from": "a", "to": "b", "relationType": "c"}]}),
-        ]),
-        Peer("filesystem", node("filesystem", str(files)), [
-            ("read_text_file", {"path": text, "head": 2}),
-            ("read_multiple_files", {"paths": both}),
-            ("list_directory_with_sizes", {"path": str(files), "sortBy": "size"}),
-            ("search_files", {"path": str(files), "pattern": "*.txt", "excludePatterns": ["b*"]}),
-            ("edit_file", {"path": text, "edits": [{"oldText": "two", "newText": "2"}], "dryRun": True}),
-        ]),
-        Peer("sequential-thinking", node("sequential-thinking"), [("sequentialthinking", thought)]),
-        Peer("sheet-music", node("sheet-music", "--stdio"), [("play-sheet-music", {"abcNotation": "X:1\n"
-                "K:C\n"
-                "C"})]),
+        Peer(
+            "everything",
+            node("everything"),
+            [
+                ("echo", {"message": "00713"}),
+                ("get-sum", {"a": 2, "b": 40}),
+                ("get-structured-content", {"location": "New York"}),
+                ("get-resource-links", {"count": 2}),
+            ],
+        ),
+        Peer(
+            "memory",
+            node("memory"),
+            [
+                ("delete_entities", {"entityNames": ["nothing"]}),
+                ("open_nodes", {"names": ["42"]}),
+                ("search_nodes", {"query": "42"}),
+                (
+                    "delete_relations",
+                    {"relations": [{"from": "a", "to": "b", "relationType": "c"}]},
+                ),
+            ],
+        ),
+        Peer(
+            "filesystem",
+            node("filesystem", str(files)),
+            [
+                ("read_text_file", {"path": text, "head": 2}),
+                ("read_multiple_files", {"paths": both}),
+                ("list_directory_with_sizes", {"path": str(files), "sortBy": "size"}),
+                (
+                    "search_files",
+                    {"path": str(files), "pattern": "*.txt", "excludePatterns": ["b*"]},
+                ),
+                (
+                    "edit_file",
+                    {
+                        "path": text,
+                        "edits": [{"oldText": "two", "newText": "2"}],
+                        "dryRun": True,
+                    },
+                ),
+            ],
+        ),
+        Peer(
+            "sequential-thinking",
+            node("sequential-thinking"),
+            [("sequentialthinking", thought)],
+        ),
+        Peer(
+            "sheet-music",
+            node("sheet-music", "--stdio"),
+            [("play-sheet-music", {"abcNotation": "X:1\nK:C\nC"})],
+        ),
         Peer("time", python("modern", "mcp-server-time"), [("convert_time", zones)]),
-        Peer("git", python("modern", "mcp-server-git"), [
-            ("git_log", {"repo_path": repo, "max_count": 2}),
-            ("git_diff", {"repo_path": repo, "target": "HEAD~1", "context_lines": 1}),
-            ("git_branch", {"repo_path": repo, "branch_type": "local"}),
-        ]),
-        Peer("fetch", python("modern", "mcp-server-fetch", "--ignore-robots-txt", "--allow-private-ips"), [
-            ("fetch", {"url": page_url(files), "max_length": 4, "raw": True}),
-        ]),
-        Peer("calculator", python("handshake", "mcp-server-calculator"), [("calculate", {"expression": "6*7"})]),
-        Peer("sqlite", python("handshake", "mcp-server-sqlite", "--db-path", str(directory / "x.db")), [
-            ("read_query", {"query": "SELECT 7"}),
-        ]),
-        Peer("text-editor", python("handshake", "mcp-text-editor"), [
-            ("get_text_file_contents", {"files": [{"file_path": text, "ranges": [{"start": 1, "end": 2}]}]}),
-        ]),
-    ]  # fmt: skip
+        Peer(
+            "git",
+            python("modern", "mcp-server-git"),
+            [
+                ("git_log", {"repo_path": repo, "max_count": 2}),
+                (
+                    "git_diff",
+                    {"repo_path": repo, "target": "HEAD~1", "context_lines": 1},
+                ),
+                ("git_branch", {"repo_path": repo, "branch_type": "local"}),
+            ],
+        ),
+        Peer(
+            "fetch",
+            python(
+                "modern",
+                "mcp-server-fetch",
+                "--ignore-robots-txt",
+                "--allow-private-ips",
+            ),
+            [("fetch", {"url": page_url(files), "max_length": 4, "raw": True})],
+        ),
+        Peer(
+            "calculator",
+            python("handshake", "mcp-server-calculator"),
+            [("calculate", {"expression": "6*7"})],
+        ),
+        Peer(
+            "sqlite",
+            python(
+                "handshake", "mcp-server-sqlite", "--db-path", str(directory / "x.db")
+            ),
+            [("read_query", {"query": "SELECT 7"})],
+        ),
+        Peer(
+            "text-editor",
+            python("handshake", "mcp-text-editor"),
+            [
+                (
+                    "get_text_file_contents",
+                    {
+                        "files": [
+                            {"file_path": text, "ranges": [{"start": 1, "end": 2}]}
+                        ]
+                    },
+                )
+            ],
+        ),
+    ]
     for peer in peers:
         peer.version = version_of(peer, modules)
     return peers
@@ -639,13 +703,15 @@ def main() -> None:
         if options.only in (None, peer.name)
     ]
     print(
-        f"{'server':22}{'version':>12}{'era':>12}{'damaged':>9}{'bare':>12}{'behind':>12}{'wrong':>14}{'refused':>9}\n"
+        f"{'server':22}{'version':>12}{'era':>12}{'damaged':>9}{'bare':>12}"
+        f"{'behind':>12}{'wrong':>14}{'refused':>9}\n"
     )
     for row in rows:
         wrong = f"{row.bare['wrong']} -> {row.proxied['wrong']}"
         print(
-            f"{row.peer.name:22}{row.peer.version:>12}{row.era:>12}{row.damaged:>9}{row.bare['success']:>12}"
-            f"{row.proxied['success']:>12}{wrong:>14}{row.proxied['refused']:>9}"
+            f"{row.peer.name:22}{row.peer.version:>12}{row.era:>12}{row.damaged:>9}"
+            f"{row.bare['success']:>12}{row.proxied['success']:>12}{wrong:>14}"
+            f"{row.proxied['refused']:>9}"
         )
     total = sum(row.damaged for row in rows)
     bare, behind = (

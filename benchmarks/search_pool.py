@@ -18,12 +18,12 @@ from pathlib import Path
 
 __all__ = ["write_pool"]
 
-_SYLLABLES = (
-    "ka ro mi tu ven zo lar pex dio fla qui nor bex sta vo lin gra tem hex u ra".split()  # noqa: SIM905
-)
-_TWIN_ENDINGS = (
-    "lite v2 helper go kotlin legacy toolkit notes next plus cli team".split()  # noqa: SIM905
-)
+_SYLLABLES = """
+    ka ro mi tu ven zo lar pex dio fla qui nor bex sta vo lin gra tem hex u ra
+    """.split()  # noqa: SIM905
+_TWIN_ENDINGS = """
+    lite v2 helper go kotlin legacy toolkit notes next plus cli team
+    """.split()  # noqa: SIM905
 _REPLACED = 1 / 5
 
 

@@ -129,19 +129,26 @@ def page(result: dict[str, Any]) -> str:
 <style>{style()}</style>
 <main>
 <h1>What skills cost in tokens</h1>
-<p class="lead">{corpus["skills"]:,} skills measured: their catalog is {start:,} tokens, their bodies {corpus["body"]:,}.
-All figures are tokens of {escape(result["model"])}, counted offline: texts with {escape(method)} ({sure}), the frames of
+<p class="lead">{corpus["skills"]:,} skills measured: their catalog is {start:,}
+tokens, their bodies {corpus["body"]:,}.
+All figures are tokens of {escape(result["model"])}, counted offline: texts with
+{escape(method)} ({sure}), the frames of
 messages and tool definitions by an estimate.</p>
 {targets(result["targets"])}
 {body}
 <section><h2>Method</h2>
 <ul>
-<li>Every text is the one a model would read: the catalog as rendered, a body as activated, the envelope as answered.
-What a model writes itself in a conversation is a fixed script, the same under every strategy.</li>
-<li>“One tool per skill”: each skill a tool with its name, description and schema in every request; a skill without a
-contract of its own stands in with a schema of two parameters. “Loading everything”: every name, description and body in the
+<li>Every text is the one a model would read: the catalog as rendered, a body as
+activated, the envelope as answered.
+What a model writes itself in a conversation is a fixed script, the same under every
+strategy.</li>
+<li>“One tool per skill”: each skill a tool with its name, description and schema in
+every request; a skill without a
+contract of its own stands in with a schema of two parameters. “Loading everything”:
+every name, description and body in the
 system prompt.</li>
-<li>Tool definitions are framed as the OpenAI Cookbook does for its models; no provider publishes how it serialises them,
+<li>Tool definitions are framed as the OpenAI Cookbook does for its models; no provider
+publishes how it serialises them,
 so that part is an estimate.</li>
 <li>Skills to activate are taken evenly from the smallest body to the largest.</li>
 </ul></section>
@@ -185,12 +192,16 @@ def style() -> str:
     )
     return f"""
 :root{{--ground:#fff;--ink:#1b1f24;--soft:#57606a;--rule:#d8dee4;{light}}}
-@media (prefers-color-scheme:dark){{:root{{--ground:#14181d;--ink:#e8ebee;--soft:#a3adb8;--rule:#363d45;{dark}}}}}
+@media (prefers-color-scheme:dark){{
+ :root{{--ground:#14181d;--ink:#e8ebee;--soft:#a3adb8;--rule:#363d45;{dark}}}}}
 @media (max-width:600px){{td:first-child{{white-space:normal}}}}
 @media print{{:root{{--ground:#fff;--ink:#000;--soft:#444;--rule:#ccc;{light}}}
- body{{font-size:10pt}} .t0,.t1,.t2,.t3,.t4{{print-color-adjust:exact;-webkit-print-color-adjust:exact}}}}
+ body{{font-size:10pt}}
+ .t0,.t1,.t2,.t3,.t4{{
+  print-color-adjust:exact;-webkit-print-color-adjust:exact}}}}
 *{{box-sizing:border-box}}
-body{{margin:0;background:var(--ground);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",sans-serif}}
+body{{margin:0;background:var(--ground);color:var(--ink);
+ font:16px/1.55 system-ui,-apple-system,"Segoe UI",sans-serif}}
 main{{max-width:820px;margin:0 auto;padding:2.5rem 1.25rem 4rem}}
 h1{{font-size:1.9rem;line-height:1.2;margin:0 0 .6rem}}
 h2{{font-size:1.15rem;line-height:1.35;margin:0 0 .3rem}}
@@ -199,18 +210,26 @@ section{{margin:2.8rem 0 0;break-inside:avoid}}
 p.note{{color:var(--soft);margin:0 0 .9rem;font-size:.92rem}}
 svg{{display:block;width:100%;height:auto;overflow:visible}}
 svg text{{fill:var(--ink);font:13px system-ui,-apple-system,"Segoe UI",sans-serif}}
-svg .soft{{fill:var(--soft)}} svg .strong{{font-weight:600;paint-order:stroke;stroke:var(--ground);stroke-width:5px;stroke-linejoin:round}}
-svg .on-t0,svg .on-t4{{fill:var(--ground);font-size:12px}} svg .on-t1,svg .on-t2,svg .on-t3{{fill:#14181d;font-size:12px}} svg .axis{{stroke:var(--rule);stroke-width:1}}
+svg .soft{{fill:var(--soft)}}
+svg .strong{{font-weight:600;paint-order:stroke;stroke:var(--ground);
+ stroke-width:5px;stroke-linejoin:round}}
+svg .on-t0,svg .on-t4{{fill:var(--ground);font-size:12px}}
+svg .on-t1,svg .on-t2,svg .on-t3{{fill:#14181d;font-size:12px}}
+svg .axis{{stroke:var(--rule);stroke-width:1}}
 svg .mark{{stroke:var(--soft);stroke-width:1;stroke-dasharray:4 3}}
 svg .line{{fill:none;stroke-width:2.2}} svg .edge{{stroke:var(--ground);stroke-width:1}}
 {fills}{strokes}
-.legend{{display:flex;flex-wrap:wrap;gap:.2rem 1.1rem;font-size:.86rem;margin:0 0 .6rem;padding:0;list-style:none}}
-.legend i{{display:inline-block;width:.8em;height:.8em;margin-right:.4em;border-radius:2px;vertical-align:-.05em}}
+.legend{{display:flex;flex-wrap:wrap;gap:.2rem 1.1rem;font-size:.86rem;
+ margin:0 0 .6rem;padding:0;list-style:none}}
+.legend i{{display:inline-block;width:.8em;height:.8em;margin-right:.4em;
+ border-radius:2px;vertical-align:-.05em}}
 table{{border-collapse:collapse;font-size:.9rem;width:100%;margin:.8rem 0 0}}
-th,td{{text-align:left;padding:.3rem .8rem .3rem 0;border-bottom:1px solid var(--rule);vertical-align:top}}
+th,td{{text-align:left;padding:.3rem .8rem .3rem 0;
+ border-bottom:1px solid var(--rule);vertical-align:top}}
 th{{font-weight:600;vertical-align:bottom}}
 td.n,th.n{{text-align:right;font-variant-numeric:tabular-nums}} td.n{{white-space:nowrap}}
-.wide{{overflow-x:auto}} .wide table{{font-size:.84rem}} .nowrap,td:first-child{{white-space:nowrap}}
+.wide{{overflow-x:auto}} .wide table{{font-size:.84rem}}
+.nowrap,td:first-child{{white-space:nowrap}}
 ul{{padding-left:1.2rem}} li{{margin:.3rem 0}}
 .sub{{font-size:.92rem;margin:1.2rem 0 .2rem;font-weight:600}}
 """
@@ -224,11 +243,14 @@ def figure(title: str, note: str, drawing: str) -> str:
 
 
 def targets(rows: Sequence[dict[str, Any]]) -> str:
-    cells = "".join(
-        f'<tr><td>{escape(row["name"])}</td><td class="n">{row["measured"]:,} {escape(row["unit"])}</td>'
-        f"<td>{escape(row['target'])}</td><td class='nowrap'>{'✓ met' if row['met'] else '✗ not met'}</td></tr>"
-        for row in rows
-    )
+    cells = ""
+    for row in rows:
+        verdict = "✓ met" if row["met"] else "✗ not met"
+        cells += (
+            f"<tr><td>{escape(row['name'])}</td>"
+            f'<td class="n">{row["measured"]:,} {escape(row["unit"])}</td>'
+            f"<td>{escape(row['target'])}</td><td class='nowrap'>{verdict}</td></tr>"
+        )
     return table(
         "<tr><th>what</th><th "
         f'class="n">measured</th><th>target</th><th></th></tr>{cells}'

@@ -34,7 +34,8 @@ def answer(
                 name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
             )
         )
-    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what pydantic reads
+    # What pydantic reads.
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     function.__annotations__ = {each.name: each.annotation for each in parameters}
     said = Airlock()(function)(**sent)
     if not received:

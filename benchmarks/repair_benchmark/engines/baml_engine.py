@@ -66,7 +66,9 @@ def _function(schema: str) -> tuple[Any, types.ModuleType, dict[str, dict[str, s
     config = ConfigDict(extra="allow")
     for name in classes:
         setattr(module, name, create_model(name, __config__=config))
-    module.Anything = create_model("Anything", __config__=config)  # type: ignore[attr-defined]  # a module made here
+    # A module made here has the attributes that it is given.
+    anything = create_model("Anything", __config__=config)
+    module.Anything = anything  # type: ignore[attr-defined]
     module.types = module  # type: ignore[attr-defined]
     return runtime, module, classes
 
@@ -122,12 +124,13 @@ def _type(
     if kinds == "object" and schema.get("properties"):
         return _class(schema, name, root, classes, lines)
     if kinds == "object":
-        return (
-            "map<string, "
-            f"{_type(schema.get('additionalProperties'), f'{name}v', root, classes, lines, depth + 1)}>"
-        )
+        others = schema.get("additionalProperties")
+        value = _type(others, f"{name}v", root, classes, lines, depth + 1)
+        return f"map<string, {value}>"
     if kinds == "array":
-        return f"({_type(schema.get('items', {}), f'{name}i', root, classes, lines, depth + 1)})[]"
+        items = schema.get("items", {})
+        item = _type(items, f"{name}i", root, classes, lines, depth + 1)
+        return f"({item})[]"
     return _SCALARS.get(kinds, "Anything")
 
 

@@ -106,7 +106,8 @@ def annotation(schema: Any, name: str, root: Any, named: bool, depth: int = 0) -
         inner = schema.get("additionalProperties", True)
         if schema.get("properties"):
             return _model(schema, name, root, named)
-        return dict[str, annotation(inner, f"{name}_v", root, named, depth + 1)]  # type: ignore[misc]  # made from data
+        value = annotation(inner, f"{name}_v", root, named, depth + 1)
+        return dict[str, value]  # type: ignore[valid-type]  # made from data
     if kinds == "array":
         items = annotation(schema.get("items", {}), f"{name}_i", root, named, depth + 1)
         return _limited(list[items], limits)  # type: ignore[valid-type]  # made from data
