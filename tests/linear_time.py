@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
-from re import _constants as sre  # type: ignore[attr-defined]  # how Python itself reads an expression
+
+# How Python itself reads an expression.
+from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from types import FrameType, ModuleType
 from typing import Any
@@ -352,7 +354,9 @@ def _evaluated(
 ) -> re.Pattern[Any] | None:
     try:
         text = eval(ast.unparse(expression), vars(module))  # noqa: S307 - our own source
-        return re.compile(text, eval(ast.unparse(flags), vars(module)) if flags else 0)  # noqa: S307
+        if flags is None:
+            return re.compile(text)
+        return re.compile(text, eval(ast.unparse(flags), vars(module)))  # noqa: S307
     except (NameError, TypeError, AttributeError):
         return None
 

@@ -34,9 +34,11 @@ INTRODUCTION = """\
 
 A name is public if its package lists it in `__init__.pyi`; all of them are below.
 Each is imported when it is first used, so importing a package costs next to nothing.
-In `skillruntime.adapters` each framework's module is public: `langchain`, `mcp`, `tool_formats` and the others.
+In `skillruntime.adapters` each framework's module is public: `langchain`, `mcp`, \
+`tool_formats` and the others.
 
-The rule ids of repairs ([list](repairs.md)) and of diagnostics, the error codes, the JSON keys and the commands are
+The rule ids of repairs ([list](repairs.md)) and of diagnostics, the error codes, \
+the JSON keys and the commands are
 public too: they change only with the version, by Semantic Versioning.
 Before 1.0.0 a MINOR version may change any of this; the changelog says what.
 """

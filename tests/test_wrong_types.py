@@ -52,8 +52,14 @@ TO_NAMES = [
         lambda: SkillCatalog().search(3),
         "search takes words, such as 'fill pdf forms'; got 3",
     ),  # type: ignore[arg-type]
-    (lambda: SkillRuntime(approve=True), "approve takes a function; got True"),  # type: ignore[arg-type]
-    (lambda: SkillRuntime(on_call=["log"]), "on_call takes a function; got 'log'"),  # type: ignore[list-item]
+    (
+        lambda: SkillRuntime(approve=True),  # type: ignore[arg-type]
+        "approve takes a function; got True",
+    ),
+    (
+        lambda: SkillRuntime(on_call=["log"]),  # type: ignore[list-item]
+        "on_call takes a function; got 'log'",
+    ),
     (
         lambda: SkillMiddleware(SkillRuntime(), tools=[len]),
         "the agent's other tools go to create_agent; got [<",

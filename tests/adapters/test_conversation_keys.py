@@ -152,7 +152,9 @@ async def echo(arguments):
     return {"said": arguments["text"], "run": next(numbers)}
 
 hosting = Hosting(port=0, data=directory / "data", capacity=64, limits=Limits(math.inf, math.inf))
-anyio.run(lambda: host_skills(runtime, hosting, on_ready=lambda url, served, resumed: print(url, flush=True)))
+def ready(url, served, resumed):
+    print(url, flush=True)
+anyio.run(lambda: host_skills(runtime, hosting, on_ready=ready))
 """
 
 

@@ -463,7 +463,8 @@ def test_an_async_method_is_one_still_and_has_aliases() -> None:
     reader = Reader()
 
     async def check() -> None:
-        assert await reader.read(file_path="a", limit="7") == (reader, "a", 7)  # type: ignore[call-arg,arg-type]
+        called = {"file_path": "a", "limit": "7"}
+        assert await reader.read(**called) == (reader, "a", 7)  # type: ignore[arg-type]
         with pytest.raises(SkillInputError, match="two names"):
             await reader.read("a", file_path="b")  # type: ignore[call-arg]
         with pytest.raises(TypeError, match="several values for 'path'"):

@@ -309,9 +309,18 @@ def add(a: int, b: int) -> int:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (lambda: SkillMiddleware("skills"), r"SkillRuntime\(discover\('skills'"),  # type: ignore[arg-type]
-        (lambda: SkillToolkit(discover(SKILLS)), r"SkillRuntime\(discover\('skills'"),  # type: ignore[arg-type]
-        (lambda: SkillTools(discover(SKILLS)), r"SkillRuntime\(discover\('skills'"),  # type: ignore[arg-type]
+        (
+            lambda: SkillMiddleware("skills"),  # type: ignore[arg-type]
+            r"SkillRuntime\(discover\('skills'",
+        ),
+        (
+            lambda: SkillToolkit(discover(SKILLS)),  # type: ignore[arg-type]
+            r"SkillRuntime\(discover\('skills'",
+        ),
+        (
+            lambda: SkillTools(discover(SKILLS)),  # type: ignore[arg-type]
+            r"SkillRuntime\(discover\('skills'",
+        ),
         (
             lambda: SkillTool(discover(SKILLS), "pay"),
             r"SkillRuntime\(discover\('skills'",

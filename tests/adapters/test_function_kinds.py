@@ -222,13 +222,18 @@ def called_back(then: Callable[[int], int]) -> int:
     [
         (
             many,
-            r"takes \*values, and a call has named arguments only; write a parameter that is a list",
+            (
+                r"takes \*values, and a call has named arguments only; write a"
+                r" parameter that is a list"
+            ),
         ),
         (endless, "is a generator, and a call has one result; return a list"),
         (
             called_back,
-            "parameter 'then' of called_back: Callable has no JSON Schema; annotate "
-            "it with",
+            (
+                "parameter 'then' of called_back: Callable has no JSON Schema; annotate"
+                " it with"
+            ),
         ),
         (lambda x: x, "'<lambda>' is not a name that a model can call"),
     ],

@@ -25,7 +25,8 @@ from skillruntime.runtime.runtime import SkillRuntime
 from tests import needs
 
 HIDDEN = (
-    "\x1b[31m\x1b]0;title\x07\x9b2J\x07\x08\x7f\u202e\u2066\u200b\u2060\ufeff\u00ad\ufe0f\U000e0100\U000e0049\U000e0067"
+    "\x1b[31m\x1b]0;title\x07\x9b2J\x07\x08\x7f\u202e\u2066\u200b\u2060\ufeff\u00ad"
+    "\ufe0f\U000e0100\U000e0049\U000e0067"
     "\u3164\u2800\u034f\ue000\u180e\u2028"
 )
 FORGED = "forged-skill"

@@ -26,9 +26,11 @@ SEEDS = [
     path.read_bytes() for path in sorted((Path(__file__).parent / "seeds").glob("*.md"))
 ]
 PIECES = (
-    '---|\n---\n|...|\n|\r\n|\r|\t| |  |: |:| #|# |- |-|\'|"|\\|\\x|\\"|[|]|{|}|&a |*a|!!int |!t|>-|%|@|`|?|? |<<: |~'
-    "|null|true|on|2024-02-31|1e3|0x|\x00|\x07|\x7f|\ufeff|\x85|\u2028|\u00a0|技能|ﬁ|é|<!-- x -->\n|```\n|[a](b)"
-    "|name: |description: |metadata:\n  |version: |allowed-tools: |user-invocable: false\n"
+    '---|\n---\n|...|\n|\r\n|\r|\t| |  |: |:| #|# |- |-|\'|"|\\|\\x|\\"|[|]|{|}|&a'
+    " |*a|!!int |!t|>-|%|@|`|?|? |<<:"
+    " |~|null|true|on|2024-02-31|1e3|0x|\x00|\x07|\x7f|\ufeff|\x85|\u2028|\u00a0|技能|ﬁ|é|<!--"
+    " x -->\n|```\n|[a](b)|name: |description: |metadata:\n  |version: |allowed-tools:"
+    " |user-invocable: false\n"
 )
 TEXTS = [*PIECES.split("|"), "|", "|2", "x" * 300, "[" * 50, "- " * 50]
 TOKENS = [*(text.encode() for text in TEXTS), b"\xff\xfe", b"\xc3\x28", b"\xed\xa0\x80"]

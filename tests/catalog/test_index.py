@@ -190,7 +190,12 @@ def test_an_unchanged_root_is_not_listed_again(
     discover(root)
     listed: list[object] = []
     real = os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: listed.append(path) or real(path))  # type: ignore[func-returns-value]
+
+    def scandir(path: str) -> object:
+        listed.append(path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
 
     assert list(discover(root)) == ["news", "pdf"]
     assert listed == []

@@ -14,7 +14,8 @@ GOOD = "---\nname: pdf\ndescription: Reads PDFs. Use when a PDF comes.\n---\n# P
 def found(
     text: str, directory: str = "pdf", **options: object
 ) -> list[tuple[str, int | None, int | None]]:
-    diagnostics = lint(text.encode(), directory, **options)  # type: ignore[arg-type]  # as the tests below give them
+    # The tests below give options of these types.
+    diagnostics = lint(text.encode(), directory, **options)  # type: ignore[arg-type]
     assert [
         each.rule for each in diagnostics if not each.hint
     ] == []  # the guide: each finding says what to do

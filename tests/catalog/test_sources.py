@@ -132,7 +132,13 @@ def test_a_skill_that_cannot_be_read_leaves_out_itself_alone() -> None:
         {"a": {"SKILL.md": head("a"), "x.md": b"1"}, "b": {"SKILL.md": head("b")}}
     )
     catalog = discover(source)
-    source.read = lambda skill, path: b"" if path == "SKILL.md" else 1 / 0  # type: ignore[assignment, return-value]
+
+    def read(skill: str, path: str) -> bytes:
+        if path == "SKILL.md":
+            return b""
+        raise ZeroDivisionError("division by zero")
+
+    source.read = read  # type: ignore[method-assign]
     source.files["a"] = {"SKILL.md": head("a", "New"), "x.md": b"2"}
     source.files["c"] = {"x.md": b"2"}
 

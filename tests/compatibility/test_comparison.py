@@ -215,18 +215,33 @@ def test_schemas_that_cannot_be_followed_are_compared_as_a_whole() -> None:
 
 
 # Soundness
-# --------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------
 
 leaves = st.sampled_from(
     [
-        {}, True, {"type": "string"}, {"type": "integer"}, {"type": "number"}, {"type": "boolean"}, {"type": "null"},
-        {"enum": ["a", "b"]}, {"enum": ["a"]}, {"enum": [1, 2, "a"]}, {"const": 1}, {"type": ["string", "null"]},
-        {"type": "integer", "minimum": 1}, {"type": "integer", "minimum": 2, "maximum": 5},
-        {"type": "number", "maximum": 3}, {"type": "string", "minLength": 1},
-        {"type": "string", "maxLength": 1}, {"type": "integer", "multipleOf": 2},
-        {"type": "string", "pattern": "^a"}, {"type": "string", "format": "date"}, {"not": {"type": "string"}},
+        {},
+        True,
+        {"type": "string"},
+        {"type": "integer"},
+        {"type": "number"},
+        {"type": "boolean"},
+        {"type": "null"},
+        {"enum": ["a", "b"]},
+        {"enum": ["a"]},
+        {"enum": [1, 2, "a"]},
+        {"const": 1},
+        {"type": ["string", "null"]},
+        {"type": "integer", "minimum": 1},
+        {"type": "integer", "minimum": 2, "maximum": 5},
+        {"type": "number", "maximum": 3},
+        {"type": "string", "minLength": 1},
+        {"type": "string", "maxLength": 1},
+        {"type": "integer", "multipleOf": 2},
+        {"type": "string", "pattern": "^a"},
+        {"type": "string", "format": "date"},
+        {"not": {"type": "string"}},
     ]
-)  # fmt: skip
+)
 
 
 def grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -379,7 +394,7 @@ def readable(schema: Any) -> Contract | None:
 
 
 # Suggestions and proofs
-# ---------------------------------------------------------------------------------------------
+# ------------------------------------------------------------
 
 V1 = {
     "version": "1.4.0",

@@ -19,37 +19,33 @@ import jsonschema_rs
 from skillruntime.contract.schemas.pointer import Path, value_at
 
 LOOKALIKES = [
-    *(
-        "",
-        "null",
-        "None",
-        "true",
-        "False",
-        "yes",
-        "0",
-        "5",
-        "5.0",
-        "-1",
-        "007",
-        "1,234",
-        "1e5",
-        "N/A",
-        "[]",
-        "{}",
-    ),
-    *(
-        "[1, 2]",
-        '["a", "b"]',
-        "['a']",
-        '{"a": 1}',
-        "{'a': 'b'}",
-        "a, b",
-        "'x'",
-        '"x"',
-        "x}",
-        "red; green",
-        "day -1",
-    ),
+    "",
+    "null",
+    "None",
+    "true",
+    "False",
+    "yes",
+    "0",
+    "5",
+    "5.0",
+    "-1",
+    "007",
+    "1,234",
+    "1e5",
+    "N/A",
+    "[]",
+    "{}",
+    "[1, 2]",
+    '["a", "b"]',
+    "['a']",
+    '{"a": 1}',
+    "{'a': 'b'}",
+    "a, b",
+    "'x'",
+    '"x"',
+    "x}",
+    "red; green",
+    "day -1",
 ]
 WORDS = [
     "Paris",
@@ -258,6 +254,11 @@ def make_object(random: Random, depth: int = 0) -> dict[str, Any]:
     return schema
 
 
+CIRCLE = {"kind": "circle", "radius": 1}
+LEAVES = {"tree": {"name": "leaf"}, "json": 1, "point": [1, 2.5]}
+"""Values of the definitions that end a recursion; of all others, a circle."""
+
+
 def make_value(
     random: Random, schema: Any, definitions: dict[str, Any], depth: int = 0
 ) -> Any:
@@ -267,15 +268,12 @@ def make_value(
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
         if depth > 4:
-            return {"tree": {"name": "leaf"}, "json": 1, "point": [1, 2.5]}.get(
-                name, {"kind": "circle", "radius": 1}
-            )
+            return copy.deepcopy(LEAVES.get(name, CIRCLE))
         return make_value(random, definitions[name], definitions, depth + 1)
     for keyword in ("anyOf", "oneOf"):
         if keyword in schema:
-            return make_value(
-                random, random.choice(schema[keyword]), definitions, depth + 1
-            )
+            alternative = random.choice(schema[keyword])
+            return make_value(random, alternative, definitions, depth + 1)
     if "enum" in schema:
         return random.choice(schema["enum"])
     if "const" in schema:
@@ -285,11 +283,7 @@ def make_value(
         kind = random.choice(kind)
     match kind:
         case "string":
-            if schema.get("format") == "date":
-                return f"20{random.randint(10, 39)}-0{random.randint(1, 9)}-{random.randint(10, 28)}"
-            if "pattern" in schema:
-                return random.choice(["a", "abc", "null", "true", "none"])
-            return random.choice(random.choice([LOOKALIKES, WORDS]))
+            return _make_text(random, schema)
         case "integer":
             return random.choice([0, 1, 5, 42, 99, -3, 1234, 2**53 + 1])
         case "number":
@@ -299,36 +293,52 @@ def make_value(
         case "null":
             return None
         case "array":
-            places = schema.get("prefixItems", [])
-            items = [
-                make_value(random, place, definitions, depth + 1) for place in places
-            ]
-            if schema.get("items", True) is not False and (
-                not places or random.random() < 0.3
-            ):
-                low = max(0, schema.get("minItems", 0) - len(items))
-                count = random.randint(
-                    low, max(low, min(3 - depth // 2, schema.get("maxItems", 3)))
-                )
-                items += [
-                    make_value(
-                        random, schema.get("items", True), definitions, depth + 1
-                    )
-                    for _ in range(count)
-                ]
-            return items
+            return _make_list(random, schema, definitions, depth)
         case _:
-            required = schema.get("required", [])
-            found = {
-                name: make_value(random, each, definitions, depth + 1)
-                for name, each in schema.get("properties", {}).items()
-                if name in required or random.random() < 0.5
-            }
-            rest = schema.get("additionalProperties", True)
-            if rest is not False and depth < 5 and random.random() < 0.5:
-                key = random.choice(["extra", "Extra_Key", "x1", "notes"])
-                found.setdefault(key, make_value(random, rest, definitions, depth + 1))
-            return found
+            return _make_object(random, schema, definitions, depth)
+
+
+def _make_text(random: Random, schema: dict[str, Any]) -> str:
+    if schema.get("format") == "date":
+        year = random.randint(10, 39)
+        month = random.randint(1, 9)
+        return f"20{year}-0{month}-{random.randint(10, 28)}"
+    if "pattern" in schema:
+        return random.choice(["a", "abc", "null", "true", "none"])
+    return random.choice(random.choice([LOOKALIKES, WORDS]))
+
+
+def _make_list(
+    random: Random, schema: dict[str, Any], definitions: dict[str, Any], depth: int
+) -> list[Any]:
+    prefix = schema.get("prefixItems", [])
+    made = [make_value(random, place, definitions, depth + 1) for place in prefix]
+    items = schema.get("items", True)
+    if items is False:
+        return made
+    # Behind places of their own, few lists have more.
+    if prefix and random.random() >= 0.3:
+        return made
+    fewest = max(0, schema.get("minItems", 0) - len(made))
+    most = min(3 - depth // 2, schema.get("maxItems", 3))
+    for _ in range(random.randint(fewest, max(fewest, most))):
+        made.append(make_value(random, items, definitions, depth + 1))
+    return made
+
+
+def _make_object(
+    random: Random, schema: dict[str, Any], definitions: dict[str, Any], depth: int
+) -> dict[str, Any]:
+    required = schema.get("required", [])
+    made = {}
+    for name, member in schema.get("properties", {}).items():
+        if name in required or random.random() < 0.5:
+            made[name] = make_value(random, member, definitions, depth + 1)
+    rest = schema.get("additionalProperties", True)
+    if rest is not False and depth < 5 and random.random() < 0.5:
+        key = random.choice(["extra", "Extra_Key", "x1", "notes"])
+        made.setdefault(key, make_value(random, rest, definitions, depth + 1))
+    return made
 
 
 def places(value: Any, path: Path = ()) -> Iterator[Path]:

@@ -60,7 +60,10 @@ def claude(name: str, arguments: dict[str, Any]) -> str:
 
 
 def kimi(name: str, arguments: dict[str, Any]) -> str:
-    call = f"<|tool_call_begin|>functions.{name}:0<|tool_call_argument_begin|>{json.dumps(arguments)}<|tool_call_end|>"
+    call = (
+        f"<|tool_call_begin|>functions.{name}:0"
+        f"<|tool_call_argument_begin|>{json.dumps(arguments)}<|tool_call_end|>"
+    )
     return f"<|tool_calls_section_begin|>{call}<|tool_calls_section_end|>"
 
 

@@ -252,7 +252,8 @@ VARIANTS: list[tuple[str, Any]] = [
         PARIS,
     ),
     (
-        "<start_function_call>call:get_weather{city:<escape>Paris<escape>,days:3}<end_function_call>",
+        "<start_function_call>call:get_weather{city:<escape>Paris<escape>,days:3}"
+        "<end_function_call>",
         CALL,
     ),
     ('<|tool_call>call:send_mail{city:<|"|>Paris<|"|>}<tool_call|>', REFUSED),

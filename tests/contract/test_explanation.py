@@ -152,8 +152,10 @@ REPORTED: list[tuple[dict[str, Any], str, str, str]] = [
     (
         {"time_range": "this weak"},
         "INVALID_INPUT",
-        '/time_range: "this weak" is not one of "today", "this_week", "this_month", "this_year", "last_week"'
-        " and 2 more",
+        (
+            '/time_range: "this weak" is not one of "today", "this_week", "this_month",'
+            ' "this_year", "last_week" and 2 more'
+        ),
         'Did you mean "this_week"?',
     ),
     (

@@ -35,8 +35,16 @@ def steps(*documents: dict[str, Any]) -> Migration:
 
 
 STEPS = {
-    "rename": ({"rename": {"from": "/count", "to": "/limit"}}, {"count": 3}, {"limit": 3}),
-    "rename in an object": ({"rename": {"from": "/o/a", "to": "/o/b"}}, {"o": {"a": 1}}, {"o": {"b": 1}}),
+    "rename": (
+        {"rename": {"from": "/count", "to": "/limit"}},
+        {"count": 3},
+        {"limit": 3},
+    ),
+    "rename in an object": (
+        {"rename": {"from": "/o/a", "to": "/o/b"}},
+        {"o": {"a": 1}},
+        {"o": {"b": 1}},
+    ),
     "rename in items": (
         {"rename": {"from": "/articles/*/name", "to": "/articles/*/title"}},
         {"articles": [{"name": "a"}, {}, {"name": "b", "n": 1}, 5]},
@@ -52,49 +60,151 @@ STEPS = {
         {"o": {"*": {"x": 1}, "a": {"x": 1}}},
         {"o": {"*": {"y": 1}, "a": {"x": 1}}},
     ),
-    "escaped tokens": ({"rename": {"from": "/a~1b", "to": "/a~0b"}}, {"a/b": 1}, {"a~b": 1}),
-    "move up": ({"move": {"from": "/options/lang", "to": "/lang"}}, {"options": {"lang": "en"}},
-                {"options": {}, "lang": "en"}),
+    "escaped tokens": (
+        {"rename": {"from": "/a~1b", "to": "/a~0b"}},
+        {"a/b": 1},
+        {"a~b": 1},
+    ),
+    "move up": (
+        {"move": {"from": "/options/lang", "to": "/lang"}},
+        {"options": {"lang": "en"}},
+        {"options": {}, "lang": "en"},
+    ),
     "move in items": (
         {"move": {"from": "/items/*/meta/name", "to": "/items/*/name"}},
         {"items": [{"meta": {"name": "a"}}, {"meta": {}}]},
         {"items": [{"meta": {}, "name": "a"}, {"meta": {}}]},
     ),
-    "move down": ({"move": {"from": "/lang", "to": "/options/text/lang"}}, {"lang": "en", "options": {"n": 1}},
-                  {"options": {"n": 1, "text": {"lang": "en"}}}),
+    "move down": (
+        {"move": {"from": "/lang", "to": "/options/text/lang"}},
+        {"lang": "en", "options": {"n": 1}},
+        {"options": {"n": 1, "text": {"lang": "en"}}},
+    ),
     "wrap": ({"wrap": "/topics"}, {"topics": "AI"}, {"topics": ["AI"]}),
-    "wrap leaves an array": ({"wrap": "/topics"}, {"topics": ["AI", "ML"]}, {"topics": ["AI", "ML"]}),
+    "wrap leaves an array": (
+        {"wrap": "/topics"},
+        {"topics": ["AI", "ML"]},
+        {"topics": ["AI", "ML"]},
+    ),
     "wrap an item": ({"wrap": "/rows/*"}, {"rows": [1, [2]]}, {"rows": [[1], [2]]}),
     "unwrap": ({"unwrap": "/topics"}, {"topics": ["AI"]}, {"topics": "AI"}),
-    "unwrap leaves a value": ({"unwrap": "/topics"}, {"topics": "AI"}, {"topics": "AI"}),
-    "set_default": ({"set_default": {"at": "/format", "value": ["a"]}}, {}, {"format": ["a"]}),
-    "set_default keeps what is given": ({"set_default": {"at": "/format", "value": "a"}}, {"format": None},
-                                        {"format": None}),
-    "set_default makes no objects": ({"set_default": {"at": "/o/x", "value": 1}}, {}, {}),
-    "set_default in items": ({"set_default": {"at": "/a/*/x", "value": {}}}, {"a": [{}, {"x": 1}]},
-                             {"a": [{"x": {}}, {"x": 1}]}),
+    "unwrap leaves a value": (
+        {"unwrap": "/topics"},
+        {"topics": "AI"},
+        {"topics": "AI"},
+    ),
+    "set_default": (
+        {"set_default": {"at": "/format", "value": ["a"]}},
+        {},
+        {"format": ["a"]},
+    ),
+    "set_default keeps what is given": (
+        {"set_default": {"at": "/format", "value": "a"}},
+        {"format": None},
+        {"format": None},
+    ),
+    "set_default makes no objects": (
+        {"set_default": {"at": "/o/x", "value": 1}},
+        {},
+        {},
+    ),
+    "set_default in items": (
+        {"set_default": {"at": "/a/*/x", "value": {}}},
+        {"a": [{}, {"x": 1}]},
+        {"a": [{"x": {}}, {"x": 1}]},
+    ),
     "drop": ({"drop": "/legacy"}, {"legacy": 1, "a": 2}, {"a": 2}),
-    "map": ({"map": {"at": "/level", "values": {"low": "minimal"}}}, {"level": "low"}, {"level": "minimal"}),
-    "map leaves others": ({"map": {"at": "/level", "values": {"low": "minimal"}}}, {"level": 5}, {"level": 5}),
-    "map otherwise": ({"map": {"at": "/level", "values": {"low": 1}, "otherwise": None}}, {"level": "x"},
-                      {"level": None}),
-    "map by JSON equality": ({"map": {"at": "/a/*", "values": [[1, "one"], [True, "yes"]]}}, {"a": [1.0, True, 2]},
-                              {"a": ["one", "yes", 2]}),
-    "convert to string": ({"convert": {"at": "/n", "to": "string"}}, {"n": 5.0}, {"n": "5"}),
-    "convert to integer": ({"convert": {"at": "/n", "to": "integer"}}, {"n": "5"}, {"n": 5}),
-    "convert to number": ({"convert": {"at": "/n", "to": "number"}}, {"n": "2.5"}, {"n": 2.5}),
-    "convert to boolean": ({"convert": {"at": "/n", "to": "boolean"}}, {"n": "true"}, {"n": True}),
-    "boolean to integer": ({"convert": {"at": "/n", "from": "boolean", "to": "integer"}}, {"n": True}, {"n": 1}),
-    "convert only from": ({"convert": {"at": "/n", "from": "string", "to": "integer"}}, {"n": [1]}, {"n": [1]}),
-    "convert by a factor": ({"convert": {"at": "/hours", "factor": 24}}, {"hours": 7}, {"hours": 168}),
-    "convert by a divisor": ({"convert": {"at": "/hours", "divisor": 60}}, {"hours": 90}, {"hours": 1.5}),
-    "convert exactly": ({"convert": {"at": "/cents", "factor": 100}}, {"cents": 0.29}, {"cents": 29}),
-    "split": ({"split": {"at": "/topics", "separator": ","}}, {"topics": "AI, ML"}, {"topics": ["AI", "ML"]}),
-    "split nothing": ({"split": {"at": "/topics", "separator": ","}}, {"topics": ""}, {"topics": []}),
-    "split leaves an array": ({"split": {"at": "/topics", "separator": ","}}, {"topics": ["a"]}, {"topics": ["a"]}),
-    "convert with an offset": ({"convert": {"at": "/t", "factor": 1.8, "offset": 32}}, {"t": 21.5}, {"t": 70.7}),
-    "convert by an offset": ({"convert": {"at": "/k", "offset": 273.15}}, {"k": 20}, {"k": 293.15}),
-}  # fmt: skip
+    "map": (
+        {"map": {"at": "/level", "values": {"low": "minimal"}}},
+        {"level": "low"},
+        {"level": "minimal"},
+    ),
+    "map leaves others": (
+        {"map": {"at": "/level", "values": {"low": "minimal"}}},
+        {"level": 5},
+        {"level": 5},
+    ),
+    "map otherwise": (
+        {"map": {"at": "/level", "values": {"low": 1}, "otherwise": None}},
+        {"level": "x"},
+        {"level": None},
+    ),
+    "map by JSON equality": (
+        {"map": {"at": "/a/*", "values": [[1, "one"], [True, "yes"]]}},
+        {"a": [1.0, True, 2]},
+        {"a": ["one", "yes", 2]},
+    ),
+    "convert to string": (
+        {"convert": {"at": "/n", "to": "string"}},
+        {"n": 5.0},
+        {"n": "5"},
+    ),
+    "convert to integer": (
+        {"convert": {"at": "/n", "to": "integer"}},
+        {"n": "5"},
+        {"n": 5},
+    ),
+    "convert to number": (
+        {"convert": {"at": "/n", "to": "number"}},
+        {"n": "2.5"},
+        {"n": 2.5},
+    ),
+    "convert to boolean": (
+        {"convert": {"at": "/n", "to": "boolean"}},
+        {"n": "true"},
+        {"n": True},
+    ),
+    "boolean to integer": (
+        {"convert": {"at": "/n", "from": "boolean", "to": "integer"}},
+        {"n": True},
+        {"n": 1},
+    ),
+    "convert only from": (
+        {"convert": {"at": "/n", "from": "string", "to": "integer"}},
+        {"n": [1]},
+        {"n": [1]},
+    ),
+    "convert by a factor": (
+        {"convert": {"at": "/hours", "factor": 24}},
+        {"hours": 7},
+        {"hours": 168},
+    ),
+    "convert by a divisor": (
+        {"convert": {"at": "/hours", "divisor": 60}},
+        {"hours": 90},
+        {"hours": 1.5},
+    ),
+    "convert exactly": (
+        {"convert": {"at": "/cents", "factor": 100}},
+        {"cents": 0.29},
+        {"cents": 29},
+    ),
+    "split": (
+        {"split": {"at": "/topics", "separator": ","}},
+        {"topics": "AI, ML"},
+        {"topics": ["AI", "ML"]},
+    ),
+    "split nothing": (
+        {"split": {"at": "/topics", "separator": ","}},
+        {"topics": ""},
+        {"topics": []},
+    ),
+    "split leaves an array": (
+        {"split": {"at": "/topics", "separator": ","}},
+        {"topics": ["a"]},
+        {"topics": ["a"]},
+    ),
+    "convert with an offset": (
+        {"convert": {"at": "/t", "factor": 1.8, "offset": 32}},
+        {"t": 21.5},
+        {"t": 70.7},
+    ),
+    "convert by an offset": (
+        {"convert": {"at": "/k", "offset": 273.15}},
+        {"k": 20},
+        {"k": 293.15},
+    ),
+}
 
 
 @pytest.mark.parametrize(("step", "old", "new"), STEPS.values(), ids=STEPS)
@@ -112,7 +222,11 @@ def test_a_step_does_what_it_says(
     ("step", "old", "path"),
     [
         ({"rename": {"from": "/a", "to": "/b"}}, {"a": 1, "b": 2}, "/b"),
-        ({"rename": {"from": "/r/*/a", "to": "/r/*/b"}}, {"r": [{}, {"a": 1, "b": 2}]}, "/r/1/b"),
+        (
+            {"rename": {"from": "/r/*/a", "to": "/r/*/b"}},
+            {"r": [{}, {"a": 1, "b": 2}]},
+            "/r/1/b",
+        ),
         ({"move": {"from": "/a", "to": "/o/a"}}, {"a": 1, "o": 5}, "/o"),
         ({"move": {"from": "/a", "to": "/o/a"}}, {"a": 1, "o": {"a": 2}}, "/o/a"),
         ({"unwrap": "/a"}, {"a": [1, 2]}, "/a"),
@@ -126,7 +240,7 @@ def test_a_step_does_what_it_says(
         ({"convert": {"at": "/a", "to": "number"}}, {"a": "9" * 5000}, "/a"),
         ({"convert": {"at": "/a", "factor": 10}}, {"a": 1e308}, "/a"),
     ],
-)  # fmt: skip
+)
 def test_a_step_that_cannot_be_taken_names_itself_and_the_place(
     step: dict[str, Any], old: dict[str, Any], path: str
 ) -> None:
@@ -359,7 +473,7 @@ def test_migrations_that_do_not_lead_on_are_refused(
 
 
 # Laws
-# -------------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------
 
 NAMES = ["a", "b", "c", "d"]
 scalars = (

@@ -327,12 +327,15 @@ def test_a_value_means_the_same_wherever_it_stands(
     """One required value is repaired or refused the same at the top, in an object of an
     array, and by a reference.
     """
-    tool, wrap = closed("v", v=schema), lambda each: {"v": each}
+    tool = closed("v", v=schema)
     if place == "deep":
-        tool = closed("list", list=array(closed("w", w=closed("v", v=schema))))
-        wrap = lambda each: {"list": [{"w": {"v": each}}]}  # noqa: E731 - the other half of the pair
+        tool = closed("list", list=array(closed("w", w=tool)))
     elif place == "reference":
         tool = closed("v", v={"$ref": "#/$defs/value"}) | {"$defs": {"value": schema}}
+
+    def wrap(member: Any) -> Any:
+        arguments = {"v": member}
+        return {"list": [{"w": arguments}]} if place == "deep" else arguments
 
     assert_outcome(
         tool,

@@ -151,9 +151,23 @@ def test_ranges_beyond_the_table(version: str, text: str, expected: bool) -> Non
 
 @pytest.mark.parametrize(
     "text",
-    [",", ">=1.0.0,", "1.0.0 ||", "|| 1.0.0", "~=1", "===1.0.0", "1.x.3", "x.1", "1.2-beta", "1.2.3 -", "- 1.2.3",
-     "=>1.0.0", "1.2.3 & 1.2.4", "1" * 2000],
-)  # fmt: skip
+    [
+        ",",
+        ">=1.0.0,",
+        "1.0.0 ||",
+        "|| 1.0.0",
+        "~=1",
+        "===1.0.0",
+        "1.x.3",
+        "x.1",
+        "1.2-beta",
+        "1.2.3 -",
+        "- 1.2.3",
+        "=>1.0.0",
+        "1.2.3 & 1.2.4",
+        "1" * 2000,
+    ],
+)
 def test_a_text_that_is_not_a_range_is_refused(text: str) -> None:
     """Nothing is guessed: half a range is not a range."""
     with pytest.raises(ValueError, match="version range"):
@@ -168,14 +182,27 @@ def test_a_range_keeps_its_text() -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("1.2.3", "1.2.3"), ("1", "1.0.0"), ("1.0", "1.0.0"), ("v2", "2.0.0"), ("V2.1", "2.1.0"), ("v1.2.3", "1.2.3"),
-        (" 1.2.3 ", "1.2.3"), ("=1.2.3", "1.2.3"), (1, "1.0.0"), (1.0, "1.0.0"), (2.5, "2.5.0"),
-        ("1.0-beta", "1.0.0-beta"), ("1.0.0rc1", "1.0.0-rc.1"), ("1.0.0b2", "1.0.0-beta.2"),
-        ("0.1.dev3", "0.1.0-dev.3"), ("2024.01.05", "2024.1.5"),
-        (datetime.date(2024, 1, 5), "2024.1.5"), ("01.2.3", "1.2.3"),
+        ("1.2.3", "1.2.3"),
+        ("1", "1.0.0"),
+        ("1.0", "1.0.0"),
+        ("v2", "2.0.0"),
+        ("V2.1", "2.1.0"),
+        ("v1.2.3", "1.2.3"),
+        (" 1.2.3 ", "1.2.3"),
+        ("=1.2.3", "1.2.3"),
+        (1, "1.0.0"),
+        (1.0, "1.0.0"),
+        (2.5, "2.5.0"),
+        ("1.0-beta", "1.0.0-beta"),
+        ("1.0.0rc1", "1.0.0-rc.1"),
+        ("1.0.0b2", "1.0.0-beta.2"),
+        ("0.1.dev3", "0.1.0-dev.3"),
+        ("2024.01.05", "2024.1.5"),
+        (datetime.date(2024, 1, 5), "2024.1.5"),
+        ("01.2.3", "1.2.3"),
         ("1.0+local", "1.0.0+local"),
     ],
-)  # fmt: skip
+)
 def test_versions_in_the_wild_are_read(value: object, expected: str) -> None:
     """What people write, and what YAML makes of it."""
     assert str(read_version(value).version) == expected
@@ -190,9 +217,26 @@ def test_a_loose_version_comes_with_a_note_and_a_proper_one_without() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["", "latest", "1.2.3.4", "one", True, None, [], {}, float("nan"), float("inf"), -1, -1.5, 1e22, "1..2", "1.2.3_x",
-     "9" * 300, datetime.datetime(2024, 1, 5, tzinfo=datetime.UTC)],
-)  # fmt: skip
+    [
+        "",
+        "latest",
+        "1.2.3.4",
+        "one",
+        True,
+        None,
+        [],
+        {},
+        float("nan"),
+        float("inf"),
+        -1,
+        -1.5,
+        1e22,
+        "1..2",
+        "1.2.3_x",
+        "9" * 300,
+        datetime.datetime(2024, 1, 5, tzinfo=datetime.UTC),
+    ],
+)
 def test_what_cannot_be_a_version_is_refused(value: object) -> None:
     """Lenient is not credulous."""
     with pytest.raises(ValueError, match="is not a"):
@@ -246,7 +290,10 @@ def test_compatibility_of_nonsense_raises_value_error(
 @pytest.mark.processes
 def test_importing_versions_does_not_import_packaging() -> None:
     """A plain start does not pay for what only one function needs."""
-    code = "import sys, skillruntime.contract.versions; sys.exit('packaging' in sys.modules)"
+    code = (
+        "import sys, skillruntime.contract.versions; sys.exit('packaging' in"
+        " sys.modules)"
+    )
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -296,8 +343,14 @@ def test_comparators_agree_with_precedence(version: Version, bound: Version) -> 
     """Among releases, every comparator says what the order says."""
     version, bound = Version(*version.release), Version(*bound.release)
 
-    for operator, holds in {">=": version >= bound, ">": version > bound, "<": version < bound, "<=": version <= bound,
-                            "=": version == bound, "!=": version != bound}.items():  # fmt: skip
+    for operator, holds in {
+        ">=": version >= bound,
+        ">": version > bound,
+        "<": version < bound,
+        "<=": version <= bound,
+        "=": version == bound,
+        "!=": version != bound,
+    }.items():
         assert (version in VersionRange.parse(f"{operator}{bound}")) is holds
 
 

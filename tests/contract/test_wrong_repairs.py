@@ -340,7 +340,9 @@ def test_an_old_shape_that_describes_its_string_keeps_it() -> None:
     a string.
     """
     described = {**TEXT, "contentMediaType": "application/json"}
-    migration = {**NEWS["migrations"][0], "accepts": closed("topics", topics=described)}  # type: ignore[index, dict-item]
+    newest = NEWS["migrations"][0]  # type: ignore[index]
+    accepts = closed("topics", topics=described)
+    migration = {**newest, "accepts": accepts}  # type: ignore[dict-item]
 
     contract = Contract.from_dict({**NEWS, "migrations": [migration]})
 

@@ -18,9 +18,9 @@ def test_the_flags_that_a_package_reads_are_named() -> None:
     call is one list of words.
     """
     source = (
-        '#!/usr/bin/env node\n// Shrink pictures.\nconst { program } = require("commander");\n'
-        'program.argument("<file>").option("-q, --quality <number>", "from 1 to 100").option("--keep");\n'
-        "program.parse();\n"
+        "#!/usr/bin/env node\n// Shrink pictures.\nconst { program } ="
+        ' require("commander");\nprogram.argument("<file>").option("-q, --quality'
+        ' <number>", "from 1 to 100").option("--keep");\nprogram.parse();\n'
     )
 
     found = derived(source, "shrink.js")
@@ -34,13 +34,17 @@ def test_the_flags_that_a_package_reads_are_named() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "import sys\n"
-        'q = " ".join(sys.argv[1:]).strip()\n'
-        "if not q:\n"
-        '    sys.exit("Usage: x.py <q>")\n'
-        "print(q)\n",
-        "import re, sys\nq = sys.argv[1] if len(sys.argv) > 1 else ''\nif not re.match(r'^\\d+$', q):\n"
-        '    sys.exit("Usage: x.py <q>")\nprint(q)\n',
+        (
+            "import sys\n"
+            'q = " ".join(sys.argv[1:]).strip()\n'
+            "if not q:\n"
+            '    sys.exit("Usage: x.py <q>")\n'
+            "print(q)\n"
+        ),
+        (
+            "import re, sys\nq = sys.argv[1] if len(sys.argv) > 1 else ''\nif not"
+            " re.match(r'^\\d+$', q):\n    sys.exit(\"Usage: x.py <q>\")\nprint(q)\n"
+        ),
     ],
 )
 def test_a_word_is_required_where_an_empty_text_is_refused(source: str) -> None:

@@ -32,33 +32,41 @@ CASES: list[tuple[str, list[str]]] = [
     ),
     ('FROM=${1:?missing}\nTO=${2:-out}\necho "$FROM $TO"\n', ["from"]),
     (
-        'usage() {\n  echo "usage: $1" >&2\n  exit 1\n}\nJSON="$1"\nOUT="$2"\n'
-        '[ -z "$JSON" ] && usage "<json> [output]"\necho "$JSON" "${OUT:-none}"\n',
+        (
+            'usage() {\n  echo "usage: $1" >&2\n  exit 1\n}\nJSON="$1"\nOUT="$2"\n'
+            '[ -z "$JSON" ] && usage "<json> [output]"\necho "$JSON" "${OUT:-none}"\n'
+        ),
         ["json"],
     ),
     (
-        'if [ -z "$1" ] || [ -z "$2" ]; then\n'
-        '  echo "need both"\n'
-        "  exit 1\n"
-        "fi\n"
-        'echo "$1 $2"\n',
+        (
+            'if [ -z "$1" ] || [ -z "$2" ]; then\n'
+            '  echo "need both"\n'
+            "  exit 1\n"
+            "fi\n"
+            'echo "$1 $2"\n'
+        ),
         ["argument_1", "argument_2"],
     ),
     (
-        "if [[ $# -eq 0 ]]; then\n"
-        "  exit 1\n"
-        "fi\n"
-        'for file in "$@"; do\n'
-        '  echo "$file"\n'
-        "done\n",
+        (
+            "if [[ $# -eq 0 ]]; then\n"
+            "  exit 1\n"
+            "fi\n"
+            'for file in "$@"; do\n'
+            '  echo "$file"\n'
+            "done\n"
+        ),
         ["file"],
     ),
     (
-        f'{LOOP}if [ -z "$NAME" ]; then\n'
-        '  echo "--name is required" >&2\n'
-        "  exit 1\n"
-        "fi\n"
-        'echo "$NAME" "$DAYS"\n',
+        (
+            f'{LOOP}if [ -z "$NAME" ]; then\n'
+            '  echo "--name is required" >&2\n'
+            "  exit 1\n"
+            "fi\n"
+            'echo "$NAME" "$DAYS"\n'
+        ),
         ["name"],
     ),
     (
@@ -66,17 +74,21 @@ CASES: list[tuple[str, list[str]]] = [
         ["name"],
     ),
     (
-        f': "${{HOME_DIR:=/tmp}}"\n'
-        f'{LOOP}: "${{NAME:?--name is required}}"\n'
-        'echo "$NAME"\n',
+        (
+            ': "${HOME_DIR:=/tmp}"\n'
+            f'{LOOP}: "${{NAME:?--name is required}}"\n'
+            'echo "$NAME"\n'
+        ),
         ["name"],
     ),
     (
-        'case "$1" in\n'
-        "  start) echo on ;;\n"
-        "  stop) echo off ;;\n"
-        '  *) echo "Usage: $0 start|stop"; exit 1 ;;\n'
-        "esac\n",
+        (
+            'case "$1" in\n'
+            "  start) echo on ;;\n"
+            "  stop) echo off ;;\n"
+            '  *) echo "Usage: $0 start|stop"; exit 1 ;;\n'
+            "esac\n"
+        ),
         ["argument_1"],
     ),
     (
@@ -84,52 +96,64 @@ CASES: list[tuple[str, list[str]]] = [
         ["target"],
     ),
     (
-        'if [ $# -eq 1 ] || [ $# -eq 2 ]; then\n  echo "$1" "${2:-}"\nelse\n'
-        '  echo "Usage: x ONE [TWO]"\n  exit 1\nfi\n',
+        (
+            'if [ $# -eq 1 ] || [ $# -eq 2 ]; then\n  echo "$1" "${2:-}"\nelse\n'
+            '  echo "Usage: x ONE [TWO]"\n  exit 1\nfi\n'
+        ),
         ["one"],
     ),
     ('case $# in\n  0) echo usage; exit 1 ;;\nesac\necho "$1"\n', ["argument_1"]),
     ('[ -z "$NAME" ] && NAME=world\necho "$NAME ${1:-}"\n', []),
     (
-        'while getopts "o:v" opt; do\n  case $opt in\n    o) OUT=$OPTARG ;;\n'
-        '    v) VERBOSE=1 ;;\n  esac\ndone\ntest -n "$OUT" || exit 1\necho "$OUT"\n',
+        (
+            'while getopts "o:v" opt; do\n  case $opt in\n    o) OUT=$OPTARG ;;\n'
+            '    v) VERBOSE=1 ;;\n  esac\ndone\ntest -n "$OUT" || exit 1\necho "$OUT"\n'
+        ),
         ["out"],
     ),
     (
-        'while [ $# -gt 0 ]; do\n  case "$1" in\n    --root) shift; ROOT="$1" ;;\n'
-        '    *) FILE="$1" ;;\n  esac\n  shift\ndone\n'
-        '[ -n "$FILE" ] || { echo "no file"; exit 1; }\necho "$FILE" "$ROOT"\n',
+        (
+            'while [ $# -gt 0 ]; do\n  case "$1" in\n    --root) shift; ROOT="$1" ;;\n'
+            '    *) FILE="$1" ;;\n  esac\n  shift\ndone\n'
+            '[ -n "$FILE" ] || { echo "no file"; exit 1; }\necho "$FILE" "$ROOT"\n'
+        ),
         ["file"],
     ),
     (
-        'in="${1:-}"\n'
-        '[ -n "$in" ] || exit 2\n'
-        "shift || true\n"
-        "while [ $# -gt 0 ]; do\n"
-        '  case "$1" in\n'
-        '    --out) out="${2:-}"; shift 2 ;;\n'
-        "    *) exit 2 ;;\n"
-        "  esac\n"
-        "done\n"
-        'echo "$in"\n',
+        (
+            'in="${1:-}"\n'
+            '[ -n "$in" ] || exit 2\n'
+            "shift || true\n"
+            "while [ $# -gt 0 ]; do\n"
+            '  case "$1" in\n'
+            '    --out) out="${2:-}"; shift 2 ;;\n'
+            "    *) exit 2 ;;\n"
+            "  esac\n"
+            "done\n"
+            'echo "$in"\n'
+        ),
         ["in"],
     ),
     (
-        f'{LOOP}if [[ "$NAME" == all && ( -n "$DAYS" || -n "$X" ) ]]; then\n'
-        "  exit 1\n"
-        "fi\n"
-        "echo ok\n",
+        (
+            f'{LOOP}if [[ "$NAME" == all && ( -n "$DAYS" || -n "$X" ) ]]; then\n'
+            "  exit 1\n"
+            "fi\n"
+            "echo ok\n"
+        ),
         [],
     ),
     (
-        "if [ $# -lt 2 ]; then\n"
-        "  exit 1\n"
-        "fi\n"
-        "TO=$1\n"
-        "shift\n"
-        'for f in "$@"; do\n'
-        '  echo "$f $TO"\n'
-        "done\n",
+        (
+            "if [ $# -lt 2 ]; then\n"
+            "  exit 1\n"
+            "fi\n"
+            "TO=$1\n"
+            "shift\n"
+            'for f in "$@"; do\n'
+            '  echo "$f $TO"\n'
+            "done\n"
+        ),
         ["to", "f"],
     ),
 ]
@@ -190,14 +214,15 @@ def test_one_of_several_is_required() -> None:
 def test_the_comment_at_the_top_and_the_usage_text_describe_the_tool() -> None:
     """What the words mean is in the usage text, which the tool shows whole."""
     source = (
-        "#!/bin/bash\n# Rename pictures by date.\n#\n# Usage: rename.sh <folder> [pattern]\n"
-        "#   folder   where they are\n"
-        'FOLDER="$1"\nPATTERN="${2:-*}"  # which of them\n[ -z "$FOLDER" ] && exit 1\necho "$FOLDER" "$PATTERN"\n'
+        "#!/bin/bash\n# Rename pictures by date.\n#\n# Usage: rename.sh <folder>"
+        ' [pattern]\n#   folder   where they are\nFOLDER="$1"\nPATTERN="${2:-*}"  #'
+        ' which of them\n[ -z "$FOLDER" ] && exit 1\necho "$FOLDER" "$PATTERN"\n'
     )
     derivation = derive(source, path="rename.sh")
 
     assert derivation is not None
-    assert derivation.document["description"] == (
-        "Rename pictures by date. Usage: rename.sh <folder> [pattern]; folder where "
+    assert (
+        derivation.document["description"]
+        == "Rename pictures by date. Usage: rename.sh <folder> [pattern]; folder where "
         "they are"
     )

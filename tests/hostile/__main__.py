@@ -72,7 +72,10 @@ def main() -> int:
 
 def _row(verdict: Verdict) -> str:
     detail = verdict.detail.encode("unicode_escape").decode("ascii")[:150]
-    return f"{verdict.outcome:12}{verdict.seconds:5.1f} s {verdict.megabytes:6.0f} MB  {verdict.case.name}: {detail}"
+    return (
+        f"{verdict.outcome:12}{verdict.seconds:5.1f} s {verdict.megabytes:6.0f} MB "
+        f" {verdict.case.name}: {detail}"
+    )
 
 
 def _table(verdicts: list[Verdict]) -> str:

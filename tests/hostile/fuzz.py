@@ -256,8 +256,9 @@ _ARGUMENTS: dict[str, Any] = {
     "mode": "fast",
 }
 _FRONT = (
-    "name: sample\ndescription: A sample. Use when testing.\nlicense: MIT\nallowed-tools: Read Bash(git:*)\n"
-    'metadata:\n  version: "1.0.0"\n  tags: "a, b"\nrequires:\n  commands: [git]\ncompatibility: any\n'
+    "name: sample\ndescription: A sample. Use when testing.\nlicense:"
+    ' MIT\nallowed-tools: Read Bash(git:*)\nmetadata:\n  version: "1.0.0"\n  tags: "a,'
+    ' b"\nrequires:\n  commands: [git]\ncompatibility: any\n'
 )
 _DESCRIPTOR: dict[str, Any] = {
     "protocol": {"version": "1.0.0"},
@@ -643,12 +644,13 @@ def main() -> int:
         report = fuzz(target, seconds=options.seconds, seed=options.seed)
         share = 100 * report.parsed / max(1, report.inputs)
         sys.stdout.write(
-            f"{target:12} {report.inputs:9,} inputs, {share:3.0f} % past the first parser, "
-            f"{len(report.findings)} findings\n"
+            f"{target:12} {report.inputs:9,} inputs, {share:3.0f} % past the first"
+            f" parser, {len(report.findings)} findings\n"
         )
         for finding in report.findings[:20]:
             sys.stdout.write(
-                f"  {finding.seed}: {finding.what.encode('unicode_escape').decode('ascii')}\n"
+                f"  {finding.seed}:"
+                f" {finding.what.encode('unicode_escape').decode('ascii')}\n"
             )
         sys.stdout.flush()
         found += len(report.findings)

@@ -52,7 +52,8 @@ def positive(text):
     return value
 common = argparse.ArgumentParser(add_help=False)
 common.add_argument('-v', '--verbose', action='count', default=0)
-parser = argparse.ArgumentParser(parents=[common], description=__doc__, epilog='tool.py add --size 3 a b')
+parser = argparse.ArgumentParser(
+    parents=[common], description=__doc__, epilog='tool.py add --size 3 a b')
 parser.add_argument('--version', action='version', version='%(prog)s 1.0')
 commands = parser.add_subparsers(dest='cmd', required=True)
 add = commands.add_parser('add', aliases=['a'], parents=[common])

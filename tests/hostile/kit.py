@@ -13,6 +13,7 @@ import re
 import resource
 import select
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -96,8 +97,10 @@ def write_cases(directory: Path) -> Path:
 _PAGE = """# Every attack
 
 This page is generated: `python -m tests.hostile --page`.
-Each case runs in a process of its own, within {seconds:g} seconds and {memory} MiB, at both levels of the sandbox.
-No case damages a machine whose loader contains nothing: settings are opened for writing and left alone.
+Each case runs in a process of its own, within {seconds:g} seconds and {memory} MiB, \
+at both levels of the sandbox.
+No case damages a machine whose loader contains nothing: settings are opened \
+for writing and left alone.
 A mount is undone at once, and the fork bomb stops at 512 processes.
 """
 _TITLES = {
@@ -355,44 +358,72 @@ def _judge_script(
         text = run(loaded, case.name, world.workspace, _DEADLINE)
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
+    if hasattr(adapter, "directory"):
+        place = adapter.directory(loaded, case.name)
+    else:
+        place = world.workspace
+    succeeded = getattr(adapter, "succeeded", lambda text: False)(text)
+    leak = (
+        _escape(text, world, before)
+        or _trace(place, world.workspace)
+        or _wrong_answer(case, text, succeeded=succeeded)
+    )
+    if leak:
+        return "leaked", leak
+    return "contained", text[:100]
+
+
+def _escape(text: str, world: World, before: dict[str, Any]) -> str:
+    """Return what a script reached of the host, by what it answered and changed."""
     if "ESCAPED" in text:
-        return "leaked", text[:200]
+        return text[:200]
     if CANARY in text:
-        return "leaked", "the result holds a secret of the host"
+        return "the result holds a secret of the host"
     if changed := _changed(before, _snapshot(world)):
-        return "leaked", f"changed: {', '.join(changed[:5])}"
+        return f"changed: {', '.join(changed[:5])}"
     for listener in world.sockets:
         with suppress(BlockingIOError):
-            listener.accept() if listener.type == 1 else listener.recv(1)
-            return "leaked", f"reached a socket of the host ({listener.family.name})"
-    place = (
-        adapter.directory(loaded, case.name)
-        if hasattr(adapter, "directory")
-        else world.workspace
-    )
-    if place != world.workspace and (stray := _stray(world.workspace)):
-        return "leaked", f"{stray!r} came into the workspace"
+            if listener.type == socket.SOCK_STREAM:
+                listener.accept()
+            else:
+                listener.recv(1)
+            return f"reached a socket of the host ({listener.family.name})"
+    return ""
+
+
+def _trace(place: Path, workspace: Path) -> str:
+    """Return what a script left in its directory *place*, or beside it in
+    *workspace*, that outlives its run.
+    """
+    if place != workspace and (stray := _stray(workspace)):
+        return f"{stray!r} came into the workspace"
     held = place / "held"
     if held.exists():
         with held.open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                return "leaked", "a process is still running"
+                return "a process is still running"
     for path in place.iterdir():
-        if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o6000:
-            return "leaked", f"{path.name} would run as its owner"
+        if not path.is_file() or path.is_symlink():
+            continue
+        if path.stat().st_mode & 0o6000:
+            return f"{path.name} would run as its owner"
     # Root may enter any directory, so the bits are looked at.
     if place.stat().st_mode & 0o700 != 0o700:
-        return "leaked", "the workspace is closed"
+        return "the workspace is closed"
+    return ""
+
+
+def _wrong_answer(case: Case, text: str, *, succeeded: bool) -> str:
+    """Return how the answer differs from what the case expects."""
     if case.expected.startswith("shown") and (hidden := _hidden_in(text)):
-        return "leaked", f"the answer holds {hidden}"
+        return f"the answer holds {hidden}"
     if case.expected == "shortened" and len(text) > 50_000:
-        return "leaked", f"the answer has {len(text):,} characters"
-    refused = case.expected.startswith("refused")
-    if refused and getattr(adapter, "succeeded", lambda text: False)(text):
-        return "leaked", f"it was accepted: {text[:100]}"
-    return "contained", text[:100]
+        return f"the answer has {len(text):,} characters"
+    if case.expected.startswith("refused") and succeeded:
+        return f"it was accepted: {text[:100]}"
+    return ""
 
 
 def _stray(workspace: Path) -> str:

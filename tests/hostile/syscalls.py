@@ -58,7 +58,8 @@ while numbers and in_child(lambda: until_answer(numbers)) != 77:
     numbers = numbers[numbers.index(answering[-1]) + 1:]
 def answer(number, arguments):
     return in_child(lambda: call(number, arguments))
-places = {"$new": b"new", "$dot": b".", "$pair": ctypes.addressof(buffer), "$parent": os.getppid()}
+places = {"$new": b"new", "$dot": b".", "$pair": ctypes.addressof(buffer)}
+places["$parent"] = os.getppid()
 def value(each):
     found = places.get(each, each)
     if isinstance(found, bytes):
@@ -66,7 +67,9 @@ def value(each):
         return ctypes.addressof(keep[-1])
     return found
 keep = []
-checked = {name: answer(number, [value(each) for each in arguments]) for name, number, arguments in asked["checked"]}
+checked = {}
+for name, number, arguments in asked["checked"]:
+    checked[name] = answer(number, [value(each) for each in arguments])
 left = sorted(name for name in os.listdir(".") if os.stat(name).st_mode & 0o6000)
 print(json.dumps([answering, checked, left]))
 """

@@ -27,12 +27,17 @@ from tests.server.postgres import Postgres, running_postgres
 
 CANARY = 'canary-"51\\e0é'  # with what JSON and a shell escape
 GRANTS = {"sample": Grants(environment=("SERVICE_TOKEN",))}
-SAID = "import json, os, sys\nsecret = os.environ['SERVICE_TOKEN']\nprint('with', secret, repr(secret), file=sys.stderr)\n"
+SAID = (
+    "import json, os, sys\nsecret = os.environ['SERVICE_TOKEN']\nprint('with', secret,"
+    " repr(secret), file=sys.stderr)\n"
+)
 SCRIPTS = {
     "a result": SAID + "print(json.dumps({'said': [secret, {secret: secret}]}))",
-    "a reported failure": SAID
-    + "print(json.dumps({'status': 'failed', 'errors': [{'code': secret, 'message': secret, "
-    "'details': {'a': secret}}]}))\nsys.exit(1)",
+    "a reported failure": (
+        SAID
+        + "print(json.dumps({'status': 'failed', 'errors': [{'code': secret, 'message':"
+        " secret, 'details': {'a': secret}}]}))\nsys.exit(1)"
+    ),
     "a traceback": SAID + "raise ValueError(secret)",
     "not JSON": SAID + "print(secret)",
     "a flood": SAID + "while True: print(secret * 1000)",

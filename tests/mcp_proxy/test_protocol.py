@@ -13,7 +13,10 @@ from tests.mcp_proxy.test_stdio import PROXY, ask, running
 pytestmark = pytest.mark.processes
 
 PUPPET = [sys.executable, str(Path(__file__).parent / "puppet_server.py")]
-INITIALIZE = '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}'
+INITIALIZE = (
+    '{"jsonrpc":"2.0","id":0,"method":"initialize",'
+    '"params":{"protocolVersion":"2025-11-25"}}'
+)
 INITIALIZED = '{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 

@@ -118,7 +118,10 @@ def test_a_batch_may_ask_the_client_something(url: str) -> None:
 
 def test_each_request_of_a_failed_batch_is_answered(url: str) -> None:
     """Notifications in it get no answer."""
-    batch = b'[{"jsonrpc":"2.0","id":1,"method":"fail"},{"jsonrpc":"2.0","method":"n"},{"id":"b","method":"x"}]\n'
+    batch = (
+        b'[{"jsonrpc":"2.0","id":1,"method":"fail"},'
+        b'{"jsonrpc":"2.0","method":"n"},{"id":"b","method":"x"}]\n'
+    )
 
     with running(*PROXY, url) as process:
         ask_process(process, INITIALIZE)

@@ -127,7 +127,10 @@ def test_the_command_draws_a_table_a_page_and_json(tmp_path: Path) -> None:
 
 def test_a_narrow_terminal_cuts_no_number(tmp_path: Path) -> None:
     """Five digits, in forty columns."""
-    entry = '{"event":"call","tool":"all_flights","outcome":"%s","errors":[{"path":"/passengers","code":"MISSING"}]}'
+    entry = (
+        '{"event":"call","tool":"all_flights","outcome":"%s",'
+        '"errors":[{"path":"/passengers","code":"MISSING"}]}'
+    )
     log = tmp_path / "log"
     log.write_text(
         "\n".join([entry % "passed"] * 12_345 + [entry % "refused"] * 23_456),

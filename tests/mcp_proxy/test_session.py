@@ -160,12 +160,30 @@ def test_a_call_that_asks_for_a_task_is_refused_with_an_error() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b'{"id":1,"id":2,"method":"tools/call","params":{"name":"digest","arguments":{"topic":"a"}}}\n',
-        b'{"id":2,"method":"tools/call","method":"ping","params":{"name":"digest","arguments":{"topic":"a"}}}\n',
-        b'{"id":2,"method":"tools/call","params":{"name":"digest","name":"x","arguments":{"topic":"a"}}}\n',
-        b'{"id":2,"method":"tools/call","params":{"name":"digest","arguments":{"topic":"a"},"arguments":{}}}\n',
-        b'{"id":2,"method":"tools/call","params":{"name":"digest","arguments":{"topic":"a","topic":"b"}}}\n',
-        b'{"id":2,"method":"tools/call","params":{"name":"digest","arguments":{"topic":"a","topic":"a"}}}\n',
+        (
+            b'{"id":1,"id":2,"method":"tools/call",'
+            b'"params":{"name":"digest","arguments":{"topic":"a"}}}\n'
+        ),
+        (
+            b'{"id":2,"method":"tools/call","method":"ping",'
+            b'"params":{"name":"digest","arguments":{"topic":"a"}}}\n'
+        ),
+        (
+            b'{"id":2,"method":"tools/call",'
+            b'"params":{"name":"digest","name":"x","arguments":{"topic":"a"}}}\n'
+        ),
+        (
+            b'{"id":2,"method":"tools/call",'
+            b'"params":{"name":"digest","arguments":{"topic":"a"},"arguments":{}}}\n'
+        ),
+        (
+            b'{"id":2,"method":"tools/call",'
+            b'"params":{"name":"digest","arguments":{"topic":"a","topic":"b"}}}\n'
+        ),
+        (
+            b'{"id":2,"method":"tools/call",'
+            b'"params":{"name":"digest","arguments":{"topic":"a","topic":"a"}}}\n'
+        ),
     ],
 )
 def test_keys_that_come_twice_are_refused(line: bytes) -> None:
@@ -433,7 +451,10 @@ def test_the_repair_is_reported_in_the_result() -> None:
         b'{"jsonrpc": "2.0","id":7,"result":{"content":[ ],"_meta":{"x":1.0}}}\n'
     )
 
-    note = b'"skillruntime/repairs":[{"path":"/limit","rule":"number-text","before":"\\"5\\"","after":"5"}],'
+    note = (
+        b'"skillruntime/repairs":[{"path":"/limit","rule":"number-text",'
+        b'"before":"\\"5\\"","after":"5"}],'
+    )
     assert (
         raw
         == b'{"jsonrpc": "2.0","id":7,"result":{"content":[ ],"_meta":{'

@@ -98,8 +98,10 @@ async def test_an_oversize_body_without_a_length_is_refused_while_it_comes() -> 
         b"GARBAGE\r\n\r\n",
         b"GET / HTTP/1.1\r\nhost: x\r\nx: " + b"a" * 100_000 + b"\r\n\r\n",
         b"POST /skills/echo/invoke HTTP/1.1\r\nhost: x\r\ncontent-length: -5\r\n\r\n",
-        b"POST /skills/echo/invoke HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n"
-        b"\r\n",
+        (
+            b"POST /skills/echo/invoke HTTP/1.1\r\nhost: x\r\ncontent-length:"
+            b" 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"
+        ),
     ],
     ids=["tls", "two-hosts", "garbage", "long-header", "negative-length", "smuggling"],
 )

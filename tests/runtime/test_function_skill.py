@@ -388,7 +388,9 @@ def test_a_status_is_one_of_three() -> None:
     """A wrong one is refused where it is written; errors are always a list."""
     with pytest.raises(ValueError, match="success, partial_success, failed"):
         SkillResponse("done")  # type: ignore[arg-type]  # the mistake
-    assert SkillResponse("success", errors=None).errors == []  # type: ignore[arg-type]  # as the contract document writes
+    # As the contract document writes it.
+    response = SkillResponse("success", errors=None)  # type: ignore[arg-type]
+    assert response.errors == []
 
 
 def test_the_name_of_the_only_model_parameter_may_wrap_the_arguments() -> None:
@@ -495,7 +497,8 @@ def test_an_unknown_option_of_a_call_is_refused() -> None:
             TypeError,
             match=r"a call has no option 'topic'.*call.'digest', {'topic': ...}",
         ):
-            runtime.call_sync(called, topic="AI")  # type: ignore[call-overload]  # as a newcomer writes it
+            # As a newcomer writes it.
+            runtime.call_sync(called, topic="AI")  # type: ignore[call-overload]
     with pytest.raises(
         TypeError, match="the options are session, version, timeout, finish_reason, "
     ):
@@ -592,7 +595,8 @@ def test_a_default_that_no_caller_may_send_is_left_to_the_function(
     assert SkillRuntime(functions=[search]).call_sync("search", {}).ok
     assert all(each is default for each in received)
     assert len(received) == 2
-    assert "default" not in made.contract.input.document["properties"]["limit"]  # type: ignore[index]  # a mapping
+    properties = made.contract.input.document["properties"]  # type: ignore[index]
+    assert "default" not in properties["limit"]
 
 
 @pytest.mark.parametrize(

@@ -639,7 +639,8 @@ libc = ctypes.CDLL(None)
 libc.mmap.restype = c_void_p
 def private(protection, flags, size=200 << 20):
     return c_void_p(libc.mmap(None, c_size_t(size), protection, flags, -1, c_long(0)))
-libc.memset.argtypes, libc.mprotect.argtypes = (c_void_p, c_int, c_size_t), (c_void_p, c_size_t, c_int)
+libc.memset.argtypes = (c_void_p, c_int, c_size_t)
+libc.mprotect.argtypes = (c_void_p, c_size_t, c_int)
 def fill(memory):
     for at in range(0, len(memory), 4096): memory[at] = 1
     time.sleep(60)

@@ -23,7 +23,9 @@ pytestmark = [
 ASYNCIO = """
 import asyncio, multiprocessing, subprocess, tempfile, sqlite3, threading, shutil, tarfile
 async def main():
-    process = await asyncio.create_subprocess_exec("/bin/echo", "from a child", stdout=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        "/bin/echo", "from a child", stdout=asyncio.subprocess.PIPE
+    )
     print((await process.communicate())[0].decode().strip())
     print(await asyncio.to_thread(lambda: "from a thread"))
 asyncio.run(main())
@@ -62,7 +64,8 @@ git stash -q && git stash pop -q && git checkout -qb other && git diff --stat | 
 TOOLS = """
 set -e
 printf 'b 2\\na 1\\n' > list; sort list | awk '{print $2}' | sed 's/1/one/' | tr '\\n' ' '; echo
-mkdir -p x/y; cp -a list x/y/; mv x/y/list x/list; ln -s list link; find . -name 'l*' | sort | xargs ls -d | wc -l
+mkdir -p x/y; cp -a list x/y/; mv x/y/list x/list; ln -s list link
+find . -name 'l*' | sort | xargs ls -d | wc -l
 tar czf t.tgz x; tar tzf t.tgz | wc -l; gzip -k list; gunzip -c list.gz | wc -c
 grep -c a list; diff list x/list && cmp list x/list; stat -c %s list; touch -d 2020-01-01 list
 chmod 600 list; du -s x > /dev/null

@@ -93,7 +93,8 @@ async def test_a_postgresql_database_is_backed_up_while_its_servers_work(
 
     def move() -> None:
         options = {"check": True, "capture_output": True}
-        dumped = subprocess.run([postgres.programs / "pg_dump", source], **options)  # type: ignore[call-overload]
+        dump = [postgres.programs / "pg_dump", source]
+        dumped = subprocess.run(dump, **options)  # type: ignore[call-overload]
         subprocess.run(
             [postgres.programs / "psql", "-q", copy], input=dumped.stdout, **options
         )  # type: ignore[call-overload]

@@ -364,7 +364,7 @@ async def test_an_answer_that_does_not_come_is_given_up(fault: Any) -> None:
 
 
 @pytest.mark.parametrize("begins", [True, False])
-async def test_a_server_that_sends_its_answers_byte_by_byte_holds_no_call_for_longer_than_the_patience(
+async def test_a_server_that_answers_byte_by_byte_holds_no_call_longer_than_the_patience(
     begins: bool,
 ) -> None:
     """The call has no timeout, and the time of each answer counts: at the POST, and at

@@ -202,27 +202,45 @@ def form_pdf() -> bytes:
     objects = [
         "<< /Type /Catalog /Pages 2 0 R /AcroForm 5 0 R >>",
         "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << "
-        "/Helv 4 0 R >> >> /Contents 6 0 R /Annots [7 0 R 8 0 R 9 0 R 11 0 R 12 0 R "
-        "13 0 R] >>",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding "
-        "/WinAnsiEncoding >>",
-        "<< /Fields [7 0 R 8 0 R 9 0 R 10 0 R 13 0 R] /DR << /Font << /Helv 4 0 R >> "
-        f">> {text} >>",
+        (
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font"
+            " << /Helv 4 0 R >> >> /Contents 6 0 R /Annots [7 0 R 8 0 R 9 0 R 11 0 R 12"
+            " 0 R 13 0 R] >>"
+        ),
+        (
+            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding "
+            "/WinAnsiEncoding >>"
+        ),
+        (
+            "<< /Fields [7 0 R 8 0 R 9 0 R 10 0 R 13 0 R] /DR << /Font << /Helv 4 0 R"
+            f" >> >> {text} >>"
+        ),
         _stream("BT /Helv 12 Tf 72 720 Td (Application form) Tj ET"),
-        f"{widget} /FT /Tx /T (name) /TU (Full name) /MaxLen 20 /Rect [72 680 300 "
-        f"700] {text} >>",
-        f"{widget} /FT /Btn /T (agree) /V /Off /AS /Off /Rect [72 650 90 668] {tick} "
-        ">>",
-        f"{widget} /FT /Ch /T (country) /Ff 131072 {options} /Rect [72 620 200 640] "
-        f"{text} >>",
+        (
+            f"{widget} /FT /Tx /T (name) /TU (Full name) /MaxLen 20 /Rect [72 680 300 "
+            f"700] {text} >>"
+        ),
+        (
+            f"{widget} /FT /Btn /T (agree) /V /Off /AS /Off /Rect [72 650 90 668]"
+            f" {tick} >>"
+        ),
+        (
+            f"{widget} /FT /Ch /T (country) /Ff 131072 {options} /Rect [72 620 200 640]"
+            f" {text} >>"
+        ),
         "<< /FT /Btn /T (size) /Ff 49152 /Kids [11 0 R 12 0 R] /V /Off >>",
-        f"{widget} /Parent 10 0 R /AS /Off /Rect [72 590 90 608] /AP << /N << /small "
-        "14 0 R /Off 15 0 R >> >> >>",
-        f"{widget} /Parent 10 0 R /AS /Off /Rect [100 590 118 608] /AP << /N << "
-        "/large 16 0 R /Off 15 0 R >> >> >>",
-        f"{widget} /FT /Tx /T (office) /Ff 1 /V (internal) /Rect [72 560 300 580] "
-        f"{text} >>",
+        (
+            f"{widget} /Parent 10 0 R /AS /Off /Rect [72 590 90 608] /AP << /N <<"
+            " /small 14 0 R /Off 15 0 R >> >> >>"
+        ),
+        (
+            f"{widget} /Parent 10 0 R /AS /Off /Rect [100 590 118 608] /AP << /N << "
+            "/large 16 0 R /Off 15 0 R >> >> >>"
+        ),
+        (
+            f"{widget} /FT /Tx /T (office) /Ff 1 /V (internal) /Rect [72 560 300 580] "
+            f"{text} >>"
+        ),
         _stream("2 2 m 16 16 l S", "/Type /XObject /Subtype /Form /BBox [0 0 18 18]"),
         _stream(" ", "/Type /XObject /Subtype /Form /BBox [0 0 18 18]"),
         _stream(
@@ -245,8 +263,10 @@ def make_document(
         listed = [
             "<< /Type /Catalog /Pages 2 0 R >>",
             f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
-            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding "
-            "/WinAnsiEncoding >>",
+            (
+                "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding "
+                "/WinAnsiEncoding >>"
+            ),
         ]
         for index, text in enumerate(pages):
             content = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET\n" if text else ""
@@ -265,7 +285,10 @@ def make_document(
     start = len(out)
     out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode()
     out += b"".join(f"{place:010d} 00000 n \n".encode() for place in places)
-    out += f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n".encode()
+    out += (
+        f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R"
+        f" >>\nstartxref\n{start}\n%%EOF\n".encode()
+    )
     return bytes(out)
 
 

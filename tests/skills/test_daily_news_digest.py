@@ -50,7 +50,10 @@ def atom(name: str, link: str, hours: float) -> bytes:
         "<summary type='html'>&lt;p&gt;A bill on AI was passed "
         "today.&lt;/p&gt;</summary></entry>"
     )
-    return f'<feed xmlns="http://www.w3.org/2005/Atom"><title>Atom Post</title>{entry}</feed>'.encode()
+    return (
+        '<feed xmlns="http://www.w3.org/2005/Atom"><title>Atom'
+        f" Post</title>{entry}</feed>".encode()
+    )
 
 
 def use(workspace: Path, *feeds: Any, **settings: Any) -> None:
@@ -162,19 +165,21 @@ def test_time_range_and_cap_are_kept(digest: Any) -> None:
     [
         (
             "structured",
-            "## AI\n"
-            "\n"
-            f"1 article from 1 source in the past 24 hours. Leading: “{AI}” (N).\n"
-            "\n"
-            f"- [{AI}](",
+            (
+                "## AI\n"
+                "\n"
+                f"1 article from 1 source in the past 24 hours. Leading: “{AI}” (N).\n"
+                "\n"
+                f"- [{AI}]("
+            ),
         ),
         ("bullets", f"**AI**\n\n- [{AI}](https://a.example/1) · N, "),
         (
             "prose",
-            f"**AI.** 1 article from 1 source in the past 24 hours. Leading: “{AI}” "
-            "(N).\n"
-            "\n"
-            f"[{AI}](",
+            (
+                f"**AI.** 1 article from 1 source in the past 24 hours. Leading: “{AI}”"
+                f" (N).\n\n[{AI}]("
+            ),
         ),
         ("brief", f"**AI**\n\n- [{AI}](https://a.example/1) (N, "),
     ],
@@ -348,8 +353,8 @@ def test_hostile_feed_is_only_text(digest: Any) -> None:
         "&a8;</title><link>https://a.example/%zz a(1)</link>"
     )
     items += (
-        f"<pubDate>{format_datetime(NOW)}</pubDate><description>&lt;script&gt;steal()&lt;/script&gt;An "
-        "AI story of"
+        f"<pubDate>{format_datetime(NOW)}</pubDate><description>&lt;script&gt;"
+        "steal()&lt;/script&gt;An AI story of"
     )
     items += (
         " some length.</description></item><item><title>AI "

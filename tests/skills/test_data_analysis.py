@@ -12,7 +12,8 @@ import pytest
 pytestmark = pytest.mark.processes
 
 SALES = "day,region,amount,units\n" + "".join(
-    f"2024-0{1 + index % 3}-01,{'North' if index % 2 else 'South'},{100 + index},{'' if index == 3 else index}\n"
+    f"2024-0{1 + index % 3}-01,{'North' if index % 2 else 'South'},{100 + index},"
+    f"{'' if index == 3 else index}\n"
     for index in range(12)
 )
 
@@ -74,10 +75,16 @@ def test_parquet_of_every_type_is_summarised(data: Any) -> None:
     """Decimals, NaN, booleans, zoned times, lists, structs, bytes, huge numbers and
     nulls all become plain JSON.
     """
-    select = """SELECT 1.50::DECIMAL(9, 2) AS price, 'nan'::DOUBLE AS odd, true AS flag, [1, 2] AS list,
-        TIMESTAMPTZ '2024-05-01 12:00:00+02' AS at, {'a': 1} AS struct, 'x'::BLOB AS raw, NULL::INTEGER AS nothing,
-        9223372036854775807 AS huge, repeat('y', 500) AS long
-        UNION ALL SELECT 2.25, 4.0, false, [3], TIMESTAMPTZ '2024-05-02 00:00:00Z', {'a': 2}, 'z'::BLOB, NULL, 1, 'y'"""
+    select = """
+        SELECT
+            1.50::DECIMAL(9, 2) AS price, 'nan'::DOUBLE AS odd, true AS flag,
+            [1, 2] AS list, TIMESTAMPTZ '2024-05-01 12:00:00+02' AS at,
+            {'a': 1} AS struct, 'x'::BLOB AS raw, NULL::INTEGER AS nothing,
+            9223372036854775807 AS huge, repeat('y', 500) AS long
+        UNION ALL SELECT
+            2.25, 4.0, false, [3], TIMESTAMPTZ '2024-05-02 00:00:00Z',
+            {'a': 2}, 'z'::BLOB, NULL, 1, 'y'
+    """
     duckdb.sql(select).write_parquet(str(data.workspace / "types.parquet"))
 
     document = data.call({"path": "types.parquet"}, "summary").document

@@ -16,7 +16,8 @@ import pytest
 pytestmark = pytest.mark.processes
 
 SALES = "day,region,amount,units\n" + "".join(
-    f"2024-0{1 + index % 3}-01,{'North' if index % 2 else 'South'},{100 + index},{'' if index == 3 else index}\n"
+    f"2024-0{1 + index % 3}-01,{'North' if index % 2 else 'South'},{100 + index},"
+    f"{'' if index == 3 else index}\n"
     for index in range(12)
 )
 
@@ -478,8 +479,10 @@ def test_names_and_conditions_that_do_not_fit_are_explained(data: Any) -> None:
         ),
         (
             {"join": {"path": "other.csv", "on": ["region = area"]}},
-            "no row of the two files fits: 'sales.csv' has 'North' and 'other.csv' "
-            "has 'East'",
+            (
+                "no row of the two files fits: 'sales.csv' has 'North' and 'other.csv' "
+                "has 'East'"
+            ),
             "on",
         ),
         (
@@ -936,7 +939,10 @@ def test_a_query_that_draws_nothing_does_not_import_matplotlib(data: Any) -> Non
         atexit.register(lambda: print("|".join(sys.modules), file=sys.stderr))
         sys.path.insert(0, {str(script.parent)!r})
         runpy.run_path({str(script)!r}, run_name="__main__")"""
-    text = b'{"path": "sales.csv", "group": ["month(day)"], "values": ["sum(amount)"], "add": ["growth"]}'
+    text = (
+        b'{"path": "sales.csv", "group": ["month(day)"], "values": ["sum(amount)"],'
+        b' "add": ["growth"]}'
+    )
 
     done = subprocess.run(
         [sys.executable, "-c", code],

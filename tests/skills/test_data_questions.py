@@ -534,11 +534,13 @@ def test_the_same_figures_come_from_every_format(sales: Any) -> None:
 
 def typed(row: Row) -> dict[str, Any]:
     return {
-        name: float(value)
-        if isinstance(value, Decimal)
-        else value
-        if value is None or isinstance(value, int)
-        else str(value)
+        name: (
+            float(value)
+            if isinstance(value, Decimal)
+            else value
+            if value is None or isinstance(value, int)
+            else str(value)
+        )
         for name, value in row.items()
     }
 
@@ -566,24 +568,36 @@ def sales_workbook() -> bytes:
     package = "http://schemas.openxmlformats.org/package/2006"
     types = "application/vnd.openxmlformats-officedocument.spreadsheetml"
     parts = {
-        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
-        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-        '<Override PartName="/xl/workbook.xml" '
-        f'ContentType="{types}.sheet.main+xml"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="a" '
-        f'Type="{relations}/officeDocument" '
-        'Target="xl/workbook.xml"/></Relationships>',
-        "xl/workbook.xml": f'<workbook {main} xmlns:r="{relations}"><sheets><sheet name="Orders" '
-        'sheetId="1" r:id="b"/><sheet name="Notes" sheetId="2" '
-        'r:id="c"/></sheets></workbook>',
-        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="b" '
-        f'Type="{relations}/worksheet" Target="worksheets/orders.xml"/>'
-        f'<Relationship Id="c" Type="{relations}/worksheet" '
-        'Target="worksheets/notes.xml"/><Relationship Id="d" '
-        f'Type="{relations}/styles" Target="styles.xml"/></Relationships>',
-        "xl/styles.xml": f'<styleSheet {main}><cellXfs><xf numFmtId="0"/><xf '
-        'numFmtId="14"/></cellXfs></styleSheet>',
-        "xl/worksheets/orders.xml": f"<worksheet {main}><sheetData>{data}</sheetData></worksheet>",
+        "[Content_Types].xml": (
+            f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
+            'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+            '<Override PartName="/xl/workbook.xml" '
+            f'ContentType="{types}.sheet.main+xml"/></Types>'
+        ),
+        "_rels/.rels": (
+            f'<Relationships xmlns="{package}/relationships"><Relationship Id="a" '
+            f'Type="{relations}/officeDocument" '
+            'Target="xl/workbook.xml"/></Relationships>'
+        ),
+        "xl/workbook.xml": (
+            f'<workbook {main} xmlns:r="{relations}"><sheets><sheet name="Orders" '
+            'sheetId="1" r:id="b"/><sheet name="Notes" sheetId="2" '
+            'r:id="c"/></sheets></workbook>'
+        ),
+        "xl/_rels/workbook.xml.rels": (
+            f'<Relationships xmlns="{package}/relationships"><Relationship Id="b" '
+            f'Type="{relations}/worksheet" Target="worksheets/orders.xml"/>'
+            f'<Relationship Id="c" Type="{relations}/worksheet" '
+            'Target="worksheets/notes.xml"/><Relationship Id="d" '
+            f'Type="{relations}/styles" Target="styles.xml"/></Relationships>'
+        ),
+        "xl/styles.xml": (
+            f'<styleSheet {main}><cellXfs><xf numFmtId="0"/><xf '
+            'numFmtId="14"/></cellXfs></styleSheet>'
+        ),
+        "xl/worksheets/orders.xml": (
+            f"<worksheet {main}><sheetData>{data}</sheetData></worksheet>"
+        ),
         "xl/worksheets/notes.xml": f"<worksheet {main}><sheetData/></worksheet>",
     }
     target = io.BytesIO()

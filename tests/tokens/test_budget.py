@@ -55,7 +55,8 @@ def test_a_long_result_is_cut_at_a_paragraph_with_a_handle_to_read_on() -> None:
 
     assert admitted.handle is not None
     assert re.search(
-        r"\n\[cut: [\d,]+ of 1,300 tokens left; to read on: read_on\(handle='result-[0-9a-f]{12}:\d+'\)\]$",
+        r"\n\[cut: [\d,]+ of 1,300 tokens left; to read on:"
+        r" read_on\(handle='result-[0-9a-f]{12}:\d+'\)\]$",
         admitted.text,
     )
     shown = admitted.text.rpartition("\n[cut: ")[0]
