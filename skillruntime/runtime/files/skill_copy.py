@@ -192,7 +192,8 @@ def _files(directory: str, name: str) -> Iterator[str]:
     count = 0
     while pending:
         prefix, depth = pending.pop()
-        with suppress(OSError), os.scandir(os.path.join(directory, prefix)) as entries:  # noqa: PTH118
+        path = f"{directory}/{prefix}"
+        with suppress(OSError), os.scandir(path) as entries:
             for entry in entries:
                 count += 1  # empty files and directories too: each takes time
                 if count > MAX_FILES:

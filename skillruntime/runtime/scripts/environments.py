@@ -35,7 +35,8 @@ _TIMEOUT = 600.0  # seconds for uv: it may download hundreds of megabytes
 # Credentials of the host reach uv only by its own variables; a lock may name any
 # server.
 _PASSED = re.compile(
-    r"UV_\w+|(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_\w+|PATH|HOME|XDG_\w+|LANG|LC_ALL|SYSTEMROOT",
+    r"UV_\w+|(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_\w+"
+    r"|PATH|HOME|XDG_\w+|LANG|LC_ALL|SYSTEMROOT",
     re.IGNORECASE,
 )
 
@@ -49,29 +50,30 @@ def environment_of(lock: bytes) -> Path | None:
     """Return the interpreter of the environment that was prepared for *lock*; None if
     there is none.
     """
-    found = _directory(lock) / "bin" / "python"
-    return found if found.is_file() else None
+    interpreter = _directory(lock) / "bin" / "python"
+    if not interpreter.is_file():
+        return None
+    return interpreter
 
 
 def scripts_with_packages(skill: Skill) -> list[str]:
     """Return the scripts of *skill* that declare packages: those its contracts run, and
     those beside them.
     """
-    found = []
-    named = [
-        str(contract.run["script"])
-        for contract in skill.contracts.values()
-        if "script" in contract.run
-    ]
-    for path in dict.fromkeys((*named, *(each.path for each in skill.resources()))):
-        if path.endswith(".py"):
-            with suppress(ResourceNotFoundError):
-                source = skill.read_resource_bytes(path)
-                if parse_inline_metadata(
-                    source.decode("utf-8", "replace")
-                ).dependencies:
-                    found.append(path)
-    return found
+    paths = []
+    for contract in skill.contracts.values():
+        if "script" in contract.run:
+            paths.append(str(contract.run["script"]))
+    paths += [resource.path for resource in skill.resources()]
+    scripts = []
+    for path in dict.fromkeys(paths):
+        if not path.endswith(".py"):
+            continue
+        with suppress(ResourceNotFoundError):
+            source = skill.read_resource_bytes(path).decode("utf-8", "replace")
+            if parse_inline_metadata(source).dependencies:
+                scripts.append(path)
+    return scripts
 
 
 def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
@@ -83,12 +85,15 @@ def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
 
     Raises:
         ToolNotAvailableError: uv is not installed, or could not build the environment.
-            InvalidSkillError: the script has no lock, or one that is out of date or
-            takes more than wheels. ResourceNotFoundError: there is no such script.
+        InvalidSkillError: the script has no lock, or one that is out of date or takes
+            more than wheels.
+        ResourceNotFoundError: there is no such script.
     """
-    source, lock = skill.read_resource_bytes(script), _lock_of(skill, script)
-    if (found := environment_of(lock)) is not None:
-        return found
+    source = skill.read_resource_bytes(script)
+    lock = _lock_of(skill, script)
+    prepared = environment_of(lock)
+    if prepared is not None:
+        return prepared
     program = shutil.which(uv)
     if program is None:
         raise ToolNotAvailableError(
@@ -107,26 +112,10 @@ def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
         path.write_bytes(source)
         Path(lock_name(str(path))).write_bytes(lock)
         environment = building / "environment"
-        _run(
-            [
-                program,
-                "venv",
-                "--quiet",
-                "--no-config",
-                "--no-python-downloads",
-                "--python",
-                sys.executable,
-            ],
-            environment,
-        )
-        options = (
-            "--active",
-            "--locked",
-            "--no-build",
-            "--no-config",
-            "--no-python-downloads",
-        )
-        _run([program, "sync", "--quiet", "--script", str(path), *options], environment)
+        options = ["--quiet", "--no-config", "--no-python-downloads"]
+        _run([program, "venv", *options, "--python", sys.executable], environment)
+        options += ["--active", "--locked", "--no-build"]
+        _run([program, "sync", *options, "--script", str(path)], environment)
         try:
             environment.rename(target)
         except OSError:
@@ -152,12 +141,13 @@ def _run(command: list[str], environment: Path) -> None:
         check=False,
     )
     if done.returncode != 0:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        lines = [line.strip() for line in done.stderr.splitlines()]
+        reason = " ".join(line for line in lines if line)[-600:]
         raise ToolNotAvailableError(
             "uv could not build the environment: "
-            f"{' '.join(lines)[-600:] or f'exit code {done.returncode}'}",
-            suggested_action="Run: uv lock --script SCRIPT, and check that each package has a "
-            "wheel for this machine",
+            f"{reason or f'exit code {done.returncode}'}",
+            suggested_action="Run: uv lock --script SCRIPT, and check that each "
+            "package has a wheel for this machine",
         )
 
 
@@ -181,12 +171,8 @@ def _directory(lock: bytes) -> Path:
         os.path.realpath(sys.executable).encode(),
         platform.machine().encode(),
     )
-    return Path(
-        cache,
-        "skillruntime",
-        "environments",
-        hashlib.sha256(b"\0".join(parts)).hexdigest()[:32],
-    )
+    digest = hashlib.sha256(b"\0".join(parts)).hexdigest()
+    return Path(cache, "skillruntime", "environments", digest[:32])
 
 
 def _parsed(lock: bytes) -> dict[str, object]:
@@ -207,17 +193,25 @@ def _require_wheels(lock: bytes) -> None:
         InvalidSkillError: it names the package.
     """
     packages = _parsed(lock).get("package", ())
-    for package in packages if isinstance(packages, list) else ():
+    if not isinstance(packages, list):
+        return
+    for package in packages:
         source = package.get("source", {})
-        # A path that is relative to the script's directory would be another one where
-        # uv reads the lock.
-        is_remote = "://" in str(source.get("registry", "")) or "url" in source
-        if not (
-            is_remote or os.path.isabs(str(source.get("registry", "")))  # noqa: PTH117
-        ) or not package.get("wheels"):
-            raise InvalidSkillError(
-                f"The lock takes {package.get('name')!r} from somewhere other than an "
-                "index of wheels",
-                suggested_action="Declare only packages that have wheels, and run: uv lock "
-                "--script SCRIPT",
-            )
+        if _is_index(source) and package.get("wheels"):
+            continue
+        raise InvalidSkillError(
+            f"The lock takes {package.get('name')!r} from somewhere other than an "
+            "index of wheels",
+            suggested_action="Declare only packages that have wheels, and run: uv lock "
+            "--script SCRIPT",
+        )
+
+
+def _is_index(source: dict[str, object]) -> bool:
+    """Return whether the *source* of a package is at an address or an absolute path."""
+    if "url" in source:
+        return True
+    registry = str(source.get("registry", ""))
+    # A path that is relative to the script's directory would be another one where uv
+    # reads the lock.
+    return "://" in registry or os.path.isabs(registry)  # noqa: PTH117

@@ -31,12 +31,21 @@ _INTERPRETERS: Mapping[str, tuple[str, ...]] = {
     ".pl": ("perl",),
 }
 
-_LOCALE = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ")
-_PASSED = (
-    *("PATH", "HOME", *_LOCALE, "TMPDIR", "TEMP", "TMP"),
-    # Certificates of a company's proxy, and what Python on Windows does not start
-    # without (SYSTEMROOT).
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "USERPROFILE", "XDG_CACHE_HOME"),
+_LOCALE: tuple[str, ...] = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ")
+_PASSED: tuple[str, ...] = (
+    "PATH",
+    "HOME",
+    *_LOCALE,
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    # The certificates of a company's proxy.
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    # Python on Windows does not start without it.
+    "SYSTEMROOT",
+    "USERPROFILE",
+    "XDG_CACHE_HOME",
 )
 SANDBOX_PATH = "/usr/local/bin:/usr/bin:/bin"
 """Where a script in a sandbox finds commands, after the directory of its
@@ -51,8 +60,10 @@ def command_names(script: str, first_line: bytes = b"") -> tuple[str, ...] | Non
     *first_line* is that of the file: a script without a known suffix names its
     interpreter there.
 
-    >>> command_names("scripts/run.mjs"), command_names("run", b"#!/usr/bin/env -S deno run"), command_names("run")
-    (('node',), ('deno',), None)
+    >>> command_names("scripts/run.mjs"), command_names("run")
+    (('node',), None)
+    >>> command_names("run", b"#!/usr/bin/env -S deno run")
+    ('deno',)
     """
     known = _INTERPRETERS.get(PurePath(script).suffix.lower())
     if known is not None or not first_line.startswith(b"#!"):
@@ -61,10 +72,11 @@ def command_names(script: str, first_line: bytes = b"") -> tuple[str, ...] | Non
     if words and PurePath(words[0]).name == "env":
         # `env -S` splits one argument into words, and NAME=value sets a variable
         # (env(1)): neither is the command.
-        words = [
-            word for word in words[1:] if not word.startswith("-") and "=" not in word
-        ]
-    return (words[0],) if words else None
+        arguments = [word for word in words[1:] if not word.startswith("-")]
+        words = [word for word in arguments if "=" not in word]
+    if not words:
+        return None
+    return (words[0],)
 
 
 def find_interpreter(names: Iterable[str]) -> str | None:
@@ -72,9 +84,10 @@ def find_interpreter(names: Iterable[str]) -> str | None:
     # A relative directory in PATH would be looked up in the workspace, where a script
     # can put a program of that name.
     path = os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))
-    return next(
-        (found for name in names if (found := shutil.which(name, path=path))), None
-    )
+    for name in names:
+        if executable := shutil.which(name, path=path):
+            return executable
+    return None
 
 
 def interpreter_of(script: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -92,11 +105,12 @@ def interpreter_of(script: str | os.PathLike[str]) -> tuple[str, ...]:
         raise ToolNotAvailableError(
             f"No interpreter is known for {path.name!r}, and the file is not "
             "executable",
-            suggested_action=f"Tell the user to make {path.name!r} executable, or to use one of: "
-            + ", ".join(_INTERPRETERS),
+            suggested_action=f"Tell the user to make {path.name!r} executable, or to "
+            f"use one of: {', '.join(_INTERPRETERS)}",
         )
-    if found := find_interpreter(names):
-        return (found,)
+    interpreter = find_interpreter(names)
+    if interpreter is not None:
+        return (interpreter,)
     raise ToolNotAvailableError(
         f"{names[0]!r}, which runs {path.name!r}, is not installed",
         suggested_action=f"Ask the user to install {names[0]!r}",
@@ -112,12 +126,16 @@ def script_environment(
     In a sandbox (*is_confined*) the list holds the language and the time zone; the
     sandbox adds its own directories.
     """
-    names = (*(_LOCALE if is_confined else _PASSED), *variables)
-    return {
-        **({"PATH": SANDBOX_PATH} if is_confined else {}),
-        **{name: os.environ[name] for name in names if name in os.environ},
-        # The protocol is UTF-8 in every locale (PEP 540), and a compiled file would not
-        # be what was approved.
-        "PYTHONUTF8": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+    environment = {}
+    passed = _PASSED
+    if is_confined:
+        environment["PATH"] = SANDBOX_PATH
+        passed = _LOCALE
+    for name in (*passed, *variables):
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    # The protocol is UTF-8 in every locale (PEP 540), and a compiled file would not be
+    # what was approved.
+    environment["PYTHONUTF8"] = "1"
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    return environment

@@ -64,9 +64,10 @@ async def _run_in_group(
 
     async def feed() -> None:
         assert process.stdin
+        # Raised where the script does not read it, as it may.
         with suppress(
             anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError
-        ):  # it need not read it
+        ):
             await process.stdin.send(command.stdin)
             await process.stdin.aclose()
 
@@ -96,9 +97,8 @@ async def _run_in_group(
             tasks.cancel_scope.deadline = anyio.current_time() + _GRACE
     except BaseException:
         if on_stopped is not None:
-            on_stopped(
-                False
-            )  # the group is killed below; whether a child left it cannot be seen
+            # The group is killed below; whether a child left it cannot be seen.
+            on_stopped(False)
         raise
     finally:
         _kill_group(process)

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from skillruntime.catalog.checks.environment_check import Surroundings, unmet
 from skillruntime.catalog.file_opening import Identity, open_inside
@@ -91,11 +90,9 @@ def read_head(directory: str, identity: Identity | None, path: str) -> bytes:
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise ResourceNotFoundError("is reached through a symbolic link") from None
-        outside = error.errno == errno.EINVAL and ".." in path.split("/")
-        reason = (
-            "lies outside the skill" if outside else f"cannot be read: {error.strerror}"
-        )
-        raise ResourceNotFoundError(reason) from None
+        if error.errno == errno.EINVAL and ".." in path.split("/"):
+            raise ResourceNotFoundError("lies outside the skill") from None
+        raise ResourceNotFoundError(f"cannot be read: {error.strerror}") from None
     except ValueError:
         raise ResourceNotFoundError("is not a valid path") from None
 
@@ -118,24 +115,21 @@ def missing_of(
     try:
         source = read(script)
     except ResourceNotFoundError as error:
-        message = f"the contract's run.script {script!r} {error}"
-        return (
-            Missing(
-                "script",
-                message,
-                "Tell the user that the skill is incomplete; no other arguments will "
-                "help",
-            ),
+        incomplete = Missing(
+            "script",
+            f"the contract's run.script {script!r} {error}",
+            "Tell the user that the skill is incomplete; no other arguments will help",
         )
-    found = [
-        *_interpreter(script, source),
-        *_requirements(contract, is_trusted=is_trusted),
-    ]
+        return (incomplete,)
+    missing = [*_interpreter(script, source)]
+    missing += _requirements(contract, is_trusted=is_trusted)
     if script.endswith(".py"):
         # PEP 723 declares dependencies for Python alone; of another language the
         # interpreter is what can be checked.
-        found += _packages(script, source, read, skill)
-    return (*found, *_granted(contract, grants, skill, is_trusted=is_trusted))
+        missing += _packages(script, source, read, skill)
+    if not is_trusted:
+        missing += _not_granted(contract, grants, skill)
+    return tuple(missing)
 
 
 def interpreter_from_lock(script: str, read: Source) -> str | None:
@@ -143,10 +137,13 @@ def interpreter_from_lock(script: str, read: Source) -> str | None:
     it has no lock.
     """
     try:
-        found = environment_of(read(lock_name(posixpath.normpath(script))))
+        lock = read(lock_name(posixpath.normpath(script)))
     except ResourceNotFoundError:
         return None
-    return None if found is None else str(found)
+    interpreter = environment_of(lock)
+    if interpreter is None:
+        return None
+    return str(interpreter)
 
 
 def refuse_if_missing(missing: tuple[Missing, ...]) -> None:
@@ -166,14 +163,12 @@ def refuse_if_missing(missing: tuple[Missing, ...]) -> None:
         error = InvalidSkillError
     elif kinds == {"grant"}:
         error = AccessDeniedError
-    message = "The skill is not ready to run: " + "; ".join(
-        each.message for each in missing
-    )
-    details: dict[str, Any] = {"missing": [each.message for each in missing]}
+    messages = [each.message for each in missing]
+    actions = dict.fromkeys(each.action for each in missing)
     raise error(
-        message,
-        details=details,
-        suggested_action="; ".join(dict.fromkeys(each.action for each in missing)),
+        f"The skill is not ready to run: {'; '.join(messages)}",
+        details={"missing": messages},
+        suggested_action="; ".join(actions),
     )
 
 
@@ -192,20 +187,17 @@ def _requirements(contract: Contract, *, is_trusted: bool) -> Iterator[Missing]:
     """
     # Where the script will look: a command of the host's own PATH is not seen in a
     # sandbox.
-    path = (
-        None
-        if is_trusted
-        else os.pathsep.join((os.path.dirname(sys.executable), SANDBOX_PATH))  # noqa: PTH120
-    )
-    here = Surroundings(partial(shutil.which, path=path), {})
+    path = None
+    if not is_trusted:
+        directory = os.path.dirname(sys.executable)  # noqa: PTH120
+        path = f"{directory}{os.pathsep}{SANDBOX_PATH}"
+    surroundings = Surroundings(partial(shutil.which, path=path), {})
     # Variables are named below with their own remedy, and "runtime" is a range of this
     # library, checked at loading.
-    without = {
-        key: value
-        for key, value in contract.requires.items()
-        if key not in ("environment", "env", "runtime")
-    }
-    for sentence in unmet(without, here):
+    required = dict(contract.requires)
+    for key in ("environment", "env", "runtime"):
+        required.pop(key, None)
+    for sentence in unmet(required, surroundings):
         yield Missing("requirement", sentence, f"Tell the user: {sentence}")
     for name in requirements_of(contract).environment:
         if name not in os.environ:
@@ -228,14 +220,12 @@ def _packages(
         # `uv lock --script` writes the lock beside the script, under this name.
         lock = read(lock_name(script))
     except ResourceNotFoundError:
-        message = (
-            f"it needs {listed}, which {'is' if len(missing) == 1 else 'are'} not "
-            "installed, and has no lock"
-        )
+        verb = "is" if len(missing) == 1 else "are"
         yield Missing(
             "package",
-            message,
-            f"Ask the user to run: {_lock_commands(script, skill, missing)}",
+            f"it needs {listed}, which {verb} not installed, and has no lock",
+            f"Ask the user to run: uv lock --script {script} and then skillruntime "
+            f"prepare {skill}, or: {install_command(missing)}",
         )
         return
     if environment_of(lock) is None:
@@ -245,42 +235,32 @@ def _packages(
         )
 
 
-def _lock_commands(script: str, skill: str, missing: list[str]) -> str:
-    prepare = f"uv lock --script {script} and then skillruntime prepare {skill}"
-    return f"{prepare}, or: {install_command(missing)}"
-
-
-def _python_version(wanted: str | None) -> Iterator[Missing]:
-    if wanted is None:
+def _python_version(required: str | None) -> Iterator[Missing]:
+    if required is None:
         return
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-    here = ".".join(map(str, sys.version_info[:3]))
+    present = ".".join(map(str, sys.version_info[:3]))
     try:
-        fits = SpecifierSet(wanted).contains(here, prereleases=True)
+        fits = SpecifierSet(required).contains(present, prereleases=True)
     except InvalidSpecifier:
         return  # unknown: PEP 723 lets a tool ignore what it cannot read
     if not fits:
-        message = f"it needs Python {wanted}, and this is {here}"
+        message = f"it needs Python {required}, and this is {present}"
         yield Missing("interpreter", message, f"Tell the user: {message}")
 
 
-def _granted(
-    contract: Contract, grants: Grants, skill: str, *, is_trusted: bool
-) -> Iterator[Missing]:
-    if is_trusted:
-        return
+def _not_granted(contract: Contract, grants: Grants, skill: str) -> Iterator[Missing]:
+    """Yield what an untrusted skill asks for and is not granted."""
     asked = requirements_of(contract)
-    # A variable that is not set is reported as missing; a grant would not help there.
-    withheld = [
-        name
-        for name in asked.environment
-        if name in os.environ and name not in grants.environment
-    ]
-    needs_network, needs_write = (
-        bool(asked.network and not grants.network),
-        bool(asked.write and not grants.write),
-    )
+    withheld = []
+    for name in asked.environment:
+        # A variable that is not set is reported as missing; a grant would not help
+        # there.
+        if name in os.environ and name not in grants.environment:
+            withheld.append(name)
+    needs_network = bool(asked.network) and not grants.network
+    needs_write = bool(asked.write) and not grants.write
     # One sentence that grants everything: each grant on its own line would replace the
     # one before.
     action = how_to_grant(skill, withheld, network=needs_network, write=needs_write)
@@ -313,12 +293,16 @@ def how_to_grant(
 ) -> str:
     """Return the sentence that says how the host grants this to *skill*.
 
-    >>> how_to_grant("pdf", ["TOKEN"], network=True)
-    "Tell the user: the host can grant it, SkillRuntime(grants={'pdf': Grants(network=True, environment=('TOKEN',))})"
+    >>> how_to_grant("pdf", ["TOKEN"], network=True).partition("grants=")[2]
+    "{'pdf': Grants(network=True, environment=('TOKEN',))})"
     """
-    parts = ["network=True"] if network else []
-    parts += [f"environment={tuple(environment)!r}"] if environment else []
-    parts += ["write=(DIRECTORY,)"] if write else []
+    parts = []
+    if network:
+        parts.append("network=True")
+    if environment:
+        parts.append(f"environment={tuple(environment)!r}")
+    if write:
+        parts.append("write=(DIRECTORY,)")
     return (
         f"Tell the user: the host can grant it, SkillRuntime(grants={{{skill!r}: "
         f"Grants({', '.join(parts)})}})"
@@ -329,8 +313,10 @@ def missing_packages(dependencies: tuple[str, ...]) -> list[str]:
     """Return those of *dependencies* that are not installed for this interpreter, or in
     a version that does not fit.
 
-    >>> missing_packages(("packaging>=20", "no-such-package-anywhere>=2", "windows-only; sys_platform == 'none'"))
+    >>> missing_packages(("packaging>=20", "no-such-package-anywhere>=2"))
     ['no-such-package-anywhere>=2']
+    >>> missing_packages(("windows-only; sys_platform == 'none'",))
+    []
     """
     return [text for text in dependencies if not _is_installed(text)]
 

@@ -71,29 +71,26 @@ class Said(NamedTuple):
     def last_line(self) -> str:
         """Return its last line."""
         lines = self.text().splitlines()
-        return capped(lines[-1].strip(), _QUOTED_LINE) if lines else ""
+        if not lines:
+            return ""
+        return capped(lines[-1].strip(), _QUOTED_LINE)
 
     def details(self) -> dict[str, Any]:
         """Return the tail of stderr, where it says more than its last line."""
         text = self.text()
         if "\n" not in text:
             return {}
-        return {
-            "stderr": text
-            if len(text) <= _QUOTED_TAIL
-            else "..." + text[-_QUOTED_TAIL:]
-        }
+        if len(text) > _QUOTED_TAIL:
+            text = "..." + text[-_QUOTED_TAIL:]
+        return {"stderr": text}
 
 
 def worth_masking(secrets: Iterable[str]) -> list[str]:
     """Return those of *secrets* that do not occur in any text, the longest first: one
     may contain another.
     """
-    return sorted(
-        (each for each in secrets if len(each) >= _SHORTEST_SECRET),
-        key=len,
-        reverse=True,
-    )
+    long_enough = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+    return sorted(long_enough, key=len, reverse=True)
 
 
 def without(finished: Finished, secrets: Iterable[str]) -> Finished:
@@ -107,13 +104,13 @@ def without(finished: Finished, secrets: Iterable[str]) -> Finished:
     for secret in worth_masking(secrets):
         # As JSON writes it, and as Python's tracebacks do: KeyError and `{secret!r}`
         # show the repr.
-        escaped = (
+        quoted = [
             json.dumps(secret),
             json.dumps(secret, ensure_ascii=False),
             repr(secret),
             ascii(secret),
-        )
-        for text in dict.fromkeys((secret, *(each[1:-1] for each in escaped))):
+        ]
+        for text in dict.fromkeys([secret, *(each[1:-1] for each in quoted)]):
             stdout = stdout.replace(os.fsencode(text), b"***")
             stderr = stderr.replace(os.fsencode(text), b"***")
     return replace(finished, stdout=stdout, stderr=stderr)
@@ -131,11 +128,12 @@ def shortened_paths(
         (sys.base_prefix, "python"),
         (str(Path.home()), "~"),
     ]
-    return tuple(
-        (re.compile(rf"{re.escape(path)}(?![\w.-])"), short)
-        for path, short in pairs
-        if len(path) > 1
-    )
+    shortened = []
+    for path, short in pairs:
+        if len(path) > 1:
+            pattern = re.compile(rf"{re.escape(path)}(?![\w.-])")
+            shortened.append((pattern, short))
+    return tuple(shortened)
 
 
 def how_it_ended(exit_code: int) -> str:
@@ -176,8 +174,8 @@ def parse_json_output(finished: Finished, said: Said) -> Any:
         raise SkillOutputError(
             "The script ended without printing a result",
             details=said.details(),
-            suggested_action="Tell the user that the skill is at fault; the same call will fail "
-            "again",
+            suggested_action="Tell the user that the skill is at fault; the same call "
+            "will fail again",
         )
     try:
         return _strict_json(finished.stdout.decode("utf-8"))
@@ -191,21 +189,21 @@ def parse_json_output(finished: Finished, said: Said) -> Any:
                     "printed": capped(visible_text(besides), _QUOTED_TAIL),
                     **said.details(),
                 },
-                suggested_action="Tell the user that the skill is at fault: it must write this to "
-                "stderr",
+                suggested_action="Tell the user that the skill is at fault: it must "
+                "write this to stderr",
             ) from error
-        begins = finished.stdout[:400].decode("utf-8", "replace")
+        beginning = finished.stdout[:400].decode("utf-8", "replace")
         raise SkillOutputError(
             "The script printed something other than one JSON value: "
-            f"{_quoted(begins, 80)}",
+            f"{_quoted(beginning, 80)}",
             details={
-                "printed": capped(visible_text(begins).strip(), 80),
+                "printed": capped(visible_text(beginning).strip(), 80),
                 "fault": capped(visible_text(str(error)), 120),
                 **said.details(),
             },
-            suggested_action="Tell the user that the skill is at fault: it must print one JSON "
-            "value, as print(json.dumps(result)) does, and write everything else "
-            "to stderr",
+            suggested_action="Tell the user that the skill is at fault: it must print "
+            "one JSON value, as print(json.dumps(result)) does, and write everything "
+            "else to stderr",
         ) from error
 
 
@@ -217,17 +215,19 @@ def reported_failure(stdout: str) -> dict[str, Any] | None:
         return None
     if not isinstance(document, dict):
         return None
-    has_errors = isinstance(document.get("errors"), list) and bool(document["errors"])
-    return (
-        document
-        if has_errors or document.get("status") in ("failed", "partial_success")
-        else None
-    )
+    if document.get("status") in ("failed", "partial_success"):
+        return document
+    errors = document.get("errors")
+    if isinstance(errors, list) and errors:
+        return document
+    return None
 
 
 def capped(text: str, limit: int) -> str:
     """Return *text*, shortened to *limit* characters."""
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    if len(text) <= limit:
+        return text
+    return text[: limit - 3] + "..."
 
 
 def _quoted(text: str, limit: int) -> str:
@@ -238,9 +238,9 @@ def _quoted(text: str, limit: int) -> str:
     ("'Loading'", 'hidden characters (control character 2)')
     """
     shown = visible_text(text).strip()
-    return (
-        repr(capped(shown, limit)) if shown else listed_kinds(hidden_characters(text))
-    )
+    if not shown:
+        return listed_kinds(hidden_characters(text))
+    return repr(capped(shown, limit))
 
 
 def _strict_json(text: str) -> Any:
@@ -290,10 +290,10 @@ def text_besides_result(stdout: str) -> str | None:
             except (ValueError, RecursionError):
                 pass
             else:
-                rest = "\n".join(
-                    part for part in (stdout[:at].strip(), stdout[end:].strip()) if part
-                )
                 # With two values there is no telling which one is the result.
-                return None if text_besides_result(stdout[end:]) is not None else rest
+                if text_besides_result(stdout[end:]) is not None:
+                    return None
+                parts = [stdout[:at].strip(), stdout[end:].strip()]
+                return "\n".join(part for part in parts if part)
         start += len(line)
     return None

@@ -82,6 +82,25 @@ _MISSING_MODULE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class _Start:
+    """What one call starts: the script, its words, and where it runs with what."""
+
+    context: CallContext
+    grants: Grants
+    directory: Path
+    """The skill's directory, or that of its copy."""
+    script: Path
+    line: CommandLine | None
+    """How its command line is written; None for a script that reads JSON from stdin."""
+    words: list[str]
+    stdin: bytes
+    workspace: Path
+    sandbox: Sandbox
+    variables: tuple[str, ...]
+    """The names of the variables that it sees beyond the ordinary ones."""
+
+
+@dataclass(frozen=True, slots=True)
 class ScriptRunner:
     """Runs the script that a contract names in ``run.script``.
 
@@ -110,12 +129,11 @@ class ScriptRunner:
         The host's other variables count as granted.
         """
         granted = grants | self.grants | Grants(environment=self.environment)
-        trusted = self.skill.trusted
         return missing_of(
             self.contract,
             self._source(code),
             granted,
-            is_trusted=trusted,
+            is_trusted=self.skill.trusted,
             skill=self.skill.name,
         )
 
@@ -124,13 +142,16 @@ class ScriptRunner:
 
         Raises:
             InvalidSkillError: the skill has no such script, or it is not what was
-                locked. AccessDeniedError: the skill is not trusted, and has no grant
-                for what it needs, or no working sandbox. ToolNotAvailableError: an
-                interpreter, a package or an environment variable is missing.
-                ToolExecutionError: it failed, or printed more than it may.
-                SkillOutputError: it printed nothing, or something other than one JSON
-                value. SkillInputError: its own parser refused an argument, or its
-                command line cannot express it.
+                locked.
+            AccessDeniedError: the skill is not trusted, and has no grant for what it
+                needs, or no working sandbox.
+            ToolNotAvailableError: an interpreter, a package or an environment variable
+                is missing.
+            ToolExecutionError: it failed, or printed more than it may.
+            SkillOutputError: it printed nothing, or something other than one JSON
+                value.
+            SkillInputError: its own parser refused an argument, or its command line
+                cannot express it.
         """
         pinned = self.skill.verify()
         if pinned is not None and self.skill.trusted and context.code is None:
@@ -153,105 +174,102 @@ class ScriptRunner:
         # gone since the host was asked.
         grants = context.grants | self.grants
         refuse_if_missing(self.missing(grants, context.code))
-        directory = (
-            self.skill.directory.resolve()
-            if context.code is None
-            else context.code.directory
-        )
-        script = (
-            self._trusted_script(directory)
-            if context.code is None
-            else context.code.script(self._shown)
-        )
-        line, words = _command_line(self.contract, arguments)
-        # surrogatepass: a model may send half of a surrogate pair, and the script
-        # decides what it makes of it.
-        stdin = (
-            b""
-            if line
-            else json.dumps(arguments, ensure_ascii=False).encode(
-                "utf-8", "surrogatepass"
-            )
-        )
-        workspace = (
-            context.workspace
-            if self.skill.trusted
-            else await anyio.to_thread.run_sync(context.open_workspace)
-        )
-        sandbox = await self._sandbox(context)
-        variables = self._variables(grants)
-        command = self._command(
-            (str(script), *words), stdin, workspace, variables, context, sandbox
-        )
+        start = await self._start(arguments, context, grants)
+        command = self._command(start)
+        secrets = self._secrets(start, command)
         # Before it runs, so that an execution that is cancelled or does not start is
         # recorded with its level too.
-        context.execution["sandbox"] = sandbox.level
+        context.execution["sandbox"] = start.sandbox.level
         if recorded := grants.to_dict():
             context.execution["grants"] = recorded
-        secrets = [
-            command.environment[name]
-            for name in variables
-            if self._is_secret(name, command)
-        ]
         context.execution["secrets"] = worth_masking(secrets)
-        finished = await self._run(sandbox, command, context)
+        finished = await self._run(start.sandbox, command, context)
         # Before anything reads the output: no error, log or result is made of text that
         # still has them.
-        finished = without(finished, secrets)
-        said = Said(
-            finished,
-            shortened_paths((directory, self.skill.name), (workspace, "workspace")),
-        )
-        if finished.stderr:
-            _log.debug("%s wrote to stderr:\n%s", context.name, said.text())
-        self._refuse_excess(finished, said)
-        if finished.exit_code != 0:
-            self._refuse_failure(
-                finished, said, script, self._withheld(variables), line
-            )
-        return (
-            parse_json_output(finished, said)
-            if line is None
-            else parse_text_output(finished.stdout)
+        return self._result(without(finished, secrets), start)
+
+    async def _start(
+        self, arguments: dict[str, Any], context: CallContext, grants: Grants
+    ) -> _Start:
+        if context.code is None:
+            directory = self.skill.directory.resolve()
+            script = self._trusted_script(directory)
+        else:
+            directory = context.code.directory
+            script = context.code.script(self._shown)
+        line, words = _command_line(self.contract, arguments)
+        stdin = b""
+        if line is None:
+            # surrogatepass: a model may send half of a surrogate pair, and the script
+            # decides what it makes of it.
+            document = json.dumps(arguments, ensure_ascii=False)
+            stdin = document.encode("utf-8", "surrogatepass")
+        if self.skill.trusted:
+            workspace = context.workspace
+        else:
+            # In a thread: the files that the call names are copied there first.
+            workspace = await anyio.to_thread.run_sync(context.open_workspace)
+        return _Start(
+            context,
+            grants,
+            directory,
+            script,
+            line,
+            words,
+            stdin,
+            workspace,
+            sandbox=await self._sandbox(context),
+            variables=self._variables(grants),
         )
 
-    def _command(
-        self,
-        words: tuple[str, ...],
-        stdin: bytes,
-        workspace: Path,
-        variables: tuple[str, ...],
-        context: CallContext,
-        sandbox: Sandbox,
-    ) -> SandboxCommand:
-        """Return the command that runs the script, the first of *words*, with what it
-        is granted.
-        """
-        grants = context.grants | self.grants
-        prepared = interpreter_from_lock(self._shown, self._source(context.code))
-        interpreter = interpreter_of(words[0]) if prepared is None else (prepared,)
-        environment = script_environment(variables, is_confined=sandbox.level != "none")
-        if sandbox.level != "none" and interpreter:
-            # A script that starts `python` again means the interpreter that runs it,
-            # with its packages.
-            environment["PATH"] = (
-                f"{Path(interpreter[0]).parent}{os.pathsep}{environment['PATH']}"
-            )
+    def _command(self, start: _Start) -> SandboxCommand:
+        """Return the command that runs the script with what it is granted."""
+        source = self._source(start.context.code)
+        prepared = interpreter_from_lock(self._shown, source)
+        if prepared is None:
+            interpreter = interpreter_of(start.script)
+        else:
+            interpreter = (prepared,)
+        is_confined = start.sandbox.level != "none"
+        environment = script_environment(start.variables, is_confined=is_confined)
+        readable: tuple[Path, ...] = ()
+        if interpreter:
+            readable = interpreter_paths(interpreter[0])
+            if is_confined:
+                # A script that starts `python` again means the interpreter that runs
+                # it, with its packages.
+                directory = Path(interpreter[0]).parent
+                environment["PATH"] = f"{directory}{os.pathsep}{environment['PATH']}"
         return SandboxCommand(
-            (*interpreter, *words),
-            workspace,
-            stdin,
+            (*interpreter, str(start.script), *start.words),
+            start.workspace,
+            start.stdin,
             environment,
-            skills=(
-                self.skill.directory.resolve()
-                if context.code is None
-                else context.code.directory,
-            ),
-            readable=interpreter_paths(interpreter[0]) if interpreter else (),
-            writable=(workspace, *map(Path, grants.write)),
+            skills=(start.directory,),
+            readable=readable,
+            writable=(start.workspace, *map(Path, start.grants.write)),
             limits=self.limits,
-            network=grants.network,
+            network=start.grants.network,
         )
+
+    def _result(self, finished: Finished, start: _Start) -> Any:
+        """Return what the script printed, which ended as *finished* says.
+
+        Raises:
+            SkillRuntimeError: it failed, printed too much or nothing.
+        """
+        shortened = shortened_paths(
+            (start.directory, self.skill.name), (start.workspace, "workspace")
+        )
+        said = Said(finished, shortened)
+        if finished.stderr:
+            _log.debug("%s wrote to stderr:\n%s", start.context.name, said.text())
+        self._refuse_excess(said)
+        if finished.exit_code != 0:
+            self._refuse_failure(said, start)
+        if start.line is None:
+            return parse_json_output(finished, said)
+        return parse_text_output(finished.stdout)
 
     async def _run(
         self, sandbox: Sandbox, command: SandboxCommand, context: CallContext
@@ -263,27 +281,25 @@ class ScriptRunner:
         except WritablePathError as error:
             raise AccessDeniedError(
                 f"The script is not started: the directory {error.strerror}",
-                suggested_action="Tell the user: the host can restore the directory, or name the "
-                "one behind the link",
+                suggested_action="Tell the user: the host can restore the directory, "
+                "or name the one behind the link",
             ) from error
         except OSError as error:
             raise ToolNotAvailableError(
                 f"The script {self._shown} cannot be started: "
                 f"{error.strerror or type(error).__name__}",
-                suggested_action=f"Tell the user to make {self._shown} executable, or to install "
-                "its interpreter",
+                suggested_action=f"Tell the user to make {self._shown} executable, or "
+                "to install its interpreter",
             ) from error
 
     async def _sandbox(self, context: CallContext) -> Sandbox:
         """Return where this script runs: decided by the host and the skill's source,
         never by the call.
         """
-        if (
-            self.skill.trusted
-            and not self.sandbox_trusted
-            and not context.has_untrusted_files()
-        ):
-            return PlainProcess()
+        if self.skill.trusted and not self.sandbox_trusted:
+            # An untrusted script may have left what this one would run.
+            if not context.has_untrusted_files():
+                return PlainProcess()
         from skillruntime.runtime.sandbox.levels import open_sandbox  # imports ctypes
 
         return await open_sandbox(self.sandbox)
@@ -292,28 +308,34 @@ class ScriptRunner:
         """Return the variables that the script sees: a trusted skill gets what it asks
         for, another what is granted.
         """
-        asked = requirements_of(self.contract)
-        own = (*asked.environment, *asked.optional) if self.skill.trusted else ()
-        return tuple(dict.fromkeys((*own, *grants.environment, *self.environment)))
+        names = [*grants.environment, *self.environment]
+        if self.skill.trusted:
+            asked = requirements_of(self.contract)
+            names = [*asked.environment, *asked.optional, *names]
+        return tuple(dict.fromkeys(names))
 
     def _withheld(self, given: tuple[str, ...]) -> list[str]:
         """Return the variables that the contract names as optional, that are set here,
         and that were not given.
         """
-        return [
-            name
-            for name in requirements_of(self.contract).optional
-            if name in os.environ and name not in given
-        ]
+        withheld = []
+        for name in requirements_of(self.contract).optional:
+            if name in os.environ and name not in given:
+                withheld.append(name)
+        return withheld
 
-    def _is_secret(self, name: str, command: SandboxCommand) -> bool:
-        """Whether the value of a variable is kept out of results: what a contract must
-        have, or a secret's name.
+    def _secrets(self, start: _Start, command: SandboxCommand) -> list[str]:
+        """Return the values that are kept out of results: those of the variables that
+        the contract must have, or that have a secret's name.
         """
-        is_secret = name in requirements_of(
-            self.contract
-        ).environment or is_secret_name(name)
-        return is_secret and name in command.environment
+        required = requirements_of(self.contract).environment
+        secrets = []
+        for name in start.variables:
+            if name not in command.environment:
+                continue
+            if name in required or is_secret_name(name):
+                secrets.append(command.environment[name])
+        return secrets
 
     def _source(self, code: SkillCopy | None) -> Source:
         """Return what reads the skill's files: from the approved copy, else from its
@@ -335,9 +357,9 @@ class ScriptRunner:
             )
         return script
 
-    def _refuse_excess(self, finished: Finished, said: Said) -> None:
+    def _refuse_excess(self, said: Said) -> None:
         """Raise where the script was stopped because it printed or wrote too much."""
-        if finished.flooded:
+        if said.finished.flooded:
             raise ToolExecutionError(
                 f"The script printed more than {self.limits.stdout:,} bytes and was "
                 "stopped; the rest was cut off",
@@ -346,10 +368,10 @@ class ScriptRunner:
                     "cut": True,
                     **said.details(),
                 },
-                suggested_action="Ask for less at once: a smaller range, fewer items, or a file as "
-                "the result",
+                suggested_action="Ask for less at once: a smaller range, fewer items, "
+                "or a file as the result",
             )
-        if finished.full:
+        if said.finished.full:
             raise ToolExecutionError(
                 "The script was stopped: its files grew by more than "
                 f"{self.limits.workspace:,} bytes, or a process held more than "
@@ -359,40 +381,27 @@ class ScriptRunner:
                 "SkillRuntime(script_limits=...)",
             )
 
-    def _refuse_failure(
-        self,
-        finished: Finished,
-        said: Said,
-        script: Path,
-        withheld: list[str],
-        line: CommandLine | None,
-    ) -> NoReturn:
+    def _refuse_failure(self, said: Said, start: _Start) -> NoReturn:
+        finished = said.finished
         # A parser ends with its fault on stderr: that is the model's mistake, not the
         # script's.
-        if line is not None:
-            _refuse_usage(finished.exit_code, said.text(), line)
+        if start.line is not None:
+            _refuse_usage(finished.exit_code, said.text(), start.line)
         if reported := reported_failure(said.without_paths(finished.stdout)):
             raise ReportedFailureError(reported)
-        _refuse_missing_module(finished, said, script)
-        how = how_it_ended(finished.exit_code)
-        last = said.last_line()
-        raise ToolExecutionError(
-            f"The script {how}: {last}"
-            if last
-            else f"The script {how} and said nothing",
-            details={
-                "exit_code": finished.exit_code,
-                **said.details(),
-                **({"not_granted": withheld} if withheld else {}),
-            },
-            suggested_action=TELL
-            + (
-                f". It ran without {', '.join(withheld)}: "
-                + how_to_grant(self.skill.name, withheld)
-                if withheld
-                else ""
-            ),
-        )
+        _refuse_missing_module(said, start.script)
+        message = f"The script {how_it_ended(finished.exit_code)}"
+        if last := said.last_line():
+            message += f": {last}"
+        else:
+            message += " and said nothing"
+        details = {"exit_code": finished.exit_code, **said.details()}
+        action = TELL
+        if withheld := self._withheld(start.variables):
+            details["not_granted"] = withheld
+            action += f". It ran without {', '.join(withheld)}: "
+            action += how_to_grant(self.skill.name, withheld)
+        raise ToolExecutionError(message, details=details, suggested_action=action)
 
 
 def _command_line(
@@ -404,42 +413,43 @@ def _command_line(
     declared = contract.run.get("command_line")
     if declared is None:
         return None, []
-    from skillruntime.derive.command_line import (
-        CommandLine,
-        to_argv,
-    )  # most contracts have none
+    # Most contracts have none.
+    from skillruntime.derive.command_line import CommandLine, to_argv
 
     line = CommandLine.from_dict(declared)
     return line, to_argv(line, arguments)
 
 
-def _refuse_missing_module(finished: Finished, said: Said, script: Path) -> None:
+def _refuse_missing_module(said: Said, script: Path) -> None:
     """Raise `ToolNotAvailableError` where a Python script imports a module that it does
     not declare.
     """
-    found = _MISSING_MODULE.search(finished.stderr.decode("utf-8", "replace"))
-    if script.suffix != ".py" or not found:
+    stderr = said.finished.stderr.decode("utf-8", "replace")
+    named = _MISSING_MODULE.search(stderr)
+    if script.suffix != ".py" or named is None:
         return
-    module = found[1].partition(".")[0]
+    module = named[1].partition(".")[0]
     # The same name beside the script: it was found, so the fault is in the skill and no
     # package would help.
-    beside = script.parent / f"{module}.py"
-    if not beside.exists() and not (script.parent / module).is_dir():
-        raise ToolNotAvailableError(
-            f"The script imports {module!r}, which is not installed, and does not "
-            "declare it",
-            details=said.details(),
-            suggested_action=f"Ask the user to install the package that provides {module!r}",
-        )
+    beside = script.parent / module
+    if beside.is_dir() or beside.with_name(f"{module}.py").exists():
+        return
+    raise ToolNotAvailableError(
+        f"The script imports {module!r}, which is not installed, and does not declare "
+        "it",
+        details=said.details(),
+        suggested_action="Ask the user to install the package that provides "
+        f"{module!r}",
+    )
 
 
-def _refuse_usage(exit_code: int, said: str, line: CommandLine) -> None:
+def _refuse_usage(exit_code: int, stderr: str, line: CommandLine) -> None:
     """Raise `SkillInputError` where it is the script's own parser that refused an
     argument.
     """
     from skillruntime.derive.script_output import read_failure
 
-    errors = read_failure(exit_code, said, line)
+    errors = read_failure(exit_code, stderr, line)
     if errors[0].code is not ErrorCode.TOOL_EXECUTION_FAILED:
         raise SkillInputError(
             "The script's own parser refused the arguments", skill_errors=errors
