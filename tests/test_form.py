@@ -71,7 +71,6 @@ SPLATS: set[str] = {
     "runtime/sandbox/readable_paths.py",
     "runtime/sandbox/seccomp.py",
     "runtime/sandbox/supervisor.py:_Run._start_bubblewrap",
-    "runtime/scripts/interpreters.py",
 }
 """Functions that unpack a literal, ``*("a", "b")``, to please a formatter."""
 
@@ -97,7 +96,6 @@ ARGUMENTS: set[str] = {
     "contract/repairs/whole_value.py:_taken_out",
     "contract/repairs/whole_value.py:_unwrapped",
     "contract/repairs/whole_value.py:whole",
-    "runtime/scripts/runner.py:ScriptRunner._command",
 }
 """Functions with more than five positional parameters."""
 
