@@ -47,7 +47,6 @@ NESTED: set[str] = {
     "adapters/mcp_proxy/messages.py:read_message",
     "adapters/mcp_proxy/reports/suggestions.py:_node",
     "contract/response.py:holds_iterator",
-    "derive/readers/python_checks.py:refusal",
     "derive/readers/shell_checks.py:ShellChecks._absolute",
     "derive/readers/shell_checks.py:_resolved",
 }
@@ -67,7 +66,6 @@ SPLATS: set[str] = {
     "contract/input_validator.py",
     "contract/repairs/coercer.py",
     "contract/repairs/keys.py",
-    "derive/readers/python_checks.py",
     "runtime/sandbox/readable_paths.py",
     "runtime/sandbox/seccomp.py",
     "runtime/sandbox/supervisor.py:_Run._start_bubblewrap",

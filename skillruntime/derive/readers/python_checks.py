@@ -35,6 +35,9 @@ __all__ = [
     "refusal",
 ]
 
+_USUAL_HOLDERS = {"args", "options", "opts", "ns"}
+"""Names that parameters have which hold all that was parsed."""
+
 CHECKS_LIMIT = 200
 CONDITIONS_LIMIT = 30
 """Conditions around a check; behind more of them nothing is decided."""
@@ -45,15 +48,14 @@ there, a command was chosen.
 """
 
 _USAGE_ERRORS = (
-    *(
-        "UsageError",
-        "BadParameter",
-        "BadArgumentUsage",
-        "BadOptionUsage",
-        "MissingParameter",
-        "ClickException",
-    ),
-    *("ArgumentError", "ArgumentTypeError"),
+    "UsageError",
+    "BadParameter",
+    "BadArgumentUsage",
+    "BadOptionUsage",
+    "MissingParameter",
+    "ClickException",
+    "ArgumentError",
+    "ArgumentTypeError",
 )
 _EXITS = ("SystemExit", "exit", "quit", "Exit", "_exit")
 _OUTPUT = (
@@ -140,15 +142,32 @@ class _Names:
         """Return the arguments that *node* mentions, or that what it mentions was made
         of.
         """
-        nodes = all_nodes(node)
-        own = frozenset(name for each in nodes if (name := self.given(each)))
-        return own.union(
-            *(
-                self.derived.get(each.id, ())
-                for each in nodes
-                if isinstance(each, ast.Name)
-            )
-        )
+        arguments: set[str] = set()
+        for part in all_nodes(node):
+            name = self.given(part)
+            if name:
+                arguments.add(name)
+            if isinstance(part, ast.Name):
+                arguments |= self.derived.get(part.id, frozenset())
+        return frozenset(arguments)
+
+    def passed(self, function: Function, call: ast.Call) -> _Names:
+        """Return what the parameters of *function* hold where *call* calls it."""
+        parameters = [parameter.arg for parameter in function.args.args]
+        passed: list[tuple[str, ast.expr]] = []
+        passed += zip(parameters, call.args, strict=False)
+        passed += [(str(keyword.arg), keyword.value) for keyword in call.keywords]
+        names = _Names()
+        for parameter, value in passed:
+            name = dotted(value)
+            if name in self.holders:
+                names.holders.add(parameter)
+            if name in self.tests:
+                names.tests[parameter] = self.tests[name]
+            argument = self.given(value)
+            if argument:
+                names.values[parameter] = argument
+        return names
 
 
 @dataclass(slots=True)
@@ -168,28 +187,19 @@ class _Walk:
 
     def body(self, body: list[ast.stmt], before: list[Test]) -> Iterator[Check]:
         before = list(before)
-        for each in body:
+        for statement in body:
             if len(before) > CONDITIONS_LIMIT:
                 before = [ANYTHING]
-            match each:
+            match statement:
                 case (
                     ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=inner)
                     | ast.With(body=inner)
                 ):
                     yield from self.body(inner, before)
                 case ast.If():
-                    yield from self.chain(each, before)
-                case ast.Match(subject=subject, cases=cases):
-                    decides = ("unknown", self.names.made_of(subject))
-                    for one in cases:
-                        if refusal(one.body, self.functions):
-                            yield Check(
-                                [*before, decides],
-                                ast.unparse(subject),
-                                False,
-                                each.lineno,
-                                self.inside[-1],
-                            )
+                    yield from self.chain(statement, before)
+                case ast.Match():
+                    yield from self.cases(statement, before)
                 case ast.For(body=inner) | ast.While(body=inner):
                     yield from self.body(inner, [*before, ANYTHING])
                 case ast.Try(body=inner, orelse=rest):
@@ -197,125 +207,129 @@ class _Walk:
                 case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                     continue
                 case ast.Assign(targets=[target], value=value):
-                    yield from self.calls(each, before)
+                    yield from self.calls(statement, before)
                     self.assign(target, value)
                 case _:
-                    yield from self.calls(each, before)
-            if isinstance(each, ast.Return | ast.Raise):
+                    yield from self.calls(statement, before)
+            if isinstance(statement, ast.Return | ast.Raise):
                 return
+
+    def cases(self, statement: ast.Match, before: list[Test]) -> Iterator[Check]:
+        """Yield the checks of the cases that end the script; their patterns are not
+        read.
+        """
+        subject = statement.subject
+        test: Test = ("unknown", self.names.made_of(subject))
+        for case in statement.cases:
+            if refusal(case.body, self.functions):
+                yield Check(
+                    [*before, test],
+                    ast.unparse(subject),
+                    is_usage=False,
+                    line=statement.lineno,
+                    function=self.inside[-1],
+                )
 
     def chain(self, statement: ast.If, before: list[Test]) -> Iterator[Check]:
         """Yield the checks of an ``if`` and its ``else``; *before* is extended by what
         holds behind it.
         """
-        yield from self.calls(statement.test, before)
-        is_problem = (
-            isinstance(statement.test, ast.Name)
-            and statement.test.id in self.names.problems
-        )
-        test = (
-            ("unknown", frozenset({"arguments"}))
-            if is_problem
-            else _to_test(statement.test, self.names)
-        )
-        for condition, body in (
-            (test, statement.body),
-            (("not", test), statement.orelse),
-        ):
-            how = refusal(body, self.functions) if body else ""
-            if how:
-                shown = ast.unparse(statement.test)
-                is_usage = how == "usage" or any(
-                    "usage" in ast.unparse(each).lower() for each in body
-                )
-                made_of = self.names.made_of(statement.test)
-                # ``if not files: parser.error(...)``: the values that they are made of
-                # decide it.
-                if is_usage and made_of and not names_in(condition):
-                    condition, is_usage = ("unknown", made_of), False
-                yield Check(
-                    [*before, condition],
-                    shown,
-                    is_usage,
-                    statement.lineno,
-                    self.inside[-1],
-                )
-            elif body:
-                yield from self.body(body, [*before, condition])
+        condition = statement.test
+        yield from self.calls(condition, before)
+        if isinstance(condition, ast.Name) and condition.id in self.names.problems:
+            test: Test = ("unknown", frozenset({"arguments"}))
+        else:
+            test = _to_test(condition, self.names)
+        yield from self.branch(statement, statement.body, test, before)
+        if statement.orelse:
+            yield from self.branch(statement, statement.orelse, ("not", test), before)
         if refusal(statement.body, self.functions):
             before.append(("checked", ("not", test)))
         elif _leaves(statement.body):
             before.append(("not", test))
 
+    def branch(
+        self, statement: ast.If, body: list[ast.stmt], test: Test, before: list[Test]
+    ) -> Iterator[Check]:
+        """Yield the check that *body*, reached where *test* holds, is itself, or the
+        checks in it.
+        """
+        end = refusal(body, self.functions)
+        if not end:
+            yield from self.body(body, [*before, test])
+            return
+        is_usage = end == "usage" or _mentions_usage(body)
+        made_of = self.names.made_of(statement.test)
+        # ``if not files: parser.error(...)``: the values that they are made of decide
+        # it.
+        if is_usage and made_of and not names_in(test):
+            test, is_usage = ("unknown", made_of), False
+        yield Check(
+            [*before, test],
+            ast.unparse(statement.test),
+            is_usage,
+            statement.lineno,
+            self.inside[-1],
+        )
+
     def assign(self, target: ast.expr, value: ast.expr) -> None:
         """Note what holds what was parsed, and what the script sets itself."""
-        calls = [
-            each for each in [value, *own_nodes(value)] if isinstance(each, ast.Call)
-        ]
-        made_of = self.names.made_of(value)
+        names = self.names
+        made_of = names.made_of(value)
         name = dotted(target.elts[0] if isinstance(target, ast.Tuple) else target)
-        copies = any(
-            dotted(each.func) in ("vars", "dict") and _given_all(each, self.names)
-            for each in calls
+        argument = names.given(value)
+        assigned = names.given(target) if isinstance(target, ast.Attribute) else None
+        if self.gives_all(value):
+            names.holders.add(name)
+        elif self.gives_problems(value):
+            names.problems.add(name)
+        elif assigned:
+            self.fill(assigned, value)
+        elif argument is not None:
+            names.values[name] = argument
+        elif name in names.values:
+            # ``query = args.query``, and something else later: it may be either.
+            names.tests[name] = ("unknown", frozenset({names.values.pop(name)}))
+        else:
+            test = _to_test(value, names)
+            if _is_of_arguments(test):
+                names.tests[name] = test
+        names.derived[name] = names.derived.get(name, frozenset()) | made_of
+
+    def fill(self, argument: str, value: ast.expr) -> None:
+        """Note that the script assigns *value* to *argument*."""
+        # ``args.command = args.command[1:]`` fills nothing.
+        if _to_test(value, self.names) != ("given", argument):
+            self.filled.add(argument)
+
+    def gives_all(self, value: ast.expr) -> bool:
+        """Return whether *value* is all that was parsed."""
+        for call in _calls_in(value):
+            name = dotted(call.func)
+            if _is_parse(call) or name in self.parsing:
+                return True
+            if name in ("vars", "dict") and _given_all(call, self.names):
+                return True
+        return False
+
+    def gives_problems(self, value: ast.expr) -> bool:
+        """Return whether *value* is what a function of the script gave for all that was
+        parsed.
+        """
+        return any(
+            dotted(call.func) in self.functions and _given_all(call, self.names)
+            for call in _calls_in(value)
         )
-        if copies or any(
-            _is_parse(each) or dotted(each.func) in self.parsing for each in calls
-        ):
-            self.names.holders.add(name)
-        elif any(
-            dotted(each.func) in self.functions and _given_all(each, self.names)
-            for each in calls
-        ):
-            self.names.problems.add(name)
-        elif isinstance(target, ast.Attribute) and (own := self.names.given(target)):
-            # ``args.command = args.command[1:]`` fills nothing.
-            self.filled |= (
-                {own} if _to_test(value, self.names) != ("given", own) else set()
-            )
-        elif (own := self.names.given(value)) is not None:
-            self.names.values[name] = own
-        # ``query = args.query``, and something else later: it may be either.
-        elif name in self.names.values:
-            self.names.tests[name] = (
-                "unknown",
-                frozenset({self.names.values.pop(name)}),
-            )
-        elif _is_of_arguments(test := _to_test(value, self.names)):
-            self.names.tests[name] = test
-        self.names.derived[name] = self.names.derived.get(name, frozenset()) | made_of
 
     def calls(self, node: ast.AST, before: list[Test]) -> Iterator[Check]:
         """Yield the checks of the script's functions that are called in *node*, each
         where it is called first.
         """
-        for each in [node, *own_nodes(node)]:
-            name = dotted(each.func) if isinstance(each, ast.Call) else ""
-            if (
-                isinstance(each, ast.Call)
-                and name in self.functions
-                and name not in self.walked
-            ):
-                parameters = [one.arg for one in self.functions[name].args.args]
-                pairs = [
-                    *zip(parameters, each.args, strict=False),
-                    *((str(one.arg), one.value) for one in each.keywords),
-                ]
-                holders = {
-                    parameter
-                    for parameter, value in pairs
-                    if dotted(value) in self.names.holders
-                }
-                values = {
-                    parameter: own
-                    for parameter, value in pairs
-                    if (own := self.names.given(value))
-                }
-                tests = {
-                    one: self.names.tests[dotted(each)]
-                    for one, each in pairs
-                    if dotted(each) in self.names.tests
-                }
-                yield from self.function(name, _Names(holders, values, tests), before)
+        for call in _calls_in(node):
+            name = dotted(call.func)
+            if name in self.functions and name not in self.walked:
+                names = self.names.passed(self.functions[name], call)
+                yield from self.function(name, names, before)
 
     def function(self, name: str, names: _Names, before: list[Test]) -> Iterator[Check]:
         self.walked.add(name)
@@ -332,48 +346,50 @@ def checks_of_arguments(source: Source) -> tuple[list[Check], set[str]]:
     """Return the checks of what ``parse_args`` gave, and the names of arguments that
     the script itself assigns.
     """
-    methods = {
-        id(each)
-        for node in source.nodes
-        if isinstance(node, ast.ClassDef)
-        for each in node.body
-    }
-    # ``open(path)`` does not call a method of that name.
-    functions = {
-        f"self.{each.name}" if id(each) in methods else each.name: each
-        for each in source.mentioned
-    }
+    functions = _functions_by_name(source)
     parsing = {
         name
-        for name, each in functions.items()
-        if not source.mentioned[each].isdisjoint(_PARSES)
+        for name, function in functions.items()
+        if not source.mentioned[function].isdisjoint(_PARSES)
     }
     walk = _Walk(functions, _Names(), parsing=parsing)
-    found = list(walk.body(source.tree.body, []))
+    checks = list(walk.body(source.tree.body, []))
     # A function that only a table, a class or another module calls: when is not known.
     for name, function in functions.items():
-        held = {
-            each.arg
-            for each in function.args.args
-            if each.arg in ("args", "options", "opts", "ns")
-        }
-        if name not in walk.walked and (held or name in parsing):
-            found += walk.function(
-                name, _Names(held), [ANYTHING] if name not in parsing else []
-            )
-    return found[:CHECKS_LIMIT], walk.filled
+        if name in walk.walked:
+            continue
+        holders = _USUAL_HOLDERS.intersection(
+            parameter.arg for parameter in function.args.args
+        )
+        if name in parsing:
+            checks += walk.function(name, _Names(holders), [])
+        elif holders:
+            checks += walk.function(name, _Names(holders), [ANYTHING])
+    return checks[:CHECKS_LIMIT], walk.filled
+
+
+def _functions_by_name(source: Source) -> dict[str, Function]:
+    """Return the functions of the script; methods as ``self.name``, because
+    ``open(path)`` does not call a method of that name.
+    """
+    methods: set[int] = set()
+    for node in source.nodes:
+        if isinstance(node, ast.ClassDef):
+            methods.update(map(id, node.body))
+    functions: dict[str, Function] = {}
+    for function in source.mentioned:
+        is_method = id(function) in methods
+        functions[f"self.{function.name}" if is_method else function.name] = function
+    return functions
 
 
 def checks_of_function(function: Function, names: set[str]) -> list[Check]:
     """Return the checks of a function of click or typer, whose parameters *names* are
     the arguments.
     """
-    stored = {
-        each.id
-        for each in own_nodes(function)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-    }
-    walk = _Walk({}, _Names(values={each: each for each in names - stored}))
+    variables = [node for node in own_nodes(function) if isinstance(node, ast.Name)]
+    stored = {node.id for node in variables if isinstance(node.ctx, ast.Store)}
+    walk = _Walk({}, _Names(values={name: name for name in names - stored}))
     return list(walk.body(function.body, []))[:CHECKS_LIMIT]
 
 
@@ -390,29 +406,22 @@ def apply_checks(
     of the commands above.
     """
     outer = outer or {}
-    handlers = {each.handler for each in command.all_commands()} - {command.handler, ""}
+    handlers = {inner.handler for inner in command.all_commands()}
+    handlers -= {command.handler, ""}
     below = {word: _names_below(inner) for word, inner in command.commands.items()}
-    inside = (
-        set().union(*below.values(), {command.chooser}, HANDLERS) if below else set()
-    )
-    inside -= {each.name for each in command.arguments}
-    _apply_own(
-        command,
-        [each for each in checks if each.function not in handlers],
-        inside,
-        filled,
-        outer,
-    )
+    inside: set[str] = set()
+    if below:
+        inside = {command.chooser, *HANDLERS}.union(*below.values())
+        inside -= {argument.name for argument in command.arguments}
+    own = [check for check in checks if check.function not in handlers]
+    _apply_own(command, own, inside, filled, outer)
     values = {**outer, **least_call(command, filled)}
     for word, inner in command.commands.items():
         # No other command's arguments are there to be tested.
         others = inside - below[word] - values.keys() - {command.chooser}
-        possible = [
-            each
-            for each in checks
-            if each.function not in handlers or each.function == inner.handler
-        ]
-        possible = [each for each in possible if not each.used & others]
+        possible = [check for check in checks if check.used.isdisjoint(others)]
+        other_handlers = handlers - {inner.handler}
+        possible = [check for check in possible if check.function not in other_handlers]
         apply_checks(inner, possible, filled, {**values, command.chooser: word})
 
 
@@ -426,30 +435,42 @@ def _apply_own(
     """Require in *command* itself what those of *checks* demand that test nothing of
     the commands *inside* it.
     """
-    own = {each.name for each in command.arguments}
+    own = {argument.name for argument in command.arguments}
     for check in checks:
+        if not check.used.isdisjoint(inside):
+            continue
         # What the outer command has was tested there, but for the word that chose this
         # one.
-        is_outer = bool(outer) and all(
-            not isinstance(outer.get(each, ""), str) for each in check.used
-        )
-        if not check.used & inside and (check.used & own or not is_outer):
-            # Such a function is called for its command alone, under no other condition.
-            is_own = bool(command.handler) and check.function == command.handler
-            tests = (
-                check.tests[1:]
-                if is_own and check.tests[0] is ANYTHING
-                else check.tests
-            )
-            refuse(command, replace(check, tests=tests), filled=filled, outer=outer)
+        if check.used.isdisjoint(own) and outer and not _tests_a_word(check, outer):
+            continue
+        # Such a function is called for its command alone, under no other condition.
+        is_own = bool(command.handler) and check.function == command.handler
+        if is_own and check.tests[0] is ANYTHING:
+            check = replace(check, tests=check.tests[1:])
+        refuse(command, check, filled=filled, outer=outer)
+
+
+def _tests_a_word(check: Check, outer: Mapping[str, object]) -> bool:
+    """Return whether *check* tests a word among the values of the commands above, or
+    what is not among them.
+    """
+    return any(isinstance(outer.get(name, ""), str) for name in check.used)
 
 
 def _names_below(command: Command) -> set[str]:
-    return {
-        name
-        for each in (command, *command.all_commands())
-        for name in (*(a.name for a in each.arguments), each.chooser)
-    }
+    names: set[str] = set()
+    for each in (command, *command.all_commands()):
+        names.add(each.chooser)
+        names.update(argument.name for argument in each.arguments)
+    return names
+
+
+def _calls_in(node: ast.AST) -> list[ast.Call]:
+    return [part for part in [node, *own_nodes(node)] if isinstance(part, ast.Call)]
+
+
+def _mentions_usage(body: list[ast.stmt]) -> bool:
+    return any("usage" in ast.unparse(statement).lower() for statement in body)
 
 
 def _is_parse(node: ast.AST) -> bool:
@@ -469,75 +490,74 @@ def refusal(
     ``parser.error`` and ``ctx.fail`` do so by themselves; after ``print_help`` scripts
     exit or return.
     """
-    calls = [
-        each.value
-        for each in body
-        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)
-    ]
-    for each in calls:
-        owner, _, name = dotted(each.func).rpartition(".")
-        if name in ("print_help", "print_usage", "fail") or (
-            name == "error" and owner and "log" not in owner.lower()
-        ):
-            return "usage"
-    last = body[-1]
-    if isinstance(last, ast.Return):
-        return _returned(last, len(body) - 1, calls)
-    call = (
-        last.value
-        if isinstance(last, ast.Expr)
-        else last.exc
-        if isinstance(last, ast.Raise)
-        else None
-    )
-    if not isinstance(call, ast.Call):
-        return ""
+    statements = [each.value for each in body if isinstance(each, ast.Expr)]
+    calls = [value for value in statements if isinstance(value, ast.Call)]
+    if any(map(_is_usage_error, calls)):
+        return "usage"
+    match body[-1]:
+        case ast.Return(value=value):
+            return _returned(value, len(body) - 1, calls)
+        case ast.Expr(value=ast.Call() as call) | ast.Raise(exc=ast.Call() as call):
+            return _ended(call, functions)
+    return ""
+
+
+def _is_usage_error(call: ast.Call) -> bool:
+    owner, _, name = dotted(call.func).rpartition(".")
+    if name in ("print_help", "print_usage", "fail"):
+        return True
+    return name == "error" and owner != "" and "log" not in owner.lower()
+
+
+def _ended(call: ast.Call, functions: Mapping[str, Function]) -> str:
+    """Return how *call*, the last statement or what it raises, ends the script."""
     name = dotted(call.func).rpartition(".")[2]
     if name in _EXITS:
         return _exited(call)
     if name in functions:
         return refusal(functions[name].body)
-    return "usage" if name in _USAGE_ERRORS else "work" if name == "ValueError" else ""
+    if name in _USAGE_ERRORS:
+        return "usage"
+    return "work" if name == "ValueError" else ""
 
 
 def _exited(call: ast.Call) -> str:
-    """``raise SystemExit``, ``raise typer.Exit`` and ``sys.exit`` say by their status
-    whether it is an error.
+    """Return whether the status of ``raise SystemExit``, ``raise typer.Exit`` or
+    ``sys.exit`` says that it is an error.
     """
-    status = [*call.args, *(each.value for each in call.keywords), None][0]
-    # ``sys.exit(run(args))``, ``sys.exit(0 if ok else 1)``: what the work came to.
-    if (
-        isinstance(status, ast.IfExp)
-        or dotted(status.func if isinstance(status, ast.Call) else None).islower()
-    ):
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if not given:
         return ""
-    return (
-        "work"
-        if status is not None and getattr(status, "value", "") not in (0, None)
-        else ""
-    )
+    status = given[0]
+    # ``sys.exit(run(args))``, ``sys.exit(0 if ok else 1)``: what the work came to.
+    if isinstance(status, ast.IfExp):
+        return ""
+    if isinstance(status, ast.Call) and dotted(status.func).islower():
+        return ""
+    return "" if getattr(status, "value", "") in (0, None) else "work"
 
 
-def _returned(last: ast.Return, before: int, calls: list[ast.Call]) -> str:
-    status = (
-        getattr(last.value, "value", None)
-        if isinstance(last.value, ast.Constant | None)
-        else 0
-    )
+def _returned(value: ast.expr | None, before: int, calls: list[ast.Call]) -> str:
+    """Return whether ``return value``, after so many statements, reports an error."""
+    if value is not None and not isinstance(value, ast.Constant):
+        return ""
+    status = None if value is None else value.value
+    # ``sys.exit(main())``: what ``main`` returns is the status.
+    if status is not None:
+        return "work" if type(status) is int and status != 0 else ""
     # ``print("--input is required"); return``; ``print(json.dumps(index)); return`` has
     # done its work.
-    if status is None:
-        messages = [
-            each
-            for each in calls
-            if dotted(each.func).rpartition(".")[2] in _OUTPUT and each.args
-        ]
-        are_texts = all(
-            isinstance(each.args[0], ast.Constant | ast.JoinedStr) for each in messages
-        )
-        return "work" if before > 0 and len(messages) == before and are_texts else ""
-    # ``sys.exit(main())``: what ``main`` returns is the status.
-    return "work" if type(status) is int and status != 0 else ""
+    messages = [call for call in calls if call.args and _is_output(call)]
+    if before == 0 or len(messages) != before:
+        return ""
+    for call in messages:
+        if not isinstance(call.args[0], ast.Constant | ast.JoinedStr):
+            return ""
+    return "work"
+
+
+def _is_output(call: ast.Call) -> bool:
+    return dotted(call.func).rpartition(".")[2] in _OUTPUT
 
 
 def _leaves(body: list[ast.stmt]) -> bool:
@@ -553,24 +573,21 @@ def _given_all(call: ast.Call, names: _Names) -> bool:
 
 
 def _to_test(node: ast.expr, names: _Names) -> Test:
-    if (name := names.given(node)) is not None:
-        return ("given", name)
+    argument = names.given(node)
+    if argument is not None:
+        return ("given", argument)
     match node:
         case ast.UnaryOp(op=ast.Not(), operand=inner):
             return ("not", _to_test(inner, names))
         case ast.BoolOp(op=op, values=values):
-            return (
-                "and" if isinstance(op, ast.And) else "or",
-                [_to_test(each, names) for each in values],
-            )
+            kind = "and" if isinstance(op, ast.And) else "or"
+            return (kind, [_to_test(value, names) for value in values])
         case ast.Call(
-            func=ast.Name(id="any" | "all" as name),
+            func=ast.Name(id="any" | "all" as function),
             args=[ast.List(elts=values) | ast.Tuple(elts=values)],
         ):
-            return (
-                "and" if name == "all" else "or",
-                [_to_test(each, names) for each in values],
-            )
+            kind = "and" if function == "all" else "or"
+            return (kind, [_to_test(value, names) for value in values])
         case ast.Name(id=name) if name in names.tests:
             return names.tests[name]
         case ast.Constant(value=value):
@@ -588,49 +605,41 @@ def _to_test(node: ast.expr, names: _Names) -> Test:
         ):
             return _to_test(one, names)
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            how = _OPERATORS.get(type(op), "in")
-            operands = _operand(left, names), _operand(right, names)
-            if None not in operands:
-                test: Test = ("compare", how, *operands)
+            first, second = _operand(left, names), _operand(right, names)
+            if first is not None and second is not None:
+                how = _OPERATORS.get(type(op), "in")
+                test: Test = ("compare", how, first, second)
                 return ("not", test) if isinstance(op, ast.NotIn) else test
     return _unknown(node, names)
 
 
 def _unknown(node: ast.expr, names: _Names) -> Test:
     """Return a test that cannot be read, with the arguments that it mentions."""
-    nodes = all_nodes(node)
-    if any(
-        getattr(each, "attr", getattr(each, "id", "")) in _MACHINE for each in nodes
-    ):
-        return MACHINE
-    used = {names.given(each) or "" for each in nodes} - {""}
-    return (
-        "unknown",
-        frozenset(
-            used.union(
-                *(names_in(names.tests.get(dotted(each), ANYTHING)) for each in nodes)
-            )
-        ),
-    )
+    used: set[str] = set()
+    for part in all_nodes(node):
+        if getattr(part, "attr", getattr(part, "id", "")) in _MACHINE:
+            return MACHINE
+        used.add(names.given(part) or "")
+        used |= names_in(names.tests.get(dotted(part), ANYTHING))
+    return ("unknown", frozenset(used - {""}))
 
 
 def _is_of_arguments(test: Test) -> bool:
-    """Whether only arguments that are given, or not, decide *test*; few, since names of
-    names could double them.
+    """Return whether only arguments that are given, or not, decide *test*; few, since
+    names of names could double them.
     """
     parts = test[1] if test[0] == "or" else [test]
-    return 0 < len(parts) < 6 and all(each[0] == "given" for each in parts)
+    return 0 < len(parts) < 6 and all(part[0] == "given" for part in parts)
 
 
 def _operand(node: ast.expr, names: _Names) -> Test | None:
-    if (name := names.given(node)) is not None:
-        return ("name", name)
-    if (
-        isinstance(node, ast.Call)
-        and dotted(node.func) == "len"
-        and (name := names.given(node.args[0])) is not None
-    ):
-        return ("len", name)
+    argument = names.given(node)
+    if argument is not None:
+        return ("name", argument)
+    if isinstance(node, ast.Call) and dotted(node.func) == "len":
+        argument = names.given(node.args[0])
+        if argument is not None:
+            return ("len", argument)
     try:
         return ("value", ast.literal_eval(node))
     except (ValueError, TypeError, SyntaxError, MemoryError):

@@ -12,7 +12,7 @@ import warnings
 from skillruntime.derive.command import Command, Reading, Unread
 from skillruntime.derive.readers.any_script import read_any
 from skillruntime.derive.readers.argparse_command import read_parser
-from skillruntime.derive.readers.argparse_parsers import find_parsers
+from skillruntime.derive.readers.argparse_parsers import Parser, find_parsers
 from skillruntime.derive.readers.click_reader import read_click
 from skillruntime.derive.readers.python_checks import apply_checks, checks_of_arguments
 from skillruntime.derive.readers.python_values import (
@@ -44,6 +44,18 @@ _PROGRAM = re.compile(
 )
 """Names that packages give the function that runs their program."""
 
+_WITHOUT_PROGRAM = sys.stdlib_module_names - {"unittest", "runpy"}
+"""Modules of the standard library that run no program with the words of this one."""
+
+_QUIET = (
+    "print",
+    "sys.exit",
+    "SystemExit",
+    "RuntimeError",
+    "NotImplementedError",
+    "ImportError",
+)
+
 
 def read_python(text: str) -> Reading | None:
     """Return what the Python script *text* takes, or None where it is not a script, or
@@ -56,14 +68,17 @@ def read_python(text: str) -> Reading | None:
         return None
     source = Source.of(tree)
     modules = _imports(source)
-    tops = {each.partition(".")[0] for each in modules.values()}
-    reading = _read_argparse(source) if "argparse" in tops else None
-    if reading is None and tops & {"click", "typer"}:
+    packages = {module.partition(".")[0] for module in modules.values()}
+    reading = None
+    if "argparse" in packages:
+        reading = _read_argparse(source)
+    if reading is None and not packages.isdisjoint({"click", "typer"}):
         reading = read_click(tree, source.scope)
-    if reading is None:
-        reading = _read_undeclared(source, text, modules)
-        if reading is not None:
-            reading.command.description = first_paragraph(ast.get_docstring(tree))
+    if reading is not None:
+        return reading
+    reading = _read_undeclared(source, text, modules)
+    if reading is not None:
+        reading.command.description = first_paragraph(ast.get_docstring(tree))
     return reading
 
 
@@ -71,30 +86,38 @@ def _read_undeclared(
     source: Source, text: str, modules: dict[str, str]
 ) -> Reading | None:
     top = own_nodes(source.tree)
-    calls = {dotted(each.func) for each in top if isinstance(each, ast.Call)}
-    functions = {
-        each.name
-        for each in source.tree.body
-        if isinstance(each, Function | ast.ClassDef)
-    }
-    is_program = "__main__" in text or not functions.isdisjoint(calls)
     # A module that only defines things uses the words in functions that others call.
-    uses_words = any(
-        isinstance(each, ast.Attribute) and each.attr == "argv" for each in top
-    )
-    if uses_words or (is_program and re.search(r"\bargv\b", text)):
+    if any(isinstance(node, ast.Attribute) and node.attr == "argv" for node in top):
         return read_any(text, "sys.argv")
-    library = next(
-        (each for each in _LIBRARIES if each in modules.values()),
-        _other_program(source, modules),
-    )
-    if is_program and (library or "parse_args(" in text):
-        return read_any(
-            text, "sys.argv", f"{library or 'another module'} may read the command line"
-        )
+    if "__main__" not in text and not _calls_its_own(source.tree, top):
+        return None  # it is not a program
+    if re.search(r"\bargv\b", text):
+        return read_any(text, "sys.argv")
+    library = _library(modules) or _other_program(source, modules)
+    if library or "parse_args(" in text:
+        reader = library or "another module"
+        return read_any(text, "sys.argv", f"{reader} may read the command line")
     # What is typed, or sent on stdin, is not on the command line.
-    is_alone = is_program and "sys.stdin" not in text and "input(" not in text
-    return Reading(Command("words"), "none", "medium") if is_alone else None
+    if "sys.stdin" in text or "input(" in text:
+        return None
+    return Reading(Command("words"), "none", "medium")
+
+
+def _calls_its_own(tree: ast.Module, top: list[ast.AST]) -> bool:
+    """Return whether a statement of the module calls what it defines."""
+    calls = {dotted(node.func) for node in top if isinstance(node, ast.Call)}
+    return any(
+        isinstance(statement, Function | ast.ClassDef) and statement.name in calls
+        for statement in tree.body
+    )
+
+
+def _library(modules: dict[str, str]) -> str:
+    """Return the first of the libraries that read a command line, if one is
+    imported.
+    """
+    imported = modules.values()
+    return next((library for library in _LIBRARIES if library in imported), "")
 
 
 def _parse(text: str) -> ast.Module | None:
@@ -110,58 +133,45 @@ def _parse(text: str) -> ast.Module | None:
 
 def _imports(source: Source) -> dict[str, str]:
     """Return the module that each imported name is, or is of."""
-    found: dict[str, str] = {}
+    modules: dict[str, str] = {}
     for node in source.nodes:
         if isinstance(node, ast.Import):
-            found |= {
-                each.asname or each.name.partition(".")[0]: each.name
-                for each in node.names
-            }
+            for alias in node.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                modules[name] = alias.name
         elif isinstance(node, ast.ImportFrom):
-            found |= {
-                each.asname or each.name: f"{'.' * node.level}{node.module or ''}"
-                for each in node.names
-            }
-    return found
+            module = f"{'.' * node.level}{node.module or ''}"
+            for alias in node.names:
+                modules[alias.asname or alias.name] = module
+    return modules
 
 
 def _only_raises(tree: ast.Module) -> bool:
-    """Whether running the module only says that it is not to be run: then it is not a
-    tool.
+    """Return whether running the module only says that it is not to be run: then it is
+    not a tool.
     """
-    guards = [
-        each
-        for each in tree.body
-        if isinstance(each, ast.If) and "__name__" in ast.unparse(each.test)
-    ]
-    if not guards:
+    for statement in tree.body:
+        if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
+            guarded = statement.body
+            break
+    else:
         return False
-    last = guards[0].body[-1]
-    calls = [
-        each
-        for one in guards[0].body
-        for each in all_nodes(one)
-        if isinstance(each, ast.Call)
-    ]
-    is_exit = (
-        isinstance(last, ast.Expr)
-        and isinstance(last.value, ast.Call)
-        and dotted(last.value.func) == "sys.exit"
-    )
-    status = last.value.args[:1] if is_exit else []  # type: ignore[attr-defined]  # is_exit says so
-    fails = isinstance(last, ast.Raise) or any(
-        getattr(each, "value", None) not in (0, None) for each in status
-    )
+    match guarded[-1]:
+        case ast.Raise():
+            pass
+        case ast.Expr(value=ast.Call(func=function, args=[status, *_])) if (
+            dotted(function) == "sys.exit"
+        ):
+            if getattr(status, "value", None) in (0, None):
+                return False
+        case _:
+            return False
     # ``raise SystemExit(main())`` does its work first.
-    quiet = (
-        "print",
-        "sys.exit",
-        "SystemExit",
-        "RuntimeError",
-        "NotImplementedError",
-        "ImportError",
-    )
-    return fails and all(dotted(each.func) in quiet for each in calls)
+    for statement in guarded:
+        for node in all_nodes(statement):
+            if isinstance(node, ast.Call) and dotted(node.func) not in _QUIET:
+                return False
+    return True
 
 
 def _other_program(source: Source, modules: dict[str, str]) -> str:
@@ -169,51 +179,47 @@ def _other_program(source: Source, modules: dict[str, str]) -> str:
     ``main()``, ``unittest.main()``.
     """
     for node in source.nodes:
-        name = dotted(node.func) if isinstance(node, ast.Call) else ""
-        module = modules.get(name.partition(".")[0], "").partition(".")[0]
-        # Of the standard library only these run a program with the words of this one;
-        # ``main(["-q"])`` has its own.
-        is_plain = module in sys.stdlib_module_names - {"unittest", "runpy"}
-        has_words = (
-            isinstance(node, ast.Call)
-            and bool(node.args)
-            and isinstance(node.args[0], ast.List)
-        )
-        if (
-            name.partition(".")[0] in modules
-            and _PROGRAM.search(name.rpartition(".")[2])
-            and not (is_plain or has_words)
-        ):
-            return name
+        if not isinstance(node, ast.Call):
+            continue
+        name = dotted(node.func)
+        first, last = name.partition(".")[0], name.rpartition(".")[2]
+        if first not in modules or not _PROGRAM.search(last):
+            continue
+        if modules[first].partition(".")[0] in _WITHOUT_PROGRAM:
+            continue
+        # ``main(["-q"])`` has words of its own.
+        if node.args and isinstance(node.args[0], ast.List):
+            continue
+        return name
     return ""
 
 
 def _read_argparse(source: Source) -> Reading | None:
     parsers = find_parsers(source)
-    parsing = [each for each in parsers if each.parses] or parsers
+    parsing = [parser for parser in parsers if parser.parses] or parsers
     if not parsing:
         return None
-    parser = max(
-        parsing, key=lambda each: len(each.asked) + 100 * len(each.commands or ())
-    )
+    parser = max(parsing, key=_declared)
     if not parser.parses and not parser.asked and parser.commands is None:
         parser.report("what its parser is passed to may add some", 0, is_needed=True)
     if len(parsing) > 1:
         parser.report("several parsers read the command line", 0, is_needed=True)
-    command = read_parser(
-        parser, description=first_paragraph(ast.get_docstring(source.tree))
-    )
-    flags = {
-        flag
-        for each in [command, *command.all_commands()]
-        for one in each.arguments
-        for flag in one.flags
-    }
-    command.unread += _words_beside(source, flags | {"-h", "--help", "--version", "-V"})
+    description = first_paragraph(ast.get_docstring(source.tree))
+    command = read_parser(parser, description=description)
+    flags = {"-h", "--help", "--version", "-V"}
+    for each in [command, *command.all_commands()]:
+        for argument in each.arguments:
+            flags.update(argument.flags)
+    command.unread += _words_beside(source, flags)
     _name_handlers(source, command)
     checks, filled = checks_of_arguments(source)
     apply_checks(command, checks, filled)
     return Reading(command, "argparse")
+
+
+def _declared(parser: Parser) -> int:
+    """Return how much *parser* declares; a command counts as a hundred arguments."""
+    return len(parser.asked) + 100 * len(parser.commands or ())
 
 
 def _name_handlers(source: Source, command: Command) -> None:
@@ -221,12 +227,9 @@ def _name_handlers(source: Source, command: Command) -> None:
     cmd_list}[args.command]``.
     """
     for table in source.nodes:
-        pairs = (
-            zip(table.keys, table.values, strict=True)
-            if isinstance(table, ast.Dict)
-            else ()
-        )
-        for key, value in pairs:
+        if not isinstance(table, ast.Dict):
+            continue
+        for key, value in zip(table.keys, table.values, strict=True):
             below = command.commands.get(str(getattr(key, "value", "")))
             if below is not None and not below.handler:
                 below.handler = dotted(value)
@@ -236,11 +239,8 @@ def _words_beside(source: Source, flags: set[str]) -> list[Unread]:
     """Return the use of ``sys.argv`` beside the parser of *flags*: words that choose
     other work before it runs.
     """
-    used = [
-        each
-        for each in source.nodes
-        if isinstance(each, ast.Attribute) and dotted(each) == "sys.argv"
-    ]
+    attributes = [node for node in source.nodes if isinstance(node, ast.Attribute)]
+    used = [node for node in attributes if dotted(node) == "sys.argv"]
     if not used:
         return []
     harmless: set[int] = set()
@@ -272,13 +272,10 @@ def _words_beside(source: Source, flags: set[str]) -> list[Unread]:
                 "sys.argv" not in ast.unparse(value)
             ):
                 harmless.add(id(words))
+    beside = [node for node in used if id(node) not in harmless]
+    if not beside:
+        return []
     reason = "the script uses sys.argv beside its parser"
-    needs_word = any(
-        isinstance(each, ast.Slice) and ast.unparse(each) == "2:"
-        for each in source.nodes
-    )
-    beside = [each for each in used if id(each) not in harmless]
-    return [
-        Unread("arguments", reason, each.lineno, is_needed=needs_word)
-        for each in beside[:1]
-    ]
+    slices = [node for node in source.nodes if isinstance(node, ast.Slice)]
+    needs_word = any(ast.unparse(node) == "2:" for node in slices)
+    return [Unread("arguments", reason, beside[0].lineno, is_needed=needs_word)]
