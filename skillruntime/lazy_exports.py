@@ -38,7 +38,8 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
         path = f"{module.__path__[0]}/__init__.pyi"
         stub = module.__spec__.loader.get_data(path).decode("utf-8")  # type: ignore[union-attr]  # every loader of files
         exports: dict[str, str] = {}
-        for statement in stub.split("from ")[1:]:
+        # A name may end in "from", so a statement begins with its line.
+        for statement in f"\n{stub}".split("\nfrom ")[1:]:
             # ``module import Name as Name``, in parentheses where the line is long
             target, _, *names = statement.translate(_PUNCTUATION).split()
             exports |= dict.fromkeys(names[2::3], target)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -243,12 +244,20 @@ def test_importing_the_package_loads_no_heavy_library() -> None:
     assert result.stdout.strip() == "[]"
 
 
-def test_every_public_name_resolves() -> None:
-    """Each name in `__init__.pyi` can be imported, and ``dir`` lists it."""
-    import skillruntime
+@pytest.mark.parametrize(
+    "stub", sorted(PACKAGE.rglob("__init__.pyi")), ids=lambda stub: stub.parent.name
+)
+def test_every_public_name_resolves(stub: Path) -> None:
+    """Each name in an `__init__.pyi` can be imported, and ``dir`` lists it."""
+    package = import_module(".".join(stub.parent.relative_to(ROOT).parts))
+    exported = set()
+    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+        assert isinstance(node, ast.ImportFrom)
+        exported |= {alias.asname for alias in node.names}
 
-    for name in skillruntime.__all__:
-        assert getattr(skillruntime, name) is not None
-        assert name in dir(skillruntime)
+    assert exported == set(package.__all__)
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+        assert name in dir(package)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = skillruntime.nothing  # type: ignore[attr-defined]
+        _ = package.nothing
