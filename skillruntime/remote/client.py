@@ -480,8 +480,8 @@ def attach_remote_skills(
     transport: Transport | None = None,
     guard: AddressGuard | None = None,
 ) -> list[str]:
-    """Make the catalog's skills callable that have a descriptor.json and no contract,
-    and return their names.
+    """Make the skills that have a descriptor.json and no contract callable, and return
+    their names.
 
     The descriptor is then their contract; a skill with both is run by `remote_runners`.
 

@@ -77,7 +77,7 @@ class Webhooks:
         """
         try:
             await self._guard.address_of(url)
-        # It is private, or does not resolve. The caller is told now, not at the end.
+        # It is private, or does not resolve. This is reported now, not at the end.
         except UnreachableError:
             return False
         return True
