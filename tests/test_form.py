@@ -38,8 +38,6 @@ DENSE: set[str] = {
     "derive/readers/shell_script.py:_places",
     "derive/readers/shell_script.py:_read_choice",
     "derive/readers/shell_syntax.py:_word_end",
-    "tokens/advice.py:_whole_sections",
-    "tokens/report.py:TokenReport.to_dict",
 }
 """Functions with a statement of more than three decisions."""
 

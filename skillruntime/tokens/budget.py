@@ -20,7 +20,7 @@ __all__ = ["Admitted", "Tier", "TokenLedger", "TokenLimits"]
 
 
 class Tier(StrEnum):
-    """What a token was spent on: the format's three tiers, then what calling a skill
+    """The purpose of a token: the format's three tiers, then those that calling a skill
     adds.
     """
 
@@ -35,7 +35,7 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """How many tokens a conversation may spend; None means without limit.
+    """How many tokens a conversation may spend; ``None`` means without limit.
 
     ``catalog_tokens``, ``body_tokens`` and ``resource_tokens`` are for all texts of
     that tier together, ``total_tokens`` for everything, ``page_tokens`` for one body,
@@ -54,21 +54,25 @@ class TokenLimits:
     def __post_init__(self) -> None:
         for name in (*_LIMITS, "result_page_tokens"):
             limit = getattr(self, name)
-            if limit is not None and (
-                isinstance(limit, bool) or not isinstance(limit, int) or limit < 0
-            ):
+            if limit is not None and not _is_number_of_tokens(limit):
                 raise ValueError(
                     f"{name} is a number of tokens, 0 or more, or None for no limit; "
                     f"got {limit!r:.80}"
                 )
 
 
+def _is_number_of_tokens(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return False
+    return value >= 0
+
+
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A text as it may be shown to the model, and what that cost.
+    """A text as it may be shown to the model, and its tokens.
 
-    *handle* reads on where *text* is only the first part; *refusal* replaces a text
-    that may not be shown; *warnings* are those that this text caused.
+    *handle* reads on if *text* is only the first part; *refusal* replaces a text that
+    may not be shown; *warnings* are those that this text caused.
     """
 
     text: str
@@ -108,7 +112,7 @@ class TokenLedger:
         model: Model = "gpt-4o",
         read_on: str = "read_on(handle={handle!r})",
     ) -> None:
-        """Start with nothing spent. *read_on* is the call by which the model asks for
+        """Start with nothing spent. *read_on* is the call with which the model reads
         the rest of a text.
         """
         self.limits = limits or TokenLimits()
@@ -123,8 +127,8 @@ class TokenLedger:
         self._held: OrderedDict[str, tuple[Tier, str, str]] = OrderedDict()
 
     def count(self, text: str) -> int:
-        """Return the tokens of *text* for this conversation's model: what to hand to
-        ``catalog.render``.
+        """Return the tokens of *text* for this conversation's model; pass this method
+        to ``catalog.render``.
         """
         return count(text, self.model).tokens
 
@@ -137,26 +141,33 @@ class TokenLedger:
         """Return the tokens spent on *tier*, or on *name* in it."""
         # By name, so that a report shows which skill is expensive.
         by_name = self._spent[Tier(tier)]
-        return sum(by_name.values()) if name is None else by_name.get(name, 0)
+        if name is None:
+            return sum(by_name.values())
+        return by_name.get(name, 0)
 
     def remaining(self, tier: Tier | str) -> int | None:
-        """Return how many tokens *tier* may still take, at least 0; None without a
+        """Return how many tokens *tier* may still take, at least 0; ``None`` without a
         limit.
         """
         left = [limit - used for _, limit, used in self._limits_of(Tier(tier))]
-        return max(min(left), 0) if left else None
+        if not left:
+            return None
+        return max(min(left), 0)
 
     def page_tokens(self, tier: Tier) -> int | None:
-        """Return the most tokens that one text of *tier* shows at a time; None without
-        a limit.
+        """Return the most tokens that one text of *tier* shows at a time; ``None``
+        without a limit.
         """
-        limits = [self.limits.page_tokens] if tier in _PAGED else []
-        limits += [self.limits.result_page_tokens] if tier is Tier.RESULT else []
-        # A page smaller than its own notice would never get on.
-        return min(
-            (max(limit, self.smallest_page) for limit in limits if limit is not None),
-            default=None,
-        )
+        limits: list[int | None] = []
+        if tier in _PAGED:
+            limits.append(self.limits.page_tokens)
+        if tier is Tier.RESULT:
+            limits.append(self.limits.result_page_tokens)
+        stated = [limit for limit in limits if limit is not None]
+        if not stated:
+            return None
+        # A page smaller than its own notice would make no progress.
+        return max(min(stated), self.smallest_page)
 
     def admit(self, tier: Tier | str, name: str, text: str) -> Admitted:
         """Record *text* of *name* and return it as it may be shown: whole, its first
@@ -177,7 +188,8 @@ class TokenLedger:
         if not self.has_page(handle):
             raise ResourceNotFoundError(
                 f"There is no text to continue at {handle[:40]!r}",
-                suggested_action="Call the skill again, or read the resource again from its start",
+                suggested_action="Call the skill again, or read the resource again "
+                "from its start",
             )
         # Read again from here on: the text is the most recent one now.
         self._held.move_to_end(key)
@@ -185,21 +197,21 @@ class TokenLedger:
         return self._admit(tier, name, text, int(offset), handle=key)
 
     def has_page(self, handle: str) -> bool:
-        """Whether `read_on` knows *handle*."""
+        """Return whether `read_on` knows *handle*."""
         key, _, offset = handle.rpartition(":")
         return key in self._held and offset.isdecimal()
 
     def record_call(
         self, name: str, arguments: str, answer: str, *, ok: bool
     ) -> Admitted:
-        """Record one call: its *answer*, and its *arguments* too where it repeats a
-        call of *name* that failed.
+        """Record one call: its *answer*, and its *arguments* too if it repeats a call
+        of *name* that failed.
 
         The arguments of a first call are not counted: the model writes them with any
         tool.
         """
-        # The first try is paid with any tool; the second one is what the malformed call
-        # cost.
+        # The first try costs the same with any tool; the second one is the cost of the
+        # malformed call.
         if name in self._failed:
             self._spend(Tier.RETRY, name, self.count(arguments))
         if ok:
@@ -216,14 +228,16 @@ class TokenLedger:
         self.carried_tokens += self.total_tokens
 
     def summary(self) -> dict[str, Any]:
-        """Return what ``envelope.metadata.tokens`` says: the total and the tiers that
-        are not empty.
+        """Return the value of ``envelope.metadata.tokens``: the total and the tiers
+        that are not empty.
         """
         document: dict[str, Any] = {"total": self.total_tokens}
-        document.update(
-            {tier.value: spent for tier in Tier if (spent := self.spent(tier))}
-        )
-        if (left := self.remaining(Tier.ERROR)) is not None:
+        for tier in Tier:
+            spent = self.spent(tier)
+            if spent:
+                document[tier.value] = spent
+        left = self.remaining(Tier.ERROR)
+        if left is not None:
             document["left"] = left
         return document
 
@@ -232,6 +246,7 @@ class TokenLedger:
         warnings given.
         """
         method = count("", self.model)
+        limits = {name: getattr(self.limits, name) for name in _LIMITS}
         return {
             "unit": "tokens",
             "method": method.method,
@@ -248,9 +263,7 @@ class TokenLedger:
                 for tier in Tier
             },
             "limits": {
-                name: limit
-                for name in _LIMITS
-                if (limit := getattr(self.limits, name)) is not None
+                name: limit for name, limit in limits.items() if limit is not None
             },
             "warnings": list(self.warnings),
         }
@@ -261,8 +274,11 @@ class TokenLedger:
         # A model that does not see its error repeats the call, which costs more than
         # the error.
         left = None if tier in _ALWAYS_SHOWN else self.remaining(tier)
-        if (at_once := self.page_tokens(tier)) is not None:
-            left = at_once if left is None else min(left, at_once)
+        page_tokens = self.page_tokens(tier)
+        if left is None:
+            left = page_tokens
+        elif page_tokens is not None:
+            left = min(left, page_tokens)
         whole = self._size(text[start:], left)
         if left is None or whole <= left:
             return Admitted(
@@ -278,21 +294,22 @@ class TokenLedger:
         if not part.text:
             return Admitted("", 0, refusal=self._refusal(tier, name, whole))
         following = f"{key}:{part.end}"
-        shown = part.text + self._notice(
-            following, self._size(text[part.end :], left), self._size(text, left)
-        )
+        tokens_after = self._size(text[part.end :], left)
+        notice = self._notice(following, tokens_after, self._size(text, left))
+        shown = part.text + notice
         tokens = self.count(shown)
         return Admitted(
             shown, tokens, following, warnings=self._spend(tier, name, tokens)
         )
 
     def _size(self, text: str, left: int | None) -> int:
-        """Return the tokens of *text*; where it is many times what is left, about as
-        many.
+        """Return the tokens of *text*; an estimate if it is many times longer than what
+        is left.
         """
         # Ten megabytes take three seconds to count.
-        is_exact = left is None or len(text) <= max(8 * left, _COUNTED_AT_ONCE)
-        return self.count(text) if is_exact else len(text) // 4
+        if left is None or len(text) <= max(8 * left, _COUNTED_AT_ONCE):
+            return self.count(text)
+        return len(text) // 4
 
     def _notice(self, handle: str, left: int, whole: int) -> str:
         return (
@@ -306,7 +323,8 @@ class TokenLedger:
         # another.
         key = f"{tier.value}-{os.urandom(6).hex()}"
         self._held[key] = (tier, name, text)
-        # The oldest text goes first: a model reads on in what it has just seen.
+        # The oldest text goes first: a model reads on in the text that it has just
+        # seen.
         if len(self._held) > self._held_texts:
             self._held.popitem(last=False)
         return key
@@ -315,7 +333,7 @@ class TokenLedger:
         before = {limit_name: used for limit_name, _, used in self._limits_of(tier)}
         self._spent[tier][name] = self._spent[tier].get(name, 0) + tokens
         self._times[tier] += 1
-        new = []
+        new: list[str] = []
         for limit_name, limit, used in self._limits_of(tier):
             # Once for each limit: at the text that crosses the share.
             threshold = limit * self.limits.warn_at
@@ -326,7 +344,7 @@ class TokenLedger:
 
     def _limits_of(self, tier: Tier) -> list[tuple[str, int, int]]:
         """Return the limits that *tier* counts against: name, tokens, tokens used."""
-        found = []
+        found: list[tuple[str, int, int]] = []
         # Errors, retries, schemas and results have no limit of their own, only the
         # total.
         own = getattr(self.limits, f"{tier.value}_tokens", None)

@@ -34,9 +34,9 @@ five times as fast.
 
 _NONE = 1 << 32  # above every rank
 
-# What Python's version of Unicode does not assign yet may be a letter to `regex` and
-# none to tiktoken's engine, or the other way round; both know at least the version of
-# Python 3.11. tiktoken replaces half of a surrogate pair.
+# A character that Python's version of Unicode does not assign yet may be a letter to
+# `regex` and none to tiktoken's engine, or the other way round; both know at least the
+# version of Python 3.11. tiktoken replaces half of a surrogate pair.
 _UNSETTLED = ("Cn", "Cs")
 
 
@@ -56,12 +56,10 @@ class CompactRanks:
         for length, number in enumerate(numbers_of):
             size = max(length, SHORT) * number
             block = packed[at : at + size]
-            self._blocks.append(
-                (
-                    first,
-                    array("Q", block) if length <= SHORT else _Tokens(block, length),
-                )
-            )
+            if length <= SHORT:
+                self._blocks.append((first, array("Q", block)))
+            else:
+                self._blocks.append((first, _Tokens(block, length)))
             first += number
             at += size
         # Prose repeats its words, and the words their syllables: searching takes ten
@@ -70,11 +68,11 @@ class CompactRanks:
         self._rank = lru_cache(maxsize=8192)(self._find)
 
     def count(self, text: str) -> int | None:
-        """Return the tokens of *text*; None where only tiktoken itself is certain."""
-        if not text.isascii() and any(
-            category(each) in _UNSETTLED for each in set(text)
-        ):
-            return None
+        """Return the tokens of *text*; ``None`` if only tiktoken itself is certain."""
+        if not text.isascii():
+            characters = set(text)
+            if any(category(character) in _UNSETTLED for character in characters):
+                return None
         total = 0
         for piece in self._split(text):
             tokens = self._tokens_of(piece)
@@ -87,17 +85,17 @@ class CompactRanks:
         if len(token) > LONGEST_TOKEN:
             return _NONE
         first, tokens = self._blocks[len(token)]
-        wanted: Any = int.from_bytes(token, "big") if len(token) <= SHORT else token
+        wanted: Any = token
+        if len(token) <= SHORT:
+            wanted = int.from_bytes(token, "big")
         position = bisect_left(tokens, wanted)
-        return (
-            self._ranks[first + position]
-            if position < len(tokens) and tokens[position] == wanted
-            else _NONE
-        )
+        if position < len(tokens) and tokens[position] == wanted:
+            return self._ranks[first + position]
+        return _NONE
 
     def _merge(self, text: str) -> int | None:
-        """Return into how many tokens a piece is merged: always the two neighbours of
-        the lowest rank first.
+        """Return how many tokens a piece is merged into, always merging the two
+        neighbours of the lowest rank first.
         """
         piece = text.encode()
         if self._rank(piece) != _NONE:
@@ -106,13 +104,15 @@ class CompactRanks:
             return None
         starts = list(range(len(piece) + 1))  # of each part, and the end of the last
         pairs = [self._rank(piece[at : at + 2]) for at in range(len(piece) - 1)]
-        while pairs and (lowest := min(pairs)) != _NONE:
+        while pairs:
+            lowest = min(pairs)
+            if lowest == _NONE:
+                break
             at = pairs.index(lowest)
             del starts[at + 1], pairs[at]
             for changed in range(max(at - 1, 0), min(at + 1, len(pairs))):
-                pairs[changed] = self._rank(
-                    piece[starts[changed] : starts[changed + 2]]
-                )
+                pair = piece[starts[changed] : starts[changed + 2]]
+                pairs[changed] = self._rank(pair)
         return len(starts) - 1
 
 
@@ -123,24 +123,29 @@ def read_packed(name: str, sha256: str) -> bytes | None:
     Their digest must be *sha256*. They are plain numbers and bytes, which ``python -m
     tests.tokens.rank_tables`` makes of the rank files.
     """
+    # The numbers in the file are little-endian.
+    if sys.byteorder != "little":
+        return None
+    file = Path(__file__).parent / f"{name}.ranks"
     try:
-        packed = zlib.decompress((Path(__file__).parent / f"{name}.ranks").read_bytes())
+        packed = zlib.decompress(file.read_bytes())
     except (OSError, zlib.error):
         return None
-    is_usable = (
-        sys.byteorder == "little" and hashlib.sha256(packed).hexdigest() == sha256
-    )
-    return packed if is_usable else None
+    if hashlib.sha256(packed).hexdigest() != sha256:
+        return None
+    return packed
 
 
 class _Tokens:
     """Tokens of one length, one after the other in *block*."""
 
     def __init__(self, block: bytes, length: int) -> None:
-        self._block, self._length = block, length
+        self._block = block
+        self._length = length
 
     def __len__(self) -> int:
         return len(self._block) // self._length
 
     def __getitem__(self, position: int) -> bytes:
-        return self._block[position * self._length : (position + 1) * self._length]
+        start = position * self._length
+        return self._block[start : start + self._length]

@@ -37,11 +37,9 @@ class Count:
 
     def __add__(self, other: Count) -> Count:
         """Return the sum: exact only if both are, with the method of the less exact."""
-        return Count(
-            self.tokens + other.tokens,
-            self.exact and other.exact,
-            (other if self.exact else self).method,
-        )
+        less_exact = other if self.exact else self
+        tokens = self.tokens + other.tokens
+        return Count(tokens, self.exact and other.exact, less_exact.method)
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object ``{tokens, exact, method}``."""
@@ -89,25 +87,18 @@ def count(text: str, model: Model = "gpt-4o") -> Count:
                 "model is the name of a model, or a function from text to tokens; got "
                 f"{model!r:.80}"
             )
-        return Count(
-            int(model(text)), True, getattr(model, "__name__", type(model).__name__)
-        )
+        label = getattr(model, "__name__", type(model).__name__)
+        return Count(int(model(text)), True, label)
     method = method_for(model)
     if method is _WITHOUT_TIKTOKEN:
-        return Count(
-            math.ceil(len(text.encode("utf-8", "surrogatepass")) / 4),
-            False,
-            method.label,
-        )
+        size = len(text.encode("utf-8", "surrogatepass"))
+        return Count(math.ceil(size / 4), False, method.label)
     tokens, certain = _counted(text, method.encoding)
     if method.factor != 1.0:
         tokens = math.ceil(tokens * method.factor)
     if not certain:
-        return Count(
-            tokens,
-            False,
-            f"{method.label}, cut inside a run of over 999,998 characters",
-        )
+        label = f"{method.label}, cut inside a run of over 999,998 characters"
+        return Count(tokens, False, label)
     return Count(tokens, method.exact, method.label)
 
 
@@ -124,21 +115,24 @@ def count_each(texts: Sequence[str], model: str = "gpt-4o") -> list[int]:
     method = method_for(model)
     file = f"tokens/{method.encoding or 'estimated'}-{method.factor}.json"
     kept: dict[str, int] = json.loads(read_cached(file, _MOST_KEPT_BYTES) or b"{}")
-    written = {text: f"{file}\n{text}".encode(errors="surrogatepass") for text in texts}
-    found = {
-        text: blake2b(data, digest_size=12).hexdigest()
-        for text, data in written.items()
-    }
-    tokens = {
-        key: kept[key] if key in kept else count(text, model).tokens
-        for text, key in found.items()
-    }
+    keys: list[str] = []
+    tokens: dict[str, int] = {}
+    for text in texts:
+        data = f"{file}\n{text}".encode(errors="surrogatepass")
+        key = blake2b(data, digest_size=12).hexdigest()
+        keys.append(key)
+        if key in kept:
+            tokens[key] = kept[key]
+        elif key not in tokens:
+            tokens[key] = count(text, model).tokens
     if not tokens.keys() <= kept.keys():
-        write_cached(
-            file,
-            json.dumps(tokens if len(kept) > _MOST_KEPT else kept | tokens).encode(),
-        )
-    return [tokens[found[text]] for text in texts]
+        # A file that has grown too large starts again with these texts.
+        if len(kept) <= _MOST_KEPT:
+            kept |= tokens
+        else:
+            kept = tokens
+        write_cached(file, json.dumps(kept).encode())
+    return [tokens[key] for key in keys]
 
 
 _MOST_KEPT = 200_000
@@ -239,15 +233,17 @@ def method_for(model: str) -> Method:
 
 
 def _is_earlier_claude(name: str) -> bool:
-    """Whether the model named *name* has the tokenizer from before Opus 4.7; an unknown
-    one is taken as newer.
+    """Return whether the model named *name* has the tokenizer from before Opus 4.7; an
+    unknown model is taken as newer.
     """
     if _CLAUDE_EARLY.search(name):
         return True
-    if (found := _CLAUDE_VERSION.search(name)) is None:
+    stated = _CLAUDE_VERSION.search(name)
+    if stated is None:
         return False
-    version = (int(found[2]), int(found[3] or 0))
-    return version < ((4, 7) if found[1] == "opus" else (5, 0))
+    line, major, minor = stated.groups(default="0")
+    first_newer = (4, 7) if line == "opus" else (5, 0)
+    return (int(major), int(minor)) < first_newer
 
 
 _KEPT = 4096
@@ -262,12 +258,11 @@ def _counted(text: str, encoding: str) -> tuple[int, bool]:
     if len(text) > _SHORT:
         from hashlib import blake2b  # OpenSSL: not needed for an import
 
-        key = (
-            encoding,
-            blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest(),
-        )
+        data = text.encode("utf-8", "surrogatepass")
+        key = (encoding, blake2b(data, digest_size=16).digest())
     with _keeping:
-        if (known := _kept.get(key)) is not None:
+        known = _kept.get(key)
+        if known is not None:
             _kept.move_to_end(key)
             return known
     # Outside the lock: two threads may count the same text twice, but none waits for

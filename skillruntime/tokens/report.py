@@ -1,11 +1,12 @@
-"""What each skill of a catalog costs in tokens, tier by tier, and what a session costs
-compared with loading all.
+"""The tokens of each skill of a catalog, tier by tier, and those of a session compared
+with loading everything.
 
 Every figure is in tokens of one model, and the report says how they were counted.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from skillruntime.tokens.counter import Count, Model, count
 from skillruntime.tokens.markdown_sections import sections
 from skillruntime.tokens.schema_views import compact_json, for_model
 
-# for the types only: tokens and catalog are one layer, and neither imports the other
+# For the types only: tokens and catalog are one layer, and neither imports the other.
 if TYPE_CHECKING:
     from skillruntime.catalog.catalog import SkillCatalog
     from skillruntime.catalog.skill import Skill
@@ -137,10 +138,8 @@ class TokenReport:
     @property
     def advice(self) -> list[Advice]:
         """All advice, the largest saving first."""
-        return sorted(
-            (one for skill in self.skills for one in skill.advice),
-            key=lambda one: (-one.tokens, one.path),
-        )
+        advice = itertools.chain.from_iterable(skill.advice for skill in self.skills)
+        return sorted(advice, key=lambda saving: (-saving.tokens, saving.path))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole report as a JSON object."""
@@ -155,14 +154,15 @@ class TokenReport:
                 "skills": len(self.skills),
                 "catalog": self.catalog,
                 "catalog_above_metadata_per_skill": round(above, 2),
-                **{
-                    tier: self.total(tier)
-                    for tier in ("metadata", "body", "resource", "schema")
-                },
+                "metadata": self.total("metadata"),
+                "body": self.total("body"),
+                "resource": self.total("resource"),
+                "schema": self.total("schema"),
                 "eager": self.eager,
                 "session": {
-                    str(activations): self.session(activations)
-                    for activations in (1, 3, 10)
+                    "1": self.session(1),
+                    "3": self.session(3),
+                    "10": self.session(10),
                 },
             },
             "skills": [skill.to_dict() for skill in self.skills],
@@ -181,8 +181,8 @@ def measure(
     with_resources: bool = True,
     progress: Callable[[Iterable[str]], Iterable[str]] = iter,
 ) -> TokenReport:
-    """Return what the skills of *catalog* cost, those the model may see and those it
-    may not.
+    """Return the tokens of all skills of *catalog*, those that the model may see and
+    those that it may not.
 
     Every body is read, and every file of every skill unless *with_resources* is off.
     *progress* wraps the names as they are worked through. A skill that cannot be read
@@ -196,12 +196,13 @@ def measure(
     unreadable: list[tuple[str, str]] = []
     for name in progress(list(catalog)):
         try:
-            costs.append(
-                _cost(catalog.activate(name), tokens, with_advice, with_resources)
-            )
+            skill = catalog.activate(name)
+            cost = _cost(skill, tokens, with_advice, with_resources)
         # One broken skill must not cost the report of the others.
         except (SkillRuntimeError, OSError) as error:
             unreadable.append((name, str(error)))
+        else:
+            costs.append(cost)
     # Counted as one text, as it is sent: the sum of its entries would be a few tokens
     # off.
     prompt = count(catalog.to_prompt(style), model)
@@ -225,26 +226,20 @@ _SECTIONS = 5
 def _cost(
     skill: Skill, tokens: Callable[[str], int], with_advice: bool, with_resources: bool
 ) -> SkillCost:
-    parts = [
-        SectionCost(
-            part.title or "(before the first heading)", part.line, tokens(part.text)
-        )
-        for part in sections(skill.body)
-    ]
+    parts: list[SectionCost] = []
+    for section in sections(skill.body):
+        title = section.title or "(before the first heading)"
+        parts.append(SectionCost(title, section.line, tokens(section.text)))
     largest = sorted(parts, key=lambda part: (-part.tokens, part.line))[:_SECTIONS]
-    tools = [
-        (name, each.description, each.input.document)
-        for name, each in skill.contracts.items()
-    ]
+    contracts = skill.contracts
     path = skill.metadata.path
     advice: Sequence[Advice] = ()
     if with_advice:
-        schemas = {
-            name: {**schema, "description": said}
-            for name, said, schema in tools
-            if not isinstance(schema, bool)
-        }
-        first = _first_line(path, skill.body)
+        schemas: dict[str, Any] = {}
+        for name, contract in contracts.items():
+            schema = contract.input.document
+            if not isinstance(schema, bool):
+                schemas[name] = {**schema, "description": contract.description}
         advice = advise(
             skill.name,
             skill.description,
@@ -252,8 +247,12 @@ def _cost(
             schemas,
             path=path,
             count=tokens,
-            first_line=first,
+            first_line=_first_line(path, skill.body),
         )
+    definitions: list[tuple[str, int]] = []
+    for name, contract in contracts.items():
+        text = _definition(name, contract.description, contract.input.document)
+        definitions.append((name, tokens(text)))
     return SkillCost(
         name=skill.name,
         path=path,
@@ -261,28 +260,26 @@ def _cost(
         body=tokens(skill.body),
         sections=tuple(largest),
         resources=tuple(_resources(skill, tokens)) if with_resources else (),
-        schemas=tuple(
-            (name, tokens(_definition(name, said, schema)))
-            for name, said, schema in tools
-        ),
+        schemas=tuple(definitions),
         advice=tuple(advice),
     )
 
 
 def _resources(skill: Skill, tokens: Callable[[str], int]) -> Iterable[ResourceCost]:
     for resource in skill.resources():
+        cost: int | None
         try:
-            text: str | None = skill.read_resource(resource.path)
+            text = skill.read_resource(resource.path)
         except (SkillRuntimeError, OSError, UnicodeError):
-            # a picture or an archive: it has bytes, and no tokens before it is read
-            text = None
-        yield ResourceCost(
-            resource.path, resource.bytes, None if text is None else tokens(text)
-        )
+            # A picture or an archive: it has bytes, and no tokens before it is read.
+            cost = None
+        else:
+            cost = tokens(text)
+        yield ResourceCost(resource.path, resource.bytes, cost)
 
 
 def _definition(name: str, description: str, schema: Any) -> str:
-    """Return a tool's definition as JSON: what every provider receives, before its own
+    """Return a tool's definition as JSON, as every provider receives it before its own
     framing.
     """
     return compact_json(
@@ -298,7 +295,11 @@ def _first_line(path: str, body: str) -> int:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 1
+    if not body:
+        return 1
     # From the end: the body is the rest of the file, and frontmatter may quote its
     # first words.
-    start = text.rfind(body.replace("\r\n", "\n")) if body else -1
-    return text.count("\n", 0, start) + 1 if start > 0 else 1
+    start = text.rfind(body.replace("\r\n", "\n"))
+    if start < 0:
+        return 1
+    return text.count("\n", 0, start) + 1

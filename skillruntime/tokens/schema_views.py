@@ -33,8 +33,8 @@ _VERBATIM = frozenset(
 
 
 def compact_json(value: Any) -> str:
-    """Return *value* as JSON without spaces, as a request has it; what JSON has no form
-    for is written as text.
+    """Return *value* as JSON without spaces, as a request has it; a value that JSON has
+    no form for is written as text.
     """
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
@@ -46,22 +46,23 @@ def for_model(schema: Any) -> Any:
     A parameter *named* ``title`` stays, and so does every value in ``const``, ``enum``,
     ``default``.
 
-    >>> for_model({"title": "T", "properties": {"title": {"type": "string", "x-documentation": "Long."}}})
+    >>> named_title = {"type": "string", "x-documentation": "Long."}
+    >>> for_model({"title": "T", "properties": {"title": named_title}})
     {'properties': {'title': {'type': 'string'}}}
     """
-    return rewritten(
-        schema,
-        lambda part: {
-            key: value for key, value in part.items() if key not in _NOT_SENT
-        },
-    )
+    return rewritten(schema, _sent_part)
+
+
+def _sent_part(schema: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key not in _NOT_SENT}
 
 
 def rewritten(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
     """Return *schema* with *change* made to it and, before that, to each schema inside
     it.
 
-    >>> rewritten({"properties": {"title": {"title": "T"}}}, lambda part: {**part, "title": "U"})
+    >>> schema = {"properties": {"title": {"title": "T"}}}
+    >>> rewritten(schema, lambda part: {**part, "title": "U"})
     {'properties': {'title': {'title': 'U'}}, 'title': 'U'}
     """
     if isinstance(schema, list):
@@ -73,8 +74,10 @@ def rewritten(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -
         if key in _BY_NAME and isinstance(value, Mapping):
             # The keys of these are names that the author chose, not keywords.
             parts[key] = {name: rewritten(part, change) for name, part in value.items()}
-        else:
+        elif key in _VERBATIM:
             # Values are data: a default {"title": ...} is an argument, not an
             # annotation.
-            parts[key] = value if key in _VERBATIM else rewritten(value, change)
+            parts[key] = value
+        else:
+            parts[key] = rewritten(value, change)
     return change(parts)

@@ -1,4 +1,4 @@
-"""What the definitions of tools add to a request, in tokens.
+"""The tokens that the definitions of tools add to a request.
 
 No provider publishes how it serialises these, so every count here says ``exact=False``
 and names its source.
@@ -6,7 +6,7 @@ and names its source.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from skillruntime.contract.schemas.references import referenced
@@ -38,32 +38,14 @@ def count_tools(
     if not tools:
         return Count(0, True, "no tools")
     definitions = [_definition(tool) for tool in tools]
-    family = method_for(model).family if isinstance(model, str) else "other"
-    if family == "openai":
-        init = (
-            10
-            if isinstance(model, str) and method_for(model).encoding == "cl100k_base"
-            else 7
-        )
-        texts: list[str] = []
-        frame = _FUNCTIONS_END
-        for definition in definitions:
-            texts.append(
-                f"{definition['name']}:{definition['description'].removesuffix('.')}"
-            )
-            frame += init + _properties(
-                definition["schema"], definition["schema"], texts, {"#"}
-            )
-        counted = _total(texts, model)
-        return Count(
-            max(counted.tokens + frame, 0),
-            False,
-            f"{counted.method}; tools as the OpenAI Cookbook does",
-        )
-    counted = count(
-        "\n".join(compact_json(definition["source"]) for definition in definitions),
-        model,
-    )
+    family = "other"
+    if isinstance(model, str):
+        method = method_for(model)
+        family = method.family
+        if family == "openai":
+            return _count_as_openai(definitions, model, method.encoding)
+    sources = [compact_json(definition["source"]) for definition in definitions]
+    counted = count("\n".join(sources), model)
     if family == "claude":
         prompt = 346 if tool_choice in ("auto", "none") else 313
         return Count(
@@ -82,24 +64,42 @@ _ENUM_ITEM = 3
 _FUNCTIONS_END = 12
 
 
+def _count_as_openai(
+    definitions: list[dict[str, Any]], model: str, encoding: str
+) -> Count:
+    for_function = 10 if encoding == "cl100k_base" else 7
+    texts: list[str] = []
+    frame = _FUNCTIONS_END
+    for definition in definitions:
+        description = definition["description"].removesuffix(".")
+        texts.append(f"{definition['name']}:{description}")
+        schema = definition["schema"]
+        frame += for_function + _properties(schema, schema, texts, {"#"})
+    counted = _total(texts, model)
+    return Count(
+        max(counted.tokens + frame, 0),
+        False,
+        f"{counted.method}; tools as the OpenAI Cookbook does",
+    )
+
+
 def _total(texts: list[str], model: Model) -> Count:
     total = Count(0, True, "")
     for text in texts:
         total = total + count(text, model)
-    return total if total.method else count("", model)
+    if not total.method:
+        return count("", model)
+    return total
 
 
 def _definition(tool: Mapping[str, Any]) -> dict[str, Any]:
     # OpenAI nests the definition under "function"; Anthropic and MCP do not.
     inner = tool.get("function")
     source = inner if isinstance(inner, Mapping) else tool
-    schema: Any = next(
-        (
-            source[key]
-            for key in ("parameters", "input_schema", "inputSchema")
-            if source.get(key)
-        ),
-        {},
+    schema: Any = (
+        source.get("parameters")
+        or source.get("input_schema")
+        or source.get("inputSchema")
     )
     return {
         "name": str(source.get("name", "")),
@@ -115,53 +115,62 @@ def _properties(
     """Append the texts of an object *schema*'s properties, nested ones too, and return
     the tokens around them.
     """
-    if isinstance(
-        reference := schema.get("$ref"), str
-    ):  # what is under it is counted once
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
         if reference in seen:
-            return 0
+            return 0  # the schema that it refers to is counted once
         seen.add(reference)
-    schema, frame = _resolved(schema, root), 0
-    for part in ("items", "additionalProperties"):
-        if isinstance(inner := schema.get(part), Mapping):
+    schema = _resolved(schema, root)
+    frame = 0
+    for inner in _subschemas(schema):
+        if isinstance(inner, Mapping):
             frame += _properties(inner, root, texts, seen)
-    # The Cookbook counts flat objects only; branches are counted as if each were sent,
-    # which they are.
-    for part in ("anyOf", "oneOf", "allOf"):
-        for inner in schema.get(part) or ():
-            if isinstance(inner, Mapping):
-                frame += _properties(inner, root, texts, seen)
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or not properties:
         return frame
     frame += _PROPERTIES
-    for name, declared in properties.items():
-        declared = declared if isinstance(declared, Mapping) else {}
-        inner = _resolved(declared, root)
+    for name, written in properties.items():
+        declared = written if isinstance(written, Mapping) else {}
+        resolved = _resolved(declared, root)
         frame += _PROPERTY
-        if isinstance(choices := inner.get("enum"), list):
+        choices = resolved.get("enum")
+        if isinstance(choices, list):
             frame += _ENUM + _ENUM_ITEM * len(choices)
-            texts += [
-                choice if isinstance(choice, str) else compact_json(choice)
-                for choice in choices
-            ]
-        kind = inner.get("type", "")
+            for choice in choices:
+                texts.append(
+                    choice if isinstance(choice, str) else compact_json(choice)
+                )
+        kind = resolved.get("type", "")
         kinds = "|".join(map(str, kind)) if isinstance(kind, list) else str(kind)
-        texts.append(
-            f"{name}:{kinds}:{str(inner.get('description') or '').removesuffix('.')}"
-        )
+        description = str(resolved.get("description") or "").removesuffix(".")
+        texts.append(f"{name}:{kinds}:{description}")
         frame += _properties(declared, root, texts, seen)
     return frame
 
 
+def _subschemas(schema: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the schemas in *schema* that are not those of its properties."""
+    yield schema.get("items")
+    yield schema.get("additionalProperties")
+    # The Cookbook counts flat objects only; branches are counted as if each were sent,
+    # which they are.
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        yield from schema.get(keyword) or ()
+
+
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow the local ``$ref`` of *schema*, and what that refers to, unless it leads
-    back.
+    """Return *schema* with its local ``$ref`` followed, and those of its target, unless
+    one leads back.
     """
-    above = {"#"}
+    followed = {"#"}
     while isinstance(reference := schema.get("$ref"), str):
-        target = {} if reference in above else referenced(root, reference)
-        above.add(reference)
         beside = {key: value for key, value in schema.items() if key != "$ref"}
-        schema = {**target, **beside} if isinstance(target, Mapping) else beside
+        target = None
+        if reference not in followed:
+            target = referenced(root, reference)
+            followed.add(reference)
+        if isinstance(target, Mapping):
+            schema = {**target, **beside}
+        else:
+            schema = beside
     return schema
