@@ -33,6 +33,7 @@ from skillruntime.runtime.scripts.interpreters import (
     command_names,
     find_interpreter,
 )
+from skillruntime.runtime.skill_directory import DIRECTORY_VARIABLES
 
 __all__ = [
     "Missing",
@@ -200,7 +201,7 @@ def _requirements(contract: Contract, *, is_trusted: bool) -> Iterator[Missing]:
     for sentence in unmet(required, surroundings):
         yield Missing("requirement", sentence, f"Tell the user: {sentence}")
     for name in requirements_of(contract).environment:
-        if name not in os.environ:
+        if name not in os.environ and name not in DIRECTORY_VARIABLES:
             message = f"the environment variable {name} is not set"
             yield Missing(
                 "environment", message, f"Ask the user to set {name} and to try again"
@@ -257,7 +258,8 @@ def _not_granted(contract: Contract, grants: Grants, skill: str) -> Iterator[Mis
     for name in asked.environment:
         # A variable that is not set is reported as missing; a grant would not help
         # there.
-        if name in os.environ and name not in grants.environment:
+        is_given = name in grants.environment or name in DIRECTORY_VARIABLES
+        if name in os.environ and not is_given:
             withheld.append(name)
     needs_network = bool(asked.network) and not grants.network
     needs_write = bool(asked.write) and not grants.write

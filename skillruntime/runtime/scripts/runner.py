@@ -29,6 +29,7 @@ from skillruntime.errors import (
     AccessDeniedError,
     ErrorCode,
     InvalidSkillError,
+    ResourceNotFoundError,
     SkillInputError,
     ToolExecutionError,
     ToolNotAvailableError,
@@ -47,6 +48,10 @@ from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 from skillruntime.runtime.sandbox.without_links import WritablePathError
 from skillruntime.runtime.scripts.interpreters import interpreter_of, script_environment
 from skillruntime.runtime.scripts.process import PlainProcess
+from skillruntime.runtime.scripts.python_start import (
+    is_started_as_module,
+    python_words,
+)
 from skillruntime.runtime.scripts.readiness import (
     Missing,
     Source,
@@ -65,6 +70,10 @@ from skillruntime.runtime.scripts.result import (
     shortened_paths,
     without,
     worth_masking,
+)
+from skillruntime.runtime.skill_directory import (
+    DIRECTORY_VARIABLES,
+    directory_variables,
 )
 
 if TYPE_CHECKING:
@@ -232,6 +241,9 @@ class ScriptRunner:
             interpreter = (prepared,)
         is_confined = start.sandbox.level != "none"
         environment = script_environment(start.variables, is_confined=is_confined)
+        # Outside the skill a sandbox shows nothing, and what lies around the copy of an
+        # untrusted skill is not its plugin.
+        environment |= directory_variables(start.directory, looks_above=not is_confined)
         readable: tuple[Path, ...] = ()
         if interpreter:
             readable = interpreter_paths(interpreter[0])
@@ -241,7 +253,7 @@ class ScriptRunner:
                 directory = Path(interpreter[0]).parent
                 environment["PATH"] = f"{directory}{os.pathsep}{environment['PATH']}"
         return SandboxCommand(
-            (*interpreter, str(start.script), *start.words),
+            (*interpreter, *self._started(start, source), *start.words),
             start.workspace,
             start.stdin,
             environment,
@@ -251,6 +263,22 @@ class ScriptRunner:
             limits=self.limits,
             network=start.grants.network,
         )
+
+    def _started(self, start: _Start, source: Source) -> tuple[str, ...]:
+        """Return the words by which the interpreter starts the script."""
+        if start.script.suffix.lower() != ".py":
+            return (str(start.script),)
+        path = start.script.relative_to(start.directory).as_posix()
+        as_module = is_started_as_module(self._instructions(source), path)
+        return python_words(start.directory, start.script, as_module=as_module)
+
+    def _instructions(self, source: Source) -> str:
+        """Return the text of SKILL.md; empty where there is none any more."""
+        try:
+            data = source(os.path.basename(self.skill.metadata.path))  # noqa: PTH119
+        except ResourceNotFoundError:
+            return ""
+        return data.decode("utf-8", "replace")
 
     def _result(self, finished: Finished, start: _Start) -> Any:
         """Return what the script printed, which ended as *finished* says.
@@ -312,7 +340,9 @@ class ScriptRunner:
         if self.skill.trusted:
             asked = requirements_of(self.contract)
             names = [*asked.environment, *asked.optional, *names]
-        return tuple(dict.fromkeys(names))
+        # Those of the skill's directory are not the host's, and nothing secret.
+        given = dict.fromkeys(name for name in names if name not in DIRECTORY_VARIABLES)
+        return tuple(given)
 
     def _withheld(self, given: tuple[str, ...]) -> list[str]:
         """Return the variables that the contract names as optional, that are set here,
@@ -389,7 +419,7 @@ class ScriptRunner:
             _refuse_usage(finished.exit_code, said.text(), start.line)
         if reported := reported_failure(said.without_paths(finished.stdout)):
             raise ReportedFailureError(reported)
-        _refuse_missing_module(said, start.script)
+        _refuse_missing_module(said, start)
         message = f"The script {how_it_ended(finished.exit_code)}"
         if last := said.last_line():
             message += f": {last}"
@@ -420,19 +450,16 @@ def _command_line(
     return line, to_argv(line, arguments)
 
 
-def _refuse_missing_module(said: Said, script: Path) -> None:
+def _refuse_missing_module(said: Said, start: _Start) -> None:
     """Raise `ToolNotAvailableError` where a Python script imports a module that it does
     not declare.
     """
     stderr = said.finished.stderr.decode("utf-8", "replace")
     named = _MISSING_MODULE.search(stderr)
-    if script.suffix != ".py" or named is None:
+    if start.script.suffix != ".py" or named is None:
         return
     module = named[1].partition(".")[0]
-    # The same name beside the script: it was found, so the fault is in the skill and no
-    # package would help.
-    beside = script.parent / module
-    if beside.is_dir() or beside.with_name(f"{module}.py").exists():
+    if _is_own_module(module, start):
         return
     raise ToolNotAvailableError(
         f"The script imports {module!r}, which is not installed, and does not declare "
@@ -441,6 +468,18 @@ def _refuse_missing_module(said: Said, script: Path) -> None:
         suggested_action="Ask the user to install the package that provides "
         f"{module!r}",
     )
+
+
+def _is_own_module(module: str, start: _Start) -> bool:
+    """Return whether the skill itself has *module*, at its root or in a directory from
+    there to the script: then no package would help, and the fault is in the skill.
+    """
+    directory = start.script.parent
+    while directory.is_relative_to(start.directory):
+        if (directory / module).is_dir() or (directory / f"{module}.py").exists():
+            return True
+        directory = directory.parent
+    return False
 
 
 def _refuse_usage(exit_code: int, stderr: str, line: CommandLine) -> None:
