@@ -1,5 +1,5 @@
-"""What an ordinary script leaves behind, as a result or an error: stdout, stderr and
-the exit code.
+"""What an ordinary script leaves behind: its output as data, and the complaints of its
+own parser as errors.
 """
 
 from __future__ import annotations
@@ -11,10 +11,15 @@ from typing import Any, NoReturn
 from skillruntime.derive.command_line import CommandLine, Parameter
 from skillruntime.errors import ErrorCode, SkillError
 
-__all__ = ["TEXT_LIMIT", "read_failure", "read_output"]
+__all__ = ["FINDINGS", "TEXT_LIMIT", "read_output", "text_output", "usage_errors"]
 
 TEXT_LIMIT = 20_000
 """Characters of plain text that are kept of stdout."""
+
+FINDINGS = "some scripts report findings so"
+"""What a failure of an ordinary script may mean: linters and comparers end with 1 where
+they found something.
+"""
 
 _ARGPARSE = re.compile(r"error: argument (?P<name>[^:\n]+): (?P<message>[^\n]+)")
 _REQUIRED = re.compile(
@@ -54,6 +59,12 @@ def read_output(stdout: str, *, limit: int = TEXT_LIMIT) -> Any:
             return _read_json(text)
         except (ValueError, RecursionError):
             pass  # it only looks like JSON
+    return text_output(text, limit=limit)
+
+
+def text_output(stdout: str, *, limit: int = TEXT_LIMIT) -> dict[str, Any]:
+    """Return text that a script printed as data, cut as `read_output` says."""
+    text = stdout.strip()
     if len(text) <= limit:
         return {"stdout": text}
     # The start says what it is, the end how it came out.
@@ -81,43 +92,23 @@ def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def read_failure(
-    exit_code: int, stderr: str, command_line: CommandLine | None = None
+def usage_errors(
+    exit_code: int, stderr: str, line: CommandLine | None = None
 ) -> tuple[SkillError, ...]:
-    """Return what a script's exit code and stderr say: of which parameter it complains,
-    or that it failed.
+    """Return what a script's own parser complains of; nothing where it does not, or
+    ended with another code than parsers do.
 
     A usage error of argparse, click or typer is ``INVALID_INPUT`` with the parameter's
-    JSON Pointer, or ``MISSING_REQUIRED_PARAM``; anything else is
-    ``TOOL_EXECUTION_FAILED``.
+    JSON Pointer, or ``MISSING_REQUIRED_PARAM``.
 
     >>> text = "usage: top.py [-h]\\ntop.py: error: argument --limit: not a number"
-    >>> error = read_failure(2, text)[0]
+    >>> error = usage_errors(2, text)[0]
     >>> error.code.value, error.message, error.details["path"]
     ('INVALID_INPUT', 'limit: not a number', '/limit')
     """
     # argparse and click exit with 2; 64 is EX_USAGE of sysexits.h.
-    if exit_code in _USAGE_EXITS:
-        errors = _usage_errors(stderr, command_line)
-        if errors:
-            return errors
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    message = lines[-1][:300] if lines else "it said nothing"
-    # A negative code is the signal that ended the process
-    # (``subprocess.Popen.returncode``).
-    if exit_code < 0:
-        end = f"was ended by signal {-exit_code}"
-    else:
-        end = f"failed with exit code {exit_code}"
-    details: dict[str, Any] = {"exit_code": exit_code}
-    if len(lines) > 1:
-        details["stderr"] = "\n".join(lines)[-600:]
-    message = f"The script {end}: {message}"
-    return (SkillError(ErrorCode.TOOL_EXECUTION_FAILED, message, False, details),)
-
-
-def _usage_errors(stderr: str, line: CommandLine | None) -> tuple[SkillError, ...]:
-    """Return what the script's parser complains of; nothing if it does not."""
+    if exit_code not in _USAGE_EXITS:
+        return ()
     # `ArgumentParser.error` and click's `UsageError` write one such line, after the
     # usage.
     match = _last(_ARGPARSE, stderr) or _last(_CLICK, stderr)

@@ -123,6 +123,8 @@ def _timed_out(prepared: Prepared) -> ToolTimeoutError:
     message = f"The skill did not finish within {prepared.timeout:g} s"
     if has_stopped:
         message += " and was stopped"
+    if "output" in prepared.execution:
+        message += "; what it had printed is in data"
     if has_stopped or is_repeatable:
         action = "Try again, or ask for less at once"
     else:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.catalog.visibility import escaped
-from skillruntime.errors import SkillError
+from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.error_responses import TELL
 from skillruntime.runtime.files.skill_copy import SkillCopy
@@ -323,8 +323,7 @@ class Prepared(NamedTuple):
         return [self._explained(error) for error in errors]
 
     def _explained(self, error: SkillError) -> SkillError:
-        details = error.details or {}
-        report = "\n".join([error.message, *map(str, details.values())])
+        report = self._report(error)
         for path in [*self.workspace.missing, *self._texts_not_there(report)]:
             if PurePath(path).name in report:
                 return self._of_missing_file(error, path)
@@ -336,6 +335,20 @@ class Prepared(NamedTuple):
             return error
         choices = " or ".join(map(repr, named[:3]))
         return replace(error, suggested_action=f"Change {choices}, or t{action[1:]}")
+
+    def _report(self, error: SkillError) -> str:
+        """Return what *error* and the script say, in which the name of a missing file
+        is looked for: many scripts print their errors on stdout.
+        """
+        details = error.details or {}
+        report = [error.message, *map(str, details.values())]
+        if error.code is not ErrorCode.TOOL_EXECUTION_FAILED:
+            return "\n".join(report)
+        report.append(self.execution.get("stderr", ""))
+        printed = "\n".join(_strings(self.execution.get("output")))
+        if len(printed) <= _LONGEST_COMPLAINT:
+            report.append(printed)
+        return "\n".join(report)
 
     def _of_missing_file(self, error: SkillError, path: str) -> SkillError:
         workspace = self.workspace.workspace
@@ -411,9 +424,11 @@ def _add_prepared(metadata: dict[str, Any], prepared: Prepared) -> None:
 
 
 def _add_execution(metadata: dict[str, Any], prepared: Prepared) -> None:
-    for key in ("sandbox", "grants"):
+    for key in ("sandbox", "grants", "exit_code", "exit_meaning", "stderr"):
         if key in prepared.execution:
             metadata[key] = prepared.execution[key]
+    if "warnings" in prepared.execution:
+        metadata.setdefault("warnings", []).extend(prepared.execution["warnings"])
     files = prepared.workspace.changes()
     if not files:
         return
@@ -448,5 +463,6 @@ def _first(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return files[:_MAX_LISTED]
 
 
+_LONGEST_COMPLAINT = 600  # characters; what is longer is an output
 _MAX_LISTED = 200
 _MAX_LISTED_CHARACTERS = 20_000

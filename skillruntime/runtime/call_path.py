@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import SkillOutputError
 from skillruntime.runtime.approval import Approve, not_trusted, run_approved
 from skillruntime.runtime.blocking import run_to_end
 from skillruntime.runtime.call import (
@@ -194,7 +195,13 @@ class CallPath:
         runner = prepared.target.runner
         if isinstance(runner, FunctionRunner):
             plain = runner.to_plain(returned)
-        prepared.target.contract.check(plain)
+        try:
+            prepared.target.contract.check(plain)
+        except SkillOutputError:
+            # What a script printed is shown, though it is not a result.
+            if "sandbox" in prepared.execution:
+                prepared.execution["output"] = plain
+            raise
         metadata = call_metadata(prepared.request, prepared.target, prepared)
         if isinstance(output, SkillResponse):
             metadata |= output.metadata or {}
@@ -237,7 +244,8 @@ class CallPath:
                 request.name, request.sent, request.options.get("version")
             )
             errors[0] = repeated(errors[0], times)
-        return SkillResponse.failed(*errors, metadata=metadata)
+        data = None if prepared is None else prepared.execution.get("output")
+        return SkillResponse("failed", data=data, errors=errors, metadata=metadata)
 
     def _noted(
         self, request: CallRequest, prepared: Prepared | None, response: SkillResponse

@@ -21,9 +21,11 @@ from skillruntime.errors import TokenLimitError
 from skillruntime.runtime.activation import ActiveSkill, as_text, identity_of
 from skillruntime.runtime.error_responses import Refusals
 from skillruntime.runtime.files.workspace import Workspace
+from skillruntime.runtime.model_view import for_model, without_data
 from skillruntime.tokens.budget import Admitted, Tier, TokenLedger, TokenLimits
 from skillruntime.tokens.counter import Model
 from skillruntime.tokens.pages import json_lines
+from skillruntime.tokens.schema_views import compact_json
 
 __all__ = ["ConversationState"]
 
@@ -243,7 +245,7 @@ class ConversationState:
         if not self._counts_tokens:
             return None
         try:
-            return response.to_json()
+            return for_model(response).to_json()
         except (TypeError, ValueError, RecursionError):
             # The adapter that writes it for a model reports this.
             return None
@@ -255,7 +257,8 @@ class ConversationState:
         if self.limits is not None or self._reports_tokens:
             return True
         page = self._ledger.page_tokens(Tier.RESULT)
-        if page is None or not response.ok:
+        has_result = response.ok or response.data is not None
+        if page is None or not has_result:
             return False
         # A token has a byte at least.
         return len(text.encode("utf-8", "surrogatepass")) > page
@@ -273,23 +276,57 @@ class ConversationState:
     def _recorded(
         self, name: str, sent: str, response: SkillResponse, text: str
     ) -> SkillResponse:
+        if not response.ok and response.data is not None:
+            return self._recorded_failure(name, sent, response)
         with self.lock:
             if response.ok and not self._fits(text):
-                data = to_plain(response.data)
                 page = self._ledger.page_tokens(Tier.RESULT) or 8_000
-                text = data if isinstance(data, str) else json_lines(data, page)
+                text = _long_text(to_plain(response.data), page)
             admitted = self._ledger.record_call(name, sent, text, ok=response.ok)
-            metadata = dict(response.metadata or {})
-            if admitted.warnings:
-                warnings = metadata.get("warnings", ())
-                metadata["warnings"] = [*warnings, *admitted.warnings]
-            if self._reports_tokens:
-                metadata["tokens"] = self.ledger.summary()
+            metadata = self._with_tokens(response, admitted)
         if admitted.refusal is not None:
             return SkillResponse.failed(admitted.refusal, metadata=metadata)
+        return dataclasses.replace(response, metadata=metadata or None)
+
+    def _recorded_failure(
+        self, name: str, sent: str, response: SkillResponse
+    ) -> SkillResponse:
+        """Record a failed call that has data: its errors are shown whatever the limits
+        are, and its data as far as that of a result.
+        """
+        errors = without_data(response).to_json()
+        data = to_plain(response.data)
+        with self.lock:
+            recorded = self._ledger.record_call(name, sent, errors, ok=False)
+            text = compact_json(data)
+            if not self._fits(text):
+                page = self._ledger.page_tokens(Tier.RESULT) or 8_000
+                text = _long_text(data, page)
+            admitted = self._ledger.admit(Tier.RESULT, name, text)
+            warnings = (*recorded.warnings, *admitted.warnings)
+            admitted = dataclasses.replace(admitted, warnings=warnings)
+            metadata = self._with_tokens(response, admitted)
+        response = dataclasses.replace(response, metadata=metadata or None)
+        if admitted.refusal is None:
+            return response
+        listed = [*response.errors, admitted.refusal]
+        return dataclasses.replace(response, data=None, errors=listed)
+
+    def _with_tokens(
+        self, response: SkillResponse, admitted: Admitted
+    ) -> dict[str, Any]:
+        """Return the metadata of *response* with the warnings of what was *admitted*,
+        and its page where it was cut.
+        """
+        metadata = dict(response.metadata or {})
+        if admitted.warnings:
+            warnings = metadata.get("warnings", ())
+            metadata["warnings"] = [*warnings, *admitted.warnings]
+        if self._reports_tokens:
+            metadata["tokens"] = self.ledger.summary()
         if admitted.handle is not None:
             metadata |= {"page": admitted.text, "read_on": admitted.handle}
-        return dataclasses.replace(response, metadata=metadata or None)
+        return metadata
 
     def _fits(self, text: str) -> bool:
         """Return whether *text* fits one page and the tokens that are left."""
@@ -334,6 +371,13 @@ async def _in_thread(work: Callable[[], _Result]) -> _Result:
     with anyio.CancelScope(shield=True):
         result = await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(1))
     return result  # noqa: RET504 - for mypy, a scope may swallow what is raised in it
+
+
+def _long_text(data: Any, size: int) -> str:
+    """Return *data* as text that can be cut after a line."""
+    if isinstance(data, str):
+        return data
+    return json_lines(data, size)
 
 
 def _text_of(admitted: Admitted) -> str:

@@ -61,7 +61,8 @@ class CallContext:
     message: str | None = None
     execution: dict[str, Any] = field(default_factory=dict, repr=False)
     """What a runner reports about how it ran: ``sandbox`` (its level), ``grants``,
-    ``stopped`` after a cancellation.
+    ``stopped`` after a cancellation; ``exit_code``, ``exit_meaning``, ``stderr`` and
+    ``warnings`` for the metadata, and ``output``, the data of a call that failed.
     """
     grants: Grants = field(default_factory=Grants)
     code: SkillCopy | None = field(default=None, repr=False)

@@ -154,19 +154,19 @@ def test_a_script_that_crashes_is_quoted_without_host_paths(
     """The last line of its stderr, its exit code, and the tail of the traceback with
     short paths.
     """
-    error = only_error(
-        call(
-            write_skill(
-                "import json\n\ndef work():\n    raise KeyError('topic')\n\nwork()\n"
-            )
+    response = call(
+        write_skill(
+            "import json\n\ndef work():\n    raise KeyError('topic')\n\nwork()\n"
         )
     )
 
+    error = only_error(response)
     assert error.code is ErrorCode.TOOL_EXECUTION_FAILED
     assert error.message == "The script failed with exit code 1: KeyError: 'topic'"
-    assert error.details is not None
-    assert "sample/scripts/run.py" in error.details["stderr"]
-    assert "/tmp" not in error.details["stderr"].replace("/sample", "")
+    assert response.metadata is not None
+    stderr = response.metadata["stderr"]
+    assert "sample/scripts/run.py" in stderr
+    assert "/tmp" not in stderr.replace("/sample", "")
 
 
 def test_a_required_secret_is_not_quoted(
@@ -261,12 +261,12 @@ def test_what_a_script_prints_besides_its_result_is_quoted(
     write_skill: WriteSkill, source: str, printed: str
 ) -> None:
     """The author sees which line belongs on stderr."""
-    error = only_error(call(write_skill(source)))
+    response = call(write_skill(source))
 
+    error = only_error(response)
     assert error.code is ErrorCode.INVALID_OUTPUT
     assert error.message == f"The script printed more than its JSON result: {printed!r}"
-    assert error.details is not None
-    assert error.details["printed"] == printed
+    assert printed.splitlines()[0] in response.data
     assert "stderr" in (error.suggested_action or "")
 
 
@@ -285,13 +285,17 @@ def test_what_a_script_prints_besides_its_result_is_quoted(
 def test_a_script_that_prints_garbage_broke_its_promise(
     write_skill: WriteSkill, printed: str, fault: str
 ) -> None:
-    """One JSON value, or the skill is at fault: what it printed is shown, shortened."""
-    error = only_error(call(write_skill(f"print({printed!r})")))
+    """One JSON value, or the skill is at fault: what it printed is the data, cut in the
+    middle.
+    """
+    response = call(write_skill(f"print({printed!r})"))
 
+    error = only_error(response)
     assert error.code is ErrorCode.INVALID_OUTPUT
     assert error.details is not None
     assert fault in error.details["fault"]
-    assert len(error.details["printed"]) <= 80
+    assert response.data[:10_000] == printed[:10_000]
+    assert len(response.data) <= 20_010
 
 
 def test_of_a_name_that_occurs_twice_the_last_value_counts(

@@ -41,6 +41,7 @@ from skillruntime.errors import (
     SkillRuntimeError,
 )
 from skillruntime.runtime.activation import fingerprint, within_tokens
+from skillruntime.runtime.model_view import for_model, without_data
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -110,9 +111,17 @@ def to_text(response: SkillResponse) -> str:
     """Return an answer as a model reads it: instructions, resources and pages as plain
     text, anything else as JSON.
     """
+    response = for_model(response)
     metadata = response.metadata or {}
     if "page" in metadata:
-        return escaped(visible_text(metadata["page"]))
+        page = escaped(visible_text(metadata["page"]))
+        if not response.ok:
+            rest = without_data(response).to_json()
+            return f"{page}\n{escaped(visible_json(rest))}"
+        if "exit_meaning" in metadata:
+            meaning = escaped(visible_line(metadata["exit_meaning"]))
+            return f"{page}\n[exit code {metadata['exit_code']}: {meaning}]"
+        return page
     # In JSON every line end and quote of a long text would cost a token more.
     if (
         isinstance(response.data, str)
@@ -132,6 +141,7 @@ def to_object(response: SkillResponse) -> dict[str, Any]:
     """Return an answer as the JSON object that an SDK writes out itself, with hidden
     characters as visible escapes.
     """
+    response = for_model(response)
     metadata = dict(response.metadata or {})
     if "page" in metadata:
         response = replace(response, data=metadata.pop("page"), metadata=metadata)

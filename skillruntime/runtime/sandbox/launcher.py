@@ -94,6 +94,10 @@ class LocalSandbox:
                     await conversation.read_report()
                 if on_stopped is not None:
                     on_stopped(conversation.stopped)
+                if command.on_output is not None:
+                    command.on_output(
+                        bytes(conversation.stdout), bytes(conversation.stderr)
+                    )
                 raise
         report = conversation.report
         if "exit_code" not in report:

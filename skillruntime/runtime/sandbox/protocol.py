@@ -74,6 +74,12 @@ class SandboxCommand:
     writable: tuple[Path, ...] = ()
     limits: Limits = DEFAULT_LIMITS
     network: bool = False
+    on_output: Callable[[bytes, bytes], object] | None = field(
+        default=None, repr=False, compare=False
+    )
+    """Receives the stdout and stderr so far of a command that a cancellation ended; a
+    sandbox that does not know them need not call it.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,8 +312,11 @@ class _Run:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(watched, signal.SIGKILL)
         stopped = bool(select.select([watched], [], [], ENDING)[0])
-        # bubblewrap reports a signal as a shell does.
-        return (128 - code if code > 128 else code), stopped and _end_descendants()
+        # bubblewrap reports a signal as a shell does; Linux has 64 of them, and 255 is
+        # what many programs end with.
+        if 128 < code <= 128 + 64:
+            code = 128 - code
+        return code, stopped and _end_descendants()
 
     def _start_bubblewrap(self, info: int, block: int) -> int:
         """Start bubblewrap, which waits for *block* before it starts the command;

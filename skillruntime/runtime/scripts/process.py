@@ -99,6 +99,8 @@ async def _run_in_group(
         if on_stopped is not None:
             # The group is killed below; whether a child left it cannot be seen.
             on_stopped(False)
+        if command.on_output is not None:
+            command.on_output(bytes(stdout[: command.limits.stdout]), bytes(stderr))
         raise
     finally:
         _kill_group(process)

@@ -1,9 +1,13 @@
-"""What a script said: its result on stdout, and its words on stderr, fit to be
-quoted.
+"""What a script said: what it printed on stdout, and its words on stderr, fit to be
+shown.
+
+Whatever it printed reaches the caller, also when it failed: one JSON value, else the
+text.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import os
@@ -20,13 +24,16 @@ from skillruntime.catalog.visibility import (
     listed_kinds,
     visible_text,
 )
-from skillruntime.derive.script_output import read_output
+from skillruntime.derive.script_output import read_output, text_output
 from skillruntime.errors import SkillOutputError
 from skillruntime.runtime.sandbox.protocol import Finished
 
 __all__ = [
+    "Printed",
     "Said",
     "capped",
+    "decoded",
+    "failed_output",
     "how_it_ended",
     "parse_json_output",
     "parse_text_output",
@@ -39,7 +46,7 @@ __all__ = [
 
 _SURROGATE_ESCAPE = re.compile(r"\\[uU][dD][89a-fA-F]")
 _QUOTED_LINE = 300  # characters of a script's own words in a message
-_QUOTED_TAIL = 600  # characters of them in the details
+_TAIL = 2_000  # characters of stderr that are kept in an answer
 _MOST_LINES = 200
 """Lines at which a result is looked for: a script that logs more than this is reported
 without them.
@@ -47,42 +54,57 @@ without them.
 _SHORTEST_SECRET = 4  # shorter values occur in any text
 
 
+class Printed(NamedTuple):
+    """What a script printed: one JSON value, else its text; None where it printed
+    nothing.
+
+    *warning* names what keeps it from being read as it was meant: bytes that are not
+    UTF-8, or ``NaN`` in JSON.
+    """
+
+    data: Any
+    warning: str | None = None
+
+
 class Said(NamedTuple):
-    """A script's stderr, fit to be quoted: no host paths, no hidden characters,
-    capped.
+    """What a script wrote, fit to be shown: no host paths, no hidden characters, no
+    *secrets*.
     """
 
     finished: Finished
     shortened: tuple[tuple[re.Pattern[str], str], ...]
+    secrets: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Return all of it that was kept."""
-        return visible_text(self.without_paths(self.finished.stderr)).strip()
+        """Return all of its stderr that was kept."""
+        text, _ = decoded(self.finished.stderr)
+        return self.visible(self.without_paths(text)).strip()
 
-    def without_paths(self, written: bytes) -> str:
-        """Return what the script wrote, with short names in place of the host's
-        directories.
-        """
-        text = written.decode("utf-8", "replace")
+    def without_paths(self, text: str) -> str:
+        """Return *text* with short names in place of the host's directories."""
         for path, short in self.shortened:
             text = path.sub(short.replace("\\", "\\\\"), text)
         return text
 
+    def visible(self, text: str) -> str:
+        """Return *text* without hidden characters, which may have been inside one of
+        the secrets.
+        """
+        text = visible_text(text)
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text
+
     def last_line(self) -> str:
-        """Return its last line."""
+        """Return the last line of its stderr."""
         lines = self.text().splitlines()
         if not lines:
             return ""
         return capped(lines[-1].strip(), _QUOTED_LINE)
 
-    def details(self) -> dict[str, Any]:
-        """Return the tail of stderr, where it says more than its last line."""
-        text = self.text()
-        if "\n" not in text:
-            return {}
-        if len(text) > _QUOTED_TAIL:
-            text = "..." + text[-_QUOTED_TAIL:]
-        return {"stderr": text}
+    def tail(self) -> str:
+        """Return the last 2,000 characters of its stderr."""
+        return self.text()[-_TAIL:]
 
 
 def worth_masking(secrets: Iterable[str]) -> list[str]:
@@ -150,21 +172,120 @@ def how_it_ended(exit_code: int) -> str:
         return f"was ended by signal {-exit_code}"
 
 
-def parse_text_output(stdout: bytes) -> Any:
+def decoded(written: bytes) -> tuple[str, str | None]:
+    r"""Return what a script wrote as text, without a byte order mark, and which byte is
+    not UTF-8, if there is one.
+
+    >>> decoded(b"\xef\xbb\xbfok")
+    ('ok', None)
+    >>> decoded(b"caf\xe9")[1]
+    'byte 0xe9 at offset 3 is not UTF-8; cp1252 or latin-1 would read it'
+    """
+    # RFC 8259, section 8.1: a reader may ignore the mark, which Windows programs write.
+    content = written.removeprefix(codecs.BOM_UTF8)
+    try:
+        return content.decode("utf-8"), None
+    except UnicodeDecodeError as error:
+        offset = error.start + len(written) - len(content)
+        fault = f"byte {written[offset]:#04x} at offset {offset} is not UTF-8"
+        readers = _encodings_of(content)
+        return content.decode("utf-8", "replace"), f"{fault}; {readers} would read it"
+
+
+def _encodings_of(content: bytes) -> str:
+    """Return the encodings that can read *content*, as words; Latin-1 reads
+    anything.
+    """
+    candidates = ["cp1252", "cp932", "gb18030", "latin-1"]
+    # Text in UTF-16 has a zero byte in each ASCII character, other text has none.
+    if b"\0" in content:
+        candidates = ["utf-16", "latin-1"]
+    found = []
+    for name in candidates:
+        try:
+            content.decode(name)
+        except UnicodeDecodeError:
+            continue
+        found.append(name)
+    if len(found) == 1:
+        return found[0]
+    return f"{', '.join(found[:-1])} or {found[-1]}"
+
+
+def parse_text_output(stdout: bytes) -> Printed:
     """Return the output of a script of the ordinary kind: any text, read as JSON only
     where it is JSON.
     """
-    text = stdout.decode("utf-8", "replace")
+    text, fault = decoded(stdout)
+    if fault is not None:
+        fault = f"The output is not UTF-8: {fault}"
+    return Printed(_json_or_text(text), fault or _constant_warning(text))
+
+
+def _json_or_text(text: str) -> Any:
     output = read_output(text)
-    if not isinstance(output, dict) or output.keys() - {"stdout", "cut"}:
+    if not _is_plain(output):
         try:
             json.dumps(output, allow_nan=False, ensure_ascii=False).encode("utf-8")
-        except ValueError:  # a number that overflows, or half of a surrogate pair
+        except (ValueError, RecursionError):
+            # a number that overflows, or half of a surrogate pair
             return {"stdout": text}
     return output
 
 
-def parse_json_output(finished: Finished, said: Said) -> Any:
+def _is_plain(output: Any) -> bool:
+    """Return whether `read_output` found text and not JSON."""
+    return isinstance(output, dict) and not output.keys() - {"stdout", "cut"}
+
+
+def _constant_warning(text: str) -> str | None:
+    """Return a warning where *text* would be JSON but for NaN or an infinity."""
+    name = _constant_in(text)
+    if name is None:
+        return None
+    return f"The output is given as text: it has {name}, which JSON does not have"
+
+
+def _constant_in(text: str) -> str | None:
+    """Return the first of NaN, Infinity and -Infinity in *text*, if that is all that
+    keeps it from being JSON.
+    """
+    if "NaN" not in text and "Infinity" not in text:
+        return None
+    found: list[str] = []
+    try:
+        json.loads(text, parse_constant=found.append)
+    except (ValueError, RecursionError):
+        return None
+    return found[0] if found else None
+
+
+def failed_output(said: Said, *, is_text: bool) -> Printed:
+    """Return what a script printed that gave no result, without the host's paths.
+
+    *is_text* is for a script whose output may be any text; its text is ``{"stdout":
+    ...}``, as that of a result.
+    """
+    text, fault = decoded(said.finished.stdout)
+    if not text.strip():
+        return Printed(None)
+    text = said.without_paths(text)
+    warning = _constant_warning(text)
+    # Where it was stopped, the limit may have cut a character.
+    if fault is not None and not said.finished.flooded:
+        warning = f"The output is not UTF-8: {fault}"
+    if is_text:
+        output = _json_or_text(text)
+        if _is_plain(output):
+            output = text_output(said.visible(text))
+        return Printed(output, warning)
+    try:
+        return Printed(_strict_json(text), warning)
+    except (ValueError, RecursionError):
+        return Printed(text_output(said.visible(text))["stdout"], warning)
+
+
+def parse_json_output(finished: Finished) -> Any:
     """Return the one JSON value that a script printed.
 
     Raises:
@@ -173,54 +294,79 @@ def parse_json_output(finished: Finished, said: Said) -> Any:
     if not finished.stdout.strip():
         raise SkillOutputError(
             "The script ended without printing a result",
-            details=said.details(),
             suggested_action="Tell the user that the skill is at fault; the same call "
             "will fail again",
         )
-    try:
-        return _strict_json(finished.stdout.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        besides = text_besides_result(finished.stdout.decode("utf-8", "replace"))
-        if besides:
-            raise SkillOutputError(
-                "The script printed more than its JSON result: "
-                f"{_quoted(besides, _QUOTED_LINE)}",
-                details={
-                    "printed": capped(visible_text(besides), _QUOTED_TAIL),
-                    **said.details(),
-                },
-                suggested_action="Tell the user that the skill is at fault: it must "
-                "write this to stderr",
-            ) from error
-        beginning = finished.stdout[:400].decode("utf-8", "replace")
+    text, fault = decoded(finished.stdout)
+    if fault is not None:
         raise SkillOutputError(
-            "The script printed something other than one JSON value: "
-            f"{_quoted(beginning, 80)}",
-            details={
-                "printed": capped(visible_text(beginning).strip(), 80),
-                "fault": capped(visible_text(str(error)), 120),
-                **said.details(),
-            },
+            f"The script printed text that is not UTF-8: {fault}",
             suggested_action="Tell the user that the skill is at fault: it must print "
-            "one JSON value, as print(json.dumps(result)) does, and write everything "
-            "else to stderr",
-        ) from error
+            "UTF-8",
+        )
+    try:
+        return _strict_json(text)
+    except (ValueError, RecursionError) as error:
+        raise _not_json(text, error) from error
 
 
-def reported_failure(stdout: str) -> dict[str, Any] | None:
-    """Return the report of a failing script in the form of 31.2, or None."""
+def _not_json(text: str, error: Exception) -> SkillOutputError:
+    """Return the error of *text*, which is not one JSON value: *error* says where."""
+    if (name := _constant_in(text)) is not None:
+        return SkillOutputError(
+            f"The script printed {name}, which JSON does not have",
+            details={"fault": f"{name} is not JSON"},
+            suggested_action="Tell the user that the skill is at fault: it must print "
+            "null or a text instead",
+        )
+    if besides := text_besides_result(text):
+        return SkillOutputError(
+            "The script printed more than its JSON result: "
+            f"{_quoted(besides, _QUOTED_LINE)}",
+            suggested_action="Tell the user that the skill is at fault: it must "
+            "write this to stderr",
+        )
+    return SkillOutputError(
+        "The script printed something other than one JSON value: "
+        f"{_quoted(text[:400], 80)}",
+        details={"fault": capped(visible_text(str(error)), 120)},
+        suggested_action="Tell the user that the skill is at fault: it must print "
+        "one JSON value, as print(json.dumps(result)) does, and write everything "
+        "else to stderr",
+    )
+
+
+def reported_failure(stdout: str, *, is_text: bool = False) -> dict[str, Any] | None:
+    """Return the report of a failing script in the form of 31.2, or None.
+
+    With *is_text* the script knows nothing of that form: then only errors that each
+    have a code and a message are a report, and not the findings of a checker that has
+    a list of this name.
+    """
     try:
         document = _strict_json(stdout)
     except (ValueError, RecursionError):
         return None
     if not isinstance(document, dict):
         return None
-    if document.get("status") in ("failed", "partial_success"):
-        return document
     errors = document.get("errors")
-    if isinstance(errors, list) and errors:
+    if not isinstance(errors, list):
+        errors = []
+    has_status = document.get("status") in ("failed", "partial_success")
+    if is_text:
+        if has_status and errors and all(map(_is_error, errors)):
+            return document
+        return None
+    if has_status or errors:
         return document
     return None
+
+
+def _is_error(item: Any) -> bool:
+    """Return whether *item* is an error in the form of 31.2."""
+    if not isinstance(item, dict):
+        return False
+    return isinstance(item.get("code"), str) and isinstance(item.get("message"), str)
 
 
 def capped(text: str, limit: int) -> str:

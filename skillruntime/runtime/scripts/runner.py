@@ -23,14 +23,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import anyio.to_thread
 
 from skillruntime.catalog.skill import Skill
+from skillruntime.catalog.visibility import visible_line
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.schemas.secret_names import is_secret_name
 from skillruntime.errors import (
     AccessDeniedError,
-    ErrorCode,
     InvalidSkillError,
     ResourceNotFoundError,
     SkillInputError,
+    SkillRuntimeError,
     ToolExecutionError,
     ToolNotAvailableError,
 )
@@ -62,7 +63,10 @@ from skillruntime.runtime.scripts.readiness import (
     refuse_if_missing,
 )
 from skillruntime.runtime.scripts.result import (
+    Printed,
     Said,
+    decoded,
+    failed_output,
     how_it_ended,
     parse_json_output,
     parse_text_output,
@@ -192,10 +196,18 @@ class ScriptRunner:
         if recorded := grants.to_dict():
             context.execution["grants"] = recorded
         context.execution["secrets"] = worth_masking(secrets)
+        command = replace(
+            command, on_output=partial(self._note_unfinished, start, secrets)
+        )
         finished = await self._run(start.sandbox, command, context)
-        # Before anything reads the output: no error, log or result is made of text that
-        # still has them.
-        return self._result(without(finished, secrets), start)
+        said = self._said(finished, start, secrets)
+        self._note_end(said, start)
+        try:
+            return self._result(said, start)
+        except SkillRuntimeError:
+            # Whatever a script printed reaches the caller.
+            _note_printed(said, start)
+            raise
 
     async def _start(
         self, arguments: dict[str, Any], context: CallContext, grants: Grants
@@ -280,24 +292,54 @@ class ScriptRunner:
             return ""
         return data.decode("utf-8", "replace")
 
-    def _result(self, finished: Finished, start: _Start) -> Any:
-        """Return what the script printed, which ended as *finished* says.
-
-        Raises:
-            SkillRuntimeError: it failed, printed too much or nothing.
+    def _said(self, finished: Finished, start: _Start, secrets: list[str]) -> Said:
+        """Return what the script said, without *secrets*: no error, log or result is
+        made of text that still has them.
         """
         shortened = shortened_paths(
             (start.directory, self.skill.name), (start.workspace, "workspace")
         )
-        said = Said(finished, shortened)
-        if finished.stderr:
+        masked = without(finished, secrets)
+        return Said(masked, shortened, tuple(worth_masking(secrets)))
+
+    def _note_end(self, said: Said, start: _Start) -> None:
+        """Note for the envelope how the script ended, and the tail of its stderr."""
+        execution, exit_code = start.context.execution, said.finished.exit_code
+        if exit_code != 0:
+            execution["exit_code"] = exit_code
+        if said.finished.stderr:
             _log.debug("%s wrote to stderr:\n%s", start.context.name, said.text())
+            if tail := said.tail():
+                execution["stderr"] = tail
+
+    def _note_unfinished(
+        self, start: _Start, secrets: list[str], stdout: bytes, stderr: bytes
+    ) -> None:
+        """Note what the script had written when its deadline ended it."""
+        finished = Finished(0, stdout, stderr, flooded=True)
+        said = self._said(finished, start, secrets)
+        self._note_end(said, start)
+        _note_printed(said, start)
+
+    def _result(self, said: Said, start: _Start) -> Any:
+        """Return the result of the script, which ended as *said* says.
+
+        Raises:
+            SkillRuntimeError: it failed, printed too much or nothing.
+        """
+        finished, execution = said.finished, start.context.execution
         self._refuse_excess(said)
         if finished.exit_code != 0:
-            self._refuse_failure(said, start)
+            meanings = self.contract.run.get("exit_codes", {})
+            meaning = meanings.get(str(finished.exit_code))
+            if meaning is None:
+                self._refuse_failure(said, start)
+            execution["exit_meaning"] = visible_line(meaning)
         if start.line is None:
-            return parse_json_output(finished, said)
-        return parse_text_output(finished.stdout)
+            return parse_json_output(finished)
+        printed = parse_text_output(finished.stdout)
+        _note_warning(printed, start)
+        return printed.data
 
     async def _run(
         self, sandbox: Sandbox, command: SandboxCommand, context: CallContext
@@ -393,11 +435,7 @@ class ScriptRunner:
             raise ToolExecutionError(
                 f"The script printed more than {self.limits.stdout:,} bytes and was "
                 "stopped; the rest was cut off",
-                details={
-                    "stdout_bytes_kept": self.limits.stdout,
-                    "cut": True,
-                    **said.details(),
-                },
+                details={"stdout_bytes_kept": self.limits.stdout, "cut": True},
                 suggested_action="Ask for less at once: a smaller range, fewer items, "
                 "or a file as the result",
             )
@@ -406,7 +444,6 @@ class ScriptRunner:
                 "The script was stopped: its files grew by more than "
                 f"{self.limits.workspace:,} bytes, or a process held more than "
                 f"{self.limits.memory:,} bytes of memory",
-                details=said.details(),
                 suggested_action="Ask for less at once; the host can set "
                 "SkillRuntime(script_limits=...)",
             )
@@ -417,21 +454,61 @@ class ScriptRunner:
         # script's.
         if start.line is not None:
             _refuse_usage(finished.exit_code, said.text(), start.line)
-        if reported := reported_failure(said.without_paths(finished.stdout)):
+        is_text = start.line is not None
+        stdout, _ = decoded(finished.stdout)
+        stdout = said.without_paths(stdout)
+        if reported := reported_failure(stdout, is_text=is_text):
             raise ReportedFailureError(reported)
         _refuse_missing_module(said, start)
         message = f"The script {how_it_ended(finished.exit_code)}"
-        if last := said.last_line():
-            message += f": {last}"
-        else:
+        last = said.last_line()
+        if stdout.strip():
+            message += f" ({_where_the_output_is(finished.exit_code, start)})"
+        elif not last:
             message += " and said nothing"
-        details = {"exit_code": finished.exit_code, **said.details()}
-        action = TELL
+        action = _SILENT
+        if last:
+            message += f": {last}"
+            action = TELL
+        elif stdout.strip():
+            action = _READ
+        details: dict[str, Any] = {"exit_code": finished.exit_code}
         if withheld := self._withheld(start.variables):
             details["not_granted"] = withheld
             action += f". It ran without {', '.join(withheld)}: "
             action += how_to_grant(self.skill.name, withheld)
         raise ToolExecutionError(message, details=details, suggested_action=action)
+
+
+_READ = "Read the output in data"
+_SILENT = "Tell the user that the script failed and did not say why"
+
+
+def _where_the_output_is(exit_code: int, start: _Start) -> str:
+    """Return where the output of a failed script is, and what it may be."""
+    where = "its output is in data"
+    # The author of a contract says which codes are results, the author of any other
+    # script does not; a signal is never one.
+    if start.line is None or exit_code < 0:
+        return where
+    from skillruntime.derive.script_output import FINDINGS
+
+    return f"{where}; {FINDINGS}"
+
+
+def _note_printed(said: Said, start: _Start) -> None:
+    """Note for the envelope what a script printed that has no result."""
+    printed = failed_output(said, is_text=start.line is not None)
+    if printed.data is not None:
+        start.context.execution["output"] = printed.data
+    # Where it ended with 0, the error is about what it printed, and names this.
+    if said.finished.exit_code != 0:
+        _note_warning(printed, start)
+
+
+def _note_warning(printed: Printed, start: _Start) -> None:
+    if printed.warning is not None:
+        start.context.execution.setdefault("warnings", []).append(printed.warning)
 
 
 def _command_line(
@@ -464,7 +541,6 @@ def _refuse_missing_module(said: Said, start: _Start) -> None:
     raise ToolNotAvailableError(
         f"The script imports {module!r}, which is not installed, and does not declare "
         "it",
-        details=said.details(),
         suggested_action="Ask the user to install the package that provides "
         f"{module!r}",
     )
@@ -486,10 +562,10 @@ def _refuse_usage(exit_code: int, stderr: str, line: CommandLine) -> None:
     """Raise `SkillInputError` where it is the script's own parser that refused an
     argument.
     """
-    from skillruntime.derive.script_output import read_failure
+    from skillruntime.derive.script_output import usage_errors
 
-    errors = read_failure(exit_code, stderr, line)
-    if errors[0].code is not ErrorCode.TOOL_EXECUTION_FAILED:
+    errors = usage_errors(exit_code, stderr, line)
+    if errors:
         raise SkillInputError(
             "The script's own parser refused the arguments", skill_errors=errors
         )
