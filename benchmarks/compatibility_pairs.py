@@ -1084,6 +1084,27 @@ CONTRACT: list[tuple[str, Any, Any, str, str]] = [
         PATCH,
         PATCH,
     ),
+    (
+        "an exit code is a result",
+        doc(run={"script": "scripts/a.py"}),
+        doc(run={"script": "scripts/a.py", "exit_codes": {"1": "found"}}),
+        MINOR,
+        MINOR,
+    ),
+    (
+        "an exit code is no longer a result",
+        doc(run={"script": "scripts/a.py", "exit_codes": {"1": "found", "2": "x"}}),
+        doc(run={"script": "scripts/a.py", "exit_codes": {"1": "found"}}),
+        MAJOR,
+        MAJOR,
+    ),
+    (
+        "an exit code in other words",
+        doc(run={"script": "scripts/a.py", "exit_codes": {"1": "found"}}),
+        doc(run={"script": "scripts/a.py", "exit_codes": {"1": "problems found"}}),
+        PATCH,
+        PATCH,
+    ),
     ("output declared", doc(), doc(output=obj({"a": S})), MINOR, MINOR),
     ("output no longer declared", doc(output=obj({"a": S})), doc(), MAJOR, MAJOR),
     (

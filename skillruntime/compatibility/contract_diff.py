@@ -28,9 +28,39 @@ def declared_differences(old: Contract, new: Contract) -> Iterator[tuple[str, Fi
         yield "requires", finding
     for finding in _annotations(old.annotations, new.annotations):
         yield "annotations", finding
-    if old.description != new.description or old.run != new.run:
+    yield from _exit_codes(_exit_codes_of(old), _exit_codes_of(new))
+    if old.description != new.description or _way_to_run(old) != _way_to_run(new):
         why = "its description or the way it runs changed, which no caller sees"
         yield "document", Finding((), "document-changed", why, Bump.PATCH, Bump.PATCH)
+
+
+def _exit_codes_of(contract: Contract) -> dict[str, str]:
+    """Return the exit codes that are results by *contract*, with their meanings."""
+    return dict(contract.run.get("exit_codes", {}))
+
+
+def _way_to_run(contract: Contract) -> dict[str, Any]:
+    """Return how *contract* is run, without the codes that it ends with."""
+    return {name: part for name, part in contract.run.items() if name != "exit_codes"}
+
+
+def _exit_codes(
+    old: dict[str, str], new: dict[str, str]
+) -> Iterator[tuple[str, Finding]]:
+    """Yield what changed about the codes that are results."""
+    for code in sorted({*old, *new}, key=int):
+        if old.get(code) == new.get(code):
+            continue
+        if code not in new:
+            why = f"exit code {code} is a failure now, and was a result"
+            bump, rule = Bump.MAJOR, "exit-code-removed"
+        elif code not in old:
+            why = f"exit code {code} is a result now, and was a failure"
+            bump, rule = Bump.MINOR, "exit-code-added"
+        else:
+            why = f"exit code {code} is described with other words"
+            bump, rule = Bump.PATCH, "exit-code-described"
+        yield "document", Finding(("run", "exit_codes", code), rule, why, bump, bump)
 
 
 def narrowed_version(old: str, new: str) -> Version | None:

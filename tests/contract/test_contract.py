@@ -420,6 +420,8 @@ def test_output_is_checked(digest: Contract) -> None:
         ({"input": {"type": "strng"}}, "strng"),
         ({"input": 5}, "is not an object or a boolean"),
         ({"run": {"timeout_seconds": -1}}, "is not more than 0"),
+        ({"run": {"exit_codes": {"0": "fine"}}}, "/run/exit_codes"),
+        ({"run": {"exit_codes": {"1": 3}}}, "/run/exit_codes/1"),
         ({"policy": "bold"}, "policy"),
         ({"migrations": [{"to": "2.0.0", "steps": [{"fly": "/a"}]}]}, "fly"),
         (

@@ -152,6 +152,13 @@ _RUN = _object(
         "environment": _names(
             "Environment variables that the script receives if they are set."
         ),
+        "exit_codes": {
+            "type": "object",
+            "description": "The exit codes beside 0 that are results, and what each "
+            "means: {\"1\": \"problems were found\"}.",
+            "propertyNames": {"pattern": "^[1-9][0-9]*$"},
+            "additionalProperties": {"type": "string", "minLength": 1},
+        },
         "command_line": {
             "type": "object",
             "description": "Pass the arguments as words instead of JSON on stdin. "

@@ -65,6 +65,7 @@ from skillruntime.runtime.scripts.readiness import (
 from skillruntime.runtime.scripts.result import (
     Printed,
     Said,
+    capped,
     decoded,
     failed_output,
     how_it_ended,
@@ -334,7 +335,7 @@ class ScriptRunner:
             meaning = meanings.get(str(finished.exit_code))
             if meaning is None:
                 self._refuse_failure(said, start)
-            execution["exit_meaning"] = visible_line(meaning)
+            execution["exit_meaning"] = capped(visible_line(meaning), 200)
         if start.line is None:
             return parse_json_output(finished)
         printed = parse_text_output(finished.stdout)
