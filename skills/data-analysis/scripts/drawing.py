@@ -7,16 +7,15 @@ blindness (Okabe and Ito, 2008).
 from __future__ import annotations
 
 import io
-import warnings
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import matplotlib
+from lettering import Lettering
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.font_manager import fontManager
 from matplotlib.ticker import FuncFormatter
 
 INK, QUIET, GRID = "#1f2328", "#59636e", "#e3e6ea"
@@ -24,13 +23,6 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 MAX_SERIES = len(COLOURS)
 INCHES, DPI = (9.0, 5.2), 150
-WIDER_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "Source Han Sans SC",
-    "WenQuanYi Zen Hei",
-    "Arial Unicode MS",
-)
 STYLE = {
     "font.size": 11,
     "text.color": INK,
@@ -50,7 +42,8 @@ class Plot:
     """What is drawn: for each series (one, named "", without a split) its x and y
     values, in order.
 
-    *categories* are the x values of bars and lines, in their order.
+    *categories* are the x values of bars and lines, in their order. *lettering* writes
+    its texts.
     """
 
     kind: str
@@ -60,33 +53,32 @@ class Plot:
     lines: dict[str, list[tuple[Any, float]]] = field(default_factory=dict)
     categories: list[Any] = field(default_factory=list)
     bin_width: float = 0.0
+    lettering: Lettering = field(default_factory=Lettering)
 
     @property
     def points(self) -> int:
         """Return how many bars, points or bins there are."""
         return sum(map(len, self.lines.values()))
 
+    def written(self, text: str, length: int) -> str:
+        """Return *text* in letters that a font has, cut to *length*."""
+        return _cut(self.lettering.written(text), length)
+
 
 def draw(plot: Plot) -> tuple[bytes, list[str]]:
     """Return the PNG of *plot*, and what a reader should know."""
-    installed = {font.name for font in fontManager.ttflist}
-    fonts = ["DejaVu Sans", *(name for name in WIDER_FONTS if name in installed)]
-    with (
-        matplotlib.rc_context(STYLE | {"font.family": fonts}),
-        warnings.catch_warnings(record=True) as caught,
-    ):
-        warnings.simplefilter("always")
+    kinds = {"bar": _bars, "line": _line, "scatter": _scatter, "histogram": _histogram}
+    style = STYLE | {"font.family": plot.lettering.families}
+    with matplotlib.rc_context(style):
         figure = Figure(
             figsize=INCHES, dpi=DPI, facecolor="white", layout="constrained"
         )
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         axes.set_axisbelow(True)
-        {"bar": _bars, "line": _line, "scatter": _scatter, "histogram": _histogram}[
-            plot.kind
-        ](axes, plot)
+        kinds[plot.kind](axes, plot)
         figure.suptitle(
-            _cut(plot.title, 80),
+            plot.written(plot.title, 80),
             x=0.01,
             ha="left",
             fontsize=15,
@@ -94,7 +86,7 @@ def draw(plot: Plot) -> tuple[bytes, list[str]]:
             color=INK,
         )
         if len(plot.lines) > 1:
-            names = [_cut(name, 30) for name in plot.lines]
+            names = [plot.written(name, 30) for name in plot.lines]
             columns = 6 if max(map(len, names)) <= 12 else 3
             axes.legend(
                 labels=names,
@@ -105,17 +97,11 @@ def draw(plot: Plot) -> tuple[bytes, list[str]]:
             )
         data = io.BytesIO()
         figure.savefig(data, format="png", metadata={"Software": None})
-    missing = any("missing from" in str(warning.message) for warning in caught)
-    said = (
-        ["Some characters are in no installed font and show as boxes."]
-        if missing
-        else []
-    )
-    return data.getvalue(), said
+    return data.getvalue(), plot.lettering.notes()
 
 
 def _bars(axes: Any, plot: Plot) -> None:
-    labels = [_cut(_name(x), 28) for x in plot.categories]
+    labels = [plot.written(_name(x), 28) for x in plot.categories]
     across = (
         max(map(len, labels)) > 12 or len(labels) > 12
     )  # long names read better beside lying bars
@@ -136,12 +122,14 @@ def _bars(axes: Any, plot: Plot) -> None:
     if across:
         axes.set_yticks(range(len(labels)), labels)
         axes.invert_yaxis()
-        _label(
-            axes, plot.y_label, "" if len(plot.x_label) > 40 else plot.x_label, grid="x"
-        )
+        _format(axes, grid="x")
+        axes.set_xlabel(plot.written(plot.y_label, 60))
+        if len(plot.x_label) <= 40:
+            axes.set_ylabel(plot.written(plot.x_label, 60))
     else:
         axes.set_xticks(range(len(labels)), labels)
-        _label(axes, plot.x_label, plot.y_label, grid="y")
+        _format(axes, grid="y")
+        _name_axes(axes, plot)
 
 
 def _line(axes: Any, plot: Plot) -> None:
@@ -164,7 +152,8 @@ def _line(axes: Any, plot: Plot) -> None:
             "markersize": 5,
         }
         axes.plot(xs, [y for _, y in line], label=name, **style)
-    _label(axes, plot.x_label, plot.y_label, grid="y")
+    _format(axes, grid="y")
+    _name_axes(axes, plot)
     if moments:
         locator = AutoDateLocator()
         axes.xaxis.set_major_locator(locator)
@@ -175,7 +164,7 @@ def _line(axes: Any, plot: Plot) -> None:
         step = -(-len(categories) // 12)
         axes.set_xticks(
             range(0, len(categories), step),
-            [_cut(_name(x), 14) for x in categories[::step]],
+            [plot.written(_name(x), 14) for x in categories[::step]],
         )
 
 
@@ -190,7 +179,8 @@ def _scatter(axes: Any, plot: Plot) -> None:
         xs, ys = [x for x, _ in line], [y for _, y in line]
         style = {"s": size, "alpha": 0.7, "linewidths": 0, "marker": MARKERS[number]}
         axes.scatter(xs, ys, color=COLOURS[number], label=name, **style)
-    _label(axes, plot.x_label, plot.y_label, grid="both")
+    _format(axes, grid="both")
+    _name_axes(axes, plot)
 
 
 def _histogram(axes: Any, plot: Plot) -> None:
@@ -202,13 +192,19 @@ def _histogram(axes: Any, plot: Plot) -> None:
         "linewidth": 0.8,
     }
     axes.bar([x for x, _ in line], [y for _, y in line], width=plot.bin_width, **style)
-    _label(axes, plot.x_label, plot.y_label, grid="y", numbers="both")
+    _format(axes, grid="y", numbers="both")
+    _name_axes(axes, plot)
 
 
-def _label(axes: Any, x: str, y: str, *, grid: str, numbers: str = "") -> None:
-    """Name both axes; write short numbers on those of *grid*, or of *numbers*."""
-    axes.set_xlabel(_cut(x, 60))
-    axes.set_ylabel(_cut(y, 60))
+def _name_axes(axes: Any, plot: Plot) -> None:
+    axes.set_xlabel(plot.written(plot.x_label, 60))
+    axes.set_ylabel(plot.written(plot.y_label, 60))
+
+
+def _format(axes: Any, *, grid: str, numbers: str = "") -> None:
+    """Draw the lines of *grid*; write short numbers on its axes, or those of
+    *numbers*.
+    """
     axes.grid(axis=grid, color=GRID, linewidth=0.8)
     axes.tick_params(length=0)
     for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,18 @@ Named = list[tuple[str, Expression]]
 MAX_READ = 1_000_000  # rows that leave the database, for a file or a chart
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a query looks at: the first file's table, the columns that it can name, and
+    the conditions as SQL: of rows, and of figures after grouping.
+    """
+
+    table: Table
+    scope: Scope
+    rows: str
+    figures: str
+
+
 def run(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the answer, with its first rows. A file that must not be replaced is
     refused before any work.
@@ -72,13 +85,8 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
         notes = [*left.notes, *(right.notes if right else ())]
         scope = joined(left, right, join["on"] if join else [], notes)
         values = _parsed(scope, arguments, "values")
-        filters, kept = _conditions(left, scope, arguments, values, notes)
-        if arguments.get("find"):
-            result = _found(left, scope, filters, values, arguments)
-        elif arguments["group"] or any(value.is_aggregate for _, value in values):
-            result = _grouped(left, scope, filters, kept, values, arguments)
-        else:
-            result = _listed(left, scope, filters, values, arguments)
+        selection = _selected(left, scope, arguments, values, notes)
+        result = _answer(selection, values, arguments)
     if not result.used and arguments["where"]:
         notes.append("No row fits where.")
     notes += result.notes
@@ -103,6 +111,35 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
         write_output(target, data, "/output_path", overwrite=arguments["overwrite"])
         answered["output_path"] = shown_path(target)
     return answered | ({"notes": list(dict.fromkeys(notes))} if notes else {})
+
+
+def _answer(selection: Selection, values: Named, arguments: dict[str, Any]) -> Result:
+    """Return the rows that the arguments ask for."""
+    has_figures = any(value.is_aggregate for _, value in values)
+    has_columns = bool(values) and not has_figures
+    is_of_each = arguments.get("limit_per_group") is not None
+    if arguments.get("find"):
+        return _found(selection, values, arguments)
+    if arguments["group"] and has_columns and is_of_each:
+        return _listed_of_each(selection, values, arguments)
+    if arguments["group"] or has_figures:
+        return _grouped(selection, values, arguments)
+    if is_of_each:
+        raise _no_groups()
+    return _listed(selection, values, arguments)
+
+
+def _no_groups() -> Failure:
+    action = (
+        "Send group: ['region', 'customer'] and a figure for the top customers of "
+        "each region, or group: ['region'] and columns in values for its top rows."
+    )
+    return Failure(
+        "INVALID_INPUT",
+        "limit_per_group needs groups that have several rows",
+        action,
+        path="/limit_per_group",
+    )
 
 
 def _target(arguments: dict[str, Any]) -> Path | None:
@@ -147,16 +184,14 @@ def _parsed(scope: Scope, arguments: dict[str, Any], part: str) -> Named:
     return parsed
 
 
-def _conditions(
+def _selected(
     table: Table,
     scope: Scope,
     arguments: dict[str, Any],
     values: Named,
     notes: list[str],
-) -> tuple[str, str]:
-    """Return the filter of rows and that of groups: a condition on a figure is tried
-    after grouping.
-    """
+) -> Selection:
+    """Read ``where``: a condition on a figure is tried after grouping."""
     rows, groups = ["true"], ["true"]
     for index, entry in enumerate(arguments["where"]):
         path = f"/where/{index}"
@@ -187,7 +222,7 @@ def _conditions(
                 f"No row has {entry['value']!r} in {expression.text}; it has values "
                 f"such as {shown}."
             )
-    return " AND ".join(rows), " AND ".join(groups)
+    return Selection(table, scope, " AND ".join(rows), " AND ".join(groups))
 
 
 def _note_values(table: Table, expressions: list[Expression], notes: list[str]) -> None:
@@ -225,17 +260,11 @@ def _note_values(table: Table, expressions: list[Expression], notes: list[str]) 
             )
 
 
-def _grouped(
-    table: Table,
-    scope: Scope,
-    filters: str,
-    kept: str,
-    values: Named,
-    arguments: dict[str, Any],
-) -> Result:
+def _grouped(selection: Selection, values: Named, arguments: dict[str, Any]) -> Result:
     """Return a row of figures for each group; comparisons see all groups, also those
-    that ``where`` leaves out.
+    that ``where`` and ``limit_per_group`` leave out.
     """
+    table, scope, filters = selection.table, selection.scope, selection.rows
     groups = _parsed(scope, arguments, "group")
     values = values or [("count()", parse("count()", scope, "/values"))]
     for index, (name, value) in enumerate(values):
@@ -243,16 +272,13 @@ def _grouped(
             message = f"{name!r} has many values in each group"
             action = f"Send a figure such as 'sum({name})', or put it into group."
             raise Failure("INVALID_INPUT", message, action, path=f"/values/{index}")
+    most = arguments.get("limit_per_group")
+    if most is not None and len(groups) < 2:
+        raise _no_groups()
     keys = [f'"·g{index}"' for index in range(len(groups))]
-    keyed = ", ".join(
-        [
-            "*",
-            *(
-                f"{group.sql} AS {key}"
-                for (_, group), key in zip(groups, keys, strict=True)
-            ),
-        ]
-    )
+    keyed = "*"
+    for (_, group), key in zip(groups, keys, strict=True):
+        keyed += f", {group.sql} AS {key}"
     source = f"(SELECT {keyed} FROM base WHERE {filters})"
     if scope.is_joined:
         # Numbers the repetitions of a row in its group; the figures of its file take
@@ -271,7 +297,8 @@ def _grouped(
         shown_sql(replace(group, sql=key))
         for key, (_, group) in zip(keys, groups, strict=True)
     ]
-    columns = ", ".join([kept, *shown, *(shown_sql(value) for _, value in values)])
+    figures = [shown_sql(value) for _, value in values]
+    columns = ", ".join([selection.figures, *shown, *figures])
     rows = table.rows(f"SELECT {columns} FROM {source} {by}")
     (used,) = table.rows(f'SELECT count(DISTINCT "·left") FROM base WHERE {filters}')[0]
     expressions = [expression for _, expression in (*groups, *values)]
@@ -286,7 +313,10 @@ def _grouped(
     result.rows = [
         row for row, found in zip(result.rows, rows, strict=True) if found[0]
     ]
-    _sort(result, arguments.get("sort"))
+    if most is None:
+        _sort(result, arguments.get("sort"))
+    else:
+        _keep_of_each(result, arguments.get("sort"), most)
     _note_values(table, expressions, result.notes)
     _note_case(table, [group for _, group in groups], result.notes)
     return result
@@ -324,93 +354,170 @@ def _sort(result: Result, wanted: str | None) -> None:
     in_time = any(
         group.period or group.kind in ("temporal", "numeric") for group in groups
     )
-    result.rows.sort(
-        key=lambda row: [order_of(value) for value in row[: result.groups]]
-    )
+    _sort_by_groups(result.rows, result.groups)
     if wanted:
-        found = SORT.fullmatch(wanted.strip())
-        text = wanted if wanted in result.names or not found else found[2]
-        index = result.names.index(
-            named(text, result.names, "the result has no column", "/sort")
-        )
-        descending = index >= result.groups
-        if found and (found[1] or found[3]):
-            descending = bool(found[1]) or found[3].lower() == "desc"
-        result.rows.sort(key=lambda row: order_of(row[index]), reverse=descending)
-        result.rows.sort(key=lambda row: row[index] is None)
+        index, descending = _sort_column(result, wanted)
+        _sort_by_column(result, index, descending=descending)
     elif groups and not in_time:
         result.rows.sort(key=lambda row: order_of(row[result.groups]), reverse=True)
 
 
-def _listed(
-    table: Table, scope: Scope, filters: str, values: Named, arguments: dict[str, Any]
-) -> Result:
+def _sort_by_groups(rows: list[list[Any]], groups: int) -> None:
+    rows.sort(key=lambda row: [order_of(value) for value in row[:groups]])
+
+
+def _sort_by_column(result: Result, index: int, *, descending: bool) -> None:
+    """Order the rows by one column, those without a value last."""
+    result.rows.sort(key=lambda row: order_of(row[index]), reverse=descending)
+    result.rows.sort(key=lambda row: row[index] is None)
+
+
+def _sort_column(result: Result, wanted: str) -> tuple[int, bool]:
+    """Return the place of the column that *wanted* names, and whether the largest come
+    first: of a figure, unless it says "asc".
+    """
+    found = SORT.fullmatch(wanted.strip())
+    text = wanted if wanted in result.names or not found else found[2]
+    name = named(text, result.names, "the result has no column", "/sort")
+    index = result.names.index(name)
+    descending = index >= result.groups
+    if found and (found[1] or found[3]):
+        descending = bool(found[1]) or found[3].lower() == "desc"
+    return index, descending
+
+
+def _keep_of_each(result: Result, wanted: str | None, most: int) -> None:
+    """Keep the first *most* rows of each value of the groups before the last: by the
+    column *wanted*, else the largest of the first figure. They stay together, in the
+    order of the groups.
+    """
+    outer = result.groups - 1
+    index = result.groups
+    _sort_by_groups(result.rows, result.groups)
+    _sort_by_column(result, index, descending=True)
+    if wanted:
+        index, descending = _sort_column(result, wanted)
+        _sort_by_column(result, index, descending=descending)
+    kept: list[list[Any]] = []
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for row in result.rows:
+        group = tuple(row[:outer])
+        counts[group] += 1
+        if counts[group] <= most:
+            kept.append(row)
+    if index >= outer:  # otherwise the groups are in the order that was asked for
+        _sort_by_groups(kept, outer)
+    result.rows = kept
+
+
+def _listed(selection: Selection, values: Named, arguments: dict[str, Any]) -> Result:
     """Return rows as they are: the columns named, or all."""
-    if arguments["add"]:
-        action = (
-            "Send group and values as well, such as 'month(date)' and 'sum(amount)'."
-        )
-        raise Failure(
-            "INVALID_INPUT",
-            "add compares groups, and there are none",
-            action,
-            path="/add",
-        )
+    _refuse_comparisons(arguments)
+    table, scope = selection.table, selection.scope
     numeric = {"histogram": 1, "scatter": 2}.get(arguments.get("chart", ""), 0)
     values = values or [(name, parse(name, scope, "/values")) for name in scope.columns]
     expressions = [
         as_number(v, f"/values/{i}") if i < numeric else v
         for i, (_, v) in enumerate(values)
     ]
-    order = '"·left"'
-    if wanted := arguments.get("sort"):
-        found = SORT.fullmatch(wanted.strip())
-        text = found[2] if found else wanted
-        key = as_ordered(dict(values).get(text) or parse(text, scope, "/sort"), "/sort")
-        descending = not found or found[1] or (found[3] or "desc").lower() == "desc"
-        order = f"{key.sql} {'DESC' if descending else 'ASC'} NULLS LAST, {order}"
-    limit = (
-        MAX_READ
-        if arguments.get("chart") or arguments.get("output_path")
-        else arguments["limit"]
-    )
+    limit = arguments["limit"]
+    if arguments.get("chart") or arguments.get("output_path"):
+        limit = MAX_READ
+    order = _row_order(scope, values, arguments)
     columns = ", ".join(shown_sql(expression) for expression in expressions)
     rows = table.rows(
-        f"SELECT {columns} FROM base WHERE {filters} ORDER BY {order} LIMIT {limit}"
+        f"SELECT {columns} FROM base WHERE {selection.rows} ORDER BY {order} LIMIT "
+        f"{limit}"
     )
-    (count,) = table.rows(f"SELECT count(*) FROM base WHERE {filters}")[0]
+    count = _count(selection)
     result = Result([name for name, _ in values], expressions, 0, [], count)
     result.rows, result.total = [[plain(value) for value in row] for row in rows], count
     _note_values(table, expressions, result.notes)
     return result
 
 
-def _found(
-    table: Table, scope: Scope, filters: str, values: Named, arguments: dict[str, Any]
+def _listed_of_each(
+    selection: Selection, values: Named, arguments: dict[str, Any]
 ) -> Result:
+    """Return the first rows of each group, with the group's columns before those
+    named.
+    """
+    _refuse_comparisons(arguments)
+    table, scope = selection.table, selection.scope
+    groups = _parsed(scope, arguments, "group")
+    expressions = [expression for _, expression in (*groups, *values)]
+    columns = ", ".join(shown_sql(expression) for expression in expressions)
+    by = ", ".join(group.sql for _, group in groups)
+    order = _row_order(scope, values, arguments)
+    rows = table.rows(
+        f"SELECT {columns} FROM base WHERE {selection.rows} QUALIFY row_number() OVER "
+        f"(PARTITION BY {by} ORDER BY {order}) <= {arguments['limit_per_group']} "
+        f"ORDER BY {order} LIMIT {MAX_READ}"
+    )
+    names = [name for name, _ in (*groups, *values)]
+    result = Result(names, expressions, 0, [], _count(selection))
+    result.rows = [[plain(value) for value in row] for row in rows]
+    _sort_by_groups(result.rows, len(groups))
+    if not arguments.get("sort"):
+        result.notes.append(
+            "Without sort these are the rows of each group that come first in the file."
+        )
+    _note_values(table, expressions, result.notes)
+    _note_case(table, [group for _, group in groups], result.notes)
+    return result
+
+
+def _refuse_comparisons(arguments: dict[str, Any]) -> None:
+    if not arguments["add"]:
+        return
+    raise Failure(
+        "INVALID_INPUT",
+        "add compares groups, and there are none",
+        "Send group and values as well, such as 'month(date)' and 'sum(amount)'.",
+        path="/add",
+    )
+
+
+def _row_order(scope: Scope, values: Named, arguments: dict[str, Any]) -> str:
+    """Return the SQL that orders rows: by ``sort``, the largest first unless it says
+    "asc"; then as in the file.
+    """
+    as_in_file = '"·left"'
+    wanted = arguments.get("sort")
+    if not wanted:
+        return as_in_file
+    found = SORT.fullmatch(wanted.strip())
+    text = found[2] if found else wanted
+    key = as_ordered(dict(values).get(text) or parse(text, scope, "/sort"), "/sort")
+    ascending = found is not None and not found[1] and (found[3] or "").lower() == "asc"
+    direction = "ASC" if ascending else "DESC"
+    return f"{key.sql} {direction} NULLS LAST, {as_in_file}"
+
+
+def _count(selection: Selection) -> int:
+    """Return how many rows fit ``where``."""
+    query = f"SELECT count(*) FROM base WHERE {selection.rows}"
+    (count,) = selection.table.rows(query)[0]
+    return int(count)
+
+
+def _found(selection: Selection, values: Named, arguments: dict[str, Any]) -> Result:
     """Return what ``find`` names: rows that are duplicates, have gaps or are outliers;
     or correlations.
     """
+    table = selection.table
     expressions = [expression for _, expression in values]
-    if (
-        arguments["group"]
-        or arguments["add"]
-        or any(expression.is_aggregate for expression in expressions)
-    ):
+    has_figures = any(expression.is_aggregate for expression in expressions)
+    is_of_groups = arguments["group"] or arguments["add"] or has_figures
+    if is_of_groups or arguments.get("limit_per_group"):
         action = "Leave group, add and figures out; values name the columns to look at."
         raise Failure(
             "INVALID_INPUT", "find looks at rows, not at groups", action, path="/find"
         )
-    names, rows, notes = FINDINGS[arguments["find"]](table, scope, expressions, filters)
-    (used,) = table.rows(f"SELECT count(*) FROM base WHERE {filters}")[0]
-    result = Result(
-        names,
-        [],
-        0,
-        [[plain(value) for value in row] for row in rows],
-        used,
-        notes=notes,
-    )
+    find = FINDINGS[arguments["find"]]
+    names, rows, notes = find(table, selection.scope, expressions, selection.rows)
+    result = Result(names, [], 0, [], _count(selection), notes=notes)
+    result.rows = [[plain(value) for value in row] for row in rows]
     _note_values(table, expressions, result.notes)
     return result
 

@@ -76,6 +76,19 @@ class Table:
         return next(column for column in self.columns if column.name == chosen)
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that is opened as the table *name*, as *arguments* say. *path* is the JSON
+    Pointer of these.
+    """
+
+    name: str
+    file: Path
+    format: str
+    arguments: dict[str, Any]
+    path: str
+
+
 @contextmanager
 def database() -> Iterator[Opened]:
     """Give a database in memory and a directory for temporary files, which stay out of
@@ -120,16 +133,15 @@ def open_table(
     connection, temporary = opened
     file = input_file(arguments["path"], f"{path}/path", SUFFIXES)
     form = _format(file, f"{path}/path")
+    source = Source(name, file, form, arguments, path)
     (temporary / name).mkdir()
     try:
         if form == "parquet":
-            columns, notes = _open_parquet(connection, name, file), []
+            columns, notes = _open_parquet(connection, source), []
         elif form == "json":
-            columns, notes = _open_json(
-                connection, name, file, arguments, temporary / name
-            )
+            columns, notes = _open_json(opened, source)
         else:
-            columns, notes = _open_text(opened, name, file, form, arguments, path)
+            columns, notes = _open_text(opened, source)
         (count,) = connection.execute(f"SELECT count(*) FROM {name}").fetchall()[0]
     except duckdb.OutOfMemoryException:
         raise
@@ -176,13 +188,14 @@ def _format(file: Path, path: str) -> str:
 
 
 def _open_parquet(
-    connection: duckdb.DuckDBPyConnection, name: str, file: Path
+    connection: duckdb.DuckDBPyConnection, source: Source
 ) -> list[Column]:
     """Leave the file on disk: it can be larger than memory."""
+    name = source.name
     options = "hive_partitioning = false, file_row_number = true"
     connection.execute(
-        f"CREATE VIEW {name} AS SELECT * FROM read_parquet({quoted_path(file)}, "
-        f"{options})"
+        f"CREATE VIEW {name} AS SELECT * FROM read_parquet("
+        f"{quoted_path(source.file)}, {options})"
     )
     described = connection.execute(f"DESCRIBE {name}").fetchall()
     return [
@@ -190,16 +203,12 @@ def _open_parquet(
     ]
 
 
-def _open_json(
-    connection: duckdb.DuckDBPyConnection,
-    name: str,
-    file: Path,
-    arguments: dict[str, Any],
-    temporary: Path,
-) -> tuple[list[Column], list[str]]:
+def _open_json(opened: Opened, source: Source) -> tuple[list[Column], list[str]]:
     """Read one array of objects, objects line by line, or an object that holds one
     array of objects.
     """
+    connection, temporary = opened[0], opened[1] / source.name
+    name, file = source.name, source.file
     notes: list[str] = []
     read = (
         "CREATE OR REPLACE TABLE raw_{} AS SELECT * FROM read_json({}, sample_size = "
@@ -226,7 +235,7 @@ def _open_json(
         notes.append(f"The rows are those of {lists[0]!r}.")
     texts = {row[0]: row[0] for row in described if row[1] == "VARCHAR"}
     typed = typed_columns(
-        connection, f"raw_{name}", texts, Conventions.of(arguments, ",")
+        connection, f"raw_{name}", texts, Conventions.of(source.arguments, ",")
     )
     columns = [
         typed.get(row[0], (Column(row[0], str(row[1])), quoted_name(row[0])))
@@ -261,27 +270,23 @@ def _good_lines(file: Path, copy: Path, notes: list[str]) -> Path:
     return copy
 
 
-def _open_text(
-    opened: Opened,
-    name: str,
-    file: Path,
-    form: str,
-    arguments: dict[str, Any],
-    path: str,
-) -> tuple[list[Column], list[str]]:
-    connection, temporary = opened[0], opened[1] / name
+def _open_text(opened: Opened, source: Source) -> tuple[list[Column], list[str]]:
+    """Read delimited text, or one worksheet as such."""
+    connection, temporary = opened[0], opened[1] / source.name
+    name, file, arguments = source.name, source.file, source.arguments
     notes: list[str] = []
-    if form == "workbook":
-        text, notes = sheet_as_text(file, arguments.get("sheet"), temporary, path)
+    if source.format == "workbook":
+        sheet = arguments.get("sheet")
+        text, notes = sheet_as_text(file, sheet, temporary, source.path)
     else:
-        text = as_utf8(file, arguments.get("encoding"), temporary, path)
+        text = as_utf8(file, arguments.get("encoding"), temporary, source.path)
     layout = load_text(
         connection,
         f"raw_{name}",
         text,
-        shown_path(file),
-        arguments.get("has_header"),
-        path,
+        has_header=arguments.get("has_header"),
+        shown=shown_path(file),
+        path=source.path,
     )
     names = {f"c{index}": column for index, column in enumerate(layout.names)}
     filled = [f"count({cleaned(raw)})" for raw in names]

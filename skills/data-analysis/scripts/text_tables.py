@@ -51,12 +51,14 @@ def load_text(
     connection: duckdb.DuckDBPyConnection,
     table: str,
     text: Path,
-    shown: str,
+    *,
     has_header: Any,
+    shown: str,
     path: str,
 ) -> Layout:
     """Make *table* of the UTF-8 file *text*: columns c0, c1, ... of texts. Rows of
-    another length are left out.
+    another length are left out. Messages name the file *shown*; *path* is the JSON
+    Pointer of the arguments that named it.
 
     Raises: Failure, where the file is not one table.
     """

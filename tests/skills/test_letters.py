@@ -1,0 +1,76 @@
+"""What the bundled skills write into pictures and PDFs: letters beyond ASCII are readable,
+and what no font has is named.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.skills.conftest import SKILLS
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.fixture
+def lettering(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The chart's module of letters, with the font alone that matplotlib brings."""
+    monkeypatch.syspath_prepend(str(SKILLS / "data-analysis" / "scripts"))
+    import lettering
+
+    return lettering.Lettering(families=["DejaVu Sans"])
+
+
+@pytest.mark.parametrize(
+    "text", ["Łódź", "Zoë", "Straße ß", "Αθήνα", "Москва", "Ünïcode €", "Việt Nam"]
+)
+def test_a_chart_writes_european_letters_as_they_are(lettering: Any, text: str) -> None:
+    """DejaVu Sans, which comes with matplotlib, has them in both weights."""
+    assert lettering.written(text) == text
+    assert lettering.notes() == []
+
+
+def test_letters_are_composed_before_they_are_drawn(lettering: Any) -> None:
+    """A name from a Mac's file system has its accents apart."""
+    assert lettering.written("Ło\u0301dz\u0301") == "Łódź"
+
+
+def test_a_chart_names_what_no_font_has(lettering: Any) -> None:
+    """A number stands for each piece, the same for the same, and a note says what it
+    means.
+    """
+    texts = ["北京 2024", "上海", "北京", "🍎 Łódź"]
+
+    assert [lettering.written(text) for text in texts] == [
+        "[1] 2024",
+        "[2]",
+        "[1]",
+        "[3] Łódź",
+    ]
+    (note,) = lettering.notes()
+    assert note.startswith(
+        "No installed font has some letters, so the chart shows a number in their "
+        "place: [1] is '北京', [2] is '上海', [3] is '🍎'. "
+    )
+
+
+def test_a_chart_of_names_that_no_font_has_tells_them(data: Any) -> None:
+    """The note reaches the caller, and names only what is drawn; letters of a plane that no
+    usual font covers are taken.
+    """
+    (data.workspace / "cities.csv").write_text("city,sales\nŁódź,3\n𒀀𒀁,5\n")
+    arguments = {
+        "path": "cities.csv",
+        "group": ["city"],
+        "values": ["sum(sales)"],
+        "chart": "bar",
+        "title": "Zoë’s sales in Москва",
+    }
+
+    answer = data.call(arguments, "query").document
+
+    assert answer["rows"] == [["𒀀𒀁", 5], ["Łódź", 3]]
+    (note,) = answer["notes"]
+    assert "[1] is '𒀀𒀁'" in note and "Łódź" not in note
+    assert (data.workspace / "chart.png").read_bytes().startswith(b"\x89PNG")
