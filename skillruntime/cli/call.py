@@ -162,12 +162,13 @@ def command(
     )
     response = _for_people(response, catalog, name, can_ask=can_ask)
 
-    # Repairs and errors on stderr, so that "call ... > result.json" is the result.
+    # Repairs and errors on stderr, so that "call ... > result.json" is what the skill
+    # printed, also where it failed.
     if as_json:
         click.echo(to_json(response.to_dict()))
     else:
         draw_response(response)
-        if response.ok and response.data is not None:
+        if response.data is not None:
             print_json(response.data)
     sys.exit(exit_code(response))
 

@@ -221,7 +221,10 @@ async def _invoke(
             "success", data=to_output(execution), metadata=metadata
         )
     except SkillRuntimeError as error:
-        return execution, SkillResponse.failed(*error.to_errors(), metadata=metadata)
+        # What the skill returned is shown, though it failed.
+        return execution, SkillResponse(
+            "failed", execution.output, list(error.to_errors()), metadata
+        )
 
 
 def _progress_line(as_json: bool) -> Callable[[Execution], None]:

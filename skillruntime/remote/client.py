@@ -19,6 +19,7 @@ from typing import Any
 import anyio
 
 from skillruntime.catalog.skill import Skill
+from skillruntime.catalog.visibility import visible_text
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.document.form import may_be_repeated
 from skillruntime.errors import (
@@ -378,7 +379,25 @@ class RemoteRunner:
             )
         except RemoteError as error:
             raise as_input_error(error) or error from None
+        _note_end(execution, context)
         return to_output(execution)
+
+
+def _note_end(execution: Execution, context: CallContext) -> None:
+    """Note for the envelope what the skill returned though it failed, and how its
+    script ended, as far as the server says it.
+    """
+    if execution.status is not ExecutionStatus.COMPLETED and execution.has_output:
+        context.execution["output"] = execution.output
+    stated = execution.metadata or {}
+    exit_code = stated.get("exit_code")
+    if isinstance(exit_code, int) and not isinstance(exit_code, bool):
+        context.execution["exit_code"] = exit_code
+    # From a peer: it is read by models, and of any length.
+    for name, limit in (("exit_meaning", 200), ("stderr", 2_000)):
+        text = stated.get(name)
+        if isinstance(text, str) and text:
+            context.execution[name] = visible_text(text[-limit:])
 
 
 def to_output(execution: Execution) -> Any:

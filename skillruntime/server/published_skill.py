@@ -481,6 +481,20 @@ class SkillWork:
         return to_outcome(response, self._output_bytes)
 
 
+_PUBLIC = (
+    "warnings",
+    "repairs",
+    "migrated_from",
+    "files",
+    "exit_code",
+    "exit_meaning",
+    "stderr",
+)
+"""What callers see of the metadata: tokens, timings and the sandbox are the host's own
+business.
+"""
+
+
 def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcome:
     """Return how an execution ended whose skill answered *response*; a longer output
     than *output_bytes* is a failure.
@@ -488,21 +502,23 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
     The output is all that the skill returned, also its own ``status`` and ``errors``;
     an answer that failed makes the execution fail, with its first code.
     """
-    # Tokens, timings and the sandbox are the host's own business.
-    public = ("warnings", "repairs", "migrated_from", "files")
     stated = response.metadata or {}
-    metadata = {name: value for name, value in stated.items() if name in public}
+    metadata = {name: value for name, value in stated.items() if name in _PUBLIC}
     output, length = _plain(response.data)
-    if length > output_bytes:
-        message = (
-            f"The output has {length:,} bytes of JSON; this server keeps "
-            f"{output_bytes:,} at most"
-        )
+    message = (
+        f"The output has {length:,} bytes of JSON; this server keeps "
+        f"{output_bytes:,} at most"
+    )
+    is_too_long = length > output_bytes
+    if is_too_long and response.ok:
         error = ErrorDocument(ErrorCode.INVALID_OUTPUT, message, {"recoverable": False})
         return Outcome(ExecutionStatus.FAILED, error=error, metadata=metadata)
     if response.ok:
         return Outcome(ExecutionStatus.COMPLETED, output, True, metadata=metadata)
-    has_output = response.data is not None
+    if is_too_long:
+        output = None
+        metadata["warnings"] = [*metadata.get("warnings", ()), message]
+    has_output = output is not None
     error = _failure_of(response)
     return Outcome(ExecutionStatus.FAILED, output, has_output, error, metadata)
 

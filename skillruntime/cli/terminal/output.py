@@ -199,8 +199,8 @@ def with_progress(items: Iterable[_Item], description: str) -> Iterable[_Item]:
 
 
 def draw_response(response: SkillResponse) -> None:
-    """Draw an envelope on stderr: its status, the repairs, and each error with its
-    suggested action.
+    """Draw an envelope on stderr: its status, the repairs, each error with its
+    suggested action, and what the script wrote to stderr, where that is needed.
     """
     metadata = response.metadata or {}
     colour = {"success": "green", "partial_success": "yellow"}.get(
@@ -210,7 +210,7 @@ def draw_response(response: SkillResponse) -> None:
     sandbox = f"sandbox: {metadata['sandbox']}" if "sandbox" in metadata else ""
     aside = [
         _styled(part, dim=True)
-        for part in (metadata.get("version", ""), took, sandbox)
+        for part in (metadata.get("version", ""), took, sandbox, _exit_of(metadata))
         if part
     ]
     lines = [
@@ -237,11 +237,32 @@ def draw_response(response: SkillResponse) -> None:
         lines.append(
             [" ", _styled(f"and {more} more errors (--json shows all)", dim=True)]
         )
+    lines += [[" ", _styled(line, dim=True)] for line in _stderr_lines(response)]
     # click takes the colours out unless stderr is a terminal.
     text = "\n".join(" ".join(line).rstrip() for line in lines)
     click.echo(
         writable(text), err=True, color=False if "NO_COLOR" in os.environ else None
     )
+
+
+def _stderr_lines(response: SkillResponse) -> list[str]:
+    """Return what the script wrote to stderr, where its output does not say enough."""
+    if "stderr" not in (response.metadata or {}):
+        return []
+    from skillruntime.runtime.model_view import for_model  # most answers have none
+
+    shown = for_model(response).metadata or {}
+    return str(shown.get("stderr", "")).splitlines()
+
+
+def _exit_of(metadata: dict[str, Any]) -> str:
+    """Return how the script ended, in words; empty where it ended with 0."""
+    if "exit_code" not in metadata:
+        return ""
+    ended = f"exit code {metadata['exit_code']}"
+    if "exit_meaning" in metadata:
+        ended = f"{ended}: {metadata['exit_meaning']}"
+    return ended
 
 
 def _styled(text: object, **style: Any) -> str:

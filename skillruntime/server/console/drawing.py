@@ -280,6 +280,21 @@ def draw_problem(document: Mapping[str, Any], faults: Sequence[str] = ()) -> str
     )
 
 
+def draw_exit(metadata: Mapping[str, Any]) -> str:
+    """Return with which code a script ended that did not end with 0, and what it wrote
+    to stderr.
+    """
+    drawn = ""
+    if "exit_code" in metadata:
+        ended = str(metadata["exit_code"])
+        if "exit_meaning" in metadata:
+            ended = f"{ended}: {metadata['exit_meaning']}"
+        drawn = f"<p>Exit code: {escape(ended)}</p>"
+    if "stderr" in metadata:
+        drawn += f"<h2>stderr</h2><pre>{escape(str(metadata['stderr']))}</pre>"
+    return drawn
+
+
 def pretty(value: Any) -> str:
     """Return *value* as indented JSON."""
     return json.dumps(value, ensure_ascii=False, indent=2)

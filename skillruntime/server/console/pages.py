@@ -321,6 +321,7 @@ class _Page:
             body += _draw_progress(shown["progress"])
         if "output" in shown:
             body += _draw_value("Output", shown["output"])
+        body += drawing.draw_exit(shown.get("metadata") or {})
         body += drawing.draw_problem(shown)
         stamps = " · ".join(
             f"{escape(name)} {escape(str(at))}"
