@@ -11,13 +11,15 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 __all__ = [
     "NO_FOLLOW",
     "READ_FLAGS",
     "FileTooLargeError",
     "Identity",
+    "create_inside",
     "open_inside",
     "open_regular",
     "read_beside",
@@ -148,11 +150,47 @@ def write_inside(
         OSError: a part of *path* is a link or not a directory, or nothing can be
             written there.
     """
+    with _made_parent(directory, path, identity) as (parent, name):
+        temporary = f".{os.getpid()}-{os.urandom(4).hex()}.new"
+        try:
+            _write_new(temporary, data, parent)
+            os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=parent)
+            raise
+
+
+def create_inside(directory: str, path: str, data: bytes) -> None:
+    """Write *data* to *path* in *directory*, as `write_inside` does, where nothing of
+    this name is yet.
+
+    Raises:
+        FileExistsError: something is there.
+        OSError: as `write_inside`.
+    """
+    with _made_parent(directory, path, None) as (parent, name):
+        try:
+            _write_new(name, data, parent)
+        except FileExistsError:
+            raise
+        except BaseException:  # a full disk: no part of the file stays
+            with suppress(OSError):
+                os.unlink(name, dir_fd=parent)
+            raise
+
+
+@contextmanager
+def _made_parent(
+    directory: str, path: str, identity: Identity | None
+) -> Iterator[tuple[int, str]]:
+    """Yield a descriptor of the directory that *path* is in, made if it is missing, and
+    the name in it.
+    """
     *parents, name = _parts(path, "it is outside the directory")
     # Not O_PATH: files are made and replaced in these directories.
     directory_flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     current = os.open(directory, directory_flags)
-    temporary = f".{os.getpid()}-{os.urandom(4).hex()}.new"
     try:
         _require(current, identity)
         for part in parents:
@@ -161,18 +199,15 @@ def write_inside(
             below = os.open(part, directory_flags | NO_FOLLOW, dir_fd=current)
             os.close(current)
             current = below
-        new_file_flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        descriptor = os.open(temporary, new_file_flags, 0o644, dir_fd=current)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            os.replace(temporary, name, src_dir_fd=current, dst_dir_fd=current)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary, dir_fd=current)
-            raise
+        yield current, name
     finally:
         os.close(current)
+
+
+def _write_new(name: str, data: bytes, parent: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, 0o644, dir_fd=parent), "wb") as file:
+        file.write(data)
 
 
 def _parts(path: str, refusal: str) -> list[str]:

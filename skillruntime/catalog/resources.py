@@ -9,11 +9,17 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nsmallest
 
-from skillruntime.catalog.file_opening import FileTooLargeError, read_inside
+from skillruntime.catalog.file_opening import (
+    FileTooLargeError,
+    open_inside,
+    read_inside,
+)
+from skillruntime.catalog.meant_path import meant_path
 from skillruntime.catalog.visibility import is_visible
 from skillruntime.errors import ResourceNotFoundError
 
@@ -25,6 +31,8 @@ __all__ = [
     "Resource",
     "decode_text",
     "digest_of_code",
+    "find_directory",
+    "find_file",
     "list_files",
     "list_resources",
     "may_have_callables",
@@ -170,6 +178,42 @@ def list_files(directory: str) -> list[Resource]:
         if not level or left == 0 or len(found) >= MAX_RESOURCES:
             break
     return sorted(found[:MAX_RESOURCES], key=lambda resource: resource.path)
+
+
+def find_file(directory: str, path: str, names: Collection[str]) -> str | None:
+    """Return the path of the file in *directory* that *path* means: by `meant_path`,
+    among all that are listed and SKILL.md; None where it does not mean exactly one.
+
+    *names* are those of the skill. What names a file as it is comes back unchanged.
+    """
+    with suppress(OSError, ValueError, ResourceNotFoundError):
+        # Unlisted files are read by their exact path: contracts, hidden files.
+        os.close(open_inside(directory, _relative(directory, path)))
+        return path
+    listed = {file.path for file in list_files(directory)}
+    listed.add("SKILL.md")
+    return meant_path(path, listed, _roots(directory, names))
+
+
+def find_directory(directory: str, path: str, names: Collection[str]) -> str | None:
+    """Return which directory of listed files *path* means, ``""`` for the skill's own;
+    None where it does not mean exactly one.
+    """
+    listed = {""}
+    for file in list_resources(directory):
+        parent = file.path.rpartition("/")[0]
+        while parent:
+            listed.add(parent)
+            parent = parent.rpartition("/")[0]
+    return meant_path(path, listed, _roots(directory, names))
+
+
+def _roots(directory: str, names: Collection[str]) -> set[str]:
+    """Return what may stand before the paths of a skill's files: its names, and where
+    it lies.
+    """
+    place = os.path.abspath(directory)
+    return {*names, os.path.basename(place), place, os.path.realpath(place)}
 
 
 def decode_text(data: bytes, path: str) -> str:

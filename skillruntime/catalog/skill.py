@@ -337,8 +337,8 @@ class Skill:
         return list_resources(os.path.dirname(self.metadata.path))
 
     def read_resource(self, path: str) -> str:
-        """Return the text of the file *path*, relative to the skill's directory,
-        without hidden characters.
+        """Return the text of the file that *path* means (see `find_resource`), without
+        hidden characters.
 
         Raises:
             ResourceNotFoundError: there is no such file in the skill, or it is not
@@ -347,10 +347,32 @@ class Skill:
         from skillruntime.catalog.resources import decode_text
         from skillruntime.catalog.visibility import visible_text
 
+        path = self.find_resource(path) or path
         return visible_text(decode_text(self.read_resource_bytes(path), path))
 
-    def read_resource_bytes(self, path: str) -> bytes:
-        """Return the bytes of the file *path*, relative to the skill's directory.
+    def find_resource(self, path: str) -> str | None:
+        """Return the path of the file that *path* means, as it is listed; None where
+        it does not mean exactly one.
+
+        It may be written in another case or with a backslash, after ``./``, the skill's
+        name, a variable, ``skill://NAME/`` or the skill's directory, or before a
+        ``#part``.
+        """
+        from skillruntime.catalog.resources import find_file
+
+        return find_file(os.path.dirname(self.metadata.path), path, [self.name])
+
+    def find_resource_directory(self, path: str) -> str | None:
+        """Return which directory of the skill's files *path* means, ``""`` for its own;
+        None where it does not mean exactly one.
+        """
+        from skillruntime.catalog.resources import find_directory
+
+        return find_directory(os.path.dirname(self.metadata.path), path, [self.name])
+
+    def read_resource_bytes(self, path: str, *, limit: int | None = None) -> bytes:
+        """Return the bytes of the file *path*, relative to the skill's directory, at
+        most *limit*; by default 10 MB.
 
         Raises:
             ResourceNotFoundError: there is no such file in the skill.
@@ -359,7 +381,7 @@ class Skill:
         """
         from skillruntime.catalog.resources import MAX_RESOURCE_BYTES
 
-        return self._read_bytes(path, MAX_RESOURCE_BYTES)
+        return self._read_bytes(path, limit or MAX_RESOURCE_BYTES)
 
     def _read_bytes(self, path: str, limit: int) -> bytes:
         from skillruntime.catalog.resources import read_bytes
