@@ -562,3 +562,99 @@ def test_a_feed_without_entries_is_a_feed(digest: Any) -> None:
 
     assert document["status"] == "success"
     assert document["metadata"]["sources_searched"] == 1
+
+
+CUT = "was cut: only its first 1 article(s) could be read"
+
+
+def two_articles() -> bytes:
+    return rss(
+        (AI, "https://a.example/first", 2, "One."),
+        ("AI regulation is late", "https://a.example/second", 1, "Two."),
+    )
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["</item></channel>", "description>Two.", "/second", " is late", "<item><title>AI"],
+)
+def test_a_feed_that_is_cut_makes_a_partial_success(digest: Any, end: str) -> None:
+    """Wherever its last bytes are missing, the whole articles before them count, half a
+    title or address never, and an error names the feed.
+    """
+    whole = two_articles()
+    (digest.workspace / "cut.xml").write_bytes(whole[: whole.rindex(end.encode()) + 3])
+    use(digest.workspace, {"name": "Alpha", "url": "cut.xml"})
+
+    document = digest.call({"topics": ["AI regulation"]}).document
+
+    assert document["status"] == "partial_success"
+    assert titles(document) == [AI]
+    assert document["metadata"]["sources_searched"] == 1
+    (error,) = document["errors"]
+    assert error["message"] == f"Alpha (cut.xml) {CUT}" and error["recoverable"]
+    assert "*Feeds that were read only in part: 1.*" in document["digest"]
+
+
+def test_a_connection_that_ends_too_early_makes_a_partial_success(
+    digest: Any, site: Any
+) -> None:
+    """A body shorter than its length, or packed and without its end, is cut too."""
+    whole = two_articles()
+    packed = gzip.compress(whole + b" " * 5000)
+    short = whole[: whole.rindex(b"<description>")]
+    site.pages["/short"] = (200, {"Content-Length": str(len(whole))}, short)
+    site.pages["/packed"] = (200, {"Content-Encoding": "gzip"}, packed[:-8])
+    for path in ("/short", "/packed"):
+        use(digest.workspace, {"name": "Alpha", "url": site.url(path)})
+
+        document = digest.call({"topics": ["AI regulation"]}).document
+
+        assert document["status"] == "partial_success"
+        assert AI in titles(document)
+        assert "was cut: only its first" in document["errors"][0]["message"]
+
+
+def test_a_feed_that_is_cut_before_its_first_article_was_not_read(digest: Any) -> None:
+    """There is nothing of it to show: the only feed of a list, so the call fails."""
+    whole = two_articles()
+    (digest.workspace / "cut.xml").write_bytes(whole[: whole.index(b"</link>")])
+    use(digest.workspace, {"name": "Alpha", "url": "cut.xml"})
+
+    error = digest.call({"topics": ["AI regulation"]}).error
+
+    assert error["message"] == "Alpha (cut.xml) was cut before its first article"
+    assert error["recoverable"] is True
+
+
+def test_a_feed_that_is_only_malformed_is_not_cut(digest: Any) -> None:
+    """An entity that XML does not know, in a feed that has its end."""
+    odd = two_articles().replace(b"One.", b"One&nbsp;two.")
+    (digest.workspace / "odd.xml").write_bytes(odd)
+    use(digest.workspace, {"name": "Alpha", "url": "odd.xml"})
+
+    document = digest.call({"topics": ["AI regulation"]}).document
+
+    assert document["status"] == "success"
+    assert len(titles(document)) == 2
+
+
+def test_a_feed_longer_than_the_limit_says_that_articles_may_be_missing(
+    digest: Any,
+) -> None:
+    """The first 500 entries count, and the answer is a partial success."""
+    items = [(AI, f"https://a.example/{index}", 1, "") for index in range(501)]
+    (digest.workspace / "long.xml").write_bytes(rss(*items))
+    use(digest.workspace, {"name": "Alpha", "url": "long.xml"})
+
+    document = digest.call({"topics": ["AI regulation"]}).document
+
+    assert document["status"] == "partial_success"
+    assert document["topics_covered"][0]["articles_found"] == 500
+    (error,) = document["errors"]
+    assert error["message"] == (
+        "Alpha (long.xml) has 501 entries: only the first 500 were read"
+    )
+    assert error["suggested_action"] == (
+        "Tell the user that articles of this feed may be missing."
+    )

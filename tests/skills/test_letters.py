@@ -55,7 +55,7 @@ def test_a_chart_names_what_no_font_has(lettering: Any) -> None:
     )
 
 
-def test_a_chart_of_names_that_no_font_has_tells_them(data: Any) -> None:
+def test_the_answer_says_what_a_chart_could_not_write(data: Any) -> None:
     """The note reaches the caller, and names only what is drawn; letters of a plane that no
     usual font covers are taken.
     """

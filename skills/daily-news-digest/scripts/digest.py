@@ -21,7 +21,7 @@ from typing import Any
 
 from feeds import Article, feed_list, read_feeds
 from matching import Topic
-from rendering import LABELS, render, summary
+from rendering import LABELS, notices, render, summary
 from script_call import (
     Failure,
     answer,
@@ -45,9 +45,10 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
     now = datetime.now(UTC)
     target = _target(arguments, now)
     chosen = feed_list(SKILL / "assets")
-    articles, read, errors = read_feeds(chosen)
+    feeds = read_feeds(chosen)
+    articles, errors = feeds.articles, feeds.errors
     stamp = now.isoformat(timespec="seconds")
-    if not read:
+    if not feeds.read:
         return {
             "status": "failed",
             "generated_at": stamp,
@@ -67,7 +68,11 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
         for topic in topics
     ]
     digest = render(
-        covered, stamp[:10], len(errors), arguments["output_format"], language
+        covered,
+        stamp[:10],
+        notices(len(chosen.feeds) - feeds.read, feeds.cut, language),
+        arguments["output_format"],
+        language,
     )
     saved = None
     if target is not None:
@@ -80,7 +85,7 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
             errors = [*errors, failure.error]
     metadata = {
         "search_queries_used": [" + ".join(topic.terms) for topic in topics],
-        "sources_searched": read,
+        "sources_searched": feeds.read,
         "articles_read": len(articles),
         "file_saved": saved,
     }

@@ -8,6 +8,7 @@ feedparser gets bytes, never an address.
 from __future__ import annotations
 
 import calendar
+import http.client
 import io
 import json
 import os
@@ -43,6 +44,8 @@ ALL_FEEDS_SECONDS = (
 )
 WORKERS = 8
 WORKSPACE_LIST = "news_feeds.json"
+ROOT = re.compile(rb"<([A-Za-z_][\w:.-]*+)")
+ENTRY_END = re.compile(rb"</(?:\w+:)?(?:item|entry)\s*>", re.IGNORECASE)
 TRACKING = re.compile(r"^(utm_|at_|fbclid$|gclid$|ref$|cmp$|rss$)", re.IGNORECASE)
 
 
@@ -87,6 +90,33 @@ class Article:
     url: str
     published: datetime | None
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What reading one feed gave: its articles, and an error where it was not read, or
+    not whole.
+    """
+
+    articles: tuple[Article, ...] = ()
+    error: dict[str, Any] | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Return whether the feed gave what it has, or part of it."""
+        return bool(self.articles) or self.error is None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedsRead:
+    """What all feeds gave: the distinct articles; how many feeds were read, and how
+    many of these only in part; and the errors, in the order of the list.
+    """
+
+    articles: list[Article]
+    read: int
+    cut: int
+    errors: list[dict[str, Any]]
 
 
 def feed_list(assets: Path) -> FeedList:
@@ -165,17 +195,15 @@ def _parse_feed(row: Any, folder: Path, refuse: Any, *, confined: bool) -> Feed:
     return Feed(str(row.get("name") or file.stem), file, bool(row.get("name")))
 
 
-def read_feeds(chosen: FeedList) -> tuple[list[Article], int, list[dict[str, Any]]]:
-    """Return the distinct articles, the number of feeds that could be read, and one
-    error per feed that could not.
+def read_feeds(chosen: FeedList) -> FeedsRead:
+    """Return what the feeds have, with one error for each that could not be read, or
+    not whole.
 
     Feeds are read eight at a time. The threads are daemons: one that hangs is left
     behind when the time is up.
     """
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
-    done: queue.SimpleQueue[tuple[int, list[Article] | dict[str, Any]]] = (
-        queue.SimpleQueue()
-    )
+    done: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
     for index in range(len(chosen.feeds)):
         waiting.put(index)
 
@@ -189,7 +217,7 @@ def read_feeds(chosen: FeedList) -> tuple[list[Article], int, list[dict[str, Any
 
     for _ in range(min(WORKERS, len(chosen.feeds))):
         threading.Thread(target=work, daemon=True).start()
-    results: dict[int, list[Article] | dict[str, Any]] = {}
+    results: dict[int, Outcome] = {}
     deadline = time.monotonic() + min(
         ALL_FEEDS_SECONDS, chosen.timeout * (1 + len(chosen.feeds) // WORKERS) + 1
     )
@@ -199,70 +227,119 @@ def read_feeds(chosen: FeedList) -> tuple[list[Article], int, list[dict[str, Any
         except queue.Empty:
             break
         results[index] = result
+    outcomes = []
+    for index, feed in enumerate(chosen.feeds):
+        late = Outcome(error=_error(feed, "was not read in time", recoverable=True))
+        outcomes.append(results.get(index, late))
+    return _joined(outcomes)
+
+
+def _joined(outcomes: list[Outcome]) -> FeedsRead:
+    """Join what the feeds gave, in the list's order, so that the answer does not depend
+    on speed.
+    """
     articles: dict[str, Article] = {}
     errors = []
-    for index, feed in enumerate(
-        chosen.feeds
-    ):  # in the list's order, so that the answer does not depend on speed
-        result = results.get(
-            index, _error(feed, "was not read in time", recoverable=True)
-        )
-        if isinstance(result, dict):
-            errors.append(result)
-            continue
-        for article in result:
+    read, cut = 0, 0
+    for outcome in outcomes:
+        if outcome.error is not None:
+            errors.append(outcome.error)
+        if outcome.is_read:
+            read += 1
+            cut += outcome.error is not None
+        for article in outcome.articles:
             articles.setdefault(_identity(article.url), article)
-    return list(articles.values()), len(chosen.feeds) - len(errors), errors
+    return FeedsRead(list(articles.values()), read, cut, errors)
 
 
-def _read_feed(feed: Feed, timeout: float) -> list[Article] | dict[str, Any]:
+def _read_feed(feed: Feed, timeout: float) -> Outcome:
     """Return the articles of *feed*, or the error that the digest reports."""
     try:
-        data, headers = _fetch(feed.address, timeout)
-    except urllib.error.HTTPError as error:
-        error.close()
-        code = "RATE_LIMIT_EXCEEDED" if error.code == 429 else "FETCH_FAILED"
-        is_passing = error.code == 429 or error.code >= 500
-        return _error(
-            feed, f"answered HTTP {error.code}", recoverable=is_passing, code=code
-        )
-    except TimeoutError:
-        return _error(feed, f"did not answer within {timeout:g} s", recoverable=True)
-    except urllib.error.URLError as error:
-        if isinstance(error.reason, TimeoutError):
-            return _error(
-                feed, f"did not answer within {timeout:g} s", recoverable=True
-            )
-        return _error(feed, f"could not be reached: {error.reason}", recoverable=True)
-    except OverflowError:
-        return _error(
-            feed, f"is larger than {MAX_BYTES // 1024**2} MiB", recoverable=False
-        )
-    except FileNotFoundError:
-        return _error(feed, "does not exist", recoverable=False)
+        fetched = _fetch(feed.address, timeout)
     except Exception as error:
         # a broken header, a reset, a bad gzip stream: the other feeds still count
-        return _error(
-            feed, f"could not be read: {type(error).__name__}", recoverable=True
-        )
+        return Outcome(error=_fetch_error(feed, timeout, error))
     try:
-        parsed = feedparser.parse(io.BytesIO(data), response_headers=headers)
-        source = feed.name
-        if not feed.has_name:
-            title = plain_text(parsed.feed.get("title") or "")
-            source = _cut(title, 80) or feed.name
-        articles = []
-        for entry in parsed.entries[:MAX_ENTRIES]:
-            article = _article(entry, source)
-            if article is not None:
-                articles.append(article)
+        return _parse_fetched(feed, fetched)
     except Exception as error:
-        return _error(
-            feed, f"could not be parsed: {type(error).__name__}", recoverable=False
-        )
+        what = f"could not be parsed: {type(error).__name__}"
+        return Outcome(error=_error(feed, what, recoverable=False))
+
+
+def _fetch_error(feed: Feed, timeout: float, error: Exception) -> dict[str, Any]:
+    """Return the error for what ended the fetching of *feed*."""
+    no_answer = f"did not answer within {timeout:g} s"
+    match error:
+        case urllib.error.HTTPError(code=status):
+            error.close()
+            code = "RATE_LIMIT_EXCEEDED" if status == 429 else "FETCH_FAILED"
+            passing = status == 429 or status >= 500
+            what = f"answered HTTP {status}"
+            return _error(feed, what, recoverable=passing, code=code)
+        case TimeoutError() | urllib.error.URLError(reason=TimeoutError()):
+            return _error(feed, no_answer, recoverable=True)
+        case urllib.error.URLError(reason=reason):
+            return _error(feed, f"could not be reached: {reason}", recoverable=True)
+        case OverflowError():
+            what = f"is larger than {MAX_BYTES // 1024**2} MiB"
+            return _error(feed, what, recoverable=False)
+        case FileNotFoundError():
+            return _error(feed, "does not exist", recoverable=False)
+    what = f"could not be read: {type(error).__name__}"
+    return _error(feed, what, recoverable=True)
+
+
+def _parse_fetched(feed: Feed, fetched: Fetched) -> Outcome:
+    """Return the articles in what was fetched of *feed*: of a feed that is cut, those
+    that are whole, with an error that says so.
+    """
+    parsed = feedparser.parse(
+        io.BytesIO(fetched.data), response_headers=fetched.headers
+    )
+    is_cut = fetched.is_cut or (bool(parsed.bozo) and _lacks_end(fetched.data))
     if not parsed.get("version") and not parsed.entries:
-        return _error(feed, "is not an RSS or Atom feed", recoverable=False)
-    return articles
+        what = "was cut in its head" if is_cut else "is not an RSS or Atom feed"
+        return Outcome(error=_error(feed, what, recoverable=is_cut))
+    source = feed.name
+    if not feed.has_name:
+        title = plain_text(parsed.feed.get("title") or "")
+        source = _cut(title, 80) or feed.name
+    entries = parsed.entries
+    if is_cut:  # an entry that the cut goes through may have half a title or address
+        entries = entries[: len(ENTRY_END.findall(fetched.data.replace(b"\0", b"")))]
+    articles = []
+    for entry in entries[:MAX_ENTRIES]:
+        article = _article(entry, source)
+        if article is not None:
+            articles.append(article)
+    error = None
+    if is_cut:
+        what = "was cut before its first article"
+        if articles:
+            what = f"was cut: only its first {len(articles)} article(s) could be read"
+        error = _error(feed, what, recoverable=True)
+    elif len(entries) > MAX_ENTRIES:
+        what = f"has {len(entries)} entries: only the first {MAX_ENTRIES} were read"
+        error = _error(feed, what, recoverable=False)
+        error["suggested_action"] = (
+            "Tell the user that articles of this feed may be missing."
+        )
+    return Outcome(tuple(articles), error)
+
+
+def _lacks_end(data: bytes) -> bool:
+    """Return whether the end tag of the document's root element is missing.
+
+    >>> _lacks_end(b"<?xml version='1.0'?><rss><channel></channel></rss>")
+    False
+    >>> _lacks_end(b"<!-- a > b --><rss><channel><item><title>Rates ri")
+    True
+    """
+    text = data.replace(b"\0", b"")  # the tags of UTF-16, as ASCII
+    root = ROOT.search(text)
+    if root is None:
+        return False
+    return not re.search(rb"</" + re.escape(root[1]) + rb"\s*>", text, re.IGNORECASE)
 
 
 def _error(
@@ -308,42 +385,65 @@ def _opener() -> urllib.request.OpenerDirector:
     return opener
 
 
-def _fetch(address: str | Path, timeout: float) -> tuple[bytes, dict[str, str]]:
-    """Return at most MAX_BYTES and the headers feedparser wants. Raises: OverflowError,
-    TimeoutError, OSError.
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The bytes of a feed, the headers that feedparser wants, and whether the
+    connection ended before the feed did.
     """
+
+    data: bytes
+    headers: dict[str, str]
+    is_cut: bool = False
+
+
+def _fetch(address: str | Path, timeout: float) -> Fetched:
+    """Return at most MAX_BYTES. Raises: OverflowError, TimeoutError, OSError."""
     if isinstance(address, Path):
         with address.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise OverflowError
-        return data, {}
-    end = time.monotonic() + timeout
+        return Fetched(data, {})
     headers = {
         "User-Agent": "daily-news-digest/2.0 (feed reader)",
         "Accept": "application/atom+xml, application/rss+xml, application/xml;q=0.9, "
         "text/xml;q=0.9, */*;q=0.1",
         "Accept-Encoding": "gzip",
     }
-    body = bytearray()
-    with _opener().open(
-        urllib.request.Request(address, headers=headers), timeout=timeout
-    ) as response:
-        gzip = response.headers.get("Content-Encoding", "").lower() == "gzip"
-        unpack = zlib.decompressobj(wbits=31) if gzip else None
-        while chunk := response.read1(65536):
-            body += (
-                unpack.decompress(chunk, MAX_BYTES + 1 - len(body)) if unpack else chunk
-            )
-            if len(body) > MAX_BYTES:
-                raise OverflowError
-            if time.monotonic() > end:
-                raise TimeoutError
+    end = time.monotonic() + timeout
+    request = urllib.request.Request(address, headers=headers)
+    with _opener().open(request, timeout=timeout) as response:
+        body, is_cut = _read_body(response, end)
         kept = {
             "content-type": response.headers.get("Content-Type", ""),
             "content-location": response.url,
         }
-    return bytes(body), {name: value for name, value in kept.items() if value}
+    return Fetched(body, {name: value for name, value in kept.items() if value}, is_cut)
+
+
+def _read_body(response: Any, end: float) -> tuple[bytes, bool]:
+    """Return the body, unpacked, and whether the connection ended before the body did.
+    *end* is the clock's time when reading must be over.
+    """
+    is_packed = response.headers.get("Content-Encoding", "").lower() == "gzip"
+    unpack = zlib.decompressobj(wbits=31) if is_packed else None
+    body = bytearray()
+    try:
+        while chunk := response.read1(65536):
+            if unpack is not None:
+                chunk = unpack.decompress(chunk, MAX_BYTES + 1 - len(body))
+            body += chunk
+            if len(body) > MAX_BYTES:
+                raise OverflowError
+            if time.monotonic() > end:
+                raise TimeoutError
+    except (http.client.IncompleteRead, ConnectionError):
+        if not body:
+            raise
+        return bytes(body), True
+    # read1 does not say that a connection ended too early; these count what is left.
+    is_short = bool(response.length)
+    return bytes(body), is_short or (unpack is not None and not unpack.eof)
 
 
 def _article(entry: Any, source: str) -> Article | None:

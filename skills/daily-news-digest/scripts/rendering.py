@@ -45,10 +45,27 @@ def summary(
     return " ".join([*sentences, words["leading"].format(leading)])
 
 
+def notices(unread: int, cut: int, language: str) -> list[str]:
+    """Return what the digest says of feeds that were not read, or only in part.
+
+    >>> notices(2, 0, "en")
+    ['Feeds that could not be read: 2.']
+    """
+    words = LABELS[language]
+    counts = {"unread": unread, "cut": cut}
+    return [words[name].format(count) for name, count in counts.items() if count]
+
+
 def render(
-    topics: list[dict[str, Any]], date: str, unread: int, style: str, language: str
+    topics: list[dict[str, Any]],
+    date: str,
+    notices: list[str],
+    style: str,
+    language: str,
 ) -> str:
-    """Return the whole digest as Markdown in one of the four formats."""
+    """Return the whole digest as Markdown in one of the four formats, with *notices* at
+    its end.
+    """
     words = LABELS[language]
     write = {
         "prose": _prose,
@@ -58,13 +75,11 @@ def render(
     }[style]
     blocks = [f"# {words['title']} · {date}"]
     for topic in topics:
-        blocks += (
-            write(topic)
-            if topic["articles"]
-            else [f"**{_plain(topic['topic'])}**: {topic['summary']}"]
-        )
-    if unread:
-        blocks.append("*" + words["unread"].format(unread) + "*")
+        if topic["articles"]:
+            blocks += write(topic)
+        else:
+            blocks.append(f"**{_plain(topic['topic'])}**: {topic['summary']}")
+    blocks += [f"*{notice}*" for notice in notices]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -1,8 +1,8 @@
 """The letters of a chart: which the installed fonts have, and what stands for those
 that none has.
 
-Not a tool: drawing.py imports it. A box in place of a letter tells nothing, so none is
-drawn: ``[1]`` stands there, and a note says what it means.
+Not a tool: drawing.py imports it. No box is drawn in place of a letter:
+``[1]`` stands there, and a note says what it means.
 """
 
 from __future__ import annotations
