@@ -235,10 +235,10 @@ class WatchedWorkspace:
         self._before: dict[str, Identity] | None = None
 
     def resolve(self, path: str) -> Path | None:
-        """Return *path* as an absolute path inside the workspace, or None where it
-        would be outside.
+        """Return what *path* means in the workspace as an absolute path, or None where
+        it would be outside.
         """
-        resolved = self.workspace.resolve(path)
+        resolved = self.workspace.find(path)
         if resolved is not None and not is_there(resolved):
             self.missing.append(path)
         return resolved

@@ -107,7 +107,7 @@ class CallFiles:
         What exists in the workspace is copied to this place when the call starts.
         """
         own = self._own
-        source = own.workspace.resolve(path)
+        source = own.workspace.find(path)
         if source is None:
             return own.files.resolve(path)
         relative = PurePath(source.relative_to(own.workspace.directory))

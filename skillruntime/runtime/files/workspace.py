@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from skillruntime.catalog.meant_path import folded, plain_path, readings
 from skillruntime.catalog.resources import media_type
 from skillruntime.catalog.visibility import visible_line
 from skillruntime.runtime.files.temporary import make_temporary, remove_soon
@@ -92,6 +93,49 @@ class Workspace:
         if not resolved.is_relative_to(self.directory):
             return None
         return resolved
+
+    def find(self, path: str) -> Path | None:
+        """Return the absolute path that *path* means, or None where it would be
+        outside.
+
+        What is not there as it is written means the one file or directory that can be
+        meant, by the rule of `meant_path`; else the path of a new file, without quotes,
+        blanks around it and ``file://``.
+        """
+        resolved = self.resolve(path)
+        if resolved is not None and is_there(resolved):
+            return resolved
+        plain = plain_path(path)
+        if not plain:
+            return resolved
+        candidates = set()
+        for reading in readings(path, self.roots):
+            existing = self._existing(reading)
+            if existing is not None:
+                candidates.add(existing)
+        if len(candidates) == 1:
+            return candidates.pop()
+        return self.resolve(plain)
+
+    @property
+    def roots(self) -> set[str]:
+        """What may stand before the paths of files in it."""
+        roots = {str(self.directory)}
+        if self.given is not None:
+            roots.add(str(self.given.absolute()))
+        return roots
+
+    def _existing(self, reading: str) -> Path | None:
+        """Return the file or directory of the workspace that *reading* names, perhaps
+        in another case; None where there is not exactly one.
+        """
+        found = self.directory
+        for part in reading.split("/"):
+            name = _entry_named(found, part)
+            if name is None:
+                return None
+            found /= name
+        return self.resolve(str(found))
 
     def described(self) -> str:
         """Return which directory this is and what is in it, for the error of a file
@@ -201,6 +245,22 @@ class Workspace:
             self._removal()
             self._removal = None
             self._directory = None
+
+
+def _entry_named(directory: Path, name: str) -> str | None:
+    """Return the entry of *directory* that is *name*, or is alike; None where there is
+    not exactly one.
+    """
+    try:
+        if os.path.lexists(directory / name):
+            return name
+        entries = [path.name for path in directory.iterdir()]
+    except (OSError, ValueError):  # no directory, too long, a NUL byte
+        return None
+    alike = [entry for entry in entries if folded(entry) == folded(name)]
+    if len(alike) == 1:
+        return alike[0]
+    return None
 
 
 def is_there(path: Path) -> bool:

@@ -1,0 +1,141 @@
+"""A path parameter is taken where exactly one file of the workspace is meant."""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from skillruntime import SkillRuntime, discover
+from skillruntime.runtime.files.workspace import Workspace
+from tests import needs
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"file": {"type": "string", "format": "path"}},
+}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    directory = tmp_path / "work"
+    (directory / "Data").mkdir(parents=True)
+    for path in ("report.csv", "Data/sales 2026.csv", "Data/Übersicht.csv"):
+        (directory / path).write_text(path)
+    (tmp_path / "secret.csv").write_text("secret")
+    (directory / "link.csv").symlink_to(tmp_path / "secret.csv")
+    return Workspace(directory)
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [
+        ("report.csv", "report.csv"),
+        ("REPORT.csv", "report.csv"),
+        ("report.csv ", "report.csv"),
+        ("report.csv\n", "report.csv"),
+        ("'report.csv'", "report.csv"),
+        ('"report.csv"', "report.csv"),
+        ("./Report.csv", "report.csv"),
+        ("report.csv#rows", "report.csv"),
+        ("$WORKSPACE/report.csv", "report.csv"),
+        ("data\\sales 2026.csv", "Data/sales 2026.csv"),
+        ("data/sales%202026.csv", "Data/sales 2026.csv"),
+        (unicodedata.normalize("NFD", "data/übersicht.csv"), "Data/Übersicht.csv"),
+        ("data", "Data"),
+        ("{}/REPORT.csv", "report.csv"),
+        ("file://{}/Data/sales%202026.csv", "Data/sales 2026.csv"),
+    ],
+)
+def test_a_file_that_is_there_is_found(
+    workspace: Workspace, written: str, path: str
+) -> None:
+    """The same rule as for the files of a skill."""
+    found = workspace.find(written.replace("{}", str(workspace.directory)))
+
+    assert found == workspace.directory / path
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [
+        ("new.csv", "new.csv"),
+        (" 'new.csv'\n", "new.csv"),
+        ("file://{}/new%201.csv", "new 1.csv"),
+        ("new#1.csv", "new#1.csv"),
+        ("a%20b.csv", "a%20b.csv"),
+    ],
+)
+def test_a_new_file_has_no_quotes_and_no_scheme(
+    workspace: Workspace, written: str, path: str
+) -> None:
+    """Everything else of its name stays."""
+    found = workspace.find(written.replace("{}", str(workspace.directory)))
+
+    assert found == workspace.directory / path
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "../secret.csv",
+        "../SECRET.csv",
+        "link.csv",
+        "'/etc/passwd'",
+        "file:///etc/passwd",
+    ],
+)
+def test_what_lies_outside_is_refused(workspace: Workspace, written: str) -> None:
+    """However it is written."""
+    assert workspace.find(written) is None
+
+
+def test_two_files_that_can_be_meant_are_a_new_one(workspace: Workspace) -> None:
+    """An exact path still means itself."""
+    (workspace.directory / "Report.csv").write_text("other")
+
+    assert workspace.find("REPORT.csv") == workspace.directory / "REPORT.csv"
+    assert workspace.find("report.csv") == workspace.directory / "report.csv"
+
+
+def test_a_path_parameter_is_read_by_this_rule(workspace: Workspace) -> None:
+    """The function receives the path of the file that is there."""
+    runtime = SkillRuntime(workspace=workspace.directory)
+
+    @runtime.implements("size", contract={"input": SCHEMA})
+    def size(arguments: dict[str, str]) -> str:
+        return Path(arguments["file"]).read_text()
+
+    assert runtime.call_sync("size", {"file": "REPORT.CSV\n"}).data == "report.csv"
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(sys.platform != "linux", reason=needs.LINUX)
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_script_gets_the_file_that_is_meant(
+    workspace: Workspace, tmp_path: Path, trusted: bool
+) -> None:
+    """An untrusted one a copy of it, under its own name."""
+    directory = tmp_path / "skills" / "reader"
+    directory.mkdir(parents=True)
+    (directory / "SKILL.md").write_text(
+        "---\nname: reader\ndescription: Reads. Use to read.\n---\nRead.\n"
+    )
+    (directory / "run.py").write_text(
+        "import json, os, sys\nfile = json.load(sys.stdin)['file']\n"
+        "print(json.dumps([os.path.relpath(file), open(file).read()]))\n"
+    )
+    contract = {"version": "1.0.0", "input": SCHEMA, "run": {"script": "run.py"}}
+    (directory / "contract.json").write_text(json.dumps(contract))
+    runtime = SkillRuntime(
+        discover(directory.parent, trusted=trusted),
+        approve=lambda request: True,
+        workspace=workspace.directory,
+    )
+
+    response = runtime.call_sync("reader", {"file": "`DATA\\Sales 2026.csv`"})
+
+    assert response.data == ["Data/sales 2026.csv"] * 2
