@@ -223,13 +223,13 @@ def test_findings_named_errors_are_not_a_report_of_a_derived_tool(
     end = "raise SystemExit(1)"
 
     checked = call(write_tool(f"print({json.dumps(found)!r}); {end}"), "sample/lint")
-    told = call(write_tool(f"print({json.dumps(reported)!r}); {end}"), "sample/lint")
+    report = call(write_tool(f"print({json.dumps(reported)!r}); {end}"), "sample/lint")
 
     assert (checked.data, failure(checked).code) == (
         found,
         ErrorCode.TOOL_EXECUTION_FAILED,
     )
-    assert (told.data, failure(told).message) == (None, "Gone")
+    assert (report.data, failure(report).message) == (None, "Gone")
 
 
 def test_secrets_host_paths_and_hidden_characters_are_not_in_failed_data(
