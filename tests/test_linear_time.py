@@ -25,6 +25,7 @@ from skillruntime.catalog.visibility import (
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.runtime.scripts.result import parse_text_output, reported_failure
+from skillruntime.runtime.skill_directory import SkillDirectory
 from tests.linear_time import (
     COMMON_SHAPES,
     SHAPES,
@@ -194,6 +195,11 @@ def contract_with(text: str) -> str:
     )
 
 
+def variables(text: str) -> None:
+    place = SkillDirectory(Path("/a b"), Path("/w"), {"SKILL_DIR": "/a b"})
+    place.unfilled(place.filled(text + "$SKILL_DIR/a " * (len(text) // 12)))
+
+
 def result(text: str) -> None:
     parse_text_output(encoded(text))
     reported_failure(text)
@@ -264,6 +270,7 @@ READERS: dict[str, Callable[[Path], Reader]] = {
         at, "run.js", "", "\nconsole.log(process.argv[2]);\n"
     ),
     "result": lambda at: result,
+    "variables": lambda at: variables,
     "MCP frame": lambda at: message,
     "MCP call": lambda at: call_through_the_proxy,
     "MCP client's file": lambda at: in_client_file,

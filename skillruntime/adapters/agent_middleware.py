@@ -303,7 +303,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             id(message) for message in agent_messages.second_answers(request.messages)
         }
         once = [message for message in request.messages if id(message) not in second]
-        messages, shown = agent_messages.with_each_once(once, texts)
+        messages, shown = agent_messages.with_each_once(
+            once, texts, conversation.digest
+        )
         conversation.takes_images = agent_messages.takes_images(request.model)
         if not conversation.takes_images:
             messages = agent_messages.without_images(messages)
@@ -521,7 +523,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         used = next_use(request.state)
         if loaded is not None:
             name = str(loaded["name"])
-            text = digest_of(str(result.content))
+            conversation = self._conversations.of(request.state)
+            text = conversation.digest(name, str(result.content))
             entry = {"edition": loaded["digest"], "text": text, "used": used}
             if name in before and before[name]["edition"] == loaded["digest"]:
                 # The answer was the one line "already active": the instructions are in

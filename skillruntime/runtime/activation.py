@@ -20,6 +20,7 @@ from skillruntime.catalog.visibility import (
     without_tag,
 )
 from skillruntime.runtime.images import image_type
+from skillruntime.runtime.skill_directory import SkillDirectory
 
 if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
@@ -33,6 +34,7 @@ __all__ = [
     "render_activation",
     "render_resource",
     "with_arguments",
+    "with_directory",
     "within_tokens",
 ]
 
@@ -57,6 +59,8 @@ class ActiveSkill:
     """The most tokens that the definitions of its tools may take in a request; None
     without a limit.
     """
+    directory: SkillDirectory | None = None
+    """Where it lies, if the model is shown that; see `with_directory`."""
 
     @classmethod
     def of_functions(cls, name: str, contracts: Mapping[str, Contract]) -> ActiveSkill:
@@ -100,6 +104,8 @@ def render_activation(
         compatibility = active.skill.frontmatter.compatibility
         if compatibility:
             parts.append(f"Compatibility: {compatibility}")
+    if active.directory is not None:
+        parts += active.directory.lines()
     if resources := active.resources():
         parts.append("Files, read with the skill's name and this path:")
         for resource in resources:
@@ -141,6 +147,20 @@ def _callable_lines(
 
 
 _MOST_NAMES = 100
+
+
+def with_directory(
+    active: ActiveSkill, directory: SkillDirectory | None
+) -> ActiveSkill:
+    """Return the skill as a model is shown it: with the paths of *directory* in its
+    instructions, and with the lines that name it.
+
+    Digests are made of the skill without them.
+    """
+    if directory is None:
+        return active
+    body = directory.filled(active.body)
+    return replace(active, body=body, directory=directory)
 
 
 def with_arguments(active: ActiveSkill, arguments: str) -> ActiveSkill:
@@ -207,9 +227,11 @@ def within_tokens(texts: Mapping[str, str], limit: int | None) -> list[str]:
     return names
 
 
-def render_resource(skill: Skill, path: str) -> str:
+def render_resource(
+    skill: Skill, path: str, directory: SkillDirectory | None = None
+) -> str:
     """Return a text file of *skill* as a model reads it: in a frame that it cannot
-    close or imitate.
+    close or imitate, and with the paths of *directory*.
 
     Hidden characters are removed; the frame then says which, and so does a warning in
     the log. Of an image the text says what it is.
@@ -234,6 +256,8 @@ def render_resource(skill: Skill, path: str) -> str:
             visible_line(path),
             attributes["removed"],
         )
+    if directory is not None:
+        written = directory.filled(written)
     return framed("skill_resource", written.removesuffix("\n"), **attributes)
 
 

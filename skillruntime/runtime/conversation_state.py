@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -54,6 +55,7 @@ class ConversationState:
         report_tokens: bool = False,
         counts_tokens: bool = True,
         key: str | None = None,
+        tell_directories: bool = False,
     ) -> None:
         # Not a counter: it is in logs and spans of several processes.
         self.id = os.urandom(16).hex()
@@ -62,6 +64,7 @@ class ConversationState:
             self.workspace = workspace
         else:
             self.workspace = Workspace(workspace)
+        self._tell_directories = tell_directories
         self.limits = limits
         self.lock = threading.RLock()
         """Hold it from reading what is left, or what was shown, until that is spent or
@@ -88,6 +91,15 @@ class ConversationState:
             return self._ledger
 
     # What was shown
+
+    @property
+    def shown_workspace(self) -> Path | None:
+        """The directory of the workspace, if the model is shown where it and trusted
+        skills lie.
+        """
+        if not self._tell_directories:
+            return None
+        return self.workspace.directory
 
     @property
     def active(self) -> Mapping[str, ActiveSkill]:

@@ -94,6 +94,9 @@ class SkillRuntime:
             take in a request to a model; the others are called by name.
         image_bytes: The most that the images of one answer have together. What is
             larger stays a path in the text, and with 0 every image does.
+        tell_directories: Whether a model is shown where trusted skills and the
+            workspace lie, for a shell or an editor that it has beside the skills. By
+            default where the host names the workspace. Never over HTTP.
     """
 
     def __init__(
@@ -115,6 +118,7 @@ class SkillRuntime:
         functions: Iterable[Callable[..., Any]] = (),
         definition_tokens: int | None = 8_000,
         image_bytes: int = 1_000_000,
+        tell_directories: bool | None = None,
     ) -> None:
         passed = tuple(environment)
         grants_by_name = dict(grants or {})
@@ -137,6 +141,7 @@ class SkillRuntime:
             catalog = SkillCatalog()
         self._callables = Callables(catalog, runners, script_runner, definition_tokens)
         self._given_workspace = workspace
+        self._tell_directories = tell_directories
         own_workspace = Workspace(workspace)
         require_level(sandbox)
         require_seconds(timeout)
@@ -359,17 +364,23 @@ class SkillRuntime:
         report_tokens: bool = False,
         counts_tokens: bool = True,
         key: str | None = None,
+        tell_directories: bool | None = None,
     ) -> SkillSession:
         """Return a session, the state of one conversation, which the host calls *key*.
 
         *workspace* is its directory, by default that of the runtime. *limits* are in
-        tokens of *model*, see `SkillSession`.
+        tokens of *model*, see `SkillSession`. *tell_directories* is by default that of
+        the runtime.
         """
         from skillruntime.runtime.conversation_state import ConversationState
         from skillruntime.runtime.session import SkillSession
 
         if workspace is None:
             workspace = self._given_workspace
+        if tell_directories is None:
+            tell_directories = self._tell_directories
+        if tell_directories is None:
+            tell_directories = workspace is not None
         state = ConversationState(
             workspace=workspace,
             limits=limits,
@@ -377,6 +388,7 @@ class SkillRuntime:
             report_tokens=report_tokens,
             counts_tokens=counts_tokens,
             key=key,
+            tell_directories=tell_directories,
         )
         return SkillSession(self._calls, state)
 

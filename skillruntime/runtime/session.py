@@ -26,6 +26,7 @@ from skillruntime.runtime.activation import (
     render_activation,
     render_resource,
     with_arguments,
+    with_directory,
 )
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_path import CallPath
@@ -33,6 +34,7 @@ from skillruntime.runtime.call_record import Operation, notify, record_of, start
 from skillruntime.runtime.conversation_state import ConversationState
 from skillruntime.runtime.files.workspace import Workspace
 from skillruntime.runtime.images import Image, image_type
+from skillruntime.runtime.skill_directory import SkillDirectory, shown_directory
 from skillruntime.tokens.budget import Tier, TokenLedger, TokenLimits
 
 __all__ = ["SkillSession"]
@@ -86,6 +88,13 @@ class SkillSession:
     def workspace(self) -> Workspace:
         """The directory in which the scripts of the conversation work."""
         return self.state.workspace
+
+    def directory_of(self, name: str) -> SkillDirectory | None:
+        """Return where the skill *name* lies, as the conversation's model is shown it;
+        None where it is not, see ``SkillRuntime(tell_directories=...)``.
+        """
+        metadata = self._calls.callables.catalog.get(name)
+        return shown_directory(metadata, self.state.shown_workspace)
 
     @property
     def limits(self) -> TokenLimits | None:
@@ -180,7 +189,8 @@ class SkillSession:
                         f"{skill.name!r} is already active; its instructions are above."
                     )
                 else:
-                    text = render_activation(skill, to_tool_name, to_schema)
+                    located = with_directory(skill, self.directory_of(skill.name))
+                    text = render_activation(located, to_tool_name, to_schema)
                 return self.state.show(skill, digest, text)
 
     def invoke(
@@ -211,8 +221,10 @@ class SkillSession:
                 raise AccessDeniedError(
                     f"The skill {skill.name!r} is not for people to start"
                 )
+            # First: what the person typed is not the skill's text.
+            located = with_directory(skill, self.directory_of(skill.name))
             text = render_activation(
-                with_arguments(skill, arguments), to_tool_name, to_schema
+                with_arguments(located, arguments), to_tool_name, to_schema
             )
             return self.state.show(skill, fingerprint(skill), text)
 
@@ -232,7 +244,8 @@ class SkillSession:
             SkillNotFoundError: the skill is gone.
         """
         skill = self._calls.callables.open_skill(name)
-        text = render_activation(skill, to_tool_name, to_schema)
+        located = with_directory(skill, self.directory_of(skill.name))
+        text = render_activation(located, to_tool_name, to_schema)
         try:
             return self.state.admit(Tier.BODY, name, text)
         except TokenLimitError as error:
@@ -247,11 +260,14 @@ class SkillSession:
         """
         self.state.resume(shown)
 
-    def read_resource(self, name: str, path: str) -> str:
+    def read_resource(
+        self, name: str, path: str, *, directory: SkillDirectory | None = None
+    ) -> str:
         """Return one of the skill's text files as a model reads it, in a
         ``<skill_resource>`` frame; or its first page.
 
-        `Skill.read_resource` returns the text alone.
+        `Skill.read_resource` returns the text alone. *directory* is what the
+        model is shown of the skill's place, by default that of `directory_of`.
 
         Raises:
             SkillNotFoundError: no such skill.
@@ -260,7 +276,7 @@ class SkillSession:
             TokenLimitError: it does not fit what may still be spent.
         """
         with self._noted(Operation.READ, name, path):
-            text = self._resource(name, path)
+            text = self._resource(name, path, directory or self.directory_of(name))
             return self.state.admit(Tier.RESOURCE, f"{name}/{path}", text)
 
     def images(self, response: SkillResponse) -> list[Image]:
@@ -362,14 +378,14 @@ class SkillSession:
         record = record_of(operation, name, began, path=path, session_id=self.id)
         notify(self._calls.observers, record)
 
-    def _resource(self, name: str, path: str) -> str:
+    def _resource(self, name: str, path: str, directory: SkillDirectory | None) -> str:
         active = self._calls.callables.open_skill(name)
         if active.skill is None:
             raise ResourceNotFoundError(
                 f"The skill {name!r} is a function and has no files",
                 suggested_action=f"Load it with load_skill, or call {name!r}",
             )
-        return render_resource(active.skill, path)
+        return render_resource(active.skill, path, directory)
 
     def _image_files(
         self, metadata: Mapping[str, Any]

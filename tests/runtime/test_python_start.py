@@ -138,14 +138,18 @@ def test_a_script_is_started_as_its_instructions_start_it(
         ("pytest -m scripts.run", False),
     ],
 )
-def test_only_the_module_of_the_script_counts(instructions: str, expected: bool) -> None:
+def test_only_the_module_of_the_script_counts(
+    instructions: str, expected: bool
+) -> None:
     """By the form of the command, not by its words around it."""
     assert is_started_as_module(instructions, "scripts/run.py") is expected
 
 
 @pytest.mark.processes
 @pytest.mark.parametrize("module", ["scripts.gone", "lib.gone"])
-def test_no_package_provides_what_is_the_skills_own(tmp_path: Path, module: str) -> None:
+def test_no_package_provides_what_is_the_skills_own(
+    tmp_path: Path, module: str
+) -> None:
     """Of a module that is missing in the skill itself the error is the script's."""
     files = {"scripts/run.py": f"import sys\nimport {module}\nprint(sys.argv)\n"}
     runtime = runtime_of(tmp_path, {**files, "lib/rates.py": ""}, trusted=True)

@@ -31,7 +31,12 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import SkillRuntimeError
-from skillruntime.runtime.activation import digest_of, fingerprint, render_activation
+from skillruntime.runtime.activation import (
+    digest_of,
+    fingerprint,
+    render_activation,
+    with_directory,
+)
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
@@ -219,9 +224,20 @@ class Conversation:
         except SkillRuntimeError:
             return None
         shape = self._tool_list
-        return fingerprint(active), digest_of(
-            render_activation(active, shape.to_shown_name, shape.to_schema)
-        )
+        located = with_directory(active, self.session.directory_of(active.name))
+        text = render_activation(located, shape.to_shown_name, shape.to_schema)
+        return fingerprint(active), self.digest(name, text)
+
+    def digest(self, name: str, text: str) -> str:
+        """Return the digest of *text*, a message that shows the instructions of *name*,
+        without the places of the skill and the workspace in it.
+
+        A thread may be continued on another machine.
+        """
+        directory = self.session.directory_of(name)
+        if directory is not None:
+            text = directory.unfilled(text)
+        return digest_of(text)
 
     def forget(self, names: Iterable[str]) -> None:
         """Drop the tools of these skills, which have changed; they are rebuilt at the

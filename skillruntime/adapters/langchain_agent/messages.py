@@ -150,17 +150,20 @@ def with_text(message: SystemMessage | None, text: str) -> SystemMessage | None:
 
 
 def with_each_once(
-    messages: list[Any], texts: Mapping[str, str]
+    messages: list[Any], texts: Mapping[str, str], digest: Callable[[str, str], str]
 ) -> tuple[list[Any], set[str]]:
     """Return *messages* with each active skill's instructions at most once, and the
     names of those shown.
+
+    *texts* are the digests of the messages that show them, as *digest* makes one of a
+    skill's name and a text.
     """
     shown: set[str] = set()
     changed = messages
     for index, name in loading_answers(messages).items():
         message = messages[index]
         # A digest, not the edition: a summary may have changed the message itself.
-        if texts.get(name) == digest_of(message.text) and name not in shown:
+        if texts.get(name) == digest(name, message.text) and name not in shown:
             shown.add(name)
             continue
         replaced = _SUPERSEDED if name in texts else _UNLOADED

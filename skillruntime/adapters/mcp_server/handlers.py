@@ -47,7 +47,11 @@ from skillruntime.errors import (
     ResourceNotFoundError,
     SkillRuntimeError,
 )
-from skillruntime.runtime.activation import render_activation, with_arguments
+from skillruntime.runtime.activation import (
+    render_activation,
+    with_arguments,
+    with_directory,
+)
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
@@ -78,9 +82,10 @@ class Served:
         self._runtime = runtime
         self._known: dict[str, str] = {}
         self._pages = (
-            runtime.session()
+            runtime.session(tell_directories=False)
         )  # the rest of long results, by handles that no other client can guess
-        self._own = conversation_runtime(runtime, self._pages, load=self._rendered)
+        # For their definitions alone; a call is made within the client's session.
+        self._own = conversation_runtime(runtime, self._pages)
         self._sessions: dict[str, SkillSession] = {}
 
     async def _session(self, context: Any) -> SkillSession:
@@ -91,8 +96,10 @@ class Served:
         """
         request = context.request
         key = "" if request is None else request.headers.get("mcp-session-id")
+        # What listens on a port does not show where the host keeps its files.
+        tell = None if request is None else False
         if key is None:
-            return self._runtime.session(counts_tokens=False)
+            return self._runtime.session(counts_tokens=False, tell_directories=tell)
         if key not in self._sessions:
             while len(self._sessions) >= _KEPT:
                 self._sessions.pop(next(iter(self._sessions))).close()
@@ -102,7 +109,7 @@ class Served:
                 else None
             )
             self._sessions[key] = self._runtime.session(
-                workspace=root, counts_tokens=False
+                workspace=root, counts_tokens=False, tell_directories=tell
             )
         return self._sessions[key]
 
@@ -122,11 +129,12 @@ class Served:
         tool = meant_tool(self._runtime, params.name, tools)
         session = await self._session(context)
         if tool.name in (*self._own_names(), "call_skill"):
-            own = self._own
-            if tool.name == "call_skill":
-                own = conversation_runtime(
-                    self._runtime, self._pages, load=self._rendered, calls_in=session
-                )
+            own = conversation_runtime(
+                self._runtime,
+                self._pages,
+                load=partial(self._rendered, session),
+                calls_in=session,
+            )
             return self._result(
                 str(tool.name),
                 arguments,
@@ -198,7 +206,10 @@ class Served:
         if metadata is None or not metadata.user_invocable:
             raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:80]}")
         arguments = (params.arguments or {}).get("arguments", "")
-        text = await anyio.to_thread.run_sync(self._rendered, params.name, arguments)
+        session = await self._session(context)
+        text = await anyio.to_thread.run_sync(
+            self._rendered, session, params.name, arguments
+        )
         message = types.PromptMessage(
             role="user", content=types.TextContent(type="text", text=text)
         )
@@ -313,8 +324,11 @@ class Served:
             return _OWN
         return _OWN[1:] if self._known else ()
 
-    def _rendered(self, name: str, arguments: str | None = None) -> str:
+    def _rendered(
+        self, session: SkillSession, name: str, arguments: str | None = None
+    ) -> str:
         active = self._runtime.open_skill(name)
+        active = with_directory(active, session.directory_of(active.name))
         if arguments is not None:
             active = with_arguments(active, arguments)
         shown = {name: tool for tool, name in self._tools().items()}

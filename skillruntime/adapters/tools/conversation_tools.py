@@ -343,7 +343,10 @@ def conversation_runtime(
         if session.has_page(path):
             return SkillResponse("success", session.read_on(path))
         name = _skill_name(runtime, arguments["name"])
-        text = session.read_resource(name, path)
+        # The files of a workspace, and the places that are shown, are those of the
+        # session in which skills are called.
+        directory = (calls_in or session).directory_of(name)
+        text = session.read_resource(name, path, directory=directory)
         # For `SkillSession.images`, which looks whether it is one.
         is_image = media_type(path).startswith("image/")
         return SkillResponse(

@@ -49,10 +49,7 @@ from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 from skillruntime.runtime.sandbox.without_links import WritablePathError
 from skillruntime.runtime.scripts.interpreters import interpreter_of, script_environment
 from skillruntime.runtime.scripts.process import PlainProcess
-from skillruntime.runtime.scripts.python_start import (
-    is_started_as_module,
-    python_words,
-)
+from skillruntime.runtime.scripts.python_start import is_started_as_module, python_words
 from skillruntime.runtime.scripts.readiness import (
     Missing,
     Source,
