@@ -33,6 +33,7 @@ __all__ = [
     "digest_of_code",
     "find_directory",
     "find_file",
+    "is_text",
     "list_files",
     "list_resources",
     "may_have_callables",
@@ -75,6 +76,7 @@ _CODE_SUFFIXES = (
 _SKIPPED = frozenset(
     {".git", ".hg", ".svn", "__pycache__", "node_modules", ".DS_Store", ".venv"}
 )
+_NOT_TEXT = (b"%PDF-", b"PK\x03\x04")  # ISO 32000-1, 7.5.2; APPNOTE.TXT, 4.3.7
 _MAX_DEPTH = 8
 _MAX_ENTRIES = 20_000  # of a skill that are looked at for a listing
 _MEDIA_TYPES = {
@@ -104,6 +106,10 @@ _MEDIA_TYPES = {
     ".mp3": "audio/mpeg",
     ".wav": "audio/wav",
     ".mp4": "video/mp4",
+    ".ttf": "font/ttf",
+    ".otf": "font/otf",
+    ".woff": "font/woff",
+    ".woff2": "font/woff2",
     ".pdf": "application/pdf",
     ".zip": "application/zip",
     ".gz": "application/gzip",
@@ -222,18 +228,29 @@ def decode_text(data: bytes, path: str) -> str:
     Raises:
         ResourceNotFoundError: *data* is not UTF-8 text.
     """
-    try:
-        # UTF-8 text does not contain NUL; UTF-16 and binary files do.
-        if b"\0" not in data:
-            # With or without the signature that editors on Windows write.
-            return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        pass
+    if is_text(data):
+        # With or without the signature that editors on Windows write.
+        return data.decode("utf-8-sig")
     raise ResourceNotFoundError(
         f"{path!r} is not a text file ({media_type(path)}, {len(data):,} bytes)",
         suggested_action="Pass its path to a tool that can read such files",
         recoverable=False,
     )
+
+
+def is_text(data: bytes) -> bool:
+    """Return whether *data* is UTF-8 text, which does not contain NUL; UTF-16 and
+    binary files do.
+
+    A PDF may be written in ASCII alone, and is still not a text to read.
+    """
+    if b"\0" in data or data.startswith(_NOT_TEXT):
+        return False
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def read_bytes(
