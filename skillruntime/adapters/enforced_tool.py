@@ -38,7 +38,8 @@ from skillruntime.contract.document.function_contract import (
     TypedFunction,
     to_skill_errors,
 )
-from skillruntime.contract.repairs.state import Policy, Repair, policy_named
+from skillruntime.contract.repairs.policy import Policy, policy_named
+from skillruntime.contract.repairs.record import Repair
 from skillruntime.contract.response import SkillResponse
 from skillruntime.contract.schemas.pointer import format_pointer
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError

@@ -42,17 +42,13 @@ from skillruntime.contract.reading.parameters import (
     typed_parameters,
     with_swallowed,
 )
-from skillruntime.contract.repairs.coercion import (
-    Policy,
-    Repair,
-    policy_named,
-    with_whole_numbers,
-    without_decimals,
-)
+from skillruntime.contract.repairs.coercion import with_whole_numbers
+from skillruntime.contract.repairs.policy import Policy, policy_named
+from skillruntime.contract.repairs.record import Repair, without_decimals
 from skillruntime.contract.response import to_plain
 from skillruntime.contract.schemas.explanation import explain
 from skillruntime.contract.schemas.plain_json import find_fault, is_plain_json
-from skillruntime.contract.schemas.pointer import format_pointer
+from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA, format_pointer
 from skillruntime.contract.schemas.references import properties_of
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.schemas.subschemas import declared_properties, secret_texts
@@ -466,7 +462,7 @@ class Contract:
         """
         older = tuple(self._shape(migration) for migration in self.migrations)
         old = [
-            declared_properties(shape.references, [()])
+            declared_properties(shape.references, [WHOLE_SCHEMA])
             for shape in older
             if shape is not None
         ]
@@ -474,7 +470,7 @@ class Contract:
         self._shapes = Shapes(
             self.input, self.version, self.migrations, older, reserved
         )
-        declared = declared_properties(self.input.references, [()]).keys()
+        declared = declared_properties(self.input.references, [WHOLE_SCHEMA]).keys()
         self._names = reserved | declared | self._aliases.keys()
         if self._aliases and (
             faults := alias_faults(self._document, declared, reserved)

@@ -7,7 +7,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from skillruntime.contract.repairs.coercion import coerce, without_decimals
+from skillruntime.contract.repairs.coercion import coerce
+from skillruntime.contract.repairs.record import without_decimals
 from skillruntime.contract.schemas.explanation import explain
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.errors import SkillInputError

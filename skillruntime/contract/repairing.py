@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from skillruntime.contract.contract import Accepted, Contract, Formats
-from skillruntime.contract.repairs.state import Policy
+from skillruntime.contract.repairs.policy import Policy
 from skillruntime.contract.schemas.wording import nearest
 from skillruntime.errors import SkillNotFoundError
 

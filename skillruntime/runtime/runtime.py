@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Unpack, ove
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
-from skillruntime.contract.repairs.state import policy_named
+from skillruntime.contract.repairs.policy import policy_named
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import InvalidSkillError
 from skillruntime.runtime.activation import ActiveSkill

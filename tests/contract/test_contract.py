@@ -18,7 +18,7 @@ from skillruntime import (
     TruncatedInputError,
 )
 from skillruntime.contract.migration.migration import Migration
-from skillruntime.contract.repairs.coercion import Policy
+from skillruntime.contract.repairs.policy import Policy
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.errors import SkillOutputError, UnsupportedVersionError
 

@@ -10,7 +10,7 @@ import pytest
 
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.repairs.coercion import coerce
-from skillruntime.contract.repairs.state import BASE_WORK, WORK_PER_PART
+from skillruntime.contract.repairs.loop import BASE_WORK, WORK_PER_PART
 from skillruntime.contract.schemas.schema import Schema
 from tests.proportion import files_walked
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from skillruntime.contract.repairs.scalars import is_same
-from skillruntime.contract.repairs.state import Repair
+from skillruntime.contract.repair_rules import ALIAS
+from skillruntime.contract.repairs.record import Repair
+from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.contract.schemas.pointer import format_pointer
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 
@@ -77,7 +78,7 @@ def with_own_names(
         if kept is not value and not is_same(kept, value):
             raise _differing(name, key)
         if name != key:
-            repairs.append(Repair(format_pointer((key,)), "alias", key, name))
+            repairs.append(Repair(format_pointer((key,)), ALIAS, key, name))
     return renamed, tuple(repairs)
 
 

@@ -19,7 +19,12 @@ from skillruntime.contract.document.form import (
 )
 from skillruntime.contract.schemas.explanation import explain
 from skillruntime.contract.schemas.plain_json import find_fault
-from skillruntime.contract.schemas.pointer import format_pointer, value_at
+from skillruntime.contract.schemas.pointer import (
+    WHOLE_SCHEMA,
+    Location,
+    format_pointer,
+    value_at,
+)
 from skillruntime.contract.schemas.references import children, properties_of
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.schemas.violations import Violation
@@ -289,7 +294,7 @@ def _keywords(schema: Any, where: str, path: str) -> Iterator[Diagnostic]:
     """Yield the keywords of *schema*, at any depth, that check nothing because they are
     misspelt, and empty ranges.
     """
-    pending: list[tuple[Any, tuple[str | int, ...]]] = [(schema, ())]
+    pending: list[tuple[Any, Location]] = [(schema, WHOLE_SCHEMA)]
     while pending:
         part, location = pending.pop(0)
         if not isinstance(part, dict):
@@ -374,7 +379,7 @@ def _values(schema: Schema, where: str, path: str) -> Iterator[Diagnostic]:
     """Yield the defaults and examples that do not fit: a default would make a valid
     call fail, an example misleads.
     """
-    pending: list[tuple[str | int, ...]] = [()]
+    pending: list[Location] = [WHOLE_SCHEMA]
     while pending:
         location = pending.pop(0)
         part = value_at(schema.document, location)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any, NamedTuple
 
-from skillruntime.contract.repairs.keys import close_names
-from skillruntime.contract.schemas.pointer import Path
+from skillruntime.contract.schemas.names import close_names
+from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA, Location
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.schemas.subschemas import (
     ABSENT,
@@ -60,7 +60,7 @@ class Defaults:
         """Return the defaults that *schema* declares for its properties, and for
         theirs.
         """
-        return cls(schema, _level(schema, (), 0, {}))
+        return cls(schema, _level(schema, WHOLE_SCHEMA, 0, {}))
 
     def __bool__(self) -> bool:
         return bool(self._root.defaults or self._root.below)
@@ -138,7 +138,10 @@ def _leave_out_misspelt(
 
 
 def _level(
-    schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]
+    schema: Schema,
+    location: Location,
+    depth: int,
+    known: dict[tuple[Location, int], _Level],
 ) -> _Level:
     # Twelve definitions that refer to one another have 12**8 ways down, but few places:
     # each is read once a depth.
@@ -148,7 +151,10 @@ def _level(
 
 
 def _read_level(
-    schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]
+    schema: Schema,
+    location: Location,
+    depth: int,
+    known: dict[tuple[Location, int], _Level],
 ) -> _Level:
     defaults: dict[str, Any] = {}
     below: dict[str, _Level] = {}
@@ -164,7 +170,7 @@ def _read_level(
         if depth < MAX_DEPTH:
             here = in_place(references, places[:1], choices=False)
             items = [
-                (*place, "items")
+                Location((*place, "items"))
                 for place, each in here
                 if isinstance(each.get("items"), dict)
             ]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from skillruntime.contract.repairs.state import policy_named
+from skillruntime.contract.repairs.policy import policy_named
 from skillruntime.contract.schemas.explanation import explain
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.versions import Version

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from skillruntime.contract.repairs.scalars import is_same
+from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.contract.schemas.references import properties_of
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import SkillInputError, SkillRuntimeError

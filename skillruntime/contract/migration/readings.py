@@ -11,16 +11,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillruntime.contract.repairs.coercion import (
-    Coerced,
-    Policy,
-    Repair,
-    coerce,
-    without_decimals,
+from skillruntime.contract.repair_rules import (
+    CONTAINER_TEXT,
+    WRAPPER_OBJECT,
+    rules_that,
 )
-from skillruntime.contract.repairs.scalars import is_same, pieces
+from skillruntime.contract.repairs.coercion import Coerced, coerce
+from skillruntime.contract.repairs.containers import pieces
+from skillruntime.contract.repairs.policy import Policy
+from skillruntime.contract.repairs.record import Repair, without_decimals
 from skillruntime.contract.schemas.explanation import explain
-from skillruntime.contract.schemas.pointer import parse_pointer
+from skillruntime.contract.schemas.plain_json import is_same
+from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA, ValuePath, parse_pointer
 from skillruntime.contract.schemas.references import References, properties_of
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.schemas.subschemas import declared_properties, subschemas
@@ -154,7 +156,7 @@ def _formally_repaired(
         if coerced is None or not coerced.fits or not coerced.repairs:
             continue
         first = coerced.repairs[0]
-        if first.rule == "wrapper-object" and not first.path:
+        if first.rule == WRAPPER_OBJECT and not first.path:
             return Coerced(first.after, (first,))
         if all(repair.rule in _FORMAL for repair in coerced.repairs):
             return coerced
@@ -195,7 +197,7 @@ def _of_old_caller(
             without_decimals(reading.coerced.value), without_decimals(old.coerced.value)
         ):
             continue
-        if rules == {"container-text"} and not any(
+        if rules == {CONTAINER_TEXT} and not any(
             _describes_text(shape.references, parse_pointer(repair.path))
             for repair in reading.coerced.repairs
         ):
@@ -215,7 +217,7 @@ def _holds_container(arguments: dict[str, Any], shape: Schema, newer: Schema) ->
         if not isinstance(text, str) or _describes_text(shape.references, (name,)):
             continue
         kinds = {
-            str(each.get("type")) for each in subschemas(newer.references, (name,))
+            str(each.get("type")) for each in subschemas(newer.references, ValuePath((name,)))
         }
         if (
             text.strip(" '\"`\n")[:1] in ("[", "{", "(")
@@ -281,7 +283,7 @@ def _is_of_current(shapes: Shapes, arguments: Any, start: int) -> bool:
         return False
     new = (
         properties_of(shapes.current.document).keys()
-        - declared_properties(shape.references, [()]).keys()
+        - declared_properties(shape.references, [WHOLE_SCHEMA]).keys()
     )
     return not new.isdisjoint(arguments)
 
@@ -352,7 +354,7 @@ def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
         shape, migration = shapes.older[index], shapes.migrations[index]
         if (
             shape is not None
-            and name in declared_properties(shape.references, [()])
+            and name in declared_properties(shape.references, [WHOLE_SCHEMA])
             and migration.converts
         ):
             action = (
@@ -364,12 +366,12 @@ def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
 
 
 # Rules of repair by which a value stays what it is, in another form.
-_FORMAL = frozenset({"number-text", "thousands", "boolean-text", "quoted-text"})
+_FORMAL = rules_that("rewrites")
 # Keywords that say what a string holds.
 _DESCRIBING = frozenset({"format", "pattern", "contentMediaType", "enum", "const"})
 # Rules of repair that leave out or make up something: a reading that needs them says
 # nothing about its version.
-_UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key"})
+_UNCOUNTED = rules_that("omits")
 
 
 def _describes_text(references: References, path: tuple[str, ...]) -> bool:
@@ -377,7 +379,8 @@ def _describes_text(references: References, path: tuple[str, ...]) -> bool:
     a string.
     """
     return any(
-        not _DESCRIBING.isdisjoint(schema) for schema in subschemas(references, path)
+        not _DESCRIBING.isdisjoint(schema)
+        for schema in subschemas(references, ValuePath(path))
     )
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from skillruntime.contract.reading.json_text import UnreadableError, decode
 from skillruntime.contract.reading.templates import without_breaks
-from skillruntime.contract.repairs.scalars import is_same
+from skillruntime.contract.schemas.plain_json import is_same
+from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA, ValuePath
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.schemas.subschemas import places_of, property_locations
 from skillruntime.errors import SkillInputError
@@ -61,10 +62,10 @@ def _typed(name: str, text: str, is_string: bool | None, schema: Schema) -> Any:
 
 def _fitting(name: str, schema: Schema) -> Callable[[Any], bool]:
     """Return the function that says whether a value may stand under *name*."""
-    certain = places_of(schema.references, (), (name,))
+    certain = places_of(schema.references, WHOLE_SCHEMA, ValuePath((name,)))
     if certain:
         return lambda value: all(schema.fits(value, place) for place in certain)
-    possible = property_locations(schema.references, [()]).get(name, [])
+    possible = property_locations(schema.references, [WHOLE_SCHEMA]).get(name, [])
     if possible:
         return lambda value: any(schema.fits(value, place) for place in possible)
     return lambda _: True
@@ -116,7 +117,7 @@ def with_swallowed(
     Raises:
         SkillInputError: they do not fit; the message names them.
     """
-    declared = property_locations(schema.references, [()])
+    declared = property_locations(schema.references, [WHOLE_SCHEMA])
     recovered: dict[str, tuple[str, ...]] = {}
     for name, value in list(arguments.items()):
         split = _split(value) if isinstance(value, str) else None

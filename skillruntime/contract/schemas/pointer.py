@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, NewType, TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]
+# Two kinds of path that nothing may confuse: where in a schema, and where in a value.
+Location = NewType("Location", Path)
+ValuePath = NewType("ValuePath", Path)
+WHOLE_SCHEMA = Location(())
+WHOLE_VALUE = ValuePath(())
 
 
 def format_pointer(path: Iterable[str | int]) -> str:

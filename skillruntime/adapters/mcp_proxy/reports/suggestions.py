@@ -17,6 +17,12 @@ from typing import Any
 
 from skillruntime.adapters.mcp_proxy.reports.report import Report
 from skillruntime.compatibility.comparison import Bump, compare
+from skillruntime.contract.repair_rules import (
+    DEFAULT,
+    NULL_OPTIONAL,
+    NULL_TEXT,
+    RULES,
+)
 from skillruntime.contract.schemas.pointer import parse_pointer
 from skillruntime.contract.schemas.wording import in_words
 from skillruntime.errors import InvalidSkillError
@@ -30,14 +36,7 @@ NEARLY_ALL = 0.9
 is not by chance.
 """
 Names = tuple[str, ...]
-_HINTS = {
-    "container-text": "not inside a string",
-    "number-text": "without quotes",
-    "boolean-text": "without quotes",
-    "scalar-for-array": "also for a single item",
-    "array-of-one": "not in an array",
-    "enum-value": "written exactly so",
-}
+_ADVICE = {rule.id: rule.advice for rule in RULES.values() if rule.advice is not None}
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 
 
@@ -257,20 +256,20 @@ def _proposals(
     """
     omitted, nulls = (
         rules["MISSING_REQUIRED_PARAM"],
-        rules["null-optional"] + rules["null-text"],
+        rules[NULL_OPTIONAL] + rules[NULL_TEXT],
     )
     shapes = Counter(
         {
             rule: calls
             for rule, calls in rules.items()
-            if rule in _HINTS or rule == "INVALID_INPUT"
+            if rule in _ADVICE or rule == "INVALID_INPUT"
         }
     )
     options = _options(part)
-    if rules["default"]:
+    if rules[DEFAULT]:
         yield (
             "default",
-            rules["default"],
+            rules[DEFAULT],
             "leave it out, and it declares a default",
             part,
         )
@@ -295,7 +294,7 @@ def _proposals(
         )
     elif shapes:
         rule, _ = shapes.most_common(1)[0]
-        words = ", ".join(filter(None, [in_words(part), _HINTS.get(rule)]))
+        words = ", ".join(filter(None, [in_words(part), _ADVICE.get(rule)]))
         reason = f"send another shape: {', '.join(shapes)}"
         yield (
             "description",
