@@ -447,7 +447,7 @@ class _Readings:
         if reading == "practical" and any(
             change.ruling is Bump.MINOR for change in changes
         ):
-            return False  # the contract document rules that it is no break
+            return False  # the contract document rules it harmless
         contained = self._contained(reading)
         # `unknown` counts as clear only where parts can be compared one by one: those
         # comparisons found nothing.
