@@ -28,8 +28,9 @@ class Diagnostic:
     ``related`` has the files of other skills that the message names, which a view for
     one caller may hide.
 
-    >>> str(Diagnostic("name-mismatch", Severity.WARNING, "skills/pdf/SKILL.md", "name 'PDF' differs", line=2))
-    "skills/pdf/SKILL.md:2: warning: name 'PDF' differs [name-mismatch]"
+    >>> message = "name 'PDF' differs"
+    >>> print(Diagnostic("name-mismatch", Severity.WARNING, "SKILL.md", message, line=2))
+    SKILL.md:2: warning: name 'PDF' differs [name-mismatch]
     """
 
     rule: str
@@ -42,12 +43,11 @@ class Diagnostic:
     related: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        where = ":".join(
-            str(part)
-            for part in (self.path, self.line, self.column)
-            if part is not None
-        )
-        # path:line:column is what editors and terminals turn into a link.
+        # Editors and terminals turn path:line:column into a link.
+        where = self.path
+        for number in (self.line, self.column):
+            if number is not None:
+                where += f":{number}"
         hint = f"; {self.hint}" if self.hint else ""
         return f"{where}: {self.severity.value}: {self.message}{hint} [{self.rule}]"
 

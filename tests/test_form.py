@@ -64,9 +64,6 @@ SPLATS: set[str] = {
     "contract/input_validator.py",
     "contract/repairs/coercer.py",
     "contract/repairs/keys.py",
-    "runtime/sandbox/readable_paths.py",
-    "runtime/sandbox/seccomp.py",
-    "runtime/sandbox/supervisor.py:_Run._start_bubblewrap",
 }
 """Functions that unpack a literal, ``*("a", "b")``, to please a formatter."""
 

@@ -35,7 +35,7 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """How many tokens a conversation may spend; ``None`` means without limit.
+    """How many tokens a conversation may spend; None means without limit.
 
     ``catalog_tokens``, ``body_tokens`` and ``resource_tokens`` are for all texts of
     that tier together, ``total_tokens`` for everything, ``page_tokens`` for one body,

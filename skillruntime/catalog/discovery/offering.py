@@ -95,8 +95,7 @@ def diagnostics_of_view(
         skills = (entry.file for entry in snapshot.entries if entry.name)
         hidden.update(file for file in skills if file not in shown)
     for diagnostic in found:
-        # A locked skill that is missing has no file, so it cannot be told which view
-        # it would have been in.
+        # A locked skill that is missing has no file, so its view is not known.
         if diagnostic.rule == "frozen-missing":
             continue
         if hidden.isdisjoint((diagnostic.path, *diagnostic.related)):
