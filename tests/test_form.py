@@ -44,7 +44,6 @@ DENSE: set[str] = {
 NESTED: set[str] = {
     "adapters/mcp_proxy/messages.py:read_message",
     "adapters/mcp_proxy/reports/suggestions.py:_node",
-    "contract/response.py:holds_iterator",
     "derive/readers/shell_checks.py:ShellChecks._absolute",
     "derive/readers/shell_checks.py:_resolved",
 }
@@ -59,7 +58,6 @@ SPLATS: set[str] = {
     "adapters/tools/strict_schema.py",
     "cli/terminal/output.py",
     "cli/validate.py",
-    "contract/contract.py:Contract",
     "contract/document/form.py",
     "contract/input_validator.py",
     "contract/repairs/coercer.py",
@@ -78,7 +76,6 @@ ARGUMENTS: set[str] = {
     "cli/remote.py:describe",
     "cli/remote.py:invoke",
     "cli/tokens.py:command",
-    "contract/contract.py:Contract._accept_slowly",
     "contract/repairs/coercer.py:_member",
     "contract/repairs/coercer.py:_members",
     "contract/repairs/whole_value.py:_content",
