@@ -150,11 +150,11 @@ def visible_callables(runtime: SkillRuntime) -> list[str]:
     require_free_names(runtime)
     # A third-party skill that is called as one of our tools is left out: it must not
     # end the host's program.
-    return [
-        name
-        for name in runtime.callable_names()
-        if not is_hidden(runtime, name) and name not in OWN_TOOLS
-    ]
+    names = []
+    for name in runtime.callable_names():
+        if name not in OWN_TOOLS and not is_hidden(runtime, name):
+            names.append(name)
+    return names
 
 
 def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
