@@ -28,9 +28,8 @@ class Diagnostic:
     ``related`` has the files of other skills that the message names, which a view for
     one caller may hide.
 
-    >>> message = "name 'PDF' differs"
-    >>> print(Diagnostic("name-mismatch", Severity.WARNING, "SKILL.md", message, line=2))
-    SKILL.md:2: warning: name 'PDF' differs [name-mismatch]
+    >>> print(Diagnostic("name-form", Severity.WARNING, "SKILL.md", "no name", line=2))
+    SKILL.md:2: warning: no name [name-form]
     """
 
     rule: str

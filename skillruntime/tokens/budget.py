@@ -344,15 +344,15 @@ class TokenLedger:
 
     def _limits_of(self, tier: Tier) -> list[tuple[str, int, int]]:
         """Return the limits that *tier* counts against: name, tokens, tokens used."""
-        found: list[tuple[str, int, int]] = []
+        limits: list[tuple[str, int, int]] = []
         # Errors, retries, schemas and results have no limit of their own, only the
         # total.
         own = getattr(self.limits, f"{tier.value}_tokens", None)
         if own is not None:
-            found.append((f"{tier.value}_tokens", own, self.spent(tier)))
+            limits.append((f"{tier.value}_tokens", own, self.spent(tier)))
         if self.limits.total_tokens is not None:
-            found.append(("total_tokens", self.limits.total_tokens, self.total_tokens))
-        return found
+            limits.append(("total_tokens", self.limits.total_tokens, self.total_tokens))
+        return limits
 
     def _refusal(self, tier: Tier, name: str, tokens: int) -> SkillError:
         # The limit with the least left is the one that refuses.

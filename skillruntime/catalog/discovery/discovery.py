@@ -429,20 +429,20 @@ class _Reading:
             if kind != _REGULAR:
                 self.report_kind(path, kind)
                 return _FAULTY
-            found: list[Diagnostic] = []
+            findings: list[Diagnostic] = []
             if file_name != "SKILL.md":
                 message = f"the file is named {file_name}, not SKILL.md"
-                found.append(
+                findings.append(
                     Diagnostic("file-name-case", Severity.WARNING, path, message)
                 )
             if is_link:
-                found += _notes_on_link(self.root.path, directory, path)
+                findings += _notes_on_link(self.root.path, directory, path)
             if self.read_summary is None:
                 # Not needed for an import or a warm start.
                 from skillruntime.catalog.discovery.skill_file import read_summary
 
                 self.read_summary = read_summary
-            summary = self.read_summary(descriptor, path, name, found)
+            summary = self.read_summary(descriptor, path, name, findings)
         finally:
             os.close(descriptor)
         if summary is None:
@@ -461,8 +461,8 @@ class _Reading:
             entry = _new_entry(
                 Entry, (own_path, own, description, version, flags, self.root)
             )
-        if found:
-            self.notes[len(self.entries)] = tuple(found)
+        if findings:
+            self.notes[len(self.entries)] = tuple(findings)
         size, modified = status.st_size, status.st_mtime_ns
         # A stamp that matches no file, if this one could still change without changing
         # its stamp.
