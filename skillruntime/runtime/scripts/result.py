@@ -1,4 +1,4 @@
-"""What a script said: its result on stdout, and its words on stderr, fit to be
+"""What a script wrote: its result on stdout, and its words on stderr, fit to be
 quoted.
 """
 
@@ -25,7 +25,7 @@ from skillruntime.errors import SkillOutputError
 from skillruntime.runtime.sandbox.protocol import Finished
 
 __all__ = [
-    "Said",
+    "Report",
     "capped",
     "how_it_ended",
     "parse_json_output",
@@ -47,7 +47,7 @@ without them.
 _SHORTEST_SECRET = 4  # shorter values occur in any text
 
 
-class Said(NamedTuple):
+class Report(NamedTuple):
     """A script's stderr, fit to be quoted: no host paths, no hidden characters,
     capped.
     """
@@ -164,7 +164,7 @@ def parse_text_output(stdout: bytes) -> Any:
     return output
 
 
-def parse_json_output(finished: Finished, said: Said) -> Any:
+def parse_json_output(finished: Finished, report: Report) -> Any:
     """Return the one JSON value that a script printed.
 
     Raises:
@@ -173,7 +173,7 @@ def parse_json_output(finished: Finished, said: Said) -> Any:
     if not finished.stdout.strip():
         raise SkillOutputError(
             "The script ended without printing a result",
-            details=said.details(),
+            details=report.details(),
             suggested_action="Tell the user that the skill is at fault; the same call "
             "will fail again",
         )
@@ -187,7 +187,7 @@ def parse_json_output(finished: Finished, said: Said) -> Any:
                 f"{_quoted(besides, _QUOTED_LINE)}",
                 details={
                     "printed": capped(visible_text(besides), _QUOTED_TAIL),
-                    **said.details(),
+                    **report.details(),
                 },
                 suggested_action="Tell the user that the skill is at fault: it must "
                 "write this to stderr",
@@ -199,7 +199,7 @@ def parse_json_output(finished: Finished, said: Said) -> Any:
             details={
                 "printed": capped(visible_text(beginning).strip(), 80),
                 "fault": capped(visible_text(str(error)), 120),
-                **said.details(),
+                **report.details(),
             },
             suggested_action="Tell the user that the skill is at fault: it must print "
             "one JSON value, as print(json.dumps(result)) does, and write everything "

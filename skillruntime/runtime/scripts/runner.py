@@ -57,7 +57,7 @@ from skillruntime.runtime.scripts.readiness import (
     refuse_if_missing,
 )
 from skillruntime.runtime.scripts.result import (
-    Said,
+    Report,
     how_it_ended,
     parse_json_output,
     parse_text_output,
@@ -261,14 +261,14 @@ class ScriptRunner:
         shortened = shortened_paths(
             (start.directory, self.skill.name), (start.workspace, "workspace")
         )
-        said = Said(finished, shortened)
+        report = Report(finished, shortened)
         if finished.stderr:
-            _log.debug("%s wrote to stderr:\n%s", start.context.name, said.text())
-        self._refuse_excess(said)
+            _log.debug("%s wrote to stderr:\n%s", start.context.name, report.text())
+        self._refuse_excess(report)
         if finished.exit_code != 0:
-            self._refuse_failure(said, start)
+            self._refuse_failure(report, start)
         if start.line is None:
-            return parse_json_output(finished, said)
+            return parse_json_output(finished, report)
         return parse_text_output(finished.stdout)
 
     async def _run(
@@ -357,45 +357,45 @@ class ScriptRunner:
             )
         return script
 
-    def _refuse_excess(self, said: Said) -> None:
+    def _refuse_excess(self, report: Report) -> None:
         """Raise where the script was stopped because it printed or wrote too much."""
-        if said.finished.flooded:
+        if report.finished.flooded:
             raise ToolExecutionError(
                 f"The script printed more than {self.limits.stdout:,} bytes and was "
                 "stopped; the rest was cut off",
                 details={
                     "stdout_bytes_kept": self.limits.stdout,
                     "cut": True,
-                    **said.details(),
+                    **report.details(),
                 },
                 suggested_action="Ask for less at once: a smaller range, fewer items, "
                 "or a file as the result",
             )
-        if said.finished.full:
+        if report.finished.full:
             raise ToolExecutionError(
                 "The script was stopped: its files grew by more than "
                 f"{self.limits.workspace:,} bytes, or a process held more than "
                 f"{self.limits.memory:,} bytes of memory",
-                details=said.details(),
+                details=report.details(),
                 suggested_action="Ask for less at once; the host can set "
                 "SkillRuntime(script_limits=...)",
             )
 
-    def _refuse_failure(self, said: Said, start: _Start) -> NoReturn:
-        finished = said.finished
+    def _refuse_failure(self, report: Report, start: _Start) -> NoReturn:
+        finished = report.finished
         # A parser ends with its fault on stderr: that is the model's mistake, not the
         # script's.
         if start.line is not None:
-            _refuse_usage(finished.exit_code, said.text(), start.line)
-        if reported := reported_failure(said.without_paths(finished.stdout)):
+            _refuse_usage(finished.exit_code, report.text(), start.line)
+        if reported := reported_failure(report.without_paths(finished.stdout)):
             raise ReportedFailureError(reported)
-        _refuse_missing_module(said, start.script)
+        _refuse_missing_module(report, start.script)
         message = f"The script {how_it_ended(finished.exit_code)}"
-        if last := said.last_line():
+        if last := report.last_line():
             message += f": {last}"
         else:
             message += " and said nothing"
-        details = {"exit_code": finished.exit_code, **said.details()}
+        details = {"exit_code": finished.exit_code, **report.details()}
         action = TELL
         if withheld := self._withheld(start.variables):
             details["not_granted"] = withheld
@@ -420,11 +420,11 @@ def _command_line(
     return line, to_argv(line, arguments)
 
 
-def _refuse_missing_module(said: Said, script: Path) -> None:
+def _refuse_missing_module(report: Report, script: Path) -> None:
     """Raise `ToolNotAvailableError` where a Python script imports a module that it does
     not declare.
     """
-    stderr = said.finished.stderr.decode("utf-8", "replace")
+    stderr = report.finished.stderr.decode("utf-8", "replace")
     named = _MISSING_MODULE.search(stderr)
     if script.suffix != ".py" or named is None:
         return
@@ -437,7 +437,7 @@ def _refuse_missing_module(said: Said, script: Path) -> None:
     raise ToolNotAvailableError(
         f"The script imports {module!r}, which is not installed, and does not declare "
         "it",
-        details=said.details(),
+        details=report.details(),
         suggested_action="Ask the user to install the package that provides "
         f"{module!r}",
     )
