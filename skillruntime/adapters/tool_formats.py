@@ -28,7 +28,7 @@ from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse, to_plain
 from skillruntime.contract.schemas.references import referenced
 from skillruntime.runtime.call_options import CallOptions
-from skillruntime.runtime.images import Image
+from skillruntime.runtime.files.images import Image
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
