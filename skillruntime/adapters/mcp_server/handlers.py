@@ -342,7 +342,7 @@ async def _only_root(session: Any) -> str | None:
         return None
     path = url2pathname(addresses[0].path)
     # As everywhere here, no pathlib.
-    if os.path.isdir(path):  # noqa: PTH112
+    if os.path.isdir(path):
         return path
     return None
 
@@ -390,7 +390,7 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
             must accept.
     """
     # As everywhere in the catalog, no pathlib.
-    directory = os.path.dirname(metadata.path)  # noqa: PTH120
+    directory = os.path.dirname(metadata.path)
     resources: list[dict[str, Any]] = []
     total = 0
     for path in _paths(metadata):
@@ -471,13 +471,13 @@ def _paths(metadata: SkillMetadata) -> Iterator[str]:
     """Yield every file: SKILL.md, the contracts, which a catalog does not list, and all
     that it does.
     """
-    directory = os.path.dirname(metadata.path)  # noqa: PTH120
+    directory = os.path.dirname(metadata.path)
     yield "SKILL.md"
     own = ["contract.json", "contract.yaml", "contract.yml", "descriptor.json"]
-    inside = os.path.join(directory, "contracts")  # noqa: PTH118
-    if os.path.isdir(inside):  # noqa: PTH112
-        own += [f"contracts/{name}" for name in sorted(os.listdir(inside))]  # noqa: PTH208
+    inside = os.path.join(directory, "contracts")
+    if os.path.isdir(inside):
+        own += [f"contracts/{name}" for name in sorted(os.listdir(inside))]
     for path in own:
-        if os.path.isfile(os.path.join(directory, path)):  # noqa: PTH113, PTH118
+        if os.path.isfile(os.path.join(directory, path)):
             yield path
     yield from (resource.path for resource in list_resources(directory))
