@@ -246,7 +246,18 @@ class TokenLedger:
         warnings given.
         """
         method = count("", self.model)
-        limits = {name: getattr(self.limits, name) for name in _LIMITS}
+        tiers: dict[str, Any] = {}
+        for tier in Tier:
+            tiers[tier.value] = {
+                "tokens": self.spent(tier),
+                "times": self._times[tier],
+                "by_name": dict(self._spent[tier]),
+            }
+        limits: dict[str, int] = {}
+        for name in _LIMITS:
+            limit = getattr(self.limits, name)
+            if limit is not None:
+                limits[name] = limit
         return {
             "unit": "tokens",
             "method": method.method,
@@ -254,17 +265,8 @@ class TokenLedger:
             "total": self.total_tokens,
             "carried": self.carried_tokens,
             "requests": self.requests,
-            "tiers": {
-                tier.value: {
-                    "tokens": self.spent(tier),
-                    "times": self._times[tier],
-                    "by_name": dict(self._spent[tier]),
-                }
-                for tier in Tier
-            },
-            "limits": {
-                name: limit for name, limit in limits.items() if limit is not None
-            },
+            "tiers": tiers,
+            "limits": limits,
             "warnings": list(self.warnings),
         }
 

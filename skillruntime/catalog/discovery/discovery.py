@@ -445,22 +445,6 @@ class _Reading:
             summary = self.read_summary(descriptor, path, name, findings)
         finally:
             os.close(descriptor)
-        if summary is None:
-            entry = Entry(path, "", "", None, 0, self.root)
-        else:
-            own, description, version, flags = summary
-            # The path is left out if it follows from the name and the root.
-            own_path: str | None = path
-            if own == name and file_name == "SKILL.md":
-                is_below_root = len(directory) - len(own) - 1 == len(self.root.path)
-                if is_below_root:
-                    own_path = None
-            if version:
-                version = sys.intern(version)
-            # As `Entry(...)`, but in C.
-            entry = _new_entry(
-                Entry, (own_path, own, description, version, flags, self.root)
-            )
         if findings:
             self.notes[len(self.entries)] = tuple(findings)
         size, modified = status.st_size, status.st_mtime_ns
@@ -468,9 +452,25 @@ class _Reading:
         # its stamp.
         if modified > self.recent and self.may_still_change(modified):
             size = -1
-        self.entries.append(entry)
         self.stamps += packed_stamp(size, modified, status.st_ctime_ns, status.st_ino)
-        return _VALID if summary is not None else _FAULTY
+        if summary is None:
+            self.entries.append(Entry(path, "", "", None, 0, self.root))
+            return _FAULTY
+        own, description, version, flags = summary
+        # The path is left out if it follows from the name and the root.
+        own_path: str | None = path
+        if own == name and file_name == "SKILL.md":
+            is_below_root = len(directory) - len(own) - 1 == len(self.root.path)
+            if is_below_root:
+                own_path = None
+        if version:
+            version = sys.intern(version)
+        # As `Entry(...)`, but in C.
+        entry = _new_entry(
+            Entry, (own_path, own, description, version, flags, self.root)
+        )
+        self.entries.append(entry)
+        return _VALID
 
     def reuse(self, path: str) -> int | None:
         """Take the known entry of *path*, if its file has not changed; return whether

@@ -42,10 +42,7 @@ def read_summary(
         if data.startswith(b"---\n"):
             end = data.find(b"\n---\n", 3)
             if end > 0:
-                try:
-                    summary = scan(data[4 : end + 1].decode())
-                except UnicodeDecodeError:
-                    summary = None
+                summary = _scanned(data[4 : end + 1])
                 if summary is not None:
                     return judge(summary, directory, path, findings)
                 from skillruntime.catalog.frontmatter.frontmatter import cut
@@ -94,6 +91,13 @@ def summary_of(
             findings.extend(parts.diagnostics)
             return judge(summary, directory, path, findings)
     return _parsed(parts, directory, path, findings)
+
+
+def _scanned(block: bytes) -> Summary | None:
+    try:
+        return scan(block.decode())
+    except UnicodeDecodeError:
+        return None
 
 
 def _parsed(
