@@ -11,9 +11,9 @@ import anyio.to_thread
 import psycopg
 import pytest
 
-from skillruntime.remote.protocol import ExecutionStatus
-from skillruntime.server.executions.executions import Terms
 from tests import needs
+from tests.remote.parts import ExecutionStatus
+from tests.server.parts import Terms
 from tests.server.test_execution_laws import counting, ended, opened, ticket, until
 
 engine_instance = needs.package("skillruntime.server.executions.engine.instance")
