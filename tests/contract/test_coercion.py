@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
+from skillruntime.contract import Policy, Repair, Schema
 from skillruntime.contract.repairs.coercion import coerce
 from skillruntime.contract.repairs.keys import KeyRules
 from skillruntime.contract.repairs.loop import RepairLoop
 from skillruntime.contract.repairs.outcomes import Place
-from skillruntime.contract.repairs.policy import SAFE, STRICT, Policy, policy_named
-from skillruntime.contract.repairs.record import Repair
+from skillruntime.contract.repairs.policy import SAFE, STRICT, policy_named
 from skillruntime.contract.repairs.scalars import with_texts_read
 from skillruntime.contract.schemas.pointer import Location, ValuePath
-from skillruntime.contract.schemas.schema import Schema
 
 SCHEMA = Schema(
     {

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract, Schema
 from skillruntime.contract.repairs.coercion import coerce
 from skillruntime.contract.repairs.loop import BASE_WORK, WORK_PER_PART
-from skillruntime.contract.schemas.schema import Schema
 from tests.proportion import files_walked
 
 

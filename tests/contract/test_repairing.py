@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.repairing import Repairer, repair
-from skillruntime.contract.repairs.policy import Policy
+from skillruntime.contract import Contract, Policy, Repairer, repair
 from skillruntime.errors import (
     InvalidSkillError,
     SkillInputError,

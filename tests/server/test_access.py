@@ -295,7 +295,7 @@ async def test_an_issuer_that_is_away_is_asked_now_and_then() -> None:
 
 async def test_an_issuers_keys_are_read_from_a_file(tmp_path: Path) -> None:
     """A place that cannot be read or does not hold a JWKS is reported."""
-    from skillruntime.server.callers.jwt_callers import keys_from
+    from skillruntime.server import keys_from
 
     issuer = Issuer()
     good, bad = tmp_path / "jwks.json", tmp_path / "bad.json"
