@@ -46,6 +46,16 @@ def _error_type(record: CallRecord) -> str | None:
     return record.error_codes[0]
 
 
+def _tokens(record: CallRecord) -> int | None:
+    tokens = _metadata(record).get("tokens") or {}
+    total: int | None = tokens.get("total")
+    return total
+
+
+def _metadata(record: CallRecord) -> Mapping[str, Any]:
+    return record.response.metadata or {}
+
+
 ATTRIBUTES: Mapping[str, Callable[[CallRecord], Any]] = {
     # GenAI semantic conventions, "Execute tool span"
     "gen_ai.operation.name": lambda record: record.operation.value,
@@ -60,12 +70,8 @@ ATTRIBUTES: Mapping[str, Callable[[CallRecord], Any]] = {
     "skillruntime.resource.path": lambda record: record.path,
     "skillruntime.response.status": lambda record: record.status,
     "skillruntime.repairs": lambda record: record.repairs or None,
-    "skillruntime.migrated_from": lambda record: (record.response.metadata or {}).get(
-        "migrated_from"
-    ),
-    "skillruntime.tokens": lambda record: (
-        (record.response.metadata or {}).get("tokens") or {}
-    ).get("total"),
+    "skillruntime.migrated_from": lambda record: _metadata(record).get("migrated_from"),
+    "skillruntime.tokens": _tokens,
 }
 """All attributes of a span, and how each is read from a record; an attribute without a
 value is left out.
