@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from skillruntime.contract.repair_rules import KEY_NAME, WHOLE_NUMBER
-from skillruntime.contract.repairs.edit import Edit
 from skillruntime.contract.repairs.policy import SAFE, Policy
 from skillruntime.contract.repairs.record import Repair
 from skillruntime.contract.schemas.explanation import OVER_BUDGET
@@ -20,6 +19,7 @@ from skillruntime.contract.schemas.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.schemas.pointer import (
     WHOLE_SCHEMA,
     WHOLE_VALUE,
+    Edit,
     Path,
     ValuePath,
     format_pointer,
@@ -92,17 +92,18 @@ def coerce(
         return Coerced(value, (), (_TOO_DEEP._replace(value=value),))
     if not policy.repair:
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
-    # A process may never receive a malformed call, so the loop is imported when there
-    # is one.
-    from skillruntime.contract.repairs.keys import KeyRules
-    from skillruntime.contract.repairs.loop import OverBudgetError, RepairLoop
-    from skillruntime.contract.repairs.outcomes import Place, Repaired
-    from skillruntime.contract.repairs.refusal import still_wrong
+    # A process may never receive a malformed call, so what repairs is imported when
+    # there is one.
     from skillruntime.contract.repairs.scalars import with_texts_read
 
     read = with_texts_read(value, schema)
     if read is not None:
         return Coerced(read.value, _marked(read.repairs, value, schema))
+    from skillruntime.contract.repairs.keys import KeyRules
+    from skillruntime.contract.repairs.loop import OverBudgetError, RepairLoop
+    from skillruntime.contract.repairs.outcomes import Place, Repaired
+    from skillruntime.contract.repairs.refusal import still_wrong
+
     rules = KeyRules(policy, reserved)
     loop = RepairLoop(schema, rules, min(parts, MAX_PARTS))
     place = Place(value, WHOLE_SCHEMA, WHOLE_VALUE)

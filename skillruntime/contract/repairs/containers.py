@@ -39,9 +39,9 @@ from skillruntime.contract.repairs.scalars import (
 )
 from skillruntime.contract.schemas.names import (
     fold_name,
+    holds_wrapper,
     is_blank,
     is_close,
-    may_wrap,
     unquoted,
 )
 from skillruntime.contract.schemas.plain_json import is_same, type_name
@@ -79,15 +79,16 @@ _ENTRY_VALUES = frozenset({"value", "v", "val"})
 Attempts: TypeAlias = Iterator[Attempt | Ambiguous]
 
 
-def containers_in_text(loop: Loop, misfit: Misfit) -> Iterator[Attempt]:
-    """Yield the array or object that a text writes, where one is asked for."""
-    text = misfit.place.value
-    if not isinstance(text, str) or not is_container_text(text.strip(QUOTES)):
-        return
+def container_in_text(loop: Loop, misfit: Misfit) -> list[Attempt]:
+    """Return the array or object that a text writes, where one is asked for."""
+    text: str = misfit.place.value
+    if not is_container_text(text.strip(QUOTES)):
+        return []
     wanted = _containers_wanted(loop.references, misfit)
     parsed = parse_container(text) if wanted else None
     if parsed is not None and type_name(parsed.value) in wanted:
-        yield Attempt(CONTAINER_TEXT, parsed.value, text)
+        return [Attempt(CONTAINER_TEXT, text, parsed.value)]
+    return []
 
 
 def is_container_text(text: str) -> bool:
@@ -138,7 +139,7 @@ def reshapings(loop: Loop, misfit: Misfit) -> Attempts:
     value = place.value
     # PHP and some chat templates encode an empty map as `[]` (agno-agi/agno#6303).
     if value == [] and not place.path and "object" in misfit.kinds:
-        yield Attempt(EMPTY_ARGUMENTS, {}, value)
+        yield Attempt(EMPTY_ARGUMENTS, value, {})
     elif isinstance(value, list):
         if len(value) == 1 and misfit.kinds - {"array"}:
             yield from _taken_out(loop, misfit, value[0])
@@ -146,8 +147,8 @@ def reshapings(loop: Loop, misfit: Misfit) -> Attempts:
         yield from _unwrapped(loop, misfit)
         if _is_echo(value) and misfit.kinds and "object" not in misfit.kinds:
             if loop.fits(value["value"], place.location):
-                yield Attempt(SCHEMA_ECHO, value["value"], value)
-    if isinstance(value, list):
+                yield Attempt(SCHEMA_ECHO, value, value["value"])
+    if isinstance(value, list) or "array" not in misfit.kinds:
         return
     for violation in misfit.violations:
         if violation.keyword == "type" and "array" in violation.types:
@@ -187,7 +188,7 @@ def _taken_out(loop: Loop, misfit: Misfit, item: Any) -> Attempts:
         declared = declared_properties(loop.references, misfit.locations)
         if item.keys().isdisjoint(declared):
             return
-    yield Attempt(ARRAY_OF_ONE, item, place.value)
+    yield Attempt(ARRAY_OF_ONE, place.value, item)
 
 
 def is_entry(value: Any) -> bool:
@@ -225,11 +226,11 @@ def _as_array(loop: Loop, place: Place, violation: Violation) -> Attempts:
     if isinstance(value, str) and not any(loop.fits(value, item) for item in items):
         several = listed(value, _schemas(loop, items))
         if several is not None:
-            yield Attempt(COMMA_LIST, several, value)
+            yield Attempt(COMMA_LIST, value, several)
     if isinstance(value, dict):
         content = _items_in(value)
         if content is not None and not loop.fits([value], array.location):
-            yield Attempt(ARRAY_OBJECT, content, value)
+            yield Attempt(ARRAY_OBJECT, value, content)
     if may_be_nothing(value):
         return
     # A tuple of one is not made, and may be meant.
@@ -238,7 +239,7 @@ def _as_array(loop: Loop, place: Place, violation: Violation) -> Attempts:
             yield AMBIGUOUS
         return
     if _is_one_item(loop, place, array):
-        yield Attempt(SCALAR_FOR_ARRAY, [value], value)
+        yield Attempt(SCALAR_FOR_ARRAY, value, [value])
 
 
 def _schemas(loop: Loop, locations: list[Location]) -> list[dict[str, Any]]:
@@ -306,12 +307,12 @@ def _is_one_text(loop: Loop, place: Place, array: _Array) -> bool:
     # Text with a comma is one item only where its parts could not be items.
     if not array.schema.get("items"):
         return False
-    return not all(_may_be_item(loop, place.holding(part), array) for part in parts)
+    return not all(_may_be_item(loop, place, part, array) for part in parts)
 
 
-def _may_be_item(loop: Loop, place: Place, array: _Array) -> bool:
-    for item in array.items:
-        outcome = loop.repair(Place(place.value, item, place.path, place.depth))
+def _may_be_item(loop: Loop, place: Place, part: str, array: _Array) -> bool:
+    for location in array.items:
+        outcome = loop.repair(Place(part, location, place.path, place.depth + 1))
         if isinstance(outcome, Repaired):
             return True
     return False
@@ -405,7 +406,7 @@ def _unwrapped(loop: Loop, misfit: Misfit) -> Iterator[Attempt]:
     place = misfit.place
     value: dict[str, Any] = place.value
     has_one_key = not place.path and len(value) == 1  # which may be the schema's title
-    if not has_one_key and not any(map(may_wrap, value)):
+    if not has_one_key and not holds_wrapper(value):
         return
     locations = misfit.locations
     declared = dict(declared_properties(loop.references, locations))
@@ -416,7 +417,7 @@ def _unwrapped(loop: Loop, misfit: Misfit) -> Iterator[Attempt]:
     for name in value:
         content = _content(loop, misfit, name, declared)
         if isinstance(content, dict):
-            yield Attempt(WRAPPER_OBJECT, content, {**value, name: "\u2026"})
+            yield Attempt(WRAPPER_OBJECT, {**value, name: "\u2026"}, content)
 
 
 def _content(loop: Loop, misfit: Misfit, name: str, declared: dict[str, Any]) -> Any:

@@ -26,7 +26,7 @@ from skillruntime.contract.schemas.names import (
     singular,
 )
 from skillruntime.contract.schemas.pointer import ValuePath, format_pointer
-from skillruntime.contract.schemas.references import properties_of
+from skillruntime.contract.schemas.references import References, properties_of
 from skillruntime.contract.schemas.schema import Schema, Violation
 from skillruntime.contract.schemas.subschemas import (
     ABSENT,
@@ -299,13 +299,14 @@ def _is_misspelt(
     return _may_mean(loop, name, declared, parent)
 
 
-def is_typed_value(value: dict[str, Any], declared: Mapping[str, Any]) -> bool:
-    """Return whether *value* may be one value in the form of its schema, ``{"type":
-    "integer", "value": 0}``: not repaired.
+def is_typed_value(references: References, place: Place) -> bool:
+    """Return whether the object may be one value in the form of its schema, ``{"type":
+    "integer", "value": 0}``: its members are not repaired.
     """
-    if value.keys() != {"type", "value"} or "type" in declared:
+    value: dict[str, Any] = place.value
+    if value.keys() != {"type", "value"} or value["type"] not in TYPES:
         return False
-    return value["type"] in TYPES
+    return "type" not in declared_properties(references, [place.location])
 
 
 def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> bool:

@@ -7,8 +7,8 @@ where they fail. What comes out is repaired in turn, until it fits or no rule ap
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from skillruntime.contract.reading.arguments import wrapped
 from skillruntime.contract.repair_rules import (
@@ -18,11 +18,10 @@ from skillruntime.contract.repair_rules import (
 )
 from skillruntime.contract.repairs.containers import (
     UNIONS,
-    containers_in_text,
+    container_in_text,
     makes_texts,
     reshapings,
 )
-from skillruntime.contract.repairs.edit import Edit
 from skillruntime.contract.repairs.keys import (
     KeyRules,
     is_on_misspelt_key,
@@ -42,7 +41,7 @@ from skillruntime.contract.repairs.outcomes import (
     decided,
     unrepaired,
 )
-from skillruntime.contract.repairs.record import Repair, plain
+from skillruntime.contract.repairs.record import Repair, recorded
 from skillruntime.contract.repairs.scalars import (
     conversions,
     is_nothing,
@@ -52,20 +51,18 @@ from skillruntime.contract.repairs.scalars import (
     without_quotes,
 )
 from skillruntime.contract.repairs.unions import by_branches, is_moved
-from skillruntime.contract.schemas.names import may_wrap
+from skillruntime.contract.schemas.names import holds_wrapper, may_wrap
 from skillruntime.contract.schemas.pointer import (
     WHOLE_SCHEMA,
+    Edit,
     Location,
     ValuePath,
+    format_pointer,
     value_at,
 )
 from skillruntime.contract.schemas.references import properties_of
 from skillruntime.contract.schemas.schema import Schema, Violation
-from skillruntime.contract.schemas.subschemas import (
-    declared_properties,
-    places_of,
-    subschemas,
-)
+from skillruntime.contract.schemas.subschemas import places_of, subschemas
 
 # Each step inside a step needs a repair of its own; a chain of a dozen is a
 # coincidence, not a reading.
@@ -177,7 +174,7 @@ class RepairLoop:
         if isinstance(round_, Repaired):
             if not place.path:
                 self.best = round_
-            round_ = round_.then(self.repair(place.holding(round_.value)))
+            round_ = self._repaired_further(place, round_)
         outcomes = [whole, round_]
         is_repaired = isinstance(whole, Repaired) or isinstance(round_, Repaired)
         if is_repaired and isinstance(place.value, dict) and len(place.value) == 1:
@@ -196,12 +193,11 @@ class RepairLoop:
         if not may_wrap(name) or not isinstance(content, dict):
             return IMPOSSIBLE
         repair = Repair(place.pointer, WRAPPER_OBJECT, place.value, None)
-        outcome = self.repair(place.holding(content))
-        return Repaired(content, (repair,)).then(outcome)
+        return self._repaired_further(place, Repaired(content, (repair,)))
 
     def _repair_whole(self, place: Place, violations: list[Violation]) -> Outcome:
         """Repair the value as a whole, which *violations* say is wrong."""
-        kinds = kinds_wanted(self.references, violations)
+        kinds = kinds_wanted(self.references, violations) if violations else set()
         misfit = Misfit(place, violations, kinds)
         outcomes: list[Outcome] = []
         for violation in violations:
@@ -209,36 +205,56 @@ class RepairLoop:
                 outcome = by_branches(self, place, violation)
                 if isinstance(outcome, Repaired):
                     # The rest of the schema may refuse what the branch takes.
-                    outcome = outcome.then(self.repair(place.holding(outcome.value)))
+                    outcome = self._repaired_further(place, outcome)
                 outcomes.append(outcome)
-        attempts = [
-            *conversions(self, misfit),
-            *containers_in_text(self, misfit),
-            *without_quotes(misfit),
-            *reshapings(self, misfit),
-        ]
-        for attempt in attempts:
+        for attempt in self._attempts(misfit):
             if isinstance(attempt, Ambiguous):
                 outcomes.append(attempt)
             else:
                 outcomes.append(self._tried(place, attempt))
+        if not outcomes:
+            return IMPOSSIBLE
         outcome = decided(outcomes)
         if isinstance(outcome, Repaired) and len(kinds) > 1:
             if is_moved(place, outcome, kinds):
                 return AMBIGUOUS
         return outcome
 
+    def _attempts(self, misfit: Misfit) -> list[Attempt | Ambiguous]:
+        """Return what the value may be as a whole, by each rule that applies."""
+        attempts: list[Attempt | Ambiguous] = []
+        is_scalar = not isinstance(misfit.place.value, (dict, list))
+        if is_scalar:
+            attempts += conversions(self, misfit)
+        if isinstance(misfit.place.value, str):
+            attempts += container_in_text(self, misfit)
+            attempts += without_quotes(misfit)
+        # A scalar is moved into an array alone.
+        if not is_scalar or "array" in misfit.kinds:
+            attempts += reshapings(self, misfit)
+        return attempts
+
     def _tried(self, place: Place, attempt: Attempt) -> Outcome:
         """Repair what *attempt* makes of the value."""
-        outcome = self.repair(place.holding(attempt.after))
+        repair = recorded(format_pointer(place.path), *attempt)
+        step = Repaired(attempt.after, (repair,))
+        outcome = self._repaired_further(place, step)
         # A list of numbers in a string may be a text about them, where strings are
         # wanted.
         if attempt.rule == CONTAINER_TEXT and isinstance(outcome, Repaired):
             if makes_texts(attempt.after, outcome):
                 return unrepaired(outcome.is_disputed)
-        before, after = plain(attempt.before), plain(attempt.after)
-        repair = Repair(place.pointer, attempt.rule, before, after)
-        return Repaired(attempt.after, (repair,)).then(outcome)
+        return outcome
+
+    def _repaired_further(self, place: Place, step: Repaired) -> Outcome:
+        """Repair what *step* made of the value at *place*, which need not fit yet."""
+        further = Place(step.value, place.location, place.path, place.depth + 1)
+        outcome = self.repair(further)
+        is_disputed = step.is_disputed or outcome.is_disputed
+        if isinstance(outcome, Repaired):
+            repairs = step.repairs + outcome.repairs
+            return Repaired(outcome.value, repairs, is_disputed)
+        return unrepaired(is_disputed)
 
     def _repair_members(
         self, place: Place, violations: list[Violation], own: list[Violation]
@@ -252,12 +268,12 @@ class RepairLoop:
         repairs: list[Repair] = []
         is_disputed = False
         if isinstance(value, dict):
-            declared = declared_properties(self.references, [place.location])
-            if is_typed_value(value, declared):
+            if "type" in value and is_typed_value(self.references, place):
                 return AMBIGUOUS
-            keys = with_keys_repaired(self, self._rules, misfit)
-            value, is_disputed = keys.value, keys.is_ambiguous
-            repairs += keys.repairs
+            if own:
+                keys = with_keys_repaired(self, self._rules, misfit)
+                value, is_disputed = keys.value, keys.is_ambiguous
+                repairs += keys.repairs
         edit = Edit(value)
         is_refused = False
         for part in self._refused_parts(place, violations):
@@ -277,7 +293,7 @@ class RepairLoop:
         if isinstance(value, dict) and not is_refused:
             filled = self._repair_defaults(misfit)
             if filled is not None:
-                return replace(filled, is_disputed=is_disputed)
+                return filled._replace(is_disputed=is_disputed)
         return unrepaired(is_disputed)
 
     def _repair_defaults(self, misfit: Misfit) -> Repaired | None:
@@ -327,7 +343,7 @@ class RepairLoop:
         part = place.value
         for length, token in enumerate(where[:-1], start=1):
             part = part[token]
-            if isinstance(part, dict) and any(map(may_wrap, part)):
+            if isinstance(part, dict) and holds_wrapper(part):
                 around = ValuePath(where[:length])
                 locations = places_of(self.references, place.location, around)
                 return (around, locations[0]) if locations else None
@@ -386,8 +402,7 @@ class RepairLoop:
         return value is None or not self.fits(None, place.location)
 
 
-@dataclass(frozen=True, slots=True)
-class _RefusedPart:
+class _RefusedPart(NamedTuple):
     """A part inside a value: *where* it is, the subschema that refuses it, and by which
     *violations*; none where it is repaired from the start.
     """

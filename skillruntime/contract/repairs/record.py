@@ -45,6 +45,11 @@ class Repair:
         return f"Repair({', '.join(members)})"
 
 
+def recorded(path: str, rule: str, before: Any, after: Any) -> Repair:
+    """Return the record of a repair, with numbers as plain floats."""
+    return Repair(path, rule, plain(before), plain(after))
+
+
 def plain(value: Any) -> Any:
     """Return *value* with a number that remembered how it was written as a float."""
     if not isinstance(value, Decimal):

@@ -115,38 +115,44 @@ def _kinds_alone(document: Any) -> dict[str, Any]:
     return kinds
 
 
-def conversions(loop: Loop, misfit: Misfit) -> Iterator[Attempt]:
-    """Yield the value as another type that is asked for, as a member of an enum, and
-    without quotes around it.
-    """
+def conversions(loop: Loop, misfit: Misfit) -> list[Attempt]:
+    """Return the value as each type that is asked for, and as a member of an enum."""
     value = misfit.place.value
+    attempts: list[Attempt] = []
     for violation in misfit.violations:
         # "None" is how Python writes null; `none` may be a member.
         if violation.keyword in ("enum", "const") and value != "None":
-            for after in options_of(loop.references, violation).meant_by(value):
-                yield Attempt(ENUM_VALUE, after, value)
+            options = options_of(loop.references, violation)
+            for member in options.meant_by(value):
+                attempts.append(Attempt(ENUM_VALUE, value, member))
         elif violation.keyword == "type":
             for wanted in violation.types:
                 for rule, after in converted(wanted, value):
-                    # `none` where the items of the array may be that word says
-                    # something.
-                    if after is not None or not may_be_said(
-                        loop.references, value, [violation.location]
-                    ):
-                        yield Attempt(rule, after, value)
+                    if after is None and _says_none(loop, value, violation):
+                        continue
+                    attempts.append(Attempt(rule, value, after))
+    return attempts
 
 
-def without_quotes(misfit: Misfit) -> Iterator[Attempt]:
-    """Yield the text in quotes, where a scalar or a text of some form is asked for."""
-    value = misfit.place.value
-    content = unquoted(value) if isinstance(value, str) else None
+def _says_none(loop: Loop, value: Any, violation: Violation) -> bool:
+    """Return whether ``none`` says something: the items of the array may be that
+    word.
+    """
+    return may_be_said(loop.references, value, [violation.location])
+
+
+def without_quotes(misfit: Misfit) -> list[Attempt]:
+    """Return the text in quotes, where a scalar or a text of some form is asked for."""
+    value: str = misfit.place.value
+    content = unquoted(value)
     if content is None:
-        return
+        return []
     has_form = any(
         violation.keyword in ("format", "pattern") for violation in misfit.violations
     )
     if has_form or not misfit.kinds.isdisjoint(SCALARS):
-        yield Attempt(QUOTED_TEXT, content, value)
+        return [Attempt(QUOTED_TEXT, value, content)]
+    return []
 
 
 def kinds_wanted(references: References, violations: list[Violation]) -> set[str]:

@@ -4,7 +4,6 @@ makes of it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from skillruntime.contract.repair_rules import CONTAINER_TEXT, QUOTED_TEXT, rules_that
@@ -68,7 +67,7 @@ def by_branches(loop: Loop, place: Place, union: Violation) -> Outcome:
             return AMBIGUOUS
         if isinstance(outcome, Repaired) and _counts(outcome, place):
             # What was ambiguous on the way does not matter to the other branches.
-            readings.append(replace(outcome, is_disputed=False))
+            readings.append(outcome._replace(is_disputed=False))
             takers.append(branch)
     outcome = decided(readings)
     if not isinstance(outcome, Repaired):

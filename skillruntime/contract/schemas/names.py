@@ -197,6 +197,11 @@ def may_wrap(name: str) -> bool:
     return plain_name(name) in WRAPPERS or name == "type" or is_blank(name)
 
 
+def holds_wrapper(names: Iterable[str]) -> bool:
+    """Return whether one of *names* may wrap all arguments."""
+    return any(map(may_wrap, names))
+
+
 def is_blank(name: str) -> bool:
     """Return whether *name* says nothing: pydantic-ai#81 has ``_`` around all
     arguments.

@@ -173,7 +173,8 @@ class References:
         self._anchors: dict[tuple[str, str], Location] = {}
         self._dynamic: dict[str, list[Location]] = {}
         self._recursive: list[Location] = []
-        self._known: dict[Any, Any] = {}
+        self.known: dict[Hashable, Any] = {}
+        """What was found out about the schema, by what was asked."""
         self._targets: dict[Location, tuple[Location, ...]] = {}
         self._read(document, base)
 
@@ -183,9 +184,9 @@ class References:
 
         A union of fifty branches is asked about for each item of an array.
         """
-        if key not in self._known:
-            self._known[key] = make()
-        result: Result = self._known[key]
+        if key not in self.known:
+            self.known[key] = make()
+        result: Result = self.known[key]
         return result
 
     def schema_at(self, location: Location) -> Any:

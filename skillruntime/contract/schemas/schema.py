@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.schemas.engines import (
@@ -140,7 +139,7 @@ class Schema:
             if self.fits(value, location):
                 return []
             fits = self.fits
-        return list(islice(self._lister.violations(value, location, fits), most))
+        return self._lister.listed(value, location, fits, most)
 
     def fits(self, value: Any, location: Location) -> bool:
         """Return whether *value* fits the subschema at *location* of the document."""

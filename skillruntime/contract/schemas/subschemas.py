@@ -84,9 +84,11 @@ def _once(
         references: References, locations: Iterable[Location], *, choices: bool = True
     ) -> Result:
         places = tuple(locations)
-        return references.once(
-            (make, places, choices), lambda: make(references, places, choices)
-        )
+        key = (make, places, choices)
+        found: Result | None = references.known.get(key)
+        if found is None:
+            found = references.known[key] = make(references, places, choices)
+        return found
 
     return made_once
 
@@ -131,12 +133,12 @@ def _beside(
         below = schema.get(keyword)
         if isinstance(below, list):
             for index in range(len(below)):
-                yield Location(Location((*location, keyword, index)))
+                yield Location((*location, keyword, index))
         elif below is not None:
-            yield Location(Location((*location, keyword)))
+            yield Location((*location, keyword))
     if choices:
         for name in properties_of(schema, "dependentSchemas"):
-            yield Location(Location((*location, "dependentSchemas", name)))
+            yield Location((*location, "dependentSchemas", name))
 
 
 @_once
@@ -305,15 +307,15 @@ def inside_of(
     or item *token* of a value.
     """
     if token in properties_of(schema):
-        yield Location(Location((*location, "properties", token)))
+        yield Location((*location, "properties", token))
         return
     # 2020-12, core, 10.3.1: `items` judges only what is behind the prefix.
     places = schema.get("prefixItems")
     if isinstance(token, int) and isinstance(places, list) and places:
         if token < len(places):
-            yield Location(Location((*location, "prefixItems", token)))
+            yield Location((*location, "prefixItems", token))
         else:
-            yield Location(Location((*location, "items")))
+            yield Location((*location, "items"))
         return
     if isinstance(token, int) or token.isdecimal():
         for keyword in _ITEMS:
@@ -337,9 +339,9 @@ def _locations_under(
     if kind is not None and isinstance(value, kind):
         keys = range(len(value)) if isinstance(value, list) else value
         for key in keys:
-            yield Location(Location((*location, keyword, key)))
+            yield Location((*location, keyword, key))
     elif value is not None:
-        yield Location(Location((*location, keyword)))
+        yield Location((*location, keyword))
 
 
 def is_hidden(references: References, path: ValuePath, value: Any = None) -> bool:
@@ -380,15 +382,11 @@ def without_secrets(
     if isinstance(value, dict | list) and not (path and is_hidden(references, path)):
         if isinstance(value, dict):
             return {
-                key: without_secrets(
-                    references, ValuePath(ValuePath((*path, key))), member, found
-                )
+                key: without_secrets(references, ValuePath((*path, key)), member, found)
                 for key, member in value.items()
             }
         return [
-            without_secrets(
-                references, ValuePath(ValuePath((*path, index))), item, found
-            )
+            without_secrets(references, ValuePath((*path, index)), item, found)
             for index, item in enumerate(value)
         ]
     if value is None or not is_hidden(references, path, value):

@@ -182,6 +182,12 @@ class Lister:
         self._known: dict[Location, _Rules] = {}
         self._patterns: dict[str, Callable[[Any], bool]] = {}
 
+    def listed(
+        self, value: Any, location: Location, fits: Fits, most: int | None
+    ) -> list[Violation]:
+        """Return what is wrong with *value*, at most *most* things."""
+        return list(islice(self.violations(value, location, fits), most))
+
     def violations(
         self, value: Any, location: Location, fits: Fits, path: ValuePath = WHOLE_VALUE
     ) -> Iterator[Violation]:
@@ -275,7 +281,7 @@ class Lister:
             yield Violation(
                 keyword, path, location, schema, value, (), cache(branches_of)
             )
-        if "not" in schema and fits(value, Location(Location((*location, "not")))):
+        if "not" in schema and fits(value, Location((*location, "not"))):
             yield _violation("not", part, schema)
 
     def _violations_of_members(
@@ -298,18 +304,16 @@ class Lister:
                 if schema["additionalProperties"] is False:
                     unknown.append(name)
                     continue
-                places = [Location(Location((*location, "additionalProperties")))]
+                places = [Location((*location, "additionalProperties"))]
             for place in places:
                 if not fits(member, place):
-                    below.append(
-                        _Part(member, place, ValuePath(ValuePath((*path, name))))
-                    )
+                    below.append(_Part(member, place, ValuePath((*path, name))))
         if unknown:
             yield _violation("additionalProperties", part, schema, tuple(unknown))
         for keyword, name in _missing(value, schema):
             yield _violation(keyword, part, schema, (name,))
         if "propertyNames" in schema:
-            place = Location(Location((*location, "propertyNames")))
+            place = Location((*location, "propertyNames"))
             # One violation for all names: a model needs to read the rule once.
             if not all(fits(name, place) for name in value):
                 yield _violation("propertyNames", part, schema)
@@ -337,14 +341,12 @@ class Lister:
         schema = rules.schema
         for index, place in enumerate(_places_of_items(schema, location, len(value))):
             if not fits(value[index], place):
-                below.append(
-                    _Part(value[index], place, ValuePath(ValuePath((*path, index))))
-                )
+                below.append(_Part(value[index], place, ValuePath((*path, index))))
         if "contains" in schema:
             # 2020-12, validation, 6.4.5: without `minContains` one item is enough.
             least = schema.get("minContains", 1)
             most = schema.get("maxContains", len(value))
-            place = Location(Location((*location, "contains")))
+            place = Location((*location, "contains"))
             count = sum(fits(item, place) for item in value)
             if count < least or count > most:
                 yield _violation("contains", part, schema)
@@ -365,7 +367,7 @@ class Lister:
             branches = keywords.get(keyword)
             if isinstance(branches, list):
                 places = [
-                    Location(Location((*location, keyword, index)))
+                    Location((*location, keyword, index))
                     for index in range(len(branches))
                 ]
                 unions.append((keyword, places))
@@ -423,15 +425,11 @@ def _refusing_in_place(
     """Yield the subschemas that surely apply to *value* itself and refuse it."""
     if isinstance(schema.get("allOf"), list):
         for index in range(len(schema["allOf"])):
-            if not fits(value, Location(Location((*location, "allOf", index)))):
+            if not fits(value, Location((*location, "allOf", index))):
                 yield Location((*location, "allOf", index))
     if "if" in schema:
-        branch = (
-            "then" if fits(value, Location(Location((*location, "if")))) else "else"
-        )
-        if branch in schema and not fits(
-            value, Location(Location((*location, branch)))
-        ):
+        branch = "then" if fits(value, Location((*location, "if"))) else "else"
+        if branch in schema and not fits(value, Location((*location, branch))):
             yield Location((*location, branch))
     if not isinstance(value, dict):
         return
@@ -440,7 +438,7 @@ def _refusing_in_place(
             # Up to draft 7 `dependencies` may also have lists of required names.
             if name not in value or isinstance(rule, list):
                 continue
-            if not fits(value, Location(Location((*location, keyword, name)))):
+            if not fits(value, Location((*location, keyword, name))):
                 yield Location((*location, keyword, name))
 
 
@@ -459,10 +457,10 @@ def _places_of_items(
     first = schema.get(prefix)
     in_prefix = min(len(first), count) if isinstance(first, list) else 0
     places: list[Location] = [
-        Location(Location((*location, prefix, index))) for index in range(in_prefix)
+        Location((*location, prefix, index)) for index in range(in_prefix)
     ]
     if rest in schema:
-        places += [Location(Location((*location, rest)))] * (count - in_prefix)
+        places += [Location((*location, rest))] * (count - in_prefix)
     return places
 
 
@@ -470,7 +468,7 @@ def _locations_under(
     schema: Any, location: Location, keyword: str
 ) -> dict[str, Location]:
     return {
-        name: Location(Location((*location, keyword, name)))
+        name: Location((*location, keyword, name))
         for name in properties_of(schema, keyword)
     }
 
@@ -485,6 +483,8 @@ def _missing(
             if name not in value:
                 yield "required", name
     for keyword in ("dependentRequired", "dependencies"):
+        if keyword not in schema:
+            continue
         lacking: dict[str, None] = {}
         for trigger, names in properties_of(schema, keyword).items():
             if trigger in value and isinstance(names, list):
