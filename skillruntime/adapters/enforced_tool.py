@@ -92,8 +92,8 @@ def enforce(
 
     Raises:
         InvalidSkillError: the tool's argument schema is not a valid JSON Schema, or the
-            signature makes none. TypeError: it is neither a LangChain tool nor a
-            function.
+            signature makes none.
+        TypeError: it is neither a LangChain tool nor a function.
     """
     if tool is inspect.Parameter.empty:
         return functools.partial(enforce, **options)

@@ -354,8 +354,8 @@ class Skill:
 
         Raises:
             ResourceNotFoundError: there is no such file in the skill.
-                InvalidSkillError: it is not the file that was locked, or that the
-                skill's package installed.
+            InvalidSkillError: it is not the file that was locked, or that the skill's
+                package installed.
         """
         from skillruntime.catalog.resources import MAX_RESOURCE_BYTES
 

@@ -53,7 +53,8 @@ def repair(
 
     Raises:
         SkillInputError: they do not fit, or could be read in two ways; its errors say
-            what to send instead. InvalidSkillError: it is not a JSON Schema.
+            what to send instead.
+        InvalidSkillError: it is not a JSON Schema.
     """
     # A mapping may be changed later, so that its text is what the contract is kept by.
     key: Any = (
@@ -109,9 +110,10 @@ class Repairer:
         `repair`.
 
         Raises:
-            SkillNotFoundError: there is no such tool. SkillInputError: they do not fit,
-                or could be read in two ways; its errors say what to send instead.
-                InvalidSkillError: the tool's schema is not a JSON Schema.
+            SkillNotFoundError: there is no such tool.
+            SkillInputError: they do not fit, or could be read in two ways; its errors
+                say what to send instead.
+            InvalidSkillError: the tool's schema is not a JSON Schema.
         """
         if name not in self._contracts:
             if name not in self._schemas:

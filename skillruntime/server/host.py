@@ -127,9 +127,10 @@ async def host_skills(
     how many executions of an earlier process it continues.
 
     Raises:
-        OSError: it cannot listen there. DatabaseInUseError: another server has the data
-            directory. SkillRuntimeError: there is nothing to serve, or a descriptor or
-            the key file is invalid.
+        OSError: it cannot listen there.
+        DatabaseInUseError: another server has the data directory.
+        SkillRuntimeError: there is nothing to serve, or a descriptor or the key file is
+            invalid.
     """
     # Before anything listens: a broken key file must not leave a server that everyone
     # may call.

@@ -101,8 +101,9 @@ def discover(
         FileNotFoundError: a root does not exist, or a package in *installed* has no
             skills. With *missing_ok* the former is a diagnostic, and the latter is left
             out.
-        NotADirectoryError: a root is a file. LockfileNotFoundError, InvalidSkillError:
-            the lockfile is not there, or not readable.
+        NotADirectoryError: a root is a file.
+        LockfileNotFoundError, InvalidSkillError: the lockfile is not there, or not
+            readable.
     """
     copies: dict[Root, SkillCopies] = {}
     given = [_as_root(root, trusted, copies) for root in roots]

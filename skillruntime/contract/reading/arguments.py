@@ -132,8 +132,9 @@ def parse_arguments(
     skillruntime.errors.TruncatedInputError: The arguments end inside a string
 
     Raises:
-        TruncatedInputError: the text was cut off. SkillInputError: the text is not one
-            JSON object, and cannot be read as one in only one way.
+        TruncatedInputError: the text was cut off.
+        SkillInputError: the text is not one JSON object, and cannot be read as one in
+            only one way.
     """
     # Before any parsing: a text that was cut off may be whole JSON by chance.
     if finish_reason is not None and str(finish_reason).lower() in CUT_OFF_REASONS:
