@@ -357,7 +357,8 @@ class Contract:
 
         Raises:
             SkillInputError: it does not fit; ``skill_errors`` has one error per
-                offending parameter. TruncatedInputError: the text was cut off.
+                offending parameter.
+            TruncatedInputError: the text was cut off.
                 UnsupportedVersionError: no migration covers *version*.
         """
         if not self._is_prepared:
