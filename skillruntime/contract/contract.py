@@ -359,7 +359,7 @@ class Contract:
             SkillInputError: it does not fit; ``skill_errors`` has one error per
                 offending parameter.
             TruncatedInputError: the text was cut off.
-                UnsupportedVersionError: no migration covers *version*.
+            UnsupportedVersionError: no migration covers *version*.
         """
         if not self._is_prepared:
             self._prepare()
