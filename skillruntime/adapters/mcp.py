@@ -180,8 +180,8 @@ def _catalog_of(source: SkillRuntime | SkillCatalog) -> SkillCatalog:
 
 
 def _is_public(catalog: SkillCatalog) -> bool:
-    """Return whether no skill has a descriptor that asks for authentication or restricts who
-    may call it.
+    """Return whether no skill has a descriptor that asks for authentication or
+    restricts who may call it.
     """
     from skillruntime.remote.descriptor import AccessPolicy, AuthType
     from skillruntime.remote.descriptor_file import read_descriptor_file

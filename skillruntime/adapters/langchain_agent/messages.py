@@ -173,7 +173,9 @@ def with_each_once(
 
 
 def takes_images(model: Any) -> bool:
-    """Return whether *model* takes images in tool messages, as its LangChain profile says."""
+    """Return whether *model* takes images in tool messages, as its LangChain profile
+    says.
+    """
     return bool((getattr(model, "profile", None) or {}).get("image_tool_message"))
 
 

@@ -76,8 +76,8 @@ def asking_for(tool_runtime: type) -> Callable[[], None]:
 
 
 def is_control_flow(error: BaseException) -> bool:
-    """Return whether *error* is a signal to LangGraph's loop (an interrupt, a command) and not
-    a failure.
+    """Return whether *error* is a signal to LangGraph's loop (an interrupt, a command)
+    and not a failure.
     """
     # A module that was never imported cannot have raised.
     langgraph = sys.modules.get("langgraph.errors")

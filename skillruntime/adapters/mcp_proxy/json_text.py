@@ -208,8 +208,8 @@ def encode(value: Any, literals: Mapping[float, str] | None = None) -> str:
 
 
 def is_json(text: bytes) -> bool:
-    """Return whether *text* is JSON as a lenient server reads it: in any depth, and with bytes
-    that are not UTF-8.
+    """Return whether *text* is JSON as a lenient server reads it: in any depth, and
+    with bytes that are not UTF-8.
 
     >>> is_json(b'{"a": "\\xff"}'), is_json(b'{"a": 1,}')
     (True, False)

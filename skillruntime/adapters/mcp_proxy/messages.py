@@ -155,7 +155,8 @@ def id_of(text: bytes) -> Id | None:
 
 
 def concerns_the_proxy(raw: bytes) -> bool:
-    """Return whether *raw*, from a client, may be one of the kinds that the proxy looks at.
+    """Return whether *raw*, from a client, may be one of the kinds that the proxy looks
+    at.
 
     Without a backslash a method is written as it reads (some encoders write
     ``tools\\/call``), so this misses none.

@@ -351,8 +351,8 @@ class Session:
     # from the server
 
     def _passes(self, raw: bytes) -> bool:
-        """Return whether *raw* is seen at once to be something that passes: most is, and costs
-        no scan of its body.
+        """Return whether *raw* is seen at once to be something that passes: most is,
+        and costs no scan of its body.
         """
         response = quick_response(raw)
         if response is None:

@@ -70,8 +70,8 @@ class Tools:
 
     @property
     def fresh(self) -> bool:
-        """Return whether what is known is what the server has now, as far as the protocol
-        shows it.
+        """Return whether what is known is what the server has now, as far as the
+        protocol shows it.
         """
         if self._known_generation != self._generation:
             return False

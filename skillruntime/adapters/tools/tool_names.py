@@ -172,8 +172,8 @@ def _without_prefixes(name: str) -> list[tuple[str, str]]:
 def _has_rival(
     prefix: str, found: str, names: Collection[str], *, any_prefix: bool
 ) -> bool:
-    """Return whether *prefix*, which stood before the name of *found*, says that another of
-    *names* may be meant.
+    """Return whether *prefix*, which stood before the name of *found*, says that
+    another of *names* may be meant.
     """
     parts = {_plain(part) for part in _PREFIX_ENDS.split(prefix)}
     for name in names:

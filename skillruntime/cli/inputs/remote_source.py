@@ -28,8 +28,8 @@ _EXAMPLE = "Give the address of a skill's descriptor, such as https://HOST/skill
 
 
 def is_remote(name: str) -> bool:
-    """Return whether *name* is a descriptor's URL or file rather than the name of a local
-    skill.
+    """Return whether *name* is a descriptor's URL or file rather than the name of a
+    local skill.
 
     >>> is_remote("https://example.com/skills/translate")
     True

@@ -177,8 +177,8 @@ def _quoted(names: Names) -> str:
 
 
 def _is_like(name: str, other: str) -> bool:
-    """Return whether two names share a word (``file_path``, ``path``), or one shortens the
-    other (``cmd``, ``command``).
+    """Return whether two names share a word (``file_path``, ``path``), or one shortens
+    the other (``cmd``, ``command``).
     """
     words, others = (
         {word.lower() for word in _WORDS.findall(each)} for each in (name, other)
