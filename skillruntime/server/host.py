@@ -37,7 +37,9 @@ from skillruntime.server.service import SkillService
 from skillruntime.server.webhooks import Webhooks
 
 if TYPE_CHECKING:
-    from skillruntime.server.executions.engine.engine_executions import EngineExecutions
+    from skillruntime.server.executions.postgres.engine_executions import (
+        EngineExecutions,
+    )
 
 __all__ = ["Hosting", "host_skills"]
 

@@ -366,11 +366,11 @@ def wait_for_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not take the database for away, however busy the machine is."""
     for limit in ("_SUBMIT", "_ASK"):
         monkeypatch.setattr(
-            f"skillruntime.server.executions.engine.engine_executions.{limit}", 300.0
+            f"skillruntime.server.executions.postgres.engine_executions.{limit}", 300.0
         )
     for limit in ("seconds", "seconds_to_connect"):
         monkeypatch.setattr(
-            f"skillruntime.server.executions.engine.postgres_connections.PromptConnection.{limit}",
+            f"skillruntime.server.executions.postgres.postgres_connections.PromptConnection.{limit}",
             300,
         )
 
