@@ -25,7 +25,6 @@ MOST_COMPLEX = 20
 WIDEST = 100
 
 DENSE: set[str] = {
-    "contract/repairs/coercer.py:_kinds_alone",
     "derive/readers/click_reader.py:_to_command",
     "derive/readers/shell_checks.py:ShellChecks._refusal",
     "derive/readers/shell_script.py:_look_at_words",
@@ -42,24 +41,10 @@ NESTED: set[str] = {
 """Functions with a conditional expression inside another."""
 
 SPLATS: set[str] = {
-    "contract/document/form.py",
-    "contract/input_validator.py",
-    "contract/repairs/coercer.py",
-    "contract/repairs/keys.py",
 }
 """Functions that unpack a literal, ``*("a", "b")``, to please a formatter."""
 
 ARGUMENTS: set[str] = {
-    "contract/repairs/coercer.py:_member",
-    "contract/repairs/coercer.py:_members",
-    "contract/repairs/whole_value.py:_content",
-    "contract/repairs/whole_value.py:_holds_all",
-    "contract/repairs/whole_value.py:_is_item",
-    "contract/repairs/whole_value.py:_is_one_text",
-    "contract/repairs/whole_value.py:_reshaped",
-    "contract/repairs/whole_value.py:_taken_out",
-    "contract/repairs/whole_value.py:_unwrapped",
-    "contract/repairs/whole_value.py:whole",
 }
 """Functions with more than five positional parameters."""
 
