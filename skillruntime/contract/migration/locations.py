@@ -91,12 +91,13 @@ def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> 
     """Set a value some levels down; missing objects on the way are made."""
     for token in tokens[:-1]:
         path = (*path, token)
-        holder = holder.setdefault(token, {})
-        if not isinstance(holder, dict):
+        member: Any = holder.setdefault(token, {})
+        if not isinstance(member, dict):
             pointer = format_pointer(path)
             raise StepRefused(
                 pointer, f"{pointer} is not an object; nothing can be put into it"
             )
+        holder = member
     put(holder, tokens[-1], value, path)
 
 
