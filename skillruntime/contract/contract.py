@@ -42,6 +42,13 @@ from skillruntime.contract.reading.parameters import (
     typed_parameters,
     with_swallowed,
 )
+from skillruntime.contract.repair_rules import (
+    EMPTY_OBJECT,
+    EMPTY_TEXT,
+    SWALLOWED_PARAMETER,
+    UNCLOSED_OBJECT,
+    WRAPPER_OBJECT,
+)
 from skillruntime.contract.repairs.coercion import with_whole_numbers
 from skillruntime.contract.repairs.policy import Policy, policy_named
 from skillruntime.contract.repairs.record import Repair, without_decimals
@@ -517,7 +524,7 @@ class Contract:
         repairs += whole
         warnings: list[str] = []
         for repair in repairs:
-            if repair.rule == "swallowed-parameter":
+            if repair.rule == SWALLOWED_PARAMETER:
                 warnings.append(
                     f"the parameter {repair.path[1:]!r} held other parameters, which "
                     "are passed on as such"
@@ -609,15 +616,15 @@ class Contract:
                 suggested_action="Send the arguments as one plain JSON object",
             )
         if not policy.repair:
-            if "unclosed-object" in parsed.rules:
+            if UNCLOSED_OBJECT in parsed.rules:
                 raise cut_off("end inside an object")
-            if parsed.rules not in ((), ("empty-text",)):
+            if parsed.rules not in ((), (EMPTY_TEXT,)):
                 raise SkillInputError(
                     f"The arguments are not JSON: {', '.join(parsed.rules)}",
                     suggested_action="Send the arguments again as exactly one JSON "
                     "object",
                 )
-        if "empty-object" in parsed.rules and self._fits({}):
+        if EMPTY_OBJECT in parsed.rules and self._fits({}):
             raise several_calls(2)  # the empty one may be a call too
         check_tool(parsed.tool, self._tool)
 
@@ -641,7 +648,7 @@ class Contract:
         call = opened(value, self._tool, self._names, self._fits_call, is_text=is_text)
         if call is not None:
             value = call.arguments
-            repairs.append(Repair("", "wrapper-object", call.sent, None, is_secret))
+            repairs.append(Repair("", WRAPPER_OBJECT, call.sent, None, is_secret))
         if isinstance(value, dict) and may_have_swallowed(value):
             sent = value
             value, recovered = with_swallowed(sent, self.input)
@@ -649,7 +656,7 @@ class Contract:
                 pointer = format_pointer((name,))
                 before, after = sent[name], value[name]
                 repairs.append(
-                    Repair(pointer, "swallowed-parameter", before, after, is_secret)
+                    Repair(pointer, SWALLOWED_PARAMETER, before, after, is_secret)
                 )
         return value, tuple(repairs)
 
@@ -678,7 +685,7 @@ class Contract:
 
     def _parse_anything(self, raw: Any, finish_reason: str | None) -> Parsed:
         if raw is None:
-            return Parsed({}, ("empty-text",))
+            return Parsed({}, (EMPTY_TEXT,))
         if isinstance(raw, str):
             return self._parse(raw, finish_reason, literals=True)
         # A call that was cut off is refused as a mapping too: a host may have closed
@@ -706,7 +713,7 @@ def _syntax_repairs(raw: Any, parsed: Parsed, is_secret: bool) -> tuple[Repair, 
     for rule in parsed.rules:
         # What a repaired text became is not repeated in its repair, except for an empty
         # one: nothing else shows it.
-        after: Any = {} if rule == "empty-text" else None
+        after: Any = {} if rule == EMPTY_TEXT else None
         repairs.append(Repair("", rule, excerpt, after, is_secret))
     return tuple(repairs)
 

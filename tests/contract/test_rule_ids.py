@@ -10,21 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from skillruntime.contract import repair_rules
 from skillruntime.contract.repair_rules import RULES
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "skillruntime" / "contract"
-SOURCES = [
-    path
-    for folder in ("reading", "repairs", "migration", "document")
-    for path in sorted((PACKAGE / folder).glob("*.py"))
-]
+SOURCES = [path for path in PACKAGE.rglob("*.py") if path.name != "repair_rules.py"]
 HYPHENATED = {rule for rule in RULES if "-" in rule}
 """Ids of a single word, such as ``default``, are words of JSON Schema too."""
 
 
 def strings() -> set[str]:
-    """Return every string in the modules that read and repair calls."""
+    """Return every string in the package, without the table."""
     nodes = (
         node
         for path in SOURCES
@@ -35,6 +32,10 @@ def strings() -> set[str]:
         for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
+
+
+def is_rule(value: object) -> bool:
+    return isinstance(value, str) and value in RULES
 
 
 def documented() -> set[str]:
@@ -53,6 +54,17 @@ def documented() -> set[str]:
 def test_every_rule_is_documented() -> None:
     """`docs/repairs.md` has a row for each rule of the table, and no other row."""
     assert documented() == RULES.keys()
+
+
+def test_every_rule_is_applied() -> None:
+    """A row of the table without code that names it repairs nothing."""
+    code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
+    constants = [name for name, value in vars(repair_rules).items() if is_rule(value)]
+
+    unused = [name for name in constants if not re.search(rf"\b{name}\b", code)]
+
+    assert len(constants) == len(RULES)
+    assert unused == []
 
 
 def test_the_table_alone_writes_a_rule_id() -> None:

@@ -166,7 +166,8 @@ def with_whole_numbers(
     JSON Schema takes it, and strict servers and functions do not. The same object, if
     there is none. Only where each branch that takes a number asks for an integer.
 
-    >>> schema = Schema({"properties": {"n": {"type": "integer"}, "x": {"type": "number"}}})
+    >>> properties = {"n": {"type": "integer"}, "x": {"type": "number"}}
+    >>> schema = Schema({"properties": properties})
     >>> with_whole_numbers({"n": 5.0, "x": 5.0}, schema)[0]
     {'n': 5, 'x': 5.0}
     """

@@ -36,6 +36,7 @@ from skillruntime.contract.repairs.scalars import (
     is_nothing,
     may_be_nothing,
     number_in,
+    types_of,
 )
 from skillruntime.contract.schemas.names import (
     fold_name,
@@ -133,7 +134,7 @@ def makes_texts(before: Any, outcome: Repaired) -> bool:
 
 def reshapings(loop: Loop, misfit: Misfit) -> Attempts:
     """Yield the value in a container or out of one; `AMBIGUOUS` where it may be meant
-    so, and nobody can know.
+    so, and the schema does not decide.
     """
     place = misfit.place
     value = place.value
@@ -151,7 +152,7 @@ def reshapings(loop: Loop, misfit: Misfit) -> Attempts:
     if isinstance(value, list) or "array" not in misfit.kinds:
         return
     for violation in misfit.violations:
-        if violation.keyword == "type" and "array" in violation.types:
+        if violation.keyword == "type" and "array" in types_of(violation):
             yield from _as_array(loop, place, violation)
 
 
@@ -213,8 +214,8 @@ class _Array:
 
 
 def _as_array(loop: Loop, place: Place, violation: Violation) -> Attempts:
-    """Yield the array that the value may mean: its one item, the items that it lists, or
-    an object in place of an array.
+    """Yield the array that the value may mean: its one item, the items that it lists,
+    or an object in place of an array.
     """
     value = place.value
     # Which level of brackets is missing is unknown, and no recorded call lacked two.
@@ -269,8 +270,8 @@ def _items_in(value: dict[str, Any]) -> list[Any] | None:
 
 
 def _is_one_item(loop: Loop, place: Place, array: _Array) -> bool:
-    """Return whether the value is one item of *array* and nothing else: not several, not
-    the whole array in another form.
+    """Return whether the value is one item of *array* and nothing else: not several,
+    not the whole array in another form.
     """
     value = place.value
     if isinstance(value, str):

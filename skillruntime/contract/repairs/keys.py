@@ -1,5 +1,5 @@
-"""The keys of an object: renamed to what is declared, left out, or added with a default;
-and the keys that wrap all arguments.
+"""The keys of an object: renamed to what is declared, left out, or added with a
+default; and the keys that wrap all arguments.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from skillruntime.contract.schemas.subschemas import (
     declared_properties,
     default_at,
     in_place,
+    judging,
     property_locations,
-    subschemas,
 )
 
 # How deep an unknown key is looked through for parameters before it is left out.
@@ -87,14 +87,43 @@ def with_keys_repaired(loop: Loop, rules: KeyRules, misfit: Misfit) -> KeyRepair
     """Return the object with the keys renamed that mean a declared one, and without
     those that may be left out; it is not changed itself.
     """
-    place, violations = misfit.place, misfit.violations
+    place = misfit.place
     value: dict[str, Any] = place.value
-    unknown = _names_in(violations, _UNKNOWN)
-    missing = _names_in(violations, _NEEDED)
+    unknown = _names_in(misfit.violations, _UNKNOWN)
+    missing = _names_in(misfit.violations, _NEEDED)
     if not unknown and not missing:
         return KeyRepairs(value, [])
     loop.spend(5 + len(value) // 2)
     declared = declared_properties(loop.references, misfit.locations)
+    repairs: list[Repair] = []
+    renamed = _renamed_keys(value, declared, unknown, missing)
+    if renamed:
+        for old, new in renamed.items():
+            pointer = format_pointer((*place.path, old))
+            repairs.append(Repair(pointer, KEY_NAME, old, new))
+        # A renamed member keeps its place.
+        value = {renamed.get(key, key): member for key, member in value.items()}
+    rest = sorted(unknown - renamed.keys())
+    if not rest:
+        return KeyRepairs(value, repairs)
+    folded = set(map(fold_name, declared))
+    is_ambiguous = any(fold_name(name) in folded for name in rest)
+    if _may_leave_out(loop, rules, place, value, declared):
+        for name in rest:
+            if _is_left_out(loop, rules, name, value, declared):
+                pointer = format_pointer((name,))
+                repairs.append(Repair(pointer, UNKNOWN_KEY, value[name], None))
+                value = {key: member for key, member in value.items() if key != name}
+    return KeyRepairs(value, repairs, is_ambiguous)
+
+
+def _renamed_keys(
+    value: dict[str, Any],
+    declared: Mapping[str, Any],
+    unknown: set[str],
+    missing: set[str],
+) -> dict[str, str]:
+    """Return which key of *value* means which declared property that is absent."""
     # In the order of the value, so that the record of repairs has the same order in
     # every process.
     if unknown:
@@ -102,35 +131,25 @@ def with_keys_repaired(loop: Loop, rules: KeyRules, misfit: Misfit) -> KeyRepair
     else:
         candidates = [name for name in value if name not in declared]
     meant = renames(candidates, declared, value)
-    renamed = {
-        old: new for old, new in meant.items() if old in unknown or new in missing
-    }
-    repairs = [
-        Repair(format_pointer((*place.path, old)), KEY_NAME, old, new)
-        for old, new in renamed.items()
-    ]
-    if renamed:
-        # A renamed member keeps its place.
-        value = {renamed.get(key, key): member for key, member in value.items()}
-    rest = sorted(unknown - meant.keys())
-    if not rest:
-        return KeyRepairs(value, repairs)
-    folded = set(map(fold_name, declared))
-    is_ambiguous = any(fold_name(name) in folded for name in rest)
-    # Below the top level an unknown key may belong to a level that is missing, so
-    # nothing is left out there.
+    return {old: new for old, new in meant.items() if old in unknown or new in missing}
+
+
+def _may_leave_out(
+    loop: Loop,
+    rules: KeyRules,
+    place: Place,
+    value: dict[str, Any],
+    declared: Mapping[str, Any],
+) -> bool:
+    """Return whether unknown keys of *value*, the object at *place* with its keys
+    renamed, may be left out.
+    """
+    # Below the top level an unknown key may belong to a level that is missing.
     if place.path or not _was_sent_any(rules, value, declared):
-        return KeyRepairs(value, repairs, is_ambiguous)
+        return False
     # What a pattern declares is not known by name.
     schemas = in_place(loop.references, [place.location])
-    if any("patternProperties" in schema for _, schema in schemas):
-        return KeyRepairs(value, repairs, is_ambiguous)
-    for name in rest:
-        if _is_left_out(loop, rules, name, value, declared):
-            before = value[name]
-            repairs.append(Repair(format_pointer((name,)), UNKNOWN_KEY, before, None))
-            value = {key: member for key, member in value.items() if key != name}
-    return KeyRepairs(value, repairs, is_ambiguous)
+    return not any("patternProperties" in schema for _, schema in schemas)
 
 
 def _names_in(violations: list[Violation], keywords: Collection[str]) -> set[str]:
@@ -270,33 +289,31 @@ def is_on_misspelt_key(
     for length, token in enumerate(where):
         if isinstance(parent, dict):
             path = ValuePath((*place.path, *where[:length]))
-            schemas = subschemas(loop.references, path)
-            if _is_misspelt(loop, schema, str(token), schemas, parent):
-                return True
+            described_by = judging(loop.references, path)
+            locations = [location for location, _ in described_by]
+            declared = declared_properties(loop.references, locations)
+            name = str(token)
+            if name not in declared:
+                schemas = [each for _, each in described_by]
+                if _matches_no_pattern(schema, name, schemas):
+                    return True
+                if _may_mean(loop, name, declared, parent):
+                    return True
         parent = parent[token]
     return False
 
 
-def _is_misspelt(
-    loop: Loop,
-    schema: Schema,
-    name: str,
-    schemas: list[dict[str, Any]],
-    parent: dict[str, Any],
+def _matches_no_pattern(
+    schema: Schema, name: str, schemas: list[dict[str, Any]]
 ) -> bool:
-    """Return whether the key *name* of *parent*, which *schemas* describe, is not
-    declared and may be meant as one that is.
-    """
-    if any(name in properties_of(each) for each in schemas):
-        return False
-    declared: set[str] = set()
+    """Return whether *schemas* declare patterns of keys, and *name* matches none."""
     patterns: set[str] = set()
     for each in schemas:
-        declared.update(properties_of(each))
-        patterns.update(properties_of(each, "patternProperties"))
-    if patterns and not any(schema.name_matches(each, name) for each in patterns):
-        return True
-    return _may_mean(loop, name, declared, parent)
+        if "patternProperties" in each:
+            patterns.update(properties_of(each, "patternProperties"))
+    if not patterns:
+        return False
+    return not any(schema.name_matches(pattern, name) for pattern in patterns)
 
 
 def is_typed_value(references: References, place: Place) -> bool:

@@ -170,13 +170,15 @@ class RepairLoop:
         own = [violation for violation in violations if not violation.path]
         whole = self._repair_whole(place, own)
         self.spend(ROUND_WORK)
-        round_ = self._repair_members(place, violations, own)
-        if isinstance(round_, Repaired):
+        members = self._repair_members(place, violations, own)
+        if isinstance(members, Repaired):
             if not place.path:
-                self.best = round_
-            round_ = self._repaired_further(place, round_)
-        outcomes = [whole, round_]
-        is_repaired = isinstance(whole, Repaired) or isinstance(round_, Repaired)
+                self.best = members
+            members = self._repaired_further(place, members)
+        if whole is IMPOSSIBLE and len(place.value) != 1:
+            return members
+        outcomes = [whole, members]
+        is_repaired = isinstance(whole, Repaired) or isinstance(members, Repaired)
         if is_repaired and isinstance(place.value, dict) and len(place.value) == 1:
             outcomes.append(self._repair_wrapped(place))
         return decided(outcomes)
@@ -189,8 +191,8 @@ class RepairLoop:
         too, or the entry ``kwargs``.
         """
         [(name, member)] = place.value.items()
-        content = wrapped(member)
-        if not may_wrap(name) or not isinstance(content, dict):
+        content = wrapped(member) if may_wrap(name) else None
+        if not isinstance(content, dict):
             return IMPOSSIBLE
         repair = Repair(place.pointer, WRAPPER_OBJECT, place.value, None)
         return self._repaired_further(place, Repaired(content, (repair,)))
@@ -214,7 +216,9 @@ class RepairLoop:
                 outcomes.append(self._tried(place, attempt))
         if not outcomes:
             return IMPOSSIBLE
-        outcome = decided(outcomes)
+        outcome = outcomes[0]
+        if len(outcomes) > 1:
+            outcome = decided(outcomes)
         if isinstance(outcome, Repaired) and len(kinds) > 1:
             if is_moved(place, outcome, kinds):
                 return AMBIGUOUS
@@ -223,15 +227,13 @@ class RepairLoop:
     def _attempts(self, misfit: Misfit) -> list[Attempt | Ambiguous]:
         """Return what the value may be as a whole, by each rule that applies."""
         attempts: list[Attempt | Ambiguous] = []
-        is_scalar = not isinstance(misfit.place.value, (dict, list))
-        if is_scalar:
+        value = misfit.place.value
+        if not isinstance(value, (dict, list)):
             attempts += conversions(self, misfit)
-        if isinstance(misfit.place.value, str):
+        if isinstance(value, str):
             attempts += container_in_text(self, misfit)
             attempts += without_quotes(misfit)
-        # A scalar is moved into an array alone.
-        if not is_scalar or "array" in misfit.kinds:
-            attempts += reshapings(self, misfit)
+        attempts += reshapings(self, misfit)
         return attempts
 
     def _tried(self, place: Place, attempt: Attempt) -> Outcome:

@@ -19,10 +19,10 @@ from skillruntime.contract.schemas.references import References
 from skillruntime.contract.schemas.schema import Violation
 
 
-# Tuples, since each is made several times a part; a dataclass takes three times as long.
+# What is made several times a part is a tuple: a dataclass takes three times as long.
 class Place(NamedTuple):
-    """A value that does not fit, and where it is: at *path* in the arguments, refused by
-    the subschema at *location*, after *depth* repairs of what is around it.
+    """A value that does not fit, and where it is: at *path* in the arguments, refused
+    by the subschema at *location*, after *depth* repairs of what is around it.
     """
 
     value: Any
@@ -91,8 +91,8 @@ AMBIGUOUS, IMPOSSIBLE = Ambiguous(), Impossible()
 
 
 class Attempt(NamedTuple):
-    """What a value may be by one rule: the value *before* it as the record shows it, and
-    the one *after* it.
+    """What a value may be by one rule: the value *before* it as the record shows it,
+    and the one *after* it.
     """
 
     rule: str
@@ -118,8 +118,6 @@ def decided(outcomes: list[Outcome]) -> Outcome:
     One reading is enough. Several that differ are ambiguous, and so is none where one
     of them was.
     """
-    if len(outcomes) == 1:
-        return outcomes[0]
     is_disputed = any(outcome.is_disputed for outcome in outcomes)
     readings = [outcome for outcome in outcomes if isinstance(outcome, Repaired)]
     if not readings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skillruntime.contract.repairs.loop import RepairLoop
-from skillruntime.contract.repairs.scalars import converted
+from skillruntime.contract.repairs.scalars import converted, types_of
 from skillruntime.contract.schemas.pointer import Path, ValuePath
 from skillruntime.contract.schemas.schema import Schema, Violation
 
@@ -52,7 +52,7 @@ def _of_number(violation: Violation, schema: Schema) -> list[Violation]:
     """
     if violation.keyword != "type" or not isinstance(violation.value, str):
         return [violation]
-    for wanted in violation.types:
+    for wanted in types_of(violation):
         if wanted not in ("integer", "number"):
             continue
         for _, number in converted(wanted, violation.value):

@@ -23,30 +23,25 @@ from skillruntime.contract.repair_rules import (
 )
 from skillruntime.contract.repairs.outcomes import Attempt, Loop, Misfit, Repaired
 from skillruntime.contract.repairs.record import Repair
-from skillruntime.contract.schemas.names import letters, may_wrap, unmarked, unquoted
+from skillruntime.contract.schemas.names import letters, unmarked, unquoted
 from skillruntime.contract.schemas.plain_json import MAX_BITS, is_same, type_name
-from skillruntime.contract.schemas.pointer import Location, ValuePath, format_pointer
-from skillruntime.contract.schemas.references import References, properties_of
+from skillruntime.contract.schemas.pointer import (
+    WHOLE_SCHEMA,
+    Location,
+    ValuePath,
+    format_pointer,
+)
+from skillruntime.contract.schemas.references import References
 from skillruntime.contract.schemas.schema import Schema, Violation
 from skillruntime.contract.schemas.subschemas import (
-    EACH_ALONE,
     in_place,
     item_locations,
+    kinds_judged_alone,
     subschemas,
 )
 
 MAX_DIGITS = 400
 SCALARS = frozenset({"string", "integer", "number", "boolean"})
-# The keywords of a number or boolean that leave a text in its place one meaning: no
-# enum, format or reference.
-_OF_NUMBERS = EACH_ALONE | {
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-}
-
 # What models write where they have nothing to say; Python's and JSON's words, in any
 # case.
 _NOTHING = frozenset({"", "null", "none"})
@@ -72,7 +67,8 @@ _CODE = re.compile(r"[+-]?0[0-9].+")
 # or exchanged.
 _BETWEEN_WORDS = re.compile(
     r"(?<=[^\W_])[\s_\-]+(?=[^\W\d_])|(?<=[^\W\d_])[\s_]+(?=\d)"
-    r"|(?<=[^\W_])[\s_]+(?=[^\w\s+\-*<>=~^\u2212])|(?<=[^\w\s+\-*<>=~^\u2212])[\s_]+(?=[^\W_])"
+    r"|(?<=[^\W_])[\s_]+(?=[^\w\s+\-*<>=~^\u2212])"
+    r"|(?<=[^\w\s+\-*<>=~^\u2212])[\s_]+(?=[^\W_])"
     r"|(?<=[^\W\d_])-(?=[&/,('\u2019])|(?<=[&/,).!'\u2019])-(?=[^\W\d_])"
 )
 
@@ -85,7 +81,7 @@ def with_texts_read(value: Any, schema: Schema) -> Repaired | None:
     is one that may wrap all arguments: then such a text has no second meaning. The loop
     comes to the same, in three times the time.
     """
-    kinds = schema.references.once(_kinds_alone, lambda: _kinds_alone(schema.document))
+    kinds = kinds_judged_alone(schema.references, [WHOLE_SCHEMA])
     if not isinstance(value, dict) or not value.keys() <= kinds.keys():
         return None
     read = dict(value)
@@ -100,21 +96,6 @@ def with_texts_read(value: Any, schema: Schema) -> Repaired | None:
     return None
 
 
-def _kinds_alone(document: Any) -> dict[str, Any]:
-    """Return the type of each property, where properties are judged one by one;
-    ``None`` if one asks for more.
-    """
-    if not isinstance(document, dict) or not document.keys() <= EACH_ALONE:
-        return {}
-    kinds: dict[str, Any] = {}
-    for name, schema in properties_of(document).items():
-        if may_wrap(name):
-            continue
-        is_plain = isinstance(schema, dict) and schema.keys() <= _OF_NUMBERS
-        kinds[name] = schema.get("type") if is_plain else None
-    return kinds
-
-
 def conversions(loop: Loop, misfit: Misfit) -> list[Attempt]:
     """Return the value as each type that is asked for, and as a member of an enum."""
     value = misfit.place.value
@@ -126,7 +107,7 @@ def conversions(loop: Loop, misfit: Misfit) -> list[Attempt]:
             for member in options.meant_by(value):
                 attempts.append(Attempt(ENUM_VALUE, value, member))
         elif violation.keyword == "type":
-            for wanted in violation.types:
+            for wanted in types_of(violation):
                 for rule, after in converted(wanted, value):
                     if after is None and _says_none(loop, value, violation):
                         continue
@@ -160,10 +141,16 @@ def kinds_wanted(references: References, violations: list[Violation]) -> set[str
     kinds: set[str] = set()
     for violation in violations:
         if violation.keyword == "type":
-            kinds.update(violation.types)
+            kinds.update(types_of(violation))
         elif violation.keyword in ("enum", "const"):
             kinds |= options_of(references, violation).kinds
     return kinds
+
+
+def types_of(violation: Violation) -> list[str]:
+    """Return the types that *violation*, of ``type``, asks for."""
+    types = violation.schema["type"]
+    return types if isinstance(types, list) else [types]
 
 
 def options_of(references: References, violation: Violation) -> Options:

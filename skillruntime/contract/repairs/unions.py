@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from skillruntime.contract.repair_rules import CONTAINER_TEXT, QUOTED_TEXT, rules_that
-from skillruntime.contract.repairs.containers import QUOTES, UNIONS
+from skillruntime.contract.repairs.containers import QUOTES
 from skillruntime.contract.repairs.outcomes import (
     AMBIGUOUS,
     IMPOSSIBLE,
@@ -38,15 +38,6 @@ from skillruntime.contract.schemas.subschemas import (
 
 _MANY = 100  # items: that each of fewer is listed for each branch costs little
 _MOVING = rules_that("moves")
-
-
-def unions_among(violations: list[Violation]) -> list[Violation]:
-    """Return those of *violations* that are of a union."""
-    return [
-        violation
-        for violation in violations
-        if violation.keyword in UNIONS and isinstance(violation.expected, list)
-    ]
 
 
 def by_branches(loop: Loop, place: Place, union: Violation) -> Outcome:

@@ -1,8 +1,9 @@
-"""JSON Pointers (RFC 6901): the names of places inside a JSON value, and what is there."""
+"""JSON Pointers (RFC 6901), and what is at a place inside a JSON value."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, NewType, TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -65,14 +66,14 @@ def value_at(value: Any, path: Iterable[str | int]) -> Any:
     return value
 
 
+@dataclass(slots=True)
 class Edit:
     """Changes members of *value* at any depth, and leaves the *value* it was given as
     it is.
     """
 
-    def __init__(self, value: dict[str, Any] | list[Any]) -> None:
-        self.value: Any = value
-        self._own: dict[int, Any] = {}
+    value: Any
+    _own: dict[int, Any] = field(default_factory=dict)
 
     def put(self, where: Path, value: Any) -> None:
         """Write *value* to *where*, which is inside."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Any, Protocol, TypeVar
 
+from skillruntime.contract.schemas.names import may_wrap
 from skillruntime.contract.schemas.plain_json import rebuilt, type_name
 from skillruntime.contract.schemas.pointer import (
     WHOLE_SCHEMA,
@@ -53,6 +54,15 @@ ANY_KIND = frozenset(
 )
 # The keywords by which a schema leaves its types to others.
 _REFERRING = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
+# The keywords of a number or boolean that leave a text in its place one meaning: no
+# enum, format or reference.
+_OF_NUMBERS = EACH_ALONE | {
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+}
 # What may or may not be in force for a value, and so promises nothing about it.
 _CHOICES = ("anyOf", "oneOf", "if", "then", "else")
 _REST = ("additionalProperties", "unevaluatedProperties")
@@ -206,6 +216,28 @@ def places_of(
         for place, schema in schemas:
             places += inside_of(place, schema, token)
     return places
+
+
+@_once
+def kinds_judged_alone(
+    references: References, locations: tuple[Location, ...], choices: bool
+) -> dict[str, Any]:
+    """Return the type of each property at the one of *locations*, where properties are
+    judged one by one; ``None`` if one asks for more.
+
+    A property under whose name models wrap all arguments is left out.
+    """
+    [location] = locations
+    schema = references.schema_at(location)
+    if not isinstance(schema, dict) or not schema.keys() <= EACH_ALONE:
+        return {}
+    kinds: dict[str, Any] = {}
+    for name, declared in properties_of(schema).items():
+        if may_wrap(name):
+            continue
+        is_plain = isinstance(declared, dict) and declared.keys() <= _OF_NUMBERS
+        kinds[name] = declared.get("type") if is_plain else None
+    return kinds
 
 
 def kinds_taken_by(references: References, locations: Iterable[Location]) -> set[str]:

@@ -117,12 +117,6 @@ class Violation(NamedTuple):
         return self.schema
 
     @property
-    def types(self) -> list[str]:
-        """The types that a violation of ``type`` asks for."""
-        expected = self.expected
-        return expected if isinstance(expected, list) else [expected]
-
-    @property
     def branch_locations(self) -> list[Location]:
         """The subschemas of the branches of an ``anyOf`` or ``oneOf``."""
         return [
