@@ -368,11 +368,9 @@ def wait_for_database(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
             f"skillruntime.server.executions.postgres.engine_executions.{limit}", 300.0
         )
+    connections = "skillruntime.server.executions.postgres.postgres_connections"
     for limit in ("seconds", "seconds_to_connect"):
-        monkeypatch.setattr(
-            f"skillruntime.server.executions.postgres.postgres_connections.PromptConnection.{limit}",
-            300,
-        )
+        monkeypatch.setattr(f"{connections}.PromptConnection.{limit}", 300)
 
 
 class EngineServing:
