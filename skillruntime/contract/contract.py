@@ -281,7 +281,8 @@ class Contract:
         signature and its docstring.
 
         >>> def greet(name: str, times: int = 1) -> str: ...
-        >>> Contract.from_function(greet).accept({"name": "Ada", "times": "2"}).arguments
+        >>> contract = Contract.from_function(greet)
+        >>> contract.accept({"name": "Ada", "times": "2"}).arguments
         {'name': 'Ada', 'times': 2}
 
         Raises:

@@ -138,7 +138,8 @@ def handle_skill_error(
                 message="Search API rate limit exceeded",
                 recoverable=True,
                 details={"retry_after_seconds": exception.retry_after},
-                suggested_action=f"Please wait {exception.retry_after}s before retrying",
+                suggested_action=f"Please wait {exception.retry_after}s before "
+                "retrying",
             )
         case SkillRuntimeError():
             return SkillResponse.failed(*exception.to_errors())

@@ -42,7 +42,9 @@ class Version:
     Build metadata does not count (section 10): two versions that differ only there are
     equal, and each keeps its text.
 
-    >>> Version.parse("1.0.0-rc.1") < Version.parse("1.0.0") == Version.parse("1.0.0+build.7")
+    >>> Version.parse("1.0.0-rc.1") < Version.parse("1.0.0")
+    True
+    >>> Version.parse("1.0.0") == Version.parse("1.0.0+build.7")
     True
     >>> str(Version.parse("1.2.3-beta.2+5").bump("minor"))
     '1.3.0'

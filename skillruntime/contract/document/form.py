@@ -81,8 +81,8 @@ _STEPS = {
 
 _STEP = {
     "type": "object",
-    "description": "One change, as an object with one key. Places are JSON Pointers (RFC "
-    "6901).",
+    "description": "One change, as an object with one key. Places are JSON Pointers "
+    "(RFC 6901).",
     "properties": {
         kind: {"type": ["string", "object"], "description": text}
         for kind, text in _STEPS.items()
@@ -118,8 +118,8 @@ _REQUIRES = _object(
                 {"type": "boolean"},
                 {"type": "array", "items": {"type": "string"}},
             ],
-            "description": "The directories outside the workspace that the script changes. "
-            "The host grants them.",
+            "description": "The directories outside the workspace that the script "
+            "changes. The host grants them.",
         },
         "packages": _words("Python packages, as requirements: 'pypdf>=5'."),
         "platform": {
@@ -145,7 +145,8 @@ _RUN = _object(
         "timeout_seconds": {
             "type": "number",
             "exclusiveMinimum": 0,
-            "description": "How long a call may run, in seconds. Default: the runtime's.",
+            "description": "How long a call may run, in seconds. "
+            "Default: the runtime's.",
         },
         "environment": _names(
             "Environment variables that the script receives if they are set."
@@ -193,7 +194,8 @@ _MIGRATION = _object(
     {
         "from": {
             "type": "string",
-            "description": "The range of old versions. Default: from the previous 'to' on.",
+            "description": "The range of old versions. "
+            "Default: from the previous 'to' on.",
         },
         "to": {"type": "string", "description": "The version that the steps lead to."},
         "accepts": {
@@ -274,7 +276,8 @@ CONTRACT_SCHEMA: Final[dict[str, Any]] = {
             },
             "derived": {
                 "type": "object",
-                "description": "Where a contract comes from that was read from a script.",
+                "description": "Where a contract comes from that was read from a "
+                "script.",
             },
         },
     ),

@@ -15,7 +15,8 @@ Change: TypeAlias = Callable[[dict[str, Any]], None]
 Tokens: TypeAlias = tuple[str, ...]
 
 
-class StepRefused(Exception):  # noqa: N818 - it never leaves a migration; named for what happened
+# It never leaves a migration, and is named for what happened.
+class StepRefused(Exception):  # noqa: N818
     """A step cannot be taken on this value: where, and why."""
 
     def __init__(self, path: str, message: str) -> None:

@@ -57,8 +57,11 @@ class Migration:
     ``source`` is ``None`` until `link` has set it from the migration before;
     ``accepts`` is the input schema of the last old version, if the document gives one.
 
-    >>> migration = Migration.from_dict({"from": "1.x", "to": "2.0.0", "steps": [
-    ...     {"wrap": "/topics"}, {"rename": {"from": "/count", "to": "/max_articles"}}]})
+    >>> steps = [
+    ...     {"wrap": "/topics"},
+    ...     {"rename": {"from": "/count", "to": "/max_articles"}},
+    ... ]
+    >>> migration = Migration.from_dict({"from": "1.x", "to": "2.0.0", "steps": steps})
     >>> migration.apply({"topics": "AI", "count": 3})
     {'topics': ['AI'], 'max_articles': 3}
     """

@@ -28,7 +28,8 @@ def typed_parameters(
     """Return the values of *texts*, the parameters of a chat template; *strings* says
     of some whether they are strings.
 
-    >>> schema = Schema({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
+    >>> properties = {"city": {"type": "string"}, "days": {"type": "integer"}}
+    >>> schema = Schema({"properties": properties})
     >>> typed_parameters({"city": "75001", "days": "3"}, {}, schema)
     {'city': '75001', 'days': 3}
 
@@ -110,8 +111,10 @@ def with_swallowed(
     """Return *arguments* with the parameters that were pasted into the end of another,
     and the names of these parameters by that other one.
 
-    >>> schema = Schema({"properties": {"text": {"type": "string"}, "tags": {"type": "array"}}})
-    >>> with_swallowed({"text": 'long</text>\\n<parameter name="tags">["a"]</parameter>'}, schema)
+    >>> properties = {"text": {"type": "string"}, "tags": {"type": "array"}}
+    >>> schema = Schema({"properties": properties})
+    >>> text = 'long</text>\\n<parameter name="tags">["a"]</parameter>'
+    >>> with_swallowed({"text": text}, schema)
     ({'text': 'long', 'tags': ['a']}, {'text': ('tags',)})
 
     Raises:

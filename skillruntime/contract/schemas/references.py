@@ -159,7 +159,8 @@ class References:
     """The subschemas and references of one schema *document*; ``is_old`` is true up to
     draft 7.
 
-    >>> references = References({"$ref": "#item", "$defs": {"item": {"$anchor": "item"}}})
+    >>> definitions = {"item": {"$anchor": "item"}}
+    >>> references = References({"$ref": "#item", "$defs": definitions})
     >>> references.targets(())
     (('$defs', 'item'),)
     """
