@@ -1,5 +1,5 @@
-"""Files in the user's cache directory: what can be computed again, so every failure
-reads as "not there".
+"""Files in the user's cache directory: data that can be computed again, so every
+failure is treated as an absent file.
 
 They are replaced as a whole, so any number of processes may read and write them at the
 same time, and a process that is killed while it writes leaves the old file, and its
@@ -52,30 +52,31 @@ def cache_directory() -> str | None:
         directory = os.path.expanduser("~/Library/Caches")
     else:
         directory = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return f"{directory}/skillruntime" if os.path.isabs(directory) else None
+    if not os.path.isabs(directory):
+        return None
+    return f"{directory}/skillruntime"
 
 
 def read_cached(name: str, most_bytes: int) -> bytes | None:
-    """Return what `write_cached` wrote to the file *name*; None if it is absent,
-    damaged, or another user's.
+    """Return the data that `write_cached` wrote to the file *name*; ``None`` if it is
+    absent, damaged, or another user's.
     """
     directory = cache_directory()
     if directory is None:
         return None
     try:
-        with open(
-            open_own(f"{directory}/{name}", most_bytes), "rb", buffering=0
-        ) as file:
-            data = file.readall()
+        descriptor = open_own(f"{directory}/{name}", most_bytes)
+        with open(descriptor, "rb", buffering=0) as file:
+            content = file.readall()
     except OSError:
         return None
     # Detects damage, not attacks: whoever can write this file can also write the
     # skills.
-    return (
-        data[4:]
-        if len(data) >= 4 and zlib.crc32(data[4:]).to_bytes(4, "little") == data[:4]
-        else None
-    )
+    checksum = content[:4]
+    data = content[4:]
+    if zlib.crc32(data).to_bytes(4, "little") != checksum:
+        return None
+    return data
 
 
 def write_cached(name: str, data: bytes) -> None:
@@ -83,11 +84,16 @@ def write_cached(name: str, data: bytes) -> None:
     ignored.
     """
     directory = cache_directory()
-    if directory is not None:
-        # In a directory of its own there are thousands of files: `prune_cached` looks
-        # through it now and then.
-        write = _replaced if "/" in name else replace_file
-        write(f"{directory}/{name}", (zlib.crc32(data).to_bytes(4, "little"), data))
+    if directory is None:
+        return
+    path = f"{directory}/{name}"
+    parts = (zlib.crc32(data).to_bytes(4, "little"), data)
+    if "/" in name:
+        # A directory of its own has thousands of files: `prune_cached` looks through
+        # them now and then.
+        _replaced(path, parts)
+    else:
+        replace_file(path, parts)
 
 
 def open_own(path: str, most_bytes: int, flags: int = 0) -> int:
@@ -119,7 +125,7 @@ def replace_file(path: str, parts: Iterable[bytes | memoryview]) -> bool:
     """Write *parts* to *path*, which has either its old or its new content at any time;
     return whether it worked.
 
-    What is there and is not a file, a device for example, is not replaced.
+    Anything else than a file, a device for example, is not replaced.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -139,11 +145,12 @@ def _replaced(path: str, parts: Iterable[bytes | memoryview]) -> bool:
     try:
         try:
             descriptor = _created(temporary)
-        except (
-            FileNotFoundError
-        ):  # once, not before each of the thousands of files that a first start writes
+        except FileNotFoundError:
+            # The directories are made once, not before each of the thousands of files
+            # that a first start writes.
             directory = os.path.dirname(path)
-            for each in (os.path.dirname(directory), directory):  # noqa: PTH120 - makedirs gives its mode to the last one only
+            # One by one, because makedirs gives its mode to the last directory only.
+            for each in (os.path.dirname(directory), directory):
                 os.makedirs(each, mode=0o700, exist_ok=True)
             descriptor = _created(temporary)
     except OSError:
@@ -162,17 +169,16 @@ def _replaced(path: str, parts: Iterable[bytes | memoryview]) -> bool:
 
 
 def _created(path: str) -> int:
-    # 0600: what is known of private skills is private too.
-    return os.open(
-        path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
-    )
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    # 0600: the data about private skills are private too.
+    return os.open(path, flags, 0o600)
 
 
 def prune_cached(name: str, most_files: int) -> None:
     """Remove the oldest half of the files in the directory *name* if it has more than
     *most_files*.
 
-    What killed writers left there is removed in any case.
+    Temporary files that killed writers left there are removed in any case.
     """
     directory = f"{cache_directory()}/{name}"
     _remove_abandoned(directory, "")
@@ -181,7 +187,9 @@ def prune_cached(name: str, most_files: int) -> None:
             paths = [(entry.stat().st_mtime_ns, entry.path) for entry in entries]
     except OSError:
         return
-    for _, path in sorted(paths)[: len(paths) // 2] if len(paths) > most_files else ():
+    if len(paths) <= most_files:
+        return
+    for _, path in sorted(paths)[: len(paths) // 2]:
         try:
             os.unlink(path)
         except OSError:
@@ -193,20 +201,19 @@ _ABANDONED_AFTER = 3600  # seconds
 
 
 def _remove_abandoned(directory: str, prefix: str) -> None:
-    """Remove the temporary files of `_replaced` whose writer was killed, those that
-    begin with *prefix*.
+    """Remove the temporary files of `_replaced` that begin with *prefix* and whose
+    writer was killed.
     """
     oldest = time.time() - _ABANDONED_AFTER
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
                 _, process, mark = f"..{entry.name}".rsplit(".", 2)
-                is_temporary = (
-                    process.isdigit()
-                    and len(mark) == 8
-                    and entry.name.startswith(prefix)
-                )
-                if is_temporary and entry.stat(follow_symlinks=False).st_mtime < oldest:
+                if not process.isdigit() or len(mark) != 8:
+                    continue
+                if not entry.name.startswith(prefix):
+                    continue
+                if entry.stat(follow_symlinks=False).st_mtime < oldest:
                     os.unlink(entry.path)
     except OSError:
         pass  # another process was faster, or it cannot be removed

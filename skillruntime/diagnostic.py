@@ -28,8 +28,8 @@ class Diagnostic:
     ``related`` has the files of other skills that the message names, which a view for
     one caller may hide.
 
-    >>> str(Diagnostic("name-mismatch", Severity.WARNING, "skills/pdf/SKILL.md", "name 'PDF' differs", line=2))
-    "skills/pdf/SKILL.md:2: warning: name 'PDF' differs [name-mismatch]"
+    >>> print(Diagnostic("name-form", Severity.WARNING, "SKILL.md", "no name", line=2))
+    SKILL.md:2: warning: no name [name-form]
     """
 
     rule: str
@@ -42,12 +42,11 @@ class Diagnostic:
     related: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        where = ":".join(
-            str(part)
-            for part in (self.path, self.line, self.column)
-            if part is not None
-        )
-        # path:line:column is what editors and terminals turn into a link.
+        # Editors and terminals turn path:line:column into a link.
+        where = self.path
+        for number in (self.line, self.column):
+            if number is not None:
+                where += f":{number}"
         hint = f"; {self.hint}" if self.hint else ""
         return f"{where}: {self.severity.value}: {self.message}{hint} [{self.rule}]"
 

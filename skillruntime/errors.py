@@ -5,25 +5,37 @@ a bug: it is logged, and reaches the model as ``INTERNAL_ERROR`` without its tex
 
 The family::
 
-    SkillRuntimeError               code                    recoverable ├──
-    SkillInputError             INVALID_INPUT           yes   the arguments do not fit
-    the contract │   ├── TruncatedInputError     TRUNCATED_INPUT         yes   the
-    model's text was cut off │   └── UnsupportedVersionError UNSUPPORTED_VERSION     no
-    no contract or migration covers the version ├── SkillNotFoundError
-    SKILL_NOT_FOUND         yes   there is no such skill, or it is hidden ├──
-    ResourceNotFoundError       FETCH_FAILED            yes   the skill has no such file
-    ├── LockfileNotFoundError       LOCKFILE_NOT_FOUND      no    there is nothing to
-    check the skills against ├── InvalidSkillError           INVALID_SKILL           no
-    the skill's own files are wrong ├── SkillOutputError            INVALID_OUTPUT
-    no    the output does not fit the contract ├── IncompatibleRuntimeError
-    INCOMPATIBLE_RUNTIME    no    the skill needs another runtime version ├──
-    AccessDeniedError           ACCESS_DENIED           no    not trusted, or not
-    approved ├── ToolNotAvailableError       TOOL_NOT_AVAILABLE      no    a command,
-    package or runner is missing ├── ToolExecutionError          TOOL_EXECUTION_FAILED
-    no    the skill ran and failed ├── ToolTimeoutError            TOOL_TIMEOUT
-    no    the skill ran past its deadline ├── TokenLimitError
-    TOKEN_LIMIT_EXCEEDED    no    the conversation's token limit is reached └──
-    RateLimitError              RATE_LIMIT_EXCEEDED     yes   a service asks to wait
+    SkillRuntimeError               code                    recoverable
+    ├── SkillInputError             INVALID_INPUT           yes
+    │   │                           The arguments do not fit the contract.
+    │   ├── TruncatedInputError     TRUNCATED_INPUT         yes
+    │   │                           The model's text was cut off.
+    │   └── UnsupportedVersionError UNSUPPORTED_VERSION     no
+    │                               No contract or migration covers the version.
+    ├── SkillNotFoundError          SKILL_NOT_FOUND         yes
+    │                               There is no such skill, or it is hidden.
+    ├── ResourceNotFoundError       FETCH_FAILED            yes
+    │                               The skill has no such file.
+    ├── LockfileNotFoundError       LOCKFILE_NOT_FOUND      no
+    │                               There is nothing to check the skills against.
+    ├── InvalidSkillError           INVALID_SKILL           no
+    │                               The skill's own files are wrong.
+    ├── SkillOutputError            INVALID_OUTPUT          no
+    │                               The output does not fit the contract.
+    ├── IncompatibleRuntimeError    INCOMPATIBLE_RUNTIME    no
+    │                               The skill needs another runtime version.
+    ├── AccessDeniedError           ACCESS_DENIED           no
+    │                               The skill is not trusted, or not approved.
+    ├── ToolNotAvailableError       TOOL_NOT_AVAILABLE      no
+    │                               A command, package or runner is missing.
+    ├── ToolExecutionError          TOOL_EXECUTION_FAILED   no
+    │                               The skill ran and failed.
+    ├── ToolTimeoutError            TOOL_TIMEOUT            no
+    │                               The skill ran past its deadline.
+    ├── TokenLimitError             TOKEN_LIMIT_EXCEEDED    no
+    │                               The conversation's token limit is reached.
+    └── RateLimitError              RATE_LIMIT_EXCEEDED     yes
+                                    A service asks to wait.
 """
 
 from __future__ import annotations
@@ -77,7 +89,7 @@ class ErrorCode(StrEnum):
     # remote/wire_errors.py maps its other codes
     AUTH_REQUIRED = "AUTH_REQUIRED"
     EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT"
-    # Ours: cases that 31.4 has no code for and that call for a different next step
+    # Ours: cases that 31.4 has no code for and that need a different next step
     SKILL_NOT_FOUND = "SKILL_NOT_FOUND"
     UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
     INCOMPATIBLE_RUNTIME = "INCOMPATIBLE_RUNTIME"
@@ -97,8 +109,8 @@ class SkillError:
     ``details`` of an error about an argument are ``{"path": JSON Pointer, "expected":
     words, "received": ...}``.
 
-    >>> SkillError(ErrorCode.INTERNAL_ERROR, "An unexpected error occurred", recoverable=False).to_dict()
-    {'code': 'INTERNAL_ERROR', 'message': 'An unexpected error occurred', 'recoverable': False}
+    >>> SkillError(ErrorCode.INTERNAL_ERROR, "It failed", recoverable=False).to_dict()
+    {'code': 'INTERNAL_ERROR', 'message': 'It failed', 'recoverable': False}
     """
 
     code: ErrorCode
@@ -108,8 +120,8 @@ class SkillError:
     suggested_action: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object of 31.4; ``details`` and ``suggested_action`` only
-        where there are any.
+        """Return the JSON object of 31.4, with ``details`` and ``suggested_action``
+        only if there are any.
         """
         document: dict[str, Any] = {
             "code": self.code.value,
@@ -150,25 +162,20 @@ class SkillRuntimeError(Exception):
             self.recoverable = recoverable
 
     def to_errors(self) -> tuple[SkillError, ...]:
-        """Return what the envelope says of this failure: one error, or one per
-        offending parameter.
+        """Return the errors of the envelope for this failure: one, or one per offending
+        parameter.
         """
-        return (
-            SkillError(
-                self.code,
-                str(self),
-                self.recoverable,
-                self.details,
-                self.suggested_action,
-            ),
+        error = SkillError(
+            self.code, str(self), self.recoverable, self.details, self.suggested_action
         )
+        return (error,)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what pickling and copying need; an exception's own way calls the class
-        with ``args`` alone.
+        """Return the parts for pickling and copying; the default calls the class with
+        ``args`` alone.
 
-        A process pool whose worker raises an exception that cannot be read again
-        breaks, for all its calls.
+        A process pool breaks, for all its calls, if its worker raises an exception that
+        cannot be unpickled.
         """
         return _restored, (type(self), self.args), self.__dict__
 
@@ -179,7 +186,8 @@ class SkillInputError(SkillRuntimeError):
     ``errors`` is that document's list of sentences; ``skill_errors`` are the same
     faults, structured, one per offending parameter.
 
-    >>> SkillInputError("Input validation failed", errors=["'topics' is a required property"]).errors
+    >>> faults = ["'topics' is a required property"]
+    >>> SkillInputError("Input validation failed", errors=faults).errors
     ["'topics' is a required property"]
     """
 
@@ -199,37 +207,37 @@ class SkillInputError(SkillRuntimeError):
         self.skill_errors = tuple(skill_errors)
         # 31.3 passes sentences, as its examples do; the library itself passes
         # structured errors.
-        self.errors: list[str] = (
-            list(errors)
-            if errors is not None
-            else [error.message for error in self.skill_errors]
-        )
+        if errors is None:
+            errors = [error.message for error in self.skill_errors]
+        self.errors: list[str] = list(errors)
 
     def __str__(self) -> str:
         """Return the message and the faults, so that a traceback states them."""
         message = str(self.args[0])
-        faults = [each for each in self.errors if each not in message]
-        return f"{message}: {'; '.join(faults)}" if faults else message
+        faults = [fault for fault in self.errors if fault not in message]
+        if not faults:
+            return message
+        return f"{message}: {'; '.join(faults)}"
 
     def to_errors(self) -> tuple[SkillError, ...]:
-        """Return one error per offending parameter; where only sentences are known, one
-        that lists them.
+        """Return one error per offending parameter; if only sentences are known, one
+        error that lists them.
         """
         if self.skill_errors:
             return self.skill_errors
-        # The envelope of 31.3's example: one error whose details list the sentences.
-        details = self.details or (
-            {"validation_errors": self.errors} if self.errors else None
+        details = self.details
+        if not details and self.errors:
+            # The envelope of 31.3's example: one error whose details list the
+            # sentences.
+            details = {"validation_errors": self.errors}
+        error = SkillError(
+            self.code,
+            str(self.args[0]),
+            self.recoverable,
+            details,
+            self.suggested_action,
         )
-        return (
-            SkillError(
-                self.code,
-                str(self.args[0]),
-                self.recoverable,
-                details,
-                self.suggested_action,
-            ),
-        )
+        return (error,)
 
     def to_response(self) -> dict[str, Any]:
         """Return the envelope of 31.4 as a dictionary."""

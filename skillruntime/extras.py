@@ -39,11 +39,6 @@ _EXTRAS = {
     "agent-framework": ("agent_framework",),
     "fastmcp": ("fastmcp",),
 }
-_EXTRA_OF = {
-    package.partition(".")[0]: extra
-    for extra, packages in _EXTRAS.items()
-    for package in packages
-}
 _STANDARD = "standard"
 
 
@@ -54,17 +49,26 @@ def missing_extra(error: ModuleNotFoundError) -> ModuleNotFoundError:
     An import of this library's own modules that failed is a bug, and comes back as it
     is.
 
-    >>> print(missing_extra(ModuleNotFoundError("No module named 'langgraph'", name="langgraph")))
+    >>> error = ModuleNotFoundError("No module named 'langgraph'", name="langgraph")
+    >>> print(missing_extra(error))
     No module named 'langgraph'; install it with: pip install 'skillruntime[agents]'
     """
     package = (error.name or "").partition(".")[0]
     if package in ("", "skillruntime") or "pip install" in str(error):
         return error
-    extra = _EXTRA_OF.get(package, _STANDARD)
+    extra = _extra_of(package)
     return ModuleNotFoundError(
         f"{error}; install it with: pip install 'skillruntime[{extra}]'",
         name=error.name,
     )
+
+
+def _extra_of(package: str) -> str:
+    """Return the extra that installs the top-level *package*."""
+    for extra, packages in _EXTRAS.items():
+        if any(own.partition(".")[0] == package for own in packages):
+            return extra
+    return _STANDARD
 
 
 def installed_extras() -> dict[str, bool]:
@@ -77,5 +81,5 @@ def installed_extras() -> dict[str, bool]:
 def _is_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except ModuleNotFoundError:  # of what a dotted name is inside
+    except ModuleNotFoundError:  # of the package around a dotted name
         return False

@@ -25,6 +25,7 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
     """Return the ``__getattr__`` and ``__dir__`` (PEP 562) of *package*, which has an
     `__init__.pyi`.
 
+    >>> import skillruntime.catalog
     >>> getattr_, dir_ = lazy_exports("skillruntime.catalog")
     >>> getattr_("discover").__module__
     'skillruntime.catalog.discovery.discovery'
@@ -36,21 +37,24 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
         # start; works in archives too.
         module = sys.modules[package]
         path = f"{module.__path__[0]}/__init__.pyi"
-        stub = module.__spec__.loader.get_data(path).decode("utf-8")  # type: ignore[union-attr]  # every loader of files
+        # A package has a loader, and every loader of files has `get_data`.
+        loader: Any = module.__spec__.loader  # type: ignore[union-attr]
+        stub = loader.get_data(path).decode("utf-8")
         exports: dict[str, str] = {}
         # A name may end in "from", so a statement begins with its line.
         for statement in f"\n{stub}".split("\nfrom ")[1:]:
-            # ``module import Name as Name``, in parentheses where the line is long
+            # ``module import Name as Name``, in parentheses if the line is long.
             target, _, *names = statement.translate(_PUNCTUATION).split()
             exports |= dict.fromkeys(names[2::3], target)
         return exports
 
     def resolve(name: str) -> Any:
         if name == "__all__":
-            return [
-                public for public in sorted(modules()) if _is_installed(package, public)
-            ]
-        module = None if name.startswith("_") else modules().get(name)
+            public_names = sorted(modules())
+            return [public for public in public_names if _is_installed(package, public)]
+        module = None
+        if not name.startswith("_"):
+            module = modules().get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
@@ -62,8 +66,8 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
 
 def _is_installed(package: str, name: str) -> bool:
-    """Whether what *name* needs is installed: ``from package import *`` takes only such
-    names.
+    """Return whether the packages that *name* needs are installed: ``from package
+    import *`` takes only such names.
     """
     try:
         getattr(sys.modules[package], name)

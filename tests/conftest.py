@@ -177,7 +177,7 @@ def level(request: pytest.FixtureRequest) -> str:
     """Each level in turn; one that this machine lacks is skipped, and under CI a
     failure.
     """
-    from skillruntime.runtime.sandbox.levels import sandbox_report
+    from skillruntime.runtime import sandbox_report
 
     name: str = request.param
     if (reason := anyio.run(sandbox_report)[name]) is not None:
@@ -192,7 +192,7 @@ def some_sandbox() -> None:
     """Skip where no sandbox works; a fixture, because the answer is found by starting
     one.
     """
-    from skillruntime.runtime.sandbox.levels import sandbox_report
+    from skillruntime.runtime import sandbox_report
 
     if sys.platform != "linux" or all(anyio.run(sandbox_report).values()):
         either = " or ".join(LEVEL_NEEDS.values())

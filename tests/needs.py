@@ -32,7 +32,7 @@ EXTRAS = {
     "pydantic": "standard",
     "pydantic_ai": "pydantic-ai",
     "skillruntime.adapters.langchain": "standard",
-    "skillruntime.server.executions.engine.instance": "dbos",
+    "skillruntime.server.executions.postgres.instance": "dbos",
     "starlette": "serve",
     "tiktoken": "standard",
     "uvicorn": "serve",

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -71,6 +72,8 @@ IMPURE = {
     "requests",
     "urllib.request",
 }
+MOST_INNER_IMPORTS = 230
+"""How often tests import a module below a package's entry; may only get lower."""
 HEAVY = [
     "langchain_core",
     "langchain",
@@ -225,6 +228,45 @@ def test_nothing_imports_another_files_underscore() -> None:
                     or last.startswith("__")
                     or last == "_version"
                 ), f"{name} imports {target}"
+
+
+def is_entry(module: str) -> bool:
+    """Return whether a test of another folder may import *module*: a package, a module
+    beside them, or a framework's adapter.
+    """
+    parts = module.split(".")
+    is_adapter = parts[1:2] == ["adapters"] and len(parts) == 3
+    return len(parts) <= 2 or is_adapter
+
+
+def inner_imports(path: Path) -> Iterator[str]:
+    """Yield the inner module of each import statement of a test."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            # A name that is imported from an entry may be a module below it.
+            targets = [node.module]
+            if node.module.startswith("skillruntime"):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                targets += [name for name in names if name in modules()]
+        else:
+            continue
+        for target in targets:
+            if target.startswith("skillruntime.") and not is_entry(target):
+                yield target
+                break
+
+
+def test_tests_import_entries() -> None:
+    """Inner names are for the test file of their module: what other tests use can be
+    moved freely.
+    """
+    found = Counter[str]()
+    for path in (ROOT / "tests").rglob("*.py"):
+        found.update(inner_imports(path))
+
+    assert found.total() <= MOST_INNER_IMPORTS, found.most_common(20)
 
 
 @pytest.mark.processes

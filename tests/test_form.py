@@ -25,13 +25,6 @@ MOST_COMPLEX = 20
 WIDEST = 100
 
 DENSE: set[str] = {
-    "adapters/mcp_client.py:_contract_of",
-    "adapters/mcp_proxy/log.py:call_entries",
-    "adapters/mcp_proxy/tools.py:Tools.add_page",
-    "adapters/telemetry.py",
-    "cli/show.py:_described",
-    "contract/migration/value_steps.py:_map",
-    "contract/repairs/coercer.py:_kinds_alone",
     "derive/readers/click_reader.py:_to_command",
     "derive/readers/shell_checks.py:ShellChecks._refusal",
     "derive/readers/shell_script.py:_look_at_words",
@@ -42,56 +35,16 @@ DENSE: set[str] = {
 """Functions with a statement of more than three decisions."""
 
 NESTED: set[str] = {
-    "adapters/mcp_proxy/messages.py:read_message",
-    "adapters/mcp_proxy/reports/suggestions.py:_node",
-    "contract/response.py:holds_iterator",
     "derive/readers/shell_checks.py:ShellChecks._absolute",
     "derive/readers/shell_checks.py:_resolved",
 }
 """Functions with a conditional expression inside another."""
 
 SPLATS: set[str] = {
-    "adapters/enforced_tool.py",
-    "adapters/mcp_proxy/answers.py",
-    "adapters/mcp_proxy/calls.py",
-    "adapters/mcp_proxy/json_text.py",
-    "adapters/mcp_proxy/messages.py",
-    "adapters/tools/strict_schema.py",
-    "cli/terminal/output.py",
-    "cli/validate.py",
-    "contract/contract.py:Contract",
-    "contract/document/form.py",
-    "contract/input_validator.py",
-    "contract/repairs/coercer.py",
-    "contract/repairs/keys.py",
-    "runtime/sandbox/readable_paths.py",
-    "runtime/sandbox/seccomp.py",
-    "runtime/sandbox/supervisor.py:_Run._start_bubblewrap",
 }
 """Functions that unpack a literal, ``*("a", "b")``, to please a formatter."""
 
 ARGUMENTS: set[str] = {
-    "adapters/mcp_proxy/reports/suggestions.py:_is_meant",
-    "cli/call.py:command",
-    "cli/init.py:command",
-    "cli/lock.py:command",
-    "cli/mcp_proxy.py:run",
-    "cli/prompt.py:command",
-    "cli/remote.py:_invoke",
-    "cli/remote.py:describe",
-    "cli/remote.py:invoke",
-    "cli/tokens.py:command",
-    "contract/contract.py:Contract._accept_slowly",
-    "contract/repairs/coercer.py:_member",
-    "contract/repairs/coercer.py:_members",
-    "contract/repairs/whole_value.py:_content",
-    "contract/repairs/whole_value.py:_holds_all",
-    "contract/repairs/whole_value.py:_is_item",
-    "contract/repairs/whole_value.py:_is_one_text",
-    "contract/repairs/whole_value.py:_reshaped",
-    "contract/repairs/whole_value.py:_taken_out",
-    "contract/repairs/whole_value.py:_unwrapped",
-    "contract/repairs/whole_value.py:whole",
 }
 """Functions with more than five positional parameters."""
 

@@ -23,7 +23,6 @@ from skillruntime.catalog.visibility import (
     visible_line,
 )
 from skillruntime.errors import SkillRuntimeError
-from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.runtime.scripts.result import parse_text_output, reported_failure
 from skillruntime.runtime.skill_directory import SkillDirectory
 from tests.linear_time import (
@@ -35,6 +34,7 @@ from tests.linear_time import (
     texts_for,
 )
 from tests.mcp_proxy.messages import DIGEST, call, known
+from tests.remote.parts import read_descriptor_file
 
 SHORT_TEXT = {
     "skillruntime.contract.text_beside._ENDED": "the last 60 characters",

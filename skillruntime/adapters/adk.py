@@ -82,11 +82,12 @@ class SkillToolset(BaseToolset):
         with an error.
         """
         request = self._requests.get(_agent_run(callback_context))
-        others = () if request is None else request.tools_dict
-        for part in (
-            llm_response.content.parts if llm_response.content else None
-        ) or []:
-            if (call := part.function_call) is not None and call.name:
+        others = [] if request is None else request.tools_dict
+        if not llm_response.content:
+            return
+        for part in llm_response.content.parts or []:
+            call = part.function_call
+            if call is not None and call.name:
                 call.name, call.args = self._template.put_right(
                     call.name, call.args or {}, others
                 )
@@ -139,12 +140,11 @@ class _SkillTool(BaseTool):
         skills = self._toolset.conversation(tool_context)
         call_id = tool_context.function_call_id
         # The last one: a model may use the same ids in several messages.
-        made = (
-            each
-            for each in reversed(tool_context.session.events)
-            if _has_call(each, call_id)
-        )
-        event = next(made, None)
+        event = None
+        for earlier in reversed(tool_context.session.events):
+            if _has_call(earlier, call_id):
+                event = earlier
+                break
         reason = getattr(event, "finish_reason", None)
         response = await skills.call(
             self._skill_tool,
@@ -154,7 +154,10 @@ class _SkillTool(BaseTool):
             message=getattr(event, "id", None),
         )
         answer = to_object(response)
-        if self._toolset.takes_images and (images := skills.session.images(response)):
+        images = []
+        if self._toolset.takes_images:
+            images = skills.session.images(response)
+        if images:
             # The kit takes parts out of the answer, and puts them beside it.
             answer["images"] = [
                 types.Part.from_bytes(data=each.data, mime_type=each.media_type)

@@ -29,11 +29,9 @@ async def enforce(
     Give it to an agent: ``Agent(client=client, tools=tools, middleware=[enforce])``.
     """
     arguments = context.arguments
-    sent = (
-        arguments.model_dump(exclude_unset=True)
-        if hasattr(arguments, "model_dump")
-        else arguments
-    )
+    sent = arguments
+    if hasattr(arguments, "model_dump"):
+        sent = arguments.model_dump(exclude_unset=True)
     try:
         context.arguments = repair(
             sent, context.function.parameters(), name=context.function.name

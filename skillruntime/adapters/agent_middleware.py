@@ -118,9 +118,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             raise TypeError(f"pins takes a list of names; got {pins!r}")
         if not isinstance(max_active, int) or max_active < 1:
             raise ValueError(f"max_active must be at least 1; got {max_active!r:.80}")
-        if tools not in tuple(
-            _TOOL_LISTS
-        ):  # a list of tools cannot be looked up in a dict
+        # Not a look-up in the dict: a list of tools cannot be hashed.
+        if tools not in list(_TOOL_LISTS):
             raise ValueError(
                 "tools must be 'fixed' or 'typed', and the agent's other tools go to "
                 f"create_agent; got {tools!r:.80}"
@@ -144,8 +143,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self.tools = [template.own_tool(name) for name in self._own]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SkillMiddleware:
-        # its conversations go on, whichever copy of an agent's configuration continues
-        # them
+        # Its conversations go on, whichever copy of an agent's configuration continues
+        # them.
         return self
 
     def session(self, state: Mapping[str, Any]) -> SkillSession:
@@ -170,26 +169,27 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def before_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
         """Begin or resume the conversation."""
         config = var_child_runnable_config.get() or {}
-        parent = str(
-            config.get("configurable", {}).get("checkpoint_ns", "")
-        ).rpartition("|")[0]
+        namespace = str(config.get("configurable", {}).get("checkpoint_ns", ""))
+        parent, _, _ = namespace.rpartition("|")
         update: dict[str, Any] = {"skill_turn": first_turn(state, parent)}
         if "skill_session" not in state:
             update["skill_session"] = uuid.uuid4().hex
-            state = {**state, **update}  # type: ignore[typeddict-item]  # the same state, one key more
+            # The same state with one key more.
+            state = {**state, **update}  # type: ignore[typeddict-item]
         # Only stats while nothing changed. A conversation sees skills that were
         # installed while the service runs.
         fresh = self._runtime.catalog.refresh()
         if fresh is not self._runtime.catalog:
             self._runtime.catalog = fresh
         conversation = self._conversations.of(state)
-        if changed := self._changed(state, conversation):
-            self._runtime.catalog = (
-                fresh  # drops the contracts that were read from the files as they were
-            )
+        changed = self._changed(state, conversation)
+        if changed:
+            # Drops the contracts that were read from the files as they were.
+            self._runtime.catalog = fresh
             conversation.forget(changed)
             update["loaded_skills"] = changed
-        if resumed := self._resumed(state):
+        resumed = self._resumed(state)
+        if resumed:
             update["loaded_skills"] = resumed
         return update
 
@@ -262,10 +262,10 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         conversation = self._conversations.of(state)
         found: dict[str, Any] = {}
         for name in loading_answers(state.get("messages") or []).values():
-            if (
-                is_hidden(self._runtime, name)
-                or (now := conversation.edition_of(name)) is None
-            ):
+            if is_hidden(self._runtime, name):
+                continue
+            now = conversation.edition_of(name)
+            if now is None:
                 continue
             edition, text = now
             found[name] = {"edition": edition, "text": text, "used": len(found) + 1}
@@ -345,13 +345,12 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             return []
         functions = conversation.function_tools()
         names = {tool.name for tool in functions}
-        loaded = [
-            tool
-            for name in active
-            for tool in conversation.typed_tools(name)
-            if tool.name not in names
-        ]
-        return [*functions, *loaded]
+        tools = [*functions]
+        for name in active:
+            for tool in conversation.typed_tools(name):
+                if tool.name not in names:
+                    tools.append(tool)
+        return tools
 
     def _settled(
         self, request: ModelRequest[Any], response: Any
@@ -367,22 +366,19 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._seen |= offered
 
         def is_ours(name: str) -> bool:
-            return (
-                name in self._own
-                or self._catches
-                or conversation.typed_tool(name) is not None
-            )
+            if name in self._own or self._catches:
+                return True
+            return conversation.typed_tool(name) is not None
 
         def put_right(name: str, arguments: Any) -> tuple[str, Any]:
             return conversation.put_right(name, arguments, self._seen, offered)
 
         result: list[BaseMessage] = []
         for message in inner.result:
-            result += (
-                with_calls_settled(message, is_ours, put_right)
-                if isinstance(message, AIMessage)
-                else [message]
-            )
+            if isinstance(message, AIMessage):
+                result += with_calls_settled(message, is_ours, put_right)
+            else:
+                result.append(message)
         inner.result = result
         if inner is not response:
             extended: ExtendedModelResponse[Any] = response
@@ -394,7 +390,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         }
         # The request left them out; so they leave the state too.
         second = agent_messages.second_answers(request.state.get("messages") or [])
-        if gone := [RemoveMessage(str(message.id)) for message in second if message.id]:
+        gone = [RemoveMessage(str(message.id)) for message in second if message.id]
+        if gone:
             update["messages"] = gone
         return ExtendedModelResponse(inner, Command(update=update))
 
@@ -405,19 +402,19 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         name = request.tool_call["name"]
         conversation = self._conversations.of(request.state)
         if request.tool is not None:
-            return (
-                request.override(tool=conversation.own_tool(name))
-                if name in self._own
-                else request
-            )
-        if (found := conversation.typed_tool(name)) is not None and self._may_call(
-            found[0], request.state
-        ):
-            return request.override(tool=found[1])
-        if (skill_name := conversation.skill_of(name)) is not None:
+            if name in self._own:
+                return request.override(tool=conversation.own_tool(name))
+            return request
+        found = conversation.typed_tool(name)
+        if found is not None:
+            skill, tool = found
+            if self._may_call(skill, request.state):
+                return request.override(tool=tool)
+        skill_name = conversation.skill_of(name)
+        if skill_name is not None:
             return self._not_offered(request, conversation, skill_name)
-        # a middleware inside this one may know the tool; if none does, `_answered` says
-        # so
+        # A middleware inside this one may know the tool; if none does, `_answered` says
+        # so.
         return request
 
     def _not_offered(
@@ -437,30 +434,29 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             # To load it again would not help.
             tools = [tool.name for tool in conversation.typed_tools(skill)]
             wrong = f"The skill {skill!r} is loaded and offers no tool {name!r}"
-            action = (
-                f"Use one of its tools: {', '.join(map(repr, tools))}"
-                if tools
-                else "Follow its instructions"
-            )
+            if tools:
+                action = f"Use one of its tools: {', '.join(map(repr, tools))}"
+            else:
+                action = "Follow its instructions"
         return agent_messages.refused(
             request, ErrorCode.TOOL_NOT_AVAILABLE, wrong, action
         )
 
     def _may_call(self, skill: str, state: Mapping[str, Any]) -> bool:
-        """Whether a tool of *skill* may run: it is loaded, or needs no loading.
+        """Return whether a tool of *skill* may run: it is loaded, or needs no loading.
 
         Behind a fixed tool list a model that calls a skill's tool by its own name is
         understood. Models also load a skill and call it in one message: both calls run
         in parallel, so the load is not in the state yet.
         """
-        if self._tool_list is not TYPED or skill in active_skills(
-            state, self._max_active
-        ):
+        if self._tool_list is not TYPED:
+            return True
+        if skill in active_skills(state, self._max_active):
             return True
         # A function of the host alone needs no loading.
-        return skill in self._runtime.function_skills() or agent_messages.is_loading(
-            skill, state
-        )
+        if skill in self._runtime.function_skills():
+            return True
+        return agent_messages.is_loading(skill, state)
 
     def _answered(
         self, request: ToolCallRequest, result: ToolMessage | Command[Any]
@@ -478,7 +474,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return self._noted(request, result)
 
     def _is_skills(self, request: ToolCallRequest) -> bool:
-        """Whether the tool is one of the conversation's own or a skill's."""
+        """Return whether the tool is one of the conversation's own or a skill's."""
         return request.tool_call["name"] in self._own or isinstance(
             request.tool, SkillTool
         )
@@ -515,9 +511,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if not isinstance(result, ToolMessage):
             return result
         response = result.artifact
-        metadata = (
-            (response.metadata or {}) if isinstance(response, SkillResponse) else {}
-        )
+        metadata = {}
+        if isinstance(response, SkillResponse):
+            metadata = response.metadata or {}
         loaded = metadata.get("loaded")
         before = active_skills(request.state, self._max_active)
         used = next_use(request.state)
@@ -533,19 +529,16 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             else:
                 result.additional_kwargs["skillruntime"] = {"loaded": name}
         else:
-            tool = self._conversations.of(request.state).typed_tool(
-                request.tool_call["name"]
-            )
             # The use counts for the skill, whichever way it was called: the least
             # recently used one is dropped.
-            called = str(
-                request.tool_call["args"].get("name", "")
-            )  # of call_skill: "pdf-processing/extract"
-            name = (
-                tool[0]
-                if tool is not None
-                else called.replace("__", "/").partition("/")[0]
-            )
+            conversation = self._conversations.of(request.state)
+            typed = conversation.typed_tool(request.tool_call["name"])
+            if typed is not None:
+                name, _ = typed
+            else:
+                # The argument of call_skill: "pdf-processing/extract".
+                called = str(request.tool_call["args"].get("name", ""))
+                name, _, _ = called.replace("__", "/").partition("/")
             if name not in before or not self._is_skills(request):
                 return result
             entry = {**before[name], "used": used}
@@ -553,7 +546,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
 
 def _name_of(tool: BaseTool | dict[str, Any]) -> str:
-    return tool.name if isinstance(tool, BaseTool) else str(tool.get("name", ""))
+    if isinstance(tool, BaseTool):
+        return tool.name
+    return str(tool.get("name", ""))
 
 
 def _require_distinct(
@@ -566,7 +561,8 @@ def _require_distinct(
     sees the host's tools only here.
     """
     for tool in tools:
-        if (name := _name_of(tool)) in own and not isinstance(tool, SkillTool):
+        name = _name_of(tool)
+        if name in own and not isinstance(tool, SkillTool):
             raise ValueError(
                 f"the agent has a tool named {name!r}, as SkillMiddleware has: rename "
                 "the agent's own tool"

@@ -38,7 +38,8 @@ from skillruntime.contract.document.function_contract import (
     TypedFunction,
     to_skill_errors,
 )
-from skillruntime.contract.repairs.state import Policy, Repair, policy_named
+from skillruntime.contract.repairs.policy import Policy, policy_named
+from skillruntime.contract.repairs.record import Repair
 from skillruntime.contract.response import SkillResponse
 from skillruntime.contract.schemas.pointer import format_pointer
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
@@ -91,8 +92,8 @@ def enforce(
 
     Raises:
         InvalidSkillError: the tool's argument schema is not a valid JSON Schema, or the
-            signature makes none. TypeError: it is neither a LangChain tool nor a
-            function.
+            signature makes none.
+        TypeError: it is neither a LangChain tool nor a function.
     """
     if tool is inspect.Parameter.empty:
         return functools.partial(enforce, **options)
@@ -119,45 +120,42 @@ def _enforced_function(
 
     def call(*args: Any, **named: Any) -> Any:
         positional = typed.signature.bind_partial(*args).arguments
-        if twice := positional.keys() & named.keys():
+        twice = positional.keys() & named.keys()
+        if twice:
             raise TypeError(f"{contract.name}() got several values for {min(twice)!r}")
-        own = {
-            name: positional.pop(name)
-            for name in positional.keys() - typed.adapters.keys()
-        }  # `self`, say
-        bound = typed.bind(
-            contract.accept({**positional, **named}, policy=known).arguments, None
-        )
+        # What the contract does not have: `self`, say.
+        undeclared = positional.keys() - typed.adapters.keys()
+        own = {name: positional.pop(name) for name in undeclared}
+        accepted = contract.accept({**positional, **named}, policy=known)
+        bound = typed.bind(accepted.arguments, None)
         bound.arguments.update(own)
         return function(*bound.args, **bound.kwargs)
 
     async def acall(*args: Any, **named: Any) -> Any:
         return await call(*args, **named)
 
-    return functools.wraps(function)(
-        acall if inspect.iscoroutinefunction(function) else call
-    )
+    wrap = functools.wraps(function)
+    if inspect.iscoroutinefunction(function):
+        return wrap(acall)
+    return wrap(call)
 
 
 def _with_aliases(document: dict[str, Any], aliases: Aliases | None) -> dict[str, Any]:
-    listed = {
-        name: [own] if isinstance(own, str) else list(own)
-        for name, own in (aliases or {}).items()
-    }
+    listed = {}
+    for name, own in (aliases or {}).items():
+        listed[name] = [own] if isinstance(own, str) else list(own)
     return {**document, "aliases": listed}
 
 
 _COPIED = (
-    *(
-        "name",
-        "description",
-        "response_format",
-        "return_direct",
-        "verbose",
-        "callbacks",
-        "tags",
-        "metadata",
-    ),
+    "name",
+    "description",
+    "response_format",
+    "return_direct",
+    "verbose",
+    "callbacks",
+    "tags",
+    "metadata",
     "extras",
 )
 
@@ -182,17 +180,15 @@ class EnforcedTool(BaseTool):
     ) -> None:
         register_checkpoint_types()
         contract = _contract_of(tool, formats, aliases)
-        super().__init__(
-            args_schema=tool.args_schema
-            if tool.args_schema is not None
-            else contract.to_dict()["input"],
-            **{name: getattr(tool, name) for name in _COPIED},
-        )
+        args_schema = tool.args_schema
+        if args_schema is None:
+            args_schema = contract.to_dict()["input"]
+        copied = {name: getattr(tool, name) for name in _COPIED}
+        super().__init__(args_schema=args_schema, **copied)
         self._inner = tool
         self._contract = contract
-        self._policy = (
-            None if policy is None else policy_named(policy)
-        )  # an unknown name is refused here
+        # An unknown name is refused here.
+        self._policy = None if policy is None else policy_named(policy)
         self._injected = _injected_names(tool, contract)
 
     @property
@@ -206,13 +202,17 @@ class EnforcedTool(BaseTool):
             return function
 
         def asking(*args: Any, **kwargs: Any) -> Any:
-            return function(*args, **kwargs) if function is not None else None
+            if function is None:
+                return None
+            return function(*args, **kwargs)
 
         # A parameter that ToolNode sets: what comes beside it was not sent by a model.
         # The tool's own parameters come after it, because ToolNode sets one
         # ToolRuntime: the last that it finds.
         read = function or self.coroutine
-        own = get_type_hints(read, include_extras=True) if read is not None else {}
+        own = {}
+        if read is not None:
+            own = get_type_hints(read, include_extras=True)
         asking.__annotations__ = {PROOF: tool_node.ToolRuntime, **own}
         return asking
 
@@ -267,7 +267,9 @@ class EnforcedTool(BaseTool):
         # is the model's raw arguments.
         if isinstance(tool_input, str) and not tool_input.lstrip().startswith("{"):
             names = list(_declared(self._contract))
-            return ({names[0]: tool_input}, {}) if len(names) == 1 else (tool_input, {})
+            if len(names) == 1:
+                return {names[0]: tool_input}, {}
+            return tool_input, {}
         if not isinstance(tool_input, Mapping):
             return tool_input, {}
         # InjectedState, InjectedStore and ToolRuntime arrive among the arguments and
@@ -276,16 +278,14 @@ class EnforcedTool(BaseTool):
         is_from_host = tool_node is not None and any(
             isinstance(value, tool_node.ToolRuntime) for value in tool_input.values()
         )
-        injected = {
-            key: value
-            for key, value in tool_input.items()
-            if is_from_host and key in self._injected
-        }
-        return {
-            key: value
-            for key, value in tool_input.items()
-            if key not in injected and key != PROOF
-        }, injected
+        injected = {}
+        sent = {}
+        for key, value in tool_input.items():
+            if is_from_host and key in self._injected:
+                injected[key] = value
+            elif key != PROOF:
+                sent[key] = value
+        return sent, injected
 
     def _accepted(self, given: Any) -> Accepted:
         accepted = self._contract.accept(given, policy=self._policy)
@@ -319,11 +319,9 @@ class EnforcedTool(BaseTool):
         content_and_artifact = to_tool_result(
             response, SkillResponse.to_json, self.name, tool_call_id
         )
-        return (
-            content_and_artifact
-            if self.response_format == "content_and_artifact"
-            else content_and_artifact[0]
-        )
+        if self.response_format == "content_and_artifact":
+            return content_and_artifact
+        return content_and_artifact[0]
 
     async def _arun(self, tool_call_id: Any) -> Any:
         return self._run(tool_call_id)
@@ -335,13 +333,14 @@ class EnforcedTool(BaseTool):
         error = unwrapped(error)
         if is_control_flow(error):
             raise error
-        errors = _own_words(error, self._inner, self._injected, arguments) or to_errors(
-            error, self.name
-        )
+        errors = _own_words(error, self._inner, self._injected, arguments)
+        if not errors:
+            errors = to_errors(error, self.name)
         response = SkillResponse.failed(*errors)
-        return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)[
-            0
-        ]
+        content, _ = to_tool_result(
+            response, SkillResponse.to_json, self.name, tool_call_id
+        )
+        return content
 
 
 @contextmanager
@@ -366,25 +365,7 @@ _ONE_TEXT = {
 
 
 def _contract_of(tool: BaseTool, formats: Formats, aliases: Aliases | None) -> Contract:
-    visible = (
-        _ONE_TEXT
-        if isinstance(tool, Tool) and tool.args_schema is None
-        else tool.tool_call_schema
-    )
-    if isinstance(visible, dict):
-        schema = visible
-    else:
-        if issubclass(visible, BaseModel):
-            schema = visible.model_json_schema(schema_generator=SchemaWriter)
-        else:  # a model of pydantic's first version
-            schema = visible.schema()
-        allows_extra = (
-            getattr(tool.args_schema, "model_config", {}).get("extra") == "allow"
-        )  # unseen in *visible*
-        if "additionalProperties" not in schema and not allows_extra:
-            # pydantic ignores what it does not know, which would hide a misspelt
-            # argument
-            schema = {**schema, "additionalProperties": False}
+    schema = _visible_schema(tool)
     document = {
         "description": tool.description or "",
         "input": {"type": "object", "properties": {}, **schema},
@@ -392,6 +373,25 @@ def _contract_of(tool: BaseTool, formats: Formats, aliases: Aliases | None) -> C
     return Contract.from_dict(
         _with_aliases(document, aliases), name=tool.name, formats=formats
     )
+
+
+def _visible_schema(tool: BaseTool) -> dict[str, Any]:
+    """Return the JSON Schema of the arguments that a model sends."""
+    if isinstance(tool, Tool) and tool.args_schema is None:
+        return _ONE_TEXT
+    visible = tool.tool_call_schema
+    if isinstance(visible, dict):
+        return visible
+    if issubclass(visible, BaseModel):
+        schema = visible.model_json_schema(schema_generator=SchemaWriter)
+    else:  # a model of pydantic's first version
+        schema = visible.schema()
+    # `tool_call_schema` does not show it.
+    model_config = getattr(tool.args_schema, "model_config", {})
+    if "additionalProperties" in schema or model_config.get("extra") == "allow":
+        return schema
+    # pydantic ignores what it does not know, which would hide a misspelt argument.
+    return {**schema, "additionalProperties": False}
 
 
 def _with_config(tool: BaseTool, arguments: dict[str, Any]) -> BaseTool:
@@ -417,7 +417,10 @@ def _with_config(tool: BaseTool, arguments: dict[str, Any]) -> BaseTool:
 
 def _declared(contract: Contract) -> Mapping[str, Any]:
     document = contract.input.document
-    return document.get("properties", {}) if isinstance(document, Mapping) else {}
+    if not isinstance(document, Mapping):
+        return {}
+    properties: Mapping[str, Any] = document.get("properties", {})
+    return properties
 
 
 def _injected_names(tool: BaseTool, contract: Contract) -> frozenset[str]:
@@ -473,12 +476,16 @@ def _own_words(
     is_hosts = any(
         item["loc"] and item["loc"][0] in injected for item in error.errors()
     )
-    return [] if is_hosts else to_skill_errors(error, arguments)
+    if is_hosts:
+        return []
+    return to_skill_errors(error, arguments)
 
 
 def _shown(given: Any) -> Any:
     """Return a refused call's arguments as callbacks take them: text or a mapping."""
-    return dict(given) if isinstance(given, Mapping) else str(given)
+    if isinstance(given, Mapping):
+        return dict(given)
+    return str(given)
 
 
 def _noted(result: Any, accepted: Accepted) -> Any:

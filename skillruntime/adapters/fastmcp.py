@@ -33,7 +33,9 @@ class Enforce(Middleware):
     ) -> Any:
         """Call the tool with the arguments as its schema takes them."""
         message, served = context.message, context.fastmcp_context
-        tool = None if served is None else await served.fastmcp.get_tool(message.name)
+        if served is None:
+            return await call_next(context)
+        tool = await served.fastmcp.get_tool(message.name)
         if tool is None:
             return await call_next(context)
         try:
@@ -42,8 +44,5 @@ class Enforce(Middleware):
             )
         except SkillInputError as error:
             raise ToolError(refusal_text(error)) from None
-        return await call_next(
-            context.copy(
-                message=message.model_copy(update={"arguments": accepted.arguments})
-            )
-        )
+        repaired = message.model_copy(update={"arguments": accepted.arguments})
+        return await call_next(context.copy(message=repaired))

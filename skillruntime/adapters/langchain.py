@@ -123,9 +123,8 @@ class SkillTool(BaseTool):
         self._called = (runtime, skill, session, to_content or to_text)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SkillTool:
-        return (
-            self.model_copy()
-        )  # a copy calls the same runtime, which holds locks and threads
+        # A copy calls the same runtime, which holds locks and threads.
+        return self.model_copy()
 
     def __reduce__(self) -> Any:
         return self._called[0].__reduce__()  # which says why a tool cannot be pickled
@@ -138,23 +137,22 @@ class SkillTool(BaseTool):
         which message has the call.
         """
         tool_node = sys.modules.get("langgraph.prebuilt.tool_node")
-        return None if tool_node is None else asking_for(tool_node.ToolRuntime)
+        if tool_node is None:
+            return None
+        return asking_for(tool_node.ToolRuntime)
 
     def _filter_injected_args(self, tool_input: dict[str, Any]) -> dict[str, Any]:
-        sent: dict[str, Any] = _split(tool_input)[
-            0
-        ]  # callbacks see what the model sent
+        # Callbacks see what the model sent.
+        sent: dict[str, Any]
+        sent, _ = _split(tool_input)
         return sent
 
     def _to_args_and_kwargs(
         self, tool_input: Any, tool_call_id: str | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         given, place = _split(tool_input)
-        return (
-            given,
-            tool_call_id,
-            place,
-        ), {}  # by position, so that no argument's name can clash
+        # By position, so that no argument's name can clash.
+        return (given, tool_call_id, place), {}
 
     # Cached in the instance, and with a ready signature and no annotations: LangChain
     # looks these up, builds a signature and evaluates annotations at each call, which
@@ -170,7 +168,8 @@ class SkillTool(BaseTool):
             )
             return to_tool_result(response, to_content, name, tool_call_id)
 
-        call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # what `inspect.signature` returns
+        # What `inspect.signature` returns.
+        call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
         return call
 
     @functools.cached_property
@@ -183,7 +182,7 @@ class SkillTool(BaseTool):
             )
             return to_tool_result(response, to_content, name, tool_call_id)
 
-        call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # as above
+        call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
         return call
 
 
@@ -355,9 +354,8 @@ class SkillToolkit(BaseToolkit):
 
     def _tools_by_name(self) -> dict[str, BaseTool]:
         if self._tools is None or self._tools[0] != self._runtime.revision:
-            revision = (
-                self._runtime.revision
-            )  # before the work: a catalog that is set meanwhile counts as newer
+            # Before the work: a catalog that is set meanwhile counts as newer.
+            revision = self._runtime.revision
             self._tools = (revision, {tool.name: tool for tool in self._built()})
         return self._tools[1]
 
@@ -367,30 +365,19 @@ class SkillToolkit(BaseToolkit):
         own, own_names, defined = tools_of_conversation(
             runtime, self._session, self._style_now(), rendered, is_control_flow
         )
-        content = functools.partial(
-            to_blocks, session=self._session if self._takes_images else None
-        )
+        images_from = self._session if self._takes_images else None
+        content = functools.partial(to_blocks, session=images_from)
         tools: list[BaseTool] = [
             SkillTool(own, name, to_content=content) for name in own_names
         ]
-        typed = [
-            SkillTool(runtime, name, session=self._session, to_content=content)
-            for name in defined
-        ]
-        admit, write = (
-            self._session.admit_schema,
-            functools.partial(json.dumps, default=str),
-        )
-        # Not offered at all where it does not fit the session's limits: a schema that
-        # is cut is not a schema.
-        return [
-            *tools,
-            *(
-                tool
-                for tool in typed
-                if admit(tool.name, write(tool.args_schema)) is None
-            ),
-        ]
+        for name in defined:
+            tool = SkillTool(runtime, name, session=self._session, to_content=content)
+            schema = json.dumps(tool.args_schema, default=str)
+            # Not offered at all where it does not fit the session's limits: a schema
+            # that is cut is not a schema.
+            if self._session.admit_schema(tool.name, schema) is None:
+                tools.append(tool)
+        return tools
 
     def _put_right(
         self, name: str, arguments: Any, others: Iterable[str] = ()
@@ -412,24 +399,25 @@ class SkillToolkit(BaseToolkit):
         answered = {
             each.tool_call_id for each in settled if isinstance(each, ToolMessage)
         }
-        place = Place(self._session.key, message.id if number is None else str(number))
-        calls = settled[0].tool_calls if isinstance(settled[0], AIMessage) else []
-        tools = (
-            self._tools_by_name() if calls else {}
-        )  # a message without calls needs none
-        pending = []
-        for call in calls:
+        position = message.id if number is None else str(number)
+        place = Place(self._session.key, position)
+        repaired = settled[0]
+        # A message without calls needs no tools.
+        if not isinstance(repaired, AIMessage) or not repaired.tool_calls:
+            return settled, []
+        tools = self._tools_by_name()
+        pending: list[tuple[BaseTool, Any]] = []
+        for call in repaired.tool_calls:
+            name = call["name"]
             if call["id"] in answered:
                 continue
-            if (tool := tools.get(call["name"])) is None:
-                nearest = meant_tool(
-                    self._runtime, call["name"], dict(zip(tools, tools, strict=True))
-                ).nearest
-                settled.append(
-                    refused_call(
-                        call["name"], call["id"], unknown_tool(call["name"], nearest)
-                    )
-                )
+            tool = tools.get(name)
+            if tool is None:
+                own_names = {each: each for each in tools}
+                nearest = meant_tool(self._runtime, name, own_names).nearest
+                error = unknown_tool(name, nearest)
+                settled.append(refused_call(name, call["id"], error))
             else:
-                pending.append((tool, {**call, "args": {**call["args"], PROOF: place}}))
+                arguments = {**call["args"], PROOF: place}
+                pending.append((tool, {**call, "args": arguments}))
         return settled, pending

@@ -75,9 +75,8 @@ def to_server(
     standard input and output, where it offers exactly one, else a temporary directory.
     """
     if not isinstance(source, SkillCatalog):
-        from skillruntime.adapters.tools.conversation_tools import (
-            require_free_names,
-        )  # of a catalog, only at its first use
+        # Of a catalog, it is imported only at its first use.
+        from skillruntime.adapters.tools.conversation_tools import require_free_names
 
         require_free_names(source)
     served: list[Served] = []
@@ -96,10 +95,12 @@ def to_server(
 
         return handle
 
+    if instructions is None:
+        instructions = _instructions(source)
     server: Server[Any] = Server(
         name,
         version=skillruntime.__version__,
-        instructions=_instructions(source) if instructions is None else instructions,
+        instructions=instructions,
         on_list_tools=handler("list_tools"),
         on_call_tool=handler("call_tool"),
         on_list_prompts=handler("list_prompts"),
@@ -153,18 +154,17 @@ async def serve_http(
 
     from skillruntime.adapters.mcp_server.local_port import LOCAL_HOSTS, guarded
 
-    is_local = host in LOCAL_HOSTS
     token = os.environ.get(TOKEN_VARIABLE)
     if not token:
-        catalog = source if isinstance(source, SkillCatalog) else source.catalog
-        token = None if is_local and _is_public(catalog) else secrets.token_urlsafe(24)
+        token = None
+        if host not in LOCAL_HOSTS or not _is_public(_catalog_of(source)):
+            token = secrets.token_urlsafe(24)
     # The SDK would check Host and Origin as well, but not let a name of the user's
     # choice through.
     app = to_server(source, workspace=workspace).streamable_http_app(host=host)
-    checked = guarded(
-        app, token=token, hosts=LOCAL_HOSTS if is_local else {*LOCAL_HOSTS, host}
-    )
-    print(f"Serving MCP at http://{host}:{port}/mcp", file=sys.stderr, flush=True)  # noqa: T201  for the person
+    checked = guarded(app, token=token, hosts={*LOCAL_HOSTS, host})
+    # For the person who starts it.
+    print(f"Serving MCP at http://{host}:{port}/mcp", file=sys.stderr, flush=True)  # noqa: T201
     if token is not None:
         print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)  # noqa: T201
     config = uvicorn.Config(
@@ -173,9 +173,15 @@ async def serve_http(
     await uvicorn.Server(config).serve()
 
 
+def _catalog_of(source: SkillRuntime | SkillCatalog) -> SkillCatalog:
+    if isinstance(source, SkillCatalog):
+        return source
+    return source.catalog
+
+
 def _is_public(catalog: SkillCatalog) -> bool:
-    """Whether no skill has a descriptor that asks for authentication or restricts who
-    may call it.
+    """Return whether no skill has a descriptor that asks for authentication or
+    restricts who may call it.
     """
     from skillruntime.remote.descriptor import AccessPolicy, AuthType
     from skillruntime.remote.descriptor_file import read_descriptor_file
@@ -187,19 +193,19 @@ def _is_public(catalog: SkillCatalog) -> bool:
             return False
         if descriptor is None:
             continue
-        if (
-            descriptor.access is not AccessPolicy.PUBLIC
-            or descriptor.auth.type is not AuthType.NONE
-        ):
+        if descriptor.access is not AccessPolicy.PUBLIC:
+            return False
+        if descriptor.auth.type is not AuthType.NONE:
             return False
     return True
 
 
 def _instructions(source: SkillRuntime | SkillCatalog) -> str | None:
     """Return the text for ``initialize``; no contract is read for it."""
-    catalog = source if isinstance(source, SkillCatalog) else source.catalog
-    rendered = catalog.for_model().render(_CATALOG_TOKENS)
-    return f"{_HOW_TO}\n\n{rendered.text}" if rendered.text else None
+    rendered = _catalog_of(source).for_model().render(_CATALOG_TOKENS)
+    if not rendered.text:
+        return None
+    return f"{_HOW_TO}\n\n{rendered.text}"
 
 
 def __getattr__(name: str) -> Any:

@@ -75,9 +75,8 @@ async def import_skills(client: Client) -> SkillSource:
         page = await client.session.send_request(request, ListSkillsResult)
         for entry in page.skills:
             name, _ = split_uri(str(entry.get("uri"))) or ("", "")
-            if (
-                files := await _files_of(client, name, entry.get("resources", ()))
-            ) is not None:
+            files = await _files_of(client, name, entry.get("resources", ()))
+            if files is not None:
                 found.files[name] = files
         cursor = page.next_cursor
         if cursor is None:
@@ -103,20 +102,18 @@ async def _files_of(
     """Return the files of the skill *name* by path; None if one is not what the server
     states.
     """
-    if (
-        len(resources) > MAX_FILES
-        or sum(int(each["size"]) for each in resources) > MAX_BYTES
-    ):
+    if len(resources) > MAX_FILES:
+        return None
+    if sum(int(each["size"]) for each in resources) > MAX_BYTES:
         return None
     found = {}
     for each in resources:
         skill, path = split_uri(str(each["uri"])) or ("", "")
         (content,) = (await client.read_resource(str(each["uri"]))).contents
-        data = (
-            content.text.encode()
-            if isinstance(content, types.TextResourceContents)
-            else b64decode(content.blob)
-        )
+        if isinstance(content, types.TextResourceContents):
+            data = content.text.encode()
+        else:
+            data = b64decode(content.blob)
         if skill != name or f"sha256:{sha256(data).hexdigest()}" != each["digest"]:
             return None
         found[path] = data
@@ -128,15 +125,16 @@ _HINTED = ("read_only", "idempotent", "destructive", "open_world")
 
 
 def _contract_of(tool: types.Tool, name: str) -> Contract:
-    hints = tool.annotations
-    stated = {name: getattr(hints, f"{name}_hint", None) for name in _HINTED}
+    annotations = {}
+    for hinted in _HINTED:
+        value = getattr(tool.annotations, f"{hinted}_hint", None)
+        if value is not None:
+            annotations[hinted] = value
     document: dict[str, Any] = {
         "name": name,
         "description": tool.description or tool.title or tool.name,
         "input": _without_paths(tool.input_schema),
-        "annotations": {
-            name: value for name, value in stated.items() if value is not None
-        },
+        "annotations": annotations,
     }
     if tool.output_schema is not None:
         document["output"] = tool.output_schema
@@ -171,9 +169,9 @@ def _caller(client: Client, tool: str) -> Any:
         )
         if result.is_error:
             raise _failure(text)
-        return (
-            result.structured_content if result.structured_content is not None else text
-        )
+        if result.structured_content is not None:
+            return result.structured_content
+        return text
 
     return call
 

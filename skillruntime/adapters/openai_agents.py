@@ -76,10 +76,9 @@ class SkillToolset:
 
         Without it the SDK ends the run where a model misspells a tool's name.
         """
-        return _NamingModel(
-            MultiProvider().get_model(model) if isinstance(model, str) else model,
-            self._skills,
-        )
+        if isinstance(model, str):
+            model = MultiProvider().get_model(model)
+        return _NamingModel(model, self._skills)
 
     def _tool(self, definition: dict[str, Any]) -> FunctionTool:
         async def invoke(context: Any, arguments: str) -> Any:
@@ -90,9 +89,8 @@ class SkillToolset:
             # The tools of one agent may run in any number of conversations, and the SDK
             # names none of them.
             if self._is_one_conversation:
-                message = (
-                    f"{digest_of(as_text(context.turn_input))}/{context.usage.requests}"
-                )
+                turn = digest_of(as_text(context.turn_input))
+                message = f"{turn}/{context.usage.requests}"
             response = await self._skills.call(
                 definition["name"], arguments, call_id=call_id, message=message
             )
@@ -101,7 +99,9 @@ class SkillToolset:
                 for image in self.session.images(response)
             ]
             text = to_text(response)
-            return [ToolOutputText(text=text), *images] if images else text
+            if not images:
+                return text
+            return [ToolOutputText(text=text), *images]
 
         return FunctionTool(
             name=definition["name"],
@@ -131,13 +131,12 @@ class _NamingModel(Model):
     async def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
         """Yield the model's events with its calls' names put right."""
         async for event in self._model.stream_response(*args, **options):
-            response = getattr(event, "response", None)
-            items = (
-                [event.item]
-                if hasattr(event, "item")
-                else getattr(response, "output", None)
-            )
-            self._put_right(items or [], args, options)
+            if hasattr(event, "item"):
+                items = [event.item]
+            else:
+                response = getattr(event, "response", None)
+                items = getattr(response, "output", None) or []
+            self._put_right(items, args, options)
             yield event
 
     async def close(self) -> None:

@@ -107,34 +107,40 @@ class SkillToolset(AbstractToolset[Any]):
         tool: ToolsetTool[Any],
     ) -> ToolReturn[Any]:
         """Call a tool; a malformed call is repaired or answered, and never raises."""
-        last = next(
-            (
-                each
-                for each in reversed(ctx.messages)
-                if isinstance(each, ModelResponse)
-            ),
-            None,
-        )
-        reason = (
-            None
-            if last is None or last.finish_reason is None
-            else str(last.finish_reason)
-        )
+        conversation = None
+        if self._session is None:
+            conversation = ctx.conversation_id
         response = await self._skills.call(
             name,
             tool_args.get(_RAW, tool_args),
-            # pydantic-ai normalises "tool_calls" and "tool_use" to OpenTelemetry's
-            # "tool_call".
-            finish_reason="tool_calls" if reason == "tool_call" else reason,
+            finish_reason=_finish_reason(ctx),
             call_id=ctx.tool_call_id,
-            conversation=None if self._session is not None else ctx.conversation_id,
+            conversation=conversation,
             message=_message_name(ctx),
         )
-        text, images = to_text(response), self._skills.session.images(response)
-        shown = [
-            BinaryContent(image.data, media_type=image.media_type) for image in images
+        text = to_text(response)
+        images = [
+            BinaryContent(image.data, media_type=image.media_type)
+            for image in self._skills.session.images(response)
         ]
-        return ToolReturn([text, *shown] if shown else text, metadata=response)
+        if not images:
+            return ToolReturn(text, metadata=response)
+        return ToolReturn([text, *images], metadata=response)
+
+
+def _finish_reason(ctx: RunContext[Any]) -> str | None:
+    """Return why the model stopped after the message with the call."""
+    for message in reversed(ctx.messages):
+        if not isinstance(message, ModelResponse):
+            continue
+        # pydantic-ai normalises "tool_calls" and "tool_use" to OpenTelemetry's
+        # "tool_call".
+        if message.finish_reason == "tool_call":
+            return "tool_calls"
+        if message.finish_reason is not None:
+            return str(message.finish_reason)
+        return None
+    return None
 
 
 def _message_name(ctx: RunContext[Any]) -> str:
@@ -142,16 +148,13 @@ def _message_name(ctx: RunContext[Any]) -> str:
     with the same messages.
     """
     parts = [part for message in ctx.messages for part in message.parts]
-    people = [
-        number
-        for number, part in enumerate(parts, start=1)
-        if isinstance(part, UserPromptPart)
-    ]
-    said = [
-        getattr(part, "content", "") for part in parts[: people[-1] if people else 0]
-    ]
+    end = 0  # of the last part that a person wrote
+    for number, part in enumerate(parts, start=1):
+        if isinstance(part, UserPromptPart):
+            end = number
     # Without ids and times: a run that is begun again has other ones.
-    return f"{digest_of(as_text(said))}/{ctx.run_step}/{len(ctx.messages)}"
+    contents = [getattr(part, "content", "") for part in parts[:end]]
+    return f"{digest_of(as_text(contents))}/{ctx.run_step}/{len(ctx.messages)}"
 
 
 _RAW = "\0raw arguments"  # a key that no model writes
@@ -172,10 +175,10 @@ class _Names(AbstractCapability[Any]):
             tool.name
             for tool in request_context.model_request_parameters.function_tools
         ]
-        parts = [
-            self._right(part, offered) if isinstance(part, ToolCallPart) else part
-            for part in response.parts
-        ]
+        parts = [*response.parts]
+        for index, part in enumerate(parts):
+            if isinstance(part, ToolCallPart):
+                parts[index] = self._right(part, offered)
         return replace(response, parts=parts)
 
     def _right(self, call: ToolCallPart, offered: list[str]) -> ToolCallPart:
@@ -190,25 +193,21 @@ class _AnyArguments:
 
     def validate_json(self, input: Any, **options: Any) -> Any:  # noqa: A002  the protocol's name
         """Return the arguments, or their text where the contract must read it."""
-        text = (
-            input.decode("utf-8", "replace")
-            if isinstance(input, bytes | bytearray)
-            else input
-        )
+        text = _decoded(input)
         try:
             parsed = parse_arguments(text)
         except SkillInputError:
             return {_RAW: text}
         # A repair belongs into the record of the call, which the contract makes.
-        return (
-            parsed.value
-            if isinstance(parsed.value, dict) and not parsed.rules
-            else {_RAW: text}
-        )
+        if not isinstance(parsed.value, dict) or parsed.rules:
+            return {_RAW: text}
+        return parsed.value
 
     def validate_python(self, input: Any, **options: Any) -> Any:  # noqa: A002  as above
         """Return the arguments as they are."""
-        return input if isinstance(input, dict) else {_RAW: input}
+        if isinstance(input, dict):
+            return input
+        return {_RAW: input}
 
 
 def enforce(toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
@@ -240,16 +239,10 @@ class _Repairing:
 
     def validate_json(self, input: Any, **options: Any) -> Any:  # noqa: A002  the protocol's name
         """Return the arguments of the tool's own validator, from the model's text."""
-        if (
-            options.get("allow_partial", "off") != "off"
-        ):  # a text that is still being written
+        if options.get("allow_partial", "off") != "off":
+            # The text is still being written.
             return self._validator.validate_json(input, **options)
-        text = (
-            input.decode("utf-8", "replace")
-            if isinstance(input, bytes | bytearray)
-            else input
-        )
-        return self.validate_python(text, **options)
+        return self.validate_python(_decoded(input), **options)
 
     def validate_python(self, input: Any, **options: Any) -> Any:  # noqa: A002  as above
         """Return the arguments of the tool's own validator."""
@@ -260,3 +253,9 @@ class _Repairing:
         except SkillInputError as error:
             raise ModelRetry(refusal_text(error)) from None
         return self._validator.validate_python(accepted.arguments, **options)
+
+
+def _decoded(text: Any) -> Any:
+    if isinstance(text, bytes | bytearray):
+        return text.decode("utf-8", "replace")
+    return text

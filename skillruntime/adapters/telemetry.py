@@ -33,28 +33,45 @@ __all__ = ["ATTRIBUTES", "CONTENT", "SCHEMA_URL", "spans"]
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.43.0"
 """The version of the semantic conventions whose names are used here."""
 
+
+def _tool_name(record: CallRecord) -> str:
+    if record.operation is Operation.CALL:
+        return record.name
+    return record.operation.value
+
+
+def _error_type(record: CallRecord) -> str | None:
+    if not record.error_codes:
+        return None
+    return record.error_codes[0]
+
+
+def _tokens(record: CallRecord) -> int | None:
+    tokens = _metadata(record).get("tokens") or {}
+    total: int | None = tokens.get("total")
+    return total
+
+
+def _metadata(record: CallRecord) -> Mapping[str, Any]:
+    return record.response.metadata or {}
+
+
 ATTRIBUTES: Mapping[str, Callable[[CallRecord], Any]] = {
     # GenAI semantic conventions, "Execute tool span"
     "gen_ai.operation.name": lambda record: record.operation.value,
-    "gen_ai.tool.name": lambda record: (
-        record.name if record.operation is Operation.CALL else record.operation.value
-    ),
+    "gen_ai.tool.name": _tool_name,
     "gen_ai.tool.type": lambda record: "function",
     "gen_ai.tool.call.id": lambda record: record.call_id,
     "gen_ai.conversation.id": lambda record: record.session_id,
-    "error.type": lambda record: record.error_codes[0] if record.error_codes else None,
+    "error.type": _error_type,
     # attributes of this library
     "skillruntime.skill.name": lambda record: record.name.partition("/")[0],
     "skillruntime.skill.version": lambda record: record.version,
     "skillruntime.resource.path": lambda record: record.path,
     "skillruntime.response.status": lambda record: record.status,
     "skillruntime.repairs": lambda record: record.repairs or None,
-    "skillruntime.migrated_from": lambda record: (record.response.metadata or {}).get(
-        "migrated_from"
-    ),
-    "skillruntime.tokens": lambda record: (
-        (record.response.metadata or {}).get("tokens") or {}
-    ).get("total"),
+    "skillruntime.migrated_from": lambda record: _metadata(record).get("migrated_from"),
+    "skillruntime.tokens": _tokens,
 }
 """All attributes of a span, and how each is read from a record; an attribute without a
 value is left out.
@@ -77,7 +94,10 @@ def spans(tracer: Tracer | None = None, *, content: bool = False) -> Observer:
     own = tracer or trace.get_tracer(
         "skillruntime", skillruntime.__version__, schema_url=SCHEMA_URL
     )
-    return _Spans(own, {**ATTRIBUTES, **(CONTENT if content else {})})
+    table = dict(ATTRIBUTES)
+    if content:
+        table |= CONTENT
+    return _Spans(own, table)
 
 
 class _Spans:
@@ -118,10 +138,11 @@ class _Spans:
         """Write *record* into its span."""
         # Loading a skill inside a call is an operation of its own, and gets its own
         # span.
-        current = _CALLS.get().get(self) if record.operation is Operation.CALL else None
-        if current is not None:
-            self._describe(current, record)
-            return
+        if record.operation is Operation.CALL:
+            current = _CALLS.get().get(self)
+            if current is not None:
+                self._describe(current, record)
+                return
         name = f"{record.operation.value} {record.name}"
         span = self._tracer.start_span(
             name, kind=SpanKind.INTERNAL, start_time=record.started
@@ -130,18 +151,17 @@ class _Spans:
         span.end(end_time=record.started + record.duration_ns)
 
     def _describe(self, span: Span, record: CallRecord) -> None:
-        span.set_attributes(
-            {
-                name: value
-                for name, read in self._table.items()
-                if (value := read(record)) is not None
-            }
-        )
+        attributes = {}
+        for name, read in self._table.items():
+            value = read(record)
+            if value is not None:
+                attributes[name] = value
+        span.set_attributes(attributes)
         if record.status == "failed":
-            errors = record.response.errors
-            span.set_status(
-                Status(StatusCode.ERROR, errors[0].code.value if errors else None)
-            )
+            code = None
+            if record.response.errors:
+                code = record.response.errors[0].code.value
+            span.set_status(Status(StatusCode.ERROR, code))
 
 
 _CALLS: ContextVar[Mapping[_Spans, Span]] = ContextVar(
@@ -154,7 +174,9 @@ def _json(value: Any) -> str:
     """Return *value* as JSON, without what has the name of a secret."""
     try:
         if isinstance(value, str):  # refused arguments are kept as the model wrote them
-            return "(it may hold a secret)" if names_a_secret(value) else value
+            if names_a_secret(value):
+                return "(it may hold a secret)"
+            return value
         return json.dumps(masked(value), ensure_ascii=False, default=str)
     except (TypeError, ValueError, RecursionError):
         return repr(type(value))

@@ -28,7 +28,7 @@ from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse, to_plain
 from skillruntime.contract.schemas.references import referenced
 from skillruntime.runtime.call_options import CallOptions
-from skillruntime.runtime.images import Image
+from skillruntime.runtime.files.images import Image
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
@@ -68,23 +68,24 @@ def to_openai(
     nothing else, where the rules of strict mode allow its schema: an optional property
     becomes nullable, and the contract drops the null again.
 
-    >>> to_openai(Contract.from_dict({"name": "now", "description": "The time."}), api="responses")
+    >>> contract = Contract.from_dict({"name": "now", "description": "The time."})
+    >>> to_openai(contract, api="responses")
     {'type': 'function', 'name': 'now', 'description': 'The time.',
      'parameters': {'type': 'object', 'properties': {}}, 'strict': False}
     """
     function = {**_named(contract, name), "parameters": to_tool_schema(contract)}
-    closed = to_strict(function["parameters"]) if strict == "auto" else None
+    closed = None
+    if strict == "auto":
+        closed = to_strict(function["parameters"])
     if closed is not None:
         function |= {"parameters": closed, "strict": True}
     elif api == "responses":
         # The responses API defaults to strict mode, which rejects optional properties;
         # the contract checks calls here.
         function["strict"] = False
-    return (
-        {"type": "function", **function}
-        if api == "responses"
-        else {"type": "function", "function": function}
-    )
+    if api == "responses":
+        return {"type": "function", **function}
+    return {"type": "function", "function": function}
 
 
 def to_anthropic(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
@@ -118,7 +119,8 @@ def to_mcp(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
             **{k: v for k, v in output.items() if k != "$schema"},
         }
     stated = ((hint, contract.annotations.get(name)) for name, hint in _HINTS.items())
-    if known := {hint: bool(value) for hint, value in stated if value is not None}:
+    known = {hint: bool(value) for hint, value in stated if value is not None}
+    if known:
         document["annotations"] = known
     return document
 
@@ -161,7 +163,9 @@ def to_anthropic_result(
             *({"type": "image", "source": each} for each in sources),
         ]
     block = {"type": "tool_result", "tool_use_id": tool_use_id, "content": content}
-    return block if response.ok else {**block, "is_error": True}
+    if not response.ok:
+        block["is_error"] = True
+    return block
 
 
 def to_gemini_result(
@@ -179,18 +183,16 @@ def to_gemini_result(
     # Through JSON, because the SDK takes plain values only, and a skill may return a
     # model.
     envelope = to_object(response)
-    result: dict[str, Any] = {
-        "name": name,
-        "response": {"output" if response.ok else "error": envelope},
-    }
+    key = "output" if response.ok else "error"
+    result: dict[str, Any] = {"name": name, "response": {key: envelope}}
     if images:
         result["parts"] = [
             {"inline_data": {"mime_type": each.media_type, "data": each.data}}
             for each in images
         ]
-    return {
-        "function_response": result if call_id is None else {**result, "id": call_id}
-    }
+    if call_id is not None:
+        result["id"] = call_id
+    return {"function_response": result}
 
 
 def to_mcp_result(
@@ -320,13 +322,13 @@ class SkillTools:
         if not isinstance(tool_name, str):
             return SkillResponse.failed(unknown_tool(tool_name))
         name, arguments = self.put_right(tool_name, arguments)
-        if (skill := self._skills.get(name)) is not None:
+        skill = self._skills.get(name)
+        if skill is not None:
             return self._runtime, skill, arguments, self.session
         if name in self.contracts:
             return self._own, name, arguments, None
-        return SkillResponse.failed(
-            unknown_tool(name, meant_tool(self._runtime, name, self._offered).nearest)
-        )
+        nearest = meant_tool(self._runtime, name, self._offered).nearest
+        return SkillResponse.failed(unknown_tool(name, nearest))
 
 
 def _named(contract: Contract, name: str | None) -> dict[str, Any]:

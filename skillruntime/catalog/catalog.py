@@ -178,7 +178,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
         Raises:
             SkillNotFoundError: there is no such skill; the suggested action has the
-                closest names. InvalidSkillError: its file cannot be read.
+                closest names.
+            InvalidSkillError: its file cannot be read.
         """
         return checked(
             read_skill(self._find(name), derive=self._derive),

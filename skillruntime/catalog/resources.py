@@ -151,7 +151,7 @@ def list_files(directory: str) -> list[Resource]:
     """
     # Level by level, so that the limit cuts off the deepest files, and the files beside
     # SKILL.md are always listed.
-    found: list[Resource] = []
+    resources: list[Resource] = []
     level = [("", directory)]
     left = _MAX_ENTRIES
     for _ in range(_MAX_DEPTH):
@@ -179,11 +179,13 @@ def list_files(directory: str) -> list[Resource]:
                         deeper.append((f"{prefix}{name}/", child.path))
                     elif child.is_file(follow_symlinks=False):
                         size = child.stat(follow_symlinks=False).st_size
-                        found.append(Resource(prefix + name, size, media_type(name)))
+                        resources.append(
+                            Resource(prefix + name, size, media_type(name))
+                        )
         level = deeper
-        if not level or left == 0 or len(found) >= MAX_RESOURCES:
+        if not level or left == 0 or len(resources) >= MAX_RESOURCES:
             break
-    return sorted(found[:MAX_RESOURCES], key=lambda resource: resource.path)
+    return sorted(resources[:MAX_RESOURCES], key=lambda resource: resource.path)
 
 
 def find_file(directory: str, path: str, names: Collection[str]) -> str | None:

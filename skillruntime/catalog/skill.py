@@ -132,10 +132,9 @@ class Skill:
         Its files are in a private directory until this process ends, so make it once
         and not for each request.
 
-        >>> description = "How we write. Use for any text."
-        >>> skill = Skill.from_text("brand-voice", description, "Write short sentences.")
+        >>> skill = Skill.from_text("brand-voice", "How we write.", "Write briefly.")
         >>> skill.body
-        'Write short sentences.'
+        'Write briefly.'
 
         Raises:
             ValueError: *name* is not usable, or the path of a file leads out of the
@@ -245,7 +244,8 @@ class Skill:
             raise SkillNotFoundError(
                 f"The skill {self.name!r} has no contract: it has instructions to "
                 "follow, but nothing to call",
-                suggested_action=f"Load the skill {self.name!r} and follow its instructions",
+                suggested_action=f"Load the skill {self.name!r} and follow its "
+                "instructions",
             )
         raise SkillNotFoundError(
             f"The skill {self.name!r} has no callable {name!r}",
@@ -268,24 +268,24 @@ class Skill:
         from skillruntime.catalog.visibility import hidden_characters, listed_kinds
 
         path = self.metadata.path
-        found = [*self._frontmatter.diagnostics]
+        findings = [*self._frontmatter.diagnostics]
         # `visible_text` returns the same object if nothing is hidden in it.
         if self.body is not self._written:
             hidden = hidden_characters(self._written)
             if hidden:
                 message = f"the instructions have {listed_kinds(hidden)}; removed"
-                found.append(
+                findings.append(
                     Diagnostic("hidden-characters", Severity.WARNING, path, message)
                 )
-        found += self._read_contracts().diagnostics
+        findings += self._read_contracts().diagnostics
         versions = self._versions()
         if len({version for _, version in versions}) > 1:
             stated = ", ".join(f"{version} ({where})" for where, version in versions)
             message = f"the versions disagree: {stated}; the first one is used"
-            found.append(
+            findings.append(
                 Diagnostic("version-disagreement", Severity.WARNING, path, message)
             )
-        return tuple(found)
+        return tuple(findings)
 
     def digest(self) -> str:
         """Return 16 hexadecimal digits that identify this edition of the skill.
@@ -376,8 +376,8 @@ class Skill:
 
         Raises:
             ResourceNotFoundError: there is no such file in the skill.
-                InvalidSkillError: it is not the file that was locked, or that the
-                skill's package installed.
+            InvalidSkillError: it is not the file that was locked, or that the skill's
+                package installed.
         """
         from skillruntime.catalog.resources import MAX_RESOURCE_BYTES
 

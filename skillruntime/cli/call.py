@@ -88,6 +88,7 @@ _APPROVAL = "Add --yes to approve this call; the script runs in a sandbox"
 @click.pass_context
 def command(
     context: click.Context,
+    *,
     name: str,
     arguments: tuple[str, ...],
     version: str | None,
@@ -127,7 +128,7 @@ def command(
     if sys.platform == "linux":
         from skillruntime.runtime.sandbox.launcher_process import launcher_process
 
-        # a script waits less: it loads while this process imports the rest
+        # A script waits less: it loads while this process imports the rest.
         launcher_process.start()
     from skillruntime.runtime import Grants, SkillRuntime
 
@@ -138,9 +139,9 @@ def command(
             echo(line, err=True)
         try:
             return click.confirm("Run it?", default=False, err=True)
-        except (
-            click.Abort
-        ):  # Ctrl-C, or the end of the input: not an answer, so the script does not run
+        except click.Abort:
+            # Ctrl-C, or the end of the input: not an answer, so the script does not
+            # run.
             return False
 
     # Without a terminal the question would read the answer from a pipe that holds
@@ -150,13 +151,11 @@ def command(
     # Arguments are read before the catalog: a typing error should not wait for
     # discovery.
     catalog = open_catalog(directories, trust=trust)
-    runtime = SkillRuntime(
-        catalog, approve=approve if can_ask else None, workspace=workspace
-    )
+    hook = approve if can_ask else None
+    runtime = SkillRuntime(catalog, approve=hook, workspace=workspace)
     _attach_remote(runtime, name, yes=yes)
-    grants = Grants(
-        network, environment, tuple(str(Path.cwd() / path) for path in writable)
-    )
+    directories_to_write = tuple(str(Path.cwd() / path) for path in writable)
+    grants = Grants(network, environment, directories_to_write)
     response = runtime.call_sync(
         name, sent, version=version, timeout=timeout, grants=grants
     )
@@ -179,8 +178,10 @@ def _question(request: Approval) -> Iterator[str]:
     """
     from skillruntime.contract.schemas.secret_names import masked
 
-    yield f"{request.skill.name!r} is in an untrusted directory: {request.skill.directory}"
-    yield f"This call runs {request.script} with {json.dumps(masked(request.arguments), default=str)[:400]}"
+    skill = request.skill
+    yield f"{skill.name!r} is in an untrusted directory: {skill.directory}"
+    arguments = json.dumps(masked(request.arguments), default=str)
+    yield f"This call runs {request.script} with {arguments[:400]}"
     for kind, asked in request.asks.items():
         yield f"It asks for {kind}: {', '.join(asked)}"
     if request.grants:
@@ -199,10 +200,8 @@ def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
     metadata = runtime.catalog.get(name.partition("/")[0])
     if metadata is None or not (metadata.directory / "descriptor.json").is_file():
         return
-    from skillruntime.remote import (
-        AddressGuard,
-        attach_remote_skills,
-    )  # imports an HTTP client
+    # Imports an HTTP client.
+    from skillruntime.remote import AddressGuard, attach_remote_skills
 
     # What the arguments hold leaves this machine, as much a matter of trust as running
     # a script.
@@ -211,17 +210,19 @@ def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
             f"{metadata.name!r} is untrusted and sends the arguments to a remote "
             "server. Call it?"
         )
-        if not (
-            sys.stdin.isatty() and click.confirm(question, default=False, err=True)
-        ):
+        is_approved = False
+        if sys.stdin.isatty():
+            is_approved = click.confirm(question, default=False, err=True)
+        if not is_approved:
             raise AccessDeniedError(
                 f"The skill {metadata.name!r} is untrusted and runs at a remote server",
                 suggested_action="Add --yes to send it the arguments",
             )
     # An untrusted descriptor must not name an address inside the user's network.
-    attach_remote_skills(
-        runtime, guard=AddressGuard(allow_all=True) if metadata.trusted else None
-    )
+    guard = None
+    if metadata.trusted:
+        guard = AddressGuard(allow_all=True)
+    attach_remote_skills(runtime, guard=guard)
 
 
 def _for_people(
@@ -236,18 +237,13 @@ def _for_people(
     details = error.details or {}
     skill = name.partition("/")[0]
     action = None
+    is_denied = error.code is ErrorCode.ACCESS_DENIED
     if "not_granted" in details:
-        action = (
-            "If it needs them, add "
-            f"{' '.join(f'--env {name}' for name in details['not_granted'])}"
-        )
-    elif (
-        error.code is ErrorCode.ACCESS_DENIED
-        and "missing" in details
-        and "granted" in error.message
-    ):
+        options = [f"--env {variable}" for variable in details["not_granted"]]
+        action = f"If it needs them, add {' '.join(options)}"
+    elif is_denied and "missing" in details and "granted" in error.message:
         action = _GRANT
-    elif error.code is ErrorCode.ACCESS_DENIED and not can_ask:
+    elif is_denied and not can_ask:
         action = _APPROVAL
     elif error.code is ErrorCode.INVALID_SKILL and skill in catalog:
         place = shlex.quote(os.path.relpath(catalog[skill].directory))
@@ -255,8 +251,6 @@ def _for_people(
     elif error.code is ErrorCode.SKILL_NOT_FOUND:
         found = SkillNotFoundError(error.message, details=error.details)
         action = with_next_command(found, catalog, name, "call").suggested_action
-    return (
-        response
-        if action is None
-        else replace(response, errors=[replace(error, suggested_action=action)])
-    )
+    if action is None:
+        return response
+    return replace(response, errors=[replace(error, suggested_action=action)])

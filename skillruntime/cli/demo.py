@@ -130,12 +130,12 @@ def command(as_json: bool) -> None:
         if not as_json:
             _draw_step(out, number, step)
     # The demo is a test of the installation too: an unexpected outcome is exit code 1.
-    as_expected = [step["outcome"] for step in steps] == [
-        scene.expected for scene in SCENES
-    ]
+    outcomes = [step["outcome"] for step in steps]
+    as_expected = outcomes == [scene.expected for scene in SCENES]
     document = {"catalog_tokens": tokens, "steps": steps, "as_expected": as_expected}
     print_result(document, lambda out: _draw_end(out, as_expected), as_json=as_json)
-    sys.exit(0 if as_expected else EXIT_FAILED)
+    if not as_expected:
+        sys.exit(EXIT_FAILED)
 
 
 def play(catalog: SkillCatalog) -> Iterator[dict[str, Any]]:
@@ -181,12 +181,16 @@ def _outcome(scene: Scene, envelope: dict[str, Any]) -> str:
     metadata = envelope.get("metadata", {})
     if envelope["status"] == "failed":
         # Without "data" the skill never ran: the contract refused the call.
-        return "failed" if "data" in envelope else "refused"
+        if "data" in envelope:
+            return "failed"
+        return "refused"
     if scene.tool == "load_skill":
         return "loaded"
     if "migrated_from" in metadata:
         return "migrated"
-    return "repaired" if metadata.get("repairs") else "succeeded"
+    if metadata.get("repairs"):
+        return "repaired"
+    return "succeeded"
 
 
 def _require_libraries() -> None:

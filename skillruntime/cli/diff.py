@@ -64,7 +64,7 @@ class _Compared:
 
     @property
     def ok(self) -> bool:
-        """Whether the declared version is raised far enough; with none declared,
+        """Return whether the declared version is raised far enough; with none declared,
         nothing may break.
         """
         if self.old_version is None or self.new_version is None:
@@ -118,31 +118,33 @@ def command(old: str, new: str, suggest: bool, as_sarif: bool, as_json: bool) ->
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if as_sarif:
-        document = to_sarif(
-            [finding for each in compared for finding in _findings(each, new)]
-        )
+        findings = []
+        for each in compared:
+            findings += _findings(each, new)
+        document = to_sarif(findings)
     print_result(
         document, lambda console: _draw(console, compared), as_json=as_json or as_sarif
     )
-    sys.exit(0 if ok else EXIT_FAILED)
+    if not ok:
+        sys.exit(EXIT_FAILED)
 
 
 def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
     # One file or skill is compared with another whatever their names: an old copy lies
     # in another directory. Skills of a directory are paired by name, so that a removed
     # one is found.
-    if len(old.contracts) == len(new.contracts) == 1 and (
-        old.is_single or new.is_single
-    ):
+    has_one_each = len(old.contracts) == len(new.contracts) == 1
+    if has_one_each and (old.is_single or new.is_single):
         pairs = list(zip(old.contracts, new.contracts, strict=True))
     else:
-        pairs = [
-            (name, name) for name in dict.fromkeys([*old.contracts, *new.contracts])
-        ]
+        names = dict.fromkeys([*old.contracts, *new.contracts])
+        pairs = [(name, name) for name in names]
     found = []
     for before, after in pairs:
         # What is gone from a skill is judged by the version of the rest.
-        rest = next(iter(new.versions.values()), None) if new.is_single else None
+        rest = None
+        if new.is_single:
+            rest = next(iter(new.versions.values()), None)
         versions = (old.versions.get(before), new.versions.get(after, rest))
         # A callable that is gone breaks its callers (MAJOR); a new one is an addition
         # (MINOR).
@@ -152,11 +154,9 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
         left, right = old.contracts[before], new.contracts[after]
         verdict = compare(left, right)
         # Only breaking changes need a migration.
-        suggestion = (
-            suggest_migration(left, right, verdict)
-            if suggest and verdict.bump is Bump.MAJOR
-            else None
-        )
+        suggestion = None
+        if suggest and verdict.bump is Bump.MAJOR:
+            suggestion = suggest_migration(left, right, verdict)
         found.append(_Compared(after, *versions, verdict, suggestion))
     return found
 
@@ -166,43 +166,35 @@ def _findings(each: _Compared, new: str) -> list[Diagnostic]:
     version is too low for them.
     """
     severity = Severity.ADVICE if each.ok else Severity.ERROR
-    skill, _, tool = each.name.partition("/")
+    path = _file_of(each.name, new)
+    findings = []
+    for one in each.verdict.changes:
+        # Of a version that is too low, what asks for the higher one.
+        if not each.ok and one.bump is not each.verdict.bump:
+            continue
+        message = f"{each.name}: {one.side} {one.path}: {one.why}"
+        finding = Diagnostic(one.rule, severity, path, message, hint=str(one.bump))
+        findings.append(finding)
+    return findings
+
+
+def _file_of(name: str, new: str) -> str:
+    """Return the file that has the contract *name*; *new* where there is none."""
+    skill, _, tool = name.partition("/")
     stem = f"contracts/{tool}" if tool else "contract"
-    names = (f"{stem}.json", f"{stem}.yaml", f"{stem}.yml", "SKILL.md")
-    places = (
-        place
-        for name in names
-        for place in (Path(new, name), Path(new, skill, name))
-        if place.is_file()
-    )
-    path = str(next(places, new))
-    return [
-        Diagnostic(
-            one.rule,
-            severity,
-            path,
-            f"{each.name}: {one.side} {one.path}: {one.why}",
-            hint=str(one.bump),
-        )
-        for one in each.verdict.changes
-        if each.ok or one.bump is each.verdict.bump
-    ]
+    for file in (f"{stem}.json", f"{stem}.yaml", f"{stem}.yml", "SKILL.md"):
+        for place in (Path(new, file), Path(new, skill, file)):
+            if place.is_file():
+                return str(place)
+    return new
 
 
 def _whole(is_removed: bool) -> Verdict:
-    rule, bump = ("removed", Bump.MAJOR) if is_removed else ("added", Bump.MINOR)
-    return Verdict(
-        (
-            Change(
-                "document",
-                "",
-                f"contract-{rule}",
-                f"the contract was {rule}",
-                bump,
-                bump,
-            ),
-        )
-    )
+    word, bump = "added", Bump.MINOR
+    if is_removed:
+        word, bump = "removed", Bump.MAJOR
+    rule, why = f"contract-{word}", f"the contract was {word}"
+    return Verdict((Change("document", "", rule, why, bump, bump),))
 
 
 def _draw(console: Console, compared: list[_Compared]) -> None:
@@ -250,9 +242,9 @@ def _what_it_shows(change: Change) -> str:
     """Return what the counterexample is: by the practical reading alone, the schema
     itself may still admit it.
     """
-    refused = (
-        "not declared" if change.counterexample_reading == "practical" else "refused"
-    )
+    refused = "refused"
+    if change.counterexample_reading == "practical":
+        refused = "not declared"
     if change.side == "output":
         return f"may be returned now, {refused} before"
     return f"accepted before, {refused} now"

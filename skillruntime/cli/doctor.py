@@ -33,10 +33,12 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
 
     catalog = open_catalog(directories, trust=trust)
     runtime = SkillRuntime(catalog)
-    lacking = {
-        name: [each.to_dict() for each in runtime.missing(name)]
-        for name in runtime.callable_names()
-    }
+    unavailable = {}
+    for name in runtime.callable_names():
+        missing = [each.to_dict() for each in runtime.missing(name)]
+        if missing:
+            unavailable[name] = missing
+    roots = [{"path": root.path, "trusted": root.trusted} for root in catalog.roots]
     found = {
         "version": __version__,
         "python": platform.python_version(),
@@ -44,11 +46,9 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
         "extras": installed_extras(),
         "sandboxes": anyio.run(sandbox_report),
         "workspace": str(Path.cwd()),
-        "roots": [
-            {"path": root.path, "trusted": root.trusted} for root in catalog.roots
-        ],
+        "roots": roots,
         "skills": len(catalog),
-        "unavailable": {name: missing for name, missing in lacking.items() if missing},
+        "unavailable": unavailable,
     }
     print_result(found, lambda console: _draw(console, found), as_json=as_json)
 
@@ -61,11 +61,9 @@ def _draw(console: Console, found: dict[str, Any]) -> None:
         "Extras",
     ]
     for extra, is_installed in found["extras"].items():
-        how = (
-            "installed"
-            if is_installed
-            else f"not installed: pip install 'skillruntime[{extra}]'"
-        )
+        how = "installed"
+        if not is_installed:
+            how = f"not installed: pip install 'skillruntime[{extra}]'"
         lines.append(f"  {extra}: {how}")
     lines += ["", "Sandboxes for the scripts of untrusted skills"]
     lines += [
@@ -73,10 +71,9 @@ def _draw(console: Console, found: dict[str, Any]) -> None:
         for level, reason in found["sandboxes"].items()
     ]
     lines += ["", f"Skills: {found['skills']}, called in {found['workspace']}"]
-    lines += [
-        f"  {root['path']} ({'trusted' if root['trusted'] else 'not trusted'})"
-        for root in found["roots"]
-    ]
+    for root in found["roots"]:
+        trust = "trusted" if root["trusted"] else "not trusted"
+        lines.append(f"  {root['path']} ({trust})")
     if not found["roots"]:
         lines.append(f"  looked in {', '.join(PLACES)}")
     if found["unavailable"]:

@@ -38,6 +38,9 @@ def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
 
     def draw(out: Console) -> None:
         text = f"[green]indexed[/] {len(catalog):,} skill{'s' * (len(catalog) != 1)}"
-        out.print(text) if catalog else echo(no_skills(directories), err=True)
+        if catalog:
+            out.print(text)
+        else:
+            echo(no_skills(directories), err=True)
 
     print_result({"skills": len(catalog)}, draw, as_json=as_json)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from skillruntime.catalog import Skill
+    from skillruntime.diagnostic import Diagnostic
 
 __all__ = ["command"]
 
@@ -39,6 +40,7 @@ __all__ = ["command"]
 @catalog_options
 @json_option
 def command(
+    *,
     skill: str,
     force: bool,
     dry_run: bool,
@@ -76,20 +78,16 @@ def command(
             f"{', '.join(there)} already exists", suggested_action=hint
         )
     # A derived contract is a first version: the linter says what its author should add.
-    advice = [
-        each
-        for path, document in documents.items()
-        for each in lint_contract(document, path=path)
-    ]
+    advice: list[Diagnostic] = []
+    for path, document in documents.items():
+        advice += lint_contract(document, path=path)
     if not dry_run:
         _write(found.directory, documents)
 
     def draw(console: Console) -> None:
+        done = "Would write" if dry_run else "Wrote"
         for path, document in documents.items():
-            console.print(
-                f"{'Would write' if dry_run else 'Wrote'} [bold]{path}[/]",
-                highlight=False,
-            )
+            console.print(f"{done} [bold]{path}[/]", highlight=False)
             if dry_run:
                 console.print_json(data=document)
         draw_diagnostics(console, advice)

@@ -106,10 +106,10 @@ def command(
     ]
     plain = set(catalog)
     # Hidden skills, and versions beside a newer one, are not in it.
-    entries = [
-        _entry(skill) if skill.model_invocable and skill.name in plain else ""
-        for skill in skills
-    ]
+    entries = []
+    for skill in skills:
+        is_read = skill.model_invocable and skill.name in plain
+        entries.append(_entry(skill) if is_read else "")
     counts = zip(skills, count_each(entries, model), strict=True)
     lines = [
         _listed(catalog, *each) for each in with_progress(counts, "reading skills")
@@ -121,11 +121,9 @@ def command(
         # On stderr, with exit code 0: an empty list is an answer, and a pipe must not
         # take a sentence for a skill.
         elif not lines:
-            hint = (
-                f" To list that directory, write ./{text}."
-                if text and os.path.isdir(text)  # noqa: PTH112 - False for any text
-                else ""
-            )
+            hint = ""
+            if text and os.path.isdir(text):  # noqa: PTH112 - False for any text
+                hint = f" To list that directory, write ./{text}."
             output.echo(
                 f"No skill matches ({len(catalog):,} searched).{hint}", err=True
             )
@@ -136,10 +134,11 @@ def command(
         if catalog.diagnostics:
             draw_diagnostics(output.console(stderr=True), catalog.diagnostics)
 
+    diagnostics = [diagnostic.to_dict() for diagnostic in catalog.diagnostics]
     document = {
         "skills": [line.to_dict() for line in lines],
         "tokens": sum(line.tokens for line in lines),
-        "diagnostics": [diagnostic.to_dict() for diagnostic in catalog.diagnostics],
+        "diagnostics": diagnostics,
     }
     print_result(document, draw, as_json=as_json)
 
@@ -202,9 +201,7 @@ def _table(lines: list[Listed]) -> Table:
     # be read.
     shortened = len(lines) > _MOST_WHOLE
     table.add_column(
-        "skill",
-        no_wrap=True,
-        footer=f"{len(lines):,} skill{'' if len(lines) == 1 else 's'}",
+        "skill", no_wrap=True, footer=f"{len(lines):,} skill{'s' * (len(lines) != 1)}"
     )
     table.add_column(
         "version",

@@ -56,6 +56,7 @@ __all__ = ["command"]
 @sarif_option
 @json_option
 def command(
+    *,
     check: bool,
     file: Path,
     paths: tuple[str, ...],
@@ -75,15 +76,12 @@ def command(
             raise click.UsageError(no_skills((*paths, *directories)))
         try:
             document = lock_skills(catalog, _before(file), base=str(file.parent))
-            write_inside(
-                str(file.parent), file.name, (to_json(document) + "\n").encode()
-            )
+            data = (to_json(document) + "\n").encode()
+            write_inside(str(file.parent), file.name, data)
         except OSError as error:
-            reason = (
-                f"{error.filename or file}: {error.strerror}"
-                if error.strerror
-                else str(error)
-            )
+            reason = str(error)
+            if error.strerror:
+                reason = f"{error.filename or file}: {error.strerror}"
             raise InvalidSkillError(f"The skills cannot be locked: {reason}") from None
         text = (
             f"[green]Locked {len(catalog):,} skill{'s' * (len(catalog) != 1)} in "
@@ -103,14 +101,14 @@ def command(
         if not findings:
             console.print(f"[green]No skill differs from {shown(file)}[/]")
 
-    result = {
-        "ok": not findings,
-        "diagnostics": [finding.to_dict() for finding in findings],
-    }
-    print_result(
-        to_sarif(findings) if as_sarif else result, draw, as_json=as_json or as_sarif
-    )
-    sys.exit(EXIT_FAILED if findings else 0)
+    if as_sarif:
+        document = to_sarif(findings)
+    else:
+        diagnostics = [finding.to_dict() for finding in findings]
+        document = {"ok": not findings, "diagnostics": diagnostics}
+    print_result(document, draw, as_json=as_json or as_sarif)
+    if findings:
+        sys.exit(EXIT_FAILED)
 
 
 def _before(file: Path) -> Any:

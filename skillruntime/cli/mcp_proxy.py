@@ -123,6 +123,7 @@ def command() -> None:
 )
 @click.option("--log-values", is_flag=True, help="Write arguments to the log too.")
 def run(
+    *,
     server: tuple[str, ...],
     headers: tuple[str, ...],
     bearer_env: str | None,
@@ -146,27 +147,22 @@ def run(
         )
     is_url = _is_url(server)
     try:
-        tools = read_tool_options(tool_options) if tool_options else {}
+        tools = {}
+        if tool_options:
+            tools = read_tool_options(tool_options)
         sent = [_header(each) for each in headers]
         if bearer_env is not None:
-            sent.append(
-                (
-                    "Authorization",
-                    "Bearer "
-                    f"{_header(f'Authorization=env:{bearer_env}', '--bearer-env')[1]}",
-                )
-            )
+            name, token = _header(f"Authorization=env:{bearer_env}", "--bearer-env")
+            sent.append((name, f"Bearer {token}"))
         log = _with_notes(open_log(log_path))
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from None
     options = Options(policy, check_output, fold, log_values, tools)
     if sent and not is_url:
         raise click.UsageError("--header goes to a URL; a server on stdio has none.")
-    sys.exit(
-        _relay_url(server[0], sent, options, log)
-        if is_url
-        else _relay_command(server, options, log)
-    )
+    if is_url:
+        sys.exit(_relay_url(server[0], sent, options, log))
+    sys.exit(_relay_command(server, options, log))
 
 
 @command.command("report")
@@ -209,7 +205,9 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
             err=True,
         )
 
-    changes = suggestions(found) if suggest else []
+    changes = []
+    if suggest:
+        changes = suggestions(found)
 
     def draw_changes(console: Console) -> None:
         for each in changes:
@@ -237,13 +235,10 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
 
         for title, counts in (("tool", found.tools), ("client", found.clients)):
             table = Table(title, "calls", box=None)
-            for name, each in sorted(
-                counts.items(), key=lambda item: -sum(item[1].values())
-            ):
-                table.add_row(
-                    escape(name),
-                    ", ".join(f"{each[one]:,} {one}" for one in OUTCOMES if each[one]),
-                )
+            most_first = sorted(counts.items(), key=lambda item: -item[1].total())
+            for name, calls in most_first:
+                numbers = [f"{calls[one]:,} {one}" for one in OUTCOMES if calls[one]]
+                table.add_row(escape(name), ", ".join(numbers))
             console.print(table)
             console.print()
         places = Table(
@@ -259,11 +254,8 @@ def report(log: Path, page: Path | None, suggest: bool, as_json: bool) -> None:
         console.print()
 
     if suggest:
-        print_result(
-            {"suggestions": [each.to_dict() for each in changes]},
-            draw_changes,
-            as_json=as_json,
-        )
+        document = {"suggestions": [each.to_dict() for each in changes]}
+        print_result(document, draw_changes, as_json=as_json)
         return
     print_result(found.to_dict(), draw, as_json=as_json)
 
@@ -400,7 +392,7 @@ def _header(text: str, option: str = "--header") -> tuple[str, str]:
     if value is None:
         raise ValueError(f"{option}: the environment variable {variable} is not set")
     # RFC 9110, 5.1 and 5.5: any other character would be refused at the first request,
-    # in front of the model
+    # in front of the model.
     if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not re.fullmatch(
         r"[\t -~]*", value
     ):

@@ -134,13 +134,13 @@ def _next_commands(kind: str, name: str, directory: Path, parent: Path) -> list[
     place, where = shlex.quote(str(directory)), shlex.quote(str(parent))
     # A fresh environment has no pytest, which is not a dependency: this library runs
     # skills without it.
-    needs = "" if find_spec("pytest") else "python -m pip install pytest && "
+    needs = ""
+    if not find_spec("pytest"):
+        needs = "python -m pip install pytest && "
     # A function can be called only by the program that registers it.
-    use = (
-        f"call {name} 'text=hello world' --trust"
-        if kind == "script"
-        else f"show {name}"
-    )
+    use = f"show {name}"
+    if kind == "script":
+        use = f"call {name} 'text=hello world' --trust"
     return [
         f"skillruntime validate {place}",
         f"{needs}python -m pytest {place}",

@@ -40,6 +40,7 @@ _AGENTS_BUDGET = 4_000
 @catalog_options
 @json_option
 def command(
+    *,
     style: str,
     budget: int,
     model: str,

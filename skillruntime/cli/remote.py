@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote, urlencode
@@ -88,6 +89,7 @@ def command() -> None:
 )
 @json_option
 def invoke(
+    *,
     descriptor: str,
     arguments: tuple[str, ...],
     timeout: float | None,
@@ -105,21 +107,22 @@ def invoke(
     sent = read_arguments(arguments)
     described = read_descriptor(descriptor)
     oauth2 = described.auth.oauth2
-    credentials = (
-        log_in(oauth2, login)
-        if login is not None and oauth2
-        else from_environment(described)
-    )
-    execution, response = anyio.run(
+    credentials: Credentials | None
+    if login is not None and oauth2:
+        credentials = log_in(oauth2, login)
+    else:
+        credentials = from_environment(described)
+    run = partial(
         _invoke,
         described,
         credentials,
         sent,
-        timeout,
-        resume,
-        key,
-        _progress_line(as_json),
+        timeout=timeout,
+        resume=resume,
+        key=key,
+        on_change=_progress_line(as_json),
     )
+    execution, response = anyio.run(run)
     if as_json:
         click.echo(to_json(response.to_dict()))
     else:
@@ -148,7 +151,7 @@ def log_in(config: OAuth2Config, client_id: str) -> Token:
     visited: list[str] = []
 
     class Answer(BaseHTTPRequestHandler):
-        # seconds: a connection that says nothing must not keep the browser's out
+        # Seconds: a connection that says nothing must not keep the browser's out.
         timeout = 10
 
         def do_GET(self) -> None:
@@ -167,9 +170,11 @@ def log_in(config: OAuth2Config, client_id: str) -> Token:
         )
         click.echo(f"Open this address and allow the call:\n  {flow.address}", err=True)
         deadline = time.monotonic() + _PATIENCE
-        while not visited and (left := deadline - time.monotonic()) > 0:
+        left = _PATIENCE
+        while not visited and left > 0:
             server.timeout = left
             server.handle_request()
+            left = deadline - time.monotonic()
     if not visited:
         late = "Access was not granted in the browser within 5 minutes"
         raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, late))
@@ -183,6 +188,7 @@ async def _invoke(
     descriptor: SkillDescriptor,
     credentials: Credentials | None,
     sent: Any,
+    *,
     timeout: float | None,
     resume: str | None,
     key: str | None,
@@ -192,9 +198,8 @@ async def _invoke(
     from skillruntime.remote.client import to_output
 
     caller = Caller("skillruntime-cli", "user")
-    guard = AddressGuard(
-        allow_all=True
-    )  # whoever types an address means it, inside addresses too
+    # Whoever types an address means it, inside addresses too.
+    guard = AddressGuard(allow_all=True)
     client = RemoteClient(
         descriptor, credentials, guard=guard, caller=caller, wait_seconds=0
     )
@@ -235,13 +240,11 @@ def _progress_line(as_json: bool) -> Callable[[Execution], None]:
     def show(execution: Execution) -> None:
         if as_json or not sys.stderr.isatty():
             return
-        far = execution.progress
-        click.echo(
-            f"{execution.status} {far.done:g} {far.message or ''}"
-            if far
-            else execution.status,
-            err=True,
-        )
+        line = str(execution.status)
+        progress = execution.progress
+        if progress:
+            line += f" {progress.done:g} {progress.message or ''}"
+        click.echo(line, err=True)
 
     return show
 
@@ -264,6 +267,7 @@ def _progress_line(as_json: bool) -> Callable[[Execution], None]:
 @catalog_options
 @json_option
 def describe(
+    *,
     name: str,
     base_url: str,
     access: str,
@@ -291,7 +295,10 @@ def describe(
     # A skill with several tools is published as several descriptors; one alone is what
     # `call` and `show` read.
     documents = [each.descriptor.to_dict() for each in served]
-    print_json(documents[0] if len(documents) == 1 else documents, as_json=as_json)
+    if len(documents) == 1:
+        print_json(documents[0], as_json=as_json)
+    else:
+        print_json(documents, as_json=as_json)
 
 
 @command.command("list")
@@ -311,11 +318,11 @@ def list_(
     """List your executions, the newest first."""
     from skillruntime.remote.protocol import Execution, MessageError
 
-    query = {
-        "limit": limit,
-        **({"all": 1} if everyone else {}),
-        **({"cursor": cursor} if cursor else {}),
-    }
+    query: dict[str, Any] = {"limit": limit}
+    if everyone:
+        query["all"] = 1
+    if cursor:
+        query["cursor"] = cursor
     document = _ask(url, "GET", f"?{urlencode(query)}", as_json=as_json)
     try:
         listed = [Execution.from_dict(each) for each in document["executions"]]
@@ -426,13 +433,13 @@ def _ask(
         "skill-extensions": "cancelled",
     }
     variable = variable_for(base)
-    if key := os.environ.get(variable):
+    key = os.environ.get(variable)
+    if key:
         headers["x-api-key"] = key
     body = b"" if document is None else json.dumps(document).encode()
+    request = WireRequest(method, f"{base}/executions{path}", headers, body)
     try:
-        response = anyio.run(
-            _send, WireRequest(method, f"{base}/executions{path}", headers, body)
-        )
+        response = anyio.run(_send, request)
         shown = parse_json(response.body)
     except UnreachableError as error:
         raise unreachable(base, error) from None
@@ -443,13 +450,15 @@ def _ask(
     refusal = read_error(response)
     if refusal is None:
         _fail_on_other_server(base, f"{response.status} without a protocol error")
-    # The variable is named for the host, so a key is never sent to another server; few
-    # know its name by heart.
-    hint = f"; set {variable}" if response.status == 401 else ""
-    click.echo(
-        json.dumps(shown) if as_json else f"{refusal.code}: {refusal.message}{hint}",
-        err=not as_json,
-    )
+    if as_json:
+        click.echo(json.dumps(shown))
+        sys.exit(EXIT_FAILED)
+    message = f"{refusal.code}: {refusal.message}"
+    if response.status == 401:
+        # The variable is named for the host, so a key is never sent to another server;
+        # few know its name by heart.
+        message += f"; set {variable}"
+    click.echo(message, err=True)
     sys.exit(EXIT_FAILED)
 
 

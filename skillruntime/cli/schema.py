@@ -28,8 +28,10 @@ def command(document: str, as_json: bool) -> None:
     name it in "$schema".
     """
     if document == "contract":
-        from skillruntime.contract import CONTRACT_SCHEMA as schema  # noqa: N811 - one name for either
-    else:
-        from skillruntime.remote.descriptor_schema import DESCRIPTOR_SCHEMA as schema  # noqa: N811
+        from skillruntime.contract import CONTRACT_SCHEMA
 
-    click.echo(to_json(schema))
+        click.echo(to_json(CONTRACT_SCHEMA))
+    else:
+        from skillruntime.remote.descriptor_schema import DESCRIPTOR_SCHEMA
+
+        click.echo(to_json(DESCRIPTOR_SCHEMA))

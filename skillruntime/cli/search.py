@@ -52,7 +52,9 @@ def command(
     # Scores compare only within one query, so a person sees them as a share of the
     # best; what rounds to 0 % is noise.
     hits = [hit for hit in found if hit.score >= found[0].score * _LEAST_SHARE]
-    guesses = [] if hits else nearest_names(words, catalog.for_model(), 3)
+    guesses = []
+    if not hits:
+        guesses = nearest_names(words, catalog.for_model(), 3)
 
     def draw(console: Console) -> None:
         from rich.table import Table
@@ -65,12 +67,9 @@ def command(
                 f"No skill matches ({len(catalog):,} searched); try other words, or "
                 "run: skillruntime list"
             )
-            guess = (
-                f"\nThe nearest names, which is a guess: {', '.join(guesses)}"
-                if guesses
-                else ""
-            )
-            click.echo(f"{text}{guess}", err=True)
+            if guesses:
+                text += f"\nThe nearest names, which is a guess: {', '.join(guesses)}"
+            click.echo(text, err=True)
         elif not console.is_terminal:
             print_rows((hit.name, f"{hit.score:.4g}", hit.description) for hit in hits)
         else:
@@ -91,9 +90,7 @@ def command(
         {"name": hit.name, "description": hit.description, "score": hit.score}
         for hit in hits
     ]
-    document = {
-        "query": words,
-        "skills": listed,
-        **({"nearest_names": guesses} if guesses else {}),
-    }
+    document = {"query": words, "skills": listed}
+    if guesses:
+        document["nearest_names"] = guesses
     print_result(document, draw, as_json=as_json)

@@ -40,9 +40,8 @@ _POLICIES = click.Choice(["strict", "safe", "lenient"])
 _SCOPES = click.Choice(["skill:invoke", "skill:read"])
 _ACCESS = click.Choice(["public", "restricted", "private"])
 _DIRECTORY: Any = click.Path(file_okay=False, path_type=Path)
-_THERE: Any = click.Path(
-    exists=True, file_okay=False, path_type=Path
-)  # a mistyped one would be an empty one
+# It must exist: a mistyped one would be an empty one.
+_THERE: Any = click.Path(exists=True, file_okay=False, path_type=Path)
 
 # In the order of --help. What everyone needs comes first.
 _OPTIONS = {
@@ -243,18 +242,18 @@ class _ServeCommand(click.Command):
     ) -> None:
         """Write the ten that everyone needs, then the rest by group."""
         grouped = [option for options in _OPTIONS.values() for option in options]
-        others = [
-            each
-            for each in self.get_params(ctx)
-            if isinstance(each, click.Option) and each not in grouped
-        ]
-        first = [each for each in others if each.name in ("directories", "trust")]
-        rest = [each for each in others if each not in first]
-        for title, options in {
-            **_OPTIONS,
-            "Options": [*first, *_OPTIONS["Options"]],
-            "Others": rest,
-        }.items():
+        first, rest = [], []
+        for each in self.get_params(ctx):
+            if not isinstance(each, click.Option) or each in grouped:
+                continue
+            if each.name in ("directories", "trust"):
+                first.append(each)
+            else:
+                rest.append(each)
+        groups = dict(_OPTIONS)
+        groups["Options"] = [*first, *_OPTIONS["Options"]]
+        groups["Others"] = rest
+        for title, options in groups.items():
             records = [option.get_help_record(ctx) for option in options]
             with formatter.section(title):
                 formatter.write_dl([record for record in records if record is not None])
@@ -365,14 +364,18 @@ def _hosting(options: SimpleNamespace, names: tuple[str, ...]) -> Hosting:
     from skillruntime.remote import AccessPolicy
     from skillruntime.server import Hosting, Limits
 
+    # With --memory the keys are still on disk: callers keep theirs when the process
+    # starts again.
+    data = None if options.memory else options.data
+    key_file = None
+    if options.database is None:
+        key_file = options.data / "keys.json"
     return Hosting(
         options.host,
         options.port,
         options.base_url,
-        # With --memory the keys are still on disk: callers keep theirs when the process
-        # starts again.
-        None if options.memory else options.data,
-        None if options.database is not None else options.data / "keys.json",
+        data,
+        key_file,
         AccessPolicy(options.access),
         names,
         capacity=options.capacity,
@@ -403,7 +406,9 @@ def _hosting(options: SimpleNamespace, names: tuple[str, ...]) -> Hosting:
 
 def _authenticator(options: SimpleNamespace) -> Authenticator | None:
     """Return what identifies callers beside the keys; ``None`` if there is nothing."""
-    own = None if options.authenticator is None else _load(options.authenticator)
+    own = None
+    if options.authenticator is not None:
+        own = _load(options.authenticator)
     if options.jwks is None:
         return own
     # RFC 8725, 3.8 and 3.9: without them a token that was issued for another service
@@ -413,7 +418,9 @@ def _authenticator(options: SimpleNamespace) -> Authenticator | None:
     from skillruntime.server import JwtCallers, any_of, keys_from
 
     tokens = JwtCallers(options.issuer, options.audience, keys_from(options.jwks))
-    return tokens if own is None else any_of([tokens, own])
+    if own is None:
+        return tokens
+    return any_of([tokens, own])
 
 
 def _load(place: str) -> Authenticator:
@@ -441,7 +448,8 @@ def _read_limits(texts: tuple[str, ...]) -> dict[str, int]:
     for text in texts:
         name, _, number = text.rpartition("=")
         # isdecimal alone takes the digits of every script.
-        if not name or not (number.isascii() and number.isdecimal()) or int(number) < 1:
+        is_number = number.isascii() and number.isdecimal()
+        if not name or not is_number or int(number) < 1:
             raise click.UsageError(
                 f"--per-skill {text!r} should be ID=NUMBER, such as "
                 "com.example.report=2"
@@ -464,13 +472,11 @@ def _serve_mcp(
     catalog = open_catalog(directories, trust=trust)
     for name in names:
         if not catalog.select(include=(name,)):
-            raise with_next_command(
-                SkillNotFoundError(f"There is no skill named {name!r}"),
-                catalog,
-                name,
-                "serve",
-            )
-    served = catalog.select(include=names) if names else catalog
+            error = SkillNotFoundError(f"There is no skill named {name!r}")
+            raise with_next_command(error, catalog, name, "serve")
+    served = catalog
+    if names:
+        served = catalog.select(include=names)
     from skillruntime.adapters.mcp import serve_http, serve_stdio
 
     if options.http:

@@ -63,11 +63,11 @@ def command(
     catalog = open_catalog(directories, trust=trust)
     try:
         skill = catalog.activate(skill_name)
-        contracts = (
-            {f"{skill.name}/{tool}": skill.contract(f"{skill.name}/{tool}")}
-            if tool
-            else _contracts(skill)
-        )
+        if tool:
+            one = f"{skill.name}/{tool}"
+            contracts = {one: skill.contract(one)}
+        else:
+            contracts = _contracts(skill)
         unavailable = catalog.unmet(skill_name)
         missing = _missing(catalog, contracts)
     except SkillNotFoundError as error:
@@ -97,12 +97,15 @@ def command(
 def _show_remote(source: str, *, as_json: bool) -> None:
     descriptor = read_descriptor(source)
     contract = descriptor.to_contract()
+    path = source
+    if "://" in source:
+        path = address_of(source)
     # The keys of a local skill's document, so that a script reads either.
     document = {
         "name": descriptor.id,
         "description": descriptor.description,
         "version": descriptor.version,
-        "path": address_of(source) if "://" in source else source,
+        "path": path,
         "callable": {descriptor.id: contract.to_dict()},
         "descriptor": descriptor.to_dict(),
     }
@@ -113,7 +116,7 @@ def _show_remote(source: str, *, as_json: bool) -> None:
             "[magenta]remote[/]"
         )
         out.print(shown(descriptor.description))
-        out.print(f"[dim]{shown(document['path'])}[/]")
+        out.print(f"[dim]{shown(path)}[/]")
         _draw_contract(out, descriptor.id, contract)
 
     print_result(document, draw, as_json=as_json)
@@ -130,9 +133,9 @@ def _contracts(skill: Skill) -> dict[str, Contract]:
     from skillruntime.remote.descriptor_file import read_descriptor_file
 
     descriptor = read_descriptor_file(skill)
-    return (
-        {} if descriptor is None else {skill.name: descriptor.to_contract(skill.name)}
-    )
+    if descriptor is None:
+        return {}
+    return {skill.name: descriptor.to_contract(skill.name)}
 
 
 def _missing(
@@ -173,6 +176,11 @@ def _described(
         {"path": item.path, "bytes": item.bytes, "media_type": item.media_type}
         for item in skill.resources()
     ]
+    not_ready = {}
+    for name, found in missing.items():
+        if found:
+            not_ready[name] = [each.to_dict() for each in found]
+    documents = {name: contract.to_dict() for name, contract in contracts.items()}
     return {
         "name": skill.name,
         "description": skill.description,
@@ -182,32 +190,27 @@ def _described(
         "compatibility": skill.frontmatter.compatibility,
         "available": not unavailable,
         "unavailable": list(unavailable),
-        "missing": {
-            name: [each.to_dict() for each in found]
-            for name, found in missing.items()
-            if found
-        },
+        "missing": not_ready,
         "body": skill.body,
-        "callable": {name: contract.to_dict() for name, contract in contracts.items()},
+        "callable": documents,
         "resources": resources,
         "diagnostics": [diagnostic.to_dict() for diagnostic in skill.diagnostics],
     }
 
 
 def _draw_head(out: Console, skill: Skill, unavailable: tuple[str, ...]) -> None:
-    trust = (
-        "[green]trusted[/]"
-        if skill.trusted
-        else "[yellow]untrusted: its scripts run only with approval[/]"
-    )
-    out.print(
-        f"[bold]{shown(skill.name)}[/]{f' {shown(skill.version)}' if skill.version else ''} "
-        f" {trust}"
-    )
+    title = f"[bold]{shown(skill.name)}[/]"
+    if skill.version:
+        title += f" {shown(skill.version)}"
+    trust = "[green]trusted[/]"
+    if not skill.trusted:
+        trust = "[yellow]untrusted: its scripts run only with approval[/]"
+    out.print(f"{title}  {trust}")
     for reason in unavailable:
         out.print(f"[red]unavailable: {shown(reason)}[/]")
     out.print(shown(skill.description))
-    if compatibility := skill.frontmatter.compatibility:
+    compatibility = skill.frontmatter.compatibility
+    if compatibility:
         out.print(f"[dim]compatibility:[/] {shown(compatibility)}")
     out.print(f"[dim]{shown(skill.directory)}[/]")
 
@@ -281,10 +284,12 @@ def _parameters(contract: Contract) -> Iterator[tuple[str, str, str, str]]:
     schema = _resolved(document, document)
     for name, declared in schema.get("properties", {}).items():
         part = _resolved(declared, document)
-        star = " *" if name in schema.get("required", ()) else ""
-        default = short(part["default"], 24) if "default" in part else ""
+        is_required = name in schema.get("required", ())
+        default = ""
+        if "default" in part:
+            default = short(part["default"], 24)
         yield (
-            name + star,
+            f"{name} *" if is_required else name,
             _type(part, document),
             default,
             str(part.get("description", "")),
@@ -296,7 +301,9 @@ def _type(schema: Mapping[str, Any], document: Any) -> str:
     if "enum" in schema:
         return " | ".join(short(value, 24) for value in schema["enum"])
     stated = schema.get("type", "any")
-    text = " or ".join(stated) if isinstance(stated, list) else str(stated)
+    text = str(stated)
+    if isinstance(stated, list):
+        text = " or ".join(stated)
     if stated == "array" and isinstance(schema.get("items"), Mapping):
         text = f"list of {_type(_resolved(schema['items'], document), document)}"
     # As Rust and Ruby write ranges: "1..10", "1..", "..10".

@@ -72,6 +72,7 @@ _SHOWN = 25
 )
 @json_option
 def command(
+    *,
     paths: tuple[str, ...],
     model: str,
     style: str,
@@ -103,10 +104,11 @@ def command(
         skills = sorted(report.skills, key=lambda skill: (-skill.body, skill.name))
         # A pipe gets every skill and nothing else, so that its lines can be counted;
         # the rest is for people.
-        people = console if console.is_terminal else output.console(stderr=True)
+        people = console
         if console.is_terminal:
             _show_table(report, console, skills if everything else skills[:_SHOWN])
         else:
+            people = output.console(stderr=True)
             print_rows(
                 (each.name, each.metadata, each.body, each.resource, each.schema)
                 for each in skills
@@ -119,7 +121,8 @@ def command(
     # After the report, on stderr: a build's log ends with the reason why it failed.
     for message in exceeded:
         echo(f"error: {message}", err=True)
-    sys.exit(EXIT_FAILED if exceeded else 0)
+    if exceeded:
+        sys.exit(EXIT_FAILED)
 
 
 def _exceeded(
@@ -187,7 +190,9 @@ def _show_sums(report: TokenReport, console: Console) -> None:
     # A catalog of four has no session of ten: 10 becomes 4, once.
     for number in sorted({min(number, number_of_skills) for number in (1, 3, 10)}):
         cost = report.session(number)
-        share = f", {cost / report.eager:.1%} of loading all" if report.eager else ""
+        share = ""
+        if report.eager:
+            share = f", {cost / report.eager:.1%} of loading all"
         console.print(
             f"session of {number} activation{'s' * (number != 1)}: [bold]{cost:,}[/] "
             f"tokens{share}"
@@ -195,9 +200,11 @@ def _show_sums(report: TokenReport, console: Console) -> None:
     console.print(
         f"loading all names, descriptions and bodies: [bold]{report.eager:,}[/] tokens"
     )
-    sure = f"{report.method} ({'exact' if report.exact else 'an estimate'})"
+    precision = "exact" if report.exact else "an estimate"
     console.print(
-        f"All figures in tokens of {report.model}: {sure}.", style="dim", markup=False
+        f"All figures in tokens of {report.model}: {report.method} ({precision}).",
+        style="dim",
+        markup=False,
     )
     for name, reason in report.unreadable:
         console.print(f"not read: {name}: {reason}", style="yellow", markup=False)
@@ -210,7 +217,9 @@ def _show_advice(report: TokenReport, console: Console, everything: bool) -> Non
         console.print("No savings found.")
         return
     for one in advice if everything else advice[:_SHOWN]:
-        where = f"{one.path}:{one.line}" if one.line else one.path
+        where = one.path
+        if one.line:
+            where += f":{one.line}"
         console.print(
             f"[bold]{one.tokens:,}[/] tokens {one.when}: {shown(one.skill)}: ", end=""
         )

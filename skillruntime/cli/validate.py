@@ -41,8 +41,12 @@ __all__ = ["command", "contract_findings"]
 # be used.
 _CHECKED = frozenset(
     {
-        *("contract-value", "contract-misplaced", "contract-unknown"),
-        *("contract-schema", "contract-impossible", "contract-migration"),
+        "contract-value",
+        "contract-misplaced",
+        "contract-unknown",
+        "contract-schema",
+        "contract-impossible",
+        "contract-migration",
     }
 )
 _SUFFIXES = (".json", ".yaml", ".yml")
@@ -74,27 +78,16 @@ def command(
     if github + as_sarif + as_json > 1:
         raise click.UsageError("use only one of --json, --github and --sarif")
     validations = _validations(paths)
-    fixed = _fixed(validations, as_json=as_json) if fixing else []
+    fixed = []
+    if fixing:
+        fixed = _fixed(validations, as_json=as_json)
     if fixed:  # read again: what is reported is the state after the fixes
         validations = _validations(paths)
-    findings = [
-        finding
-        for validation in with_progress(validations, "checking contracts")
-        for finding in (*validation.diagnostics, *_more(validation))
-    ]
-    # What "contract-invalid" says first, the check of the document says with everything
-    # else that is wrong in it.
-    checked = {
-        finding.path
-        for finding in findings
-        if finding.rule in _CHECKED and finding.severity is Severity.ERROR
-    }
-    findings = [
-        each
-        for each in findings
-        if each.rule != "contract-invalid" or each.path not in checked
-    ]
-    findings = list(dict.fromkeys(findings))
+    findings: list[Diagnostic] = []
+    for validation in with_progress(validations, "checking contracts"):
+        findings += validation.diagnostics
+        findings += _more(validation)
+    findings = list(dict.fromkeys(_without_repetition(findings)))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     # A directory without skills is an error of its own, and not a skill.
     number = len(validations) - sum(
@@ -103,33 +96,50 @@ def command(
 
     def draw(out: Console) -> None:
         draw_diagnostics(out, findings)
-        counts = (
-            (number, "skill"),
-            (errors, "error"),
-            (len(findings) - errors, "other finding"),
-        )
-        counted = ", ".join(
-            f"{amount:,} {noun}{'' if amount == 1 else 's'}" for amount, noun in counts
-        )
-        out.print(
-            f"[{'red' if errors else 'green'}]{counted if number else 'No skills found'}[/]"
-        )
+        summary = "No skills found"
+        if number:
+            counts = {
+                "skill": number,
+                "error": errors,
+                "other finding": len(findings) - errors,
+            }
+            summary = ", ".join(
+                f"{amount:,} {noun}{'s' * (amount != 1)}"
+                for noun, amount in counts.items()
+            )
+        colour = "red" if errors else "green"
+        out.print(f"[{colour}]{summary}[/]")
 
     if github:
         click.echo(to_github(findings))
+    elif as_sarif:
+        print_result(to_sarif(findings), draw, as_json=True)
     else:
         document = {
             "valid": not errors,
             "skills": number,
             "diagnostics": [finding.to_dict() for finding in findings],
-            **({"fixed": fixed} if fixing else {}),
         }
-        print_result(
-            to_sarif(findings) if as_sarif else document,
-            draw,
-            as_json=as_json or as_sarif,
-        )
-    sys.exit(EXIT_FAILED if errors else 0)
+        if fixing:
+            document["fixed"] = fixed
+        print_result(document, draw, as_json=as_json)
+    if errors:
+        sys.exit(EXIT_FAILED)
+
+
+def _without_repetition(findings: list[Diagnostic]) -> list[Diagnostic]:
+    """Return *findings* without each ``contract-invalid`` of a file whose document was
+    checked: the check says it again, with everything else that is wrong in it.
+    """
+    checked = set()
+    for finding in findings:
+        if finding.rule in _CHECKED and finding.severity is Severity.ERROR:
+            checked.add(finding.path)
+    return [
+        finding
+        for finding in findings
+        if finding.rule != "contract-invalid" or finding.path not in checked
+    ]
 
 
 def _validations(paths: Sequence[str]) -> list[Validation]:
@@ -220,37 +230,40 @@ def contract_findings(skill: Skill) -> list[Diagnostic]:
 
 
 def _files(directory: Path) -> list[str]:
-    own = [
-        f"contract{suffix}"
-        for suffix in _SUFFIXES
-        if (directory / f"contract{suffix}").is_file()
-    ]
+    names = [f"contract{suffix}" for suffix in _SUFFIXES]
+    own = [name for name in names if (directory / name).is_file()]
     tools = directory / "contracts"
-    is_own = tools.is_dir() and not tools.is_symlink()
-    several = (
-        sorted(file.name for file in tools.iterdir() if file.suffix in _SUFFIXES)
-        if is_own
-        else []
-    )
+    several = []
+    if tools.is_dir() and not tools.is_symlink():
+        several = sorted(
+            file.name for file in tools.iterdir() if file.suffix in _SUFFIXES
+        )
     # Of contract.json and contract.yaml the first is read: the other one is reported as
     # "contract-twice".
     return [*own[:1], *(f"contracts/{name}" for name in several)]
 
 
 def _script(document: Any, skill: Skill, path: str) -> list[Diagnostic]:
-    run = document.get("run") if isinstance(document, dict) else None
-    script = run.get("script") if isinstance(run, dict) else None
+    script = _script_of(document)
     files = [each.path for each in skill.resources()]
-    if not isinstance(script, str) or not script or posixpath.normpath(script) in files:
+    if not script or posixpath.normpath(script) in files:
         return []
-    there = [each for each in files if each.startswith("scripts/")]
     message = f"/run/script: there is no file {script[:120]!r} in the skill"
-    hint = (
-        f"the files in scripts/ are {', '.join(there[:8])}"
-        if there
-        else "the skill has no scripts/"
-    )
+    hint = "the skill has no scripts/"
+    scripts = [path for path in files if path.startswith("scripts/")]
+    if scripts:
+        hint = f"the files in scripts/ are {', '.join(scripts[:8])}"
     return [Diagnostic("contract-script", Severity.ERROR, path, message, hint=hint)]
+
+
+def _script_of(document: Any) -> str:
+    """Return the script that a contract's document runs; empty where it has none."""
+    if not isinstance(document, dict) or not isinstance(document.get("run"), dict):
+        return ""
+    script = document["run"].get("script")
+    if not isinstance(script, str):
+        return ""
+    return script
 
 
 def _migrations(skill: Skill) -> list[Diagnostic]:
@@ -263,8 +276,8 @@ def _migrations(skill: Skill) -> list[Diagnostic]:
     for name, contract in skill.contracts.items():
         if contract.migrations:
             tool = name.partition("/")[2]
-            path = skill.directory / (
-                f"contracts/{tool}.json" if tool else "contract.json"
-            )
+            path = skill.directory / "contract.json"
+            if tool:
+                path = skill.directory / f"contracts/{tool}.json"
             found += migration_diagnostics(contract, str(path))
     return found

@@ -170,9 +170,9 @@ def compare(
     """Return how contract *new* differs from *old*, with a counterexample for what
     breaks.
 
-    >>> topic = {"type": "string"}
-    >>> old = {"type": "object", "required": ["topic"], "properties": {"topic": topic}}
-    >>> new = {"type": "object", "required": ["topics"], "properties": {"topics": topic}}
+    >>> text = {"type": "string"}
+    >>> old = {"type": "object", "required": ["topic"], "properties": {"topic": text}}
+    >>> new = {"type": "object", "required": ["topics"], "properties": {"topics": text}}
     >>> verdict = compare({"input": old}, {"input": new})
     >>> str(verdict.bump), verdict.changes[0].rule, verdict.changes[0].counterexample
     ('major', 'parameter-renamed', {'topic': 'a'})
@@ -447,7 +447,7 @@ class _Readings:
         if reading == "practical" and any(
             change.ruling is Bump.MINOR for change in changes
         ):
-            return False  # the contract document rules that it is no break
+            return False  # the contract document rules it harmless
         contained = self._contained(reading)
         # `unknown` counts as clear only where parts can be compared one by one: those
         # comparisons found nothing.

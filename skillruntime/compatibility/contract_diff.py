@@ -1,4 +1,4 @@
-"""What two versions of a contract declare outside their schemas: tools, runtime, packages,
+"""What changed between two contracts outside their schemas: tools, runtime, packages,
 promises and texts.
 """
 

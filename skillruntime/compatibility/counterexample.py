@@ -101,8 +101,8 @@ class Sides:
         written: tuple[Any, Any] = (None, None),
         is_literal: bool = True,
     ) -> None:
-        """*written* are the two schemas as they are written, or None; what is shown must
-        break them too.
+        """*written* are the two schemas as they are written, or None; what is shown
+        must break them too.
 
         Unless the reading *is_literal*, the taker as written may admit what the taker
         by this reading refuses.

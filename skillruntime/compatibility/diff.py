@@ -140,7 +140,8 @@ def _annotations(place: Place) -> Iterator[Finding]:
 
 def _scalars(judge: Judge, place: Place) -> Iterator[Finding]:
     old, new = place.old, place.new
-    changed = sorted(word for word in _SCALAR if _differs(old, new, word))
+    present = _SCALAR & (old.keys() | new.keys())
+    changed = sorted(word for word in present if _differs(old, new, word))
     if not changed:
         return
     # All scalar keywords are judged at once first: `minimum: 1` is

@@ -15,7 +15,8 @@ from skillruntime.compatibility.normal_form import NotComparable, closed, normal
 from skillruntime.compatibility.sampling import samples
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.migration.migration import Migration, MigrationError, chain
-from skillruntime.contract.repairs.coercion import coerce, without_decimals
+from skillruntime.contract.repairs.coercion import coerce
+from skillruntime.contract.repairs.record import without_decimals
 from skillruntime.contract.schemas.explanation import explain
 from skillruntime.contract.schemas.plain_json import type_name
 from skillruntime.contract.schemas.pointer import parse_pointer, value_at

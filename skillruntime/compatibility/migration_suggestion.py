@@ -20,7 +20,7 @@ from skillruntime.contract.contract import Contract
 from skillruntime.contract.migration.migration import Migration, MigrationError
 from skillruntime.contract.migration.steps import MAX_STEPS
 from skillruntime.contract.migration.value_conversions import TYPES
-from skillruntime.contract.repairs.scalars import is_same
+from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.contract.schemas.pointer import format_pointer
 from skillruntime.contract.versions import Version
 

@@ -9,8 +9,8 @@ from skillruntime.contract.input_validator import (
 from skillruntime.contract.migration.migration import Migration as Migration
 from skillruntime.contract.repairing import Repairer as Repairer
 from skillruntime.contract.repairing import repair as repair
-from skillruntime.contract.repairs.coercion import Policy as Policy
-from skillruntime.contract.repairs.coercion import Repair as Repair
+from skillruntime.contract.repairs.policy import Policy as Policy
+from skillruntime.contract.repairs.record import Repair as Repair
 from skillruntime.contract.response import SkillResponse as SkillResponse
 from skillruntime.contract.response import handle_skill_error as handle_skill_error
 from skillruntime.contract.schemas.schema import Schema as Schema

@@ -42,17 +42,20 @@ from skillruntime.contract.reading.parameters import (
     typed_parameters,
     with_swallowed,
 )
-from skillruntime.contract.repairs.coercion import (
-    Policy,
-    Repair,
-    policy_named,
-    with_whole_numbers,
-    without_decimals,
+from skillruntime.contract.repair_rules import (
+    EMPTY_OBJECT,
+    EMPTY_TEXT,
+    SWALLOWED_PARAMETER,
+    UNCLOSED_OBJECT,
+    WRAPPER_OBJECT,
 )
+from skillruntime.contract.repairs.coercion import with_whole_numbers
+from skillruntime.contract.repairs.policy import Policy, policy_named
+from skillruntime.contract.repairs.record import Repair, without_decimals
 from skillruntime.contract.response import to_plain
 from skillruntime.contract.schemas.explanation import explain
 from skillruntime.contract.schemas.plain_json import find_fault, is_plain_json
-from skillruntime.contract.schemas.pointer import format_pointer
+from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA, format_pointer
 from skillruntime.contract.schemas.references import properties_of
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.schemas.subschemas import declared_properties, secret_texts
@@ -78,13 +81,31 @@ class Accepted:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What `Contract.accept` was called with."""
+
+    raw: Any
+    version: str | None
+    policy: Policy
+    finish_reason: str | None
+    fill_defaults: bool
+
+
 class Contract:
     """The contract of one callable skill.
 
     >>> contract = Contract.from_dict({
     ...     "version": "1.0.0",
-    ...     "input": {"type": "object", "required": ["topic"], "additionalProperties": False, "properties": {
-    ...         "topic": {"type": "string"}, "count": {"type": "integer", "default": 5}}},
+    ...     "input": {
+    ...         "type": "object",
+    ...         "required": ["topic"],
+    ...         "additionalProperties": False,
+    ...         "properties": {
+    ...             "topic": {"type": "string"},
+    ...             "count": {"type": "integer", "default": 5},
+    ...         },
+    ...     },
     ... })
     >>> contract.accept('{"topic": "AI", "count": "3",}').arguments
     {'topic': 'AI', 'count': 3}
@@ -93,28 +114,26 @@ class Contract:
     """
 
     __slots__ = (
-        *(
-            "name",
-            "description",
-            "version",
-            "input",
-            "output",
-            "requires",
-            "run",
-            "annotations",
-            "migrations",
-        ),
-        *(
-            "formats",
-            "policy",
-            "_aliases",
-            "_document",
-            "_defaults",
-            "_guide",
-            "_deprecated",
-            "_is_prepared",
-        ),
-        *("_names", "_shapes", "_tool"),
+        "_aliases",
+        "_defaults",
+        "_deprecated",
+        "_document",
+        "_guide",
+        "_is_prepared",
+        "_names",
+        "_shapes",
+        "_tool",
+        "annotations",
+        "description",
+        "formats",
+        "input",
+        "migrations",
+        "name",
+        "output",
+        "policy",
+        "requires",
+        "run",
+        "version",
     )
 
     def __init__(
@@ -130,12 +149,11 @@ class Contract:
         if faults:
             label = f"contract {name or document.get('name') or ''}".rstrip()
             raise InvalidSkillError(f"{label}: {faults[0]}", details={"faults": faults})
-        self._read(
-            document, name, partial(Schema, assert_formats=formats == "assert"), formats
-        )
-        if (
-            self.migrations or self._aliases
-        ):  # which may not fit the schema; else the first call is soon enough
+        schema_of = partial(Schema, assert_formats=formats == "assert")
+        self._read(document, name, schema_of, formats)
+        # Migrations and aliases may not fit the schema; without them, the first call is
+        # soon enough.
+        if self.migrations or self._aliases:
             self._prepare()
 
     def _read(
@@ -148,37 +166,32 @@ class Contract:
         self._document = document
         self.formats = formats
         self.name = name or str(document.get("name") or document.get("title") or "")
-        tool = str(name or document.get("name") or "")
-        self._tool = (
-            "" if tool == "contract" else tool
-        )  # what the command line calls a contract.json
+        self._tool = str(name or document.get("name") or "")
+        # The command line gives a contract.json this name, which is not a tool's.
+        if self._tool == "contract":
+            self._tool = ""
         self.description = str(document.get("description") or "")
         self.version: str | None = document.get("version")
         self.input = self._schema(
             document.get("input", {"type": "object"}), "input", schema_of
         )
-        self.output = (
-            self._schema(document["output"], "output", schema_of)
-            if "output" in document
-            else None
-        )
+        self.output: Schema | None = None
+        if "output" in document:
+            self.output = self._schema(document["output"], "output", schema_of)
         self.requires: Mapping[str, Any] = document.get("requires", {})
         self.run: Mapping[str, Any] = document.get("run", {})
         self.annotations: Mapping[str, Any] = document.get("annotations", {})
         self.policy = policy_named(document.get("policy", "safe"))
         self._aliases = names_by_alias(document)
         self._is_prepared = False
-        properties = properties_of(self.input.document)
         self._deprecated = frozenset(
             name
-            for name, each in properties.items()
-            if isinstance(each, dict) and each.get("deprecated") is True
+            for name, declared in properties_of(self.input.document).items()
+            if _is_deprecated(declared)
         )
-        self.migrations = (
-            _linked(_read_migrations(document), self.version)
-            if document.get("migrations")
-            else ()
-        )
+        self.migrations: tuple[Migration, ...] = ()
+        if document.get("migrations"):
+            self.migrations = _linked(_read_migrations(document), self.version)
 
     def _prepare(self) -> None:
         """Read the defaults and the shapes of older versions, for which the schemas are
@@ -197,17 +210,17 @@ class Contract:
     def from_dict(
         cls, document: Any, *, name: str = "", formats: Formats = "assert"
     ) -> Contract:
-        """Return the contract that *document* writes, under *name* or else its own
-        ``name`` or ``title``.
+        """Return the contract of *document*, under *name* or else its own ``name`` or
+        ``title``.
 
-        *formats* says what ``format`` in a schema means: ``"assert"`` refuses what is
-        not of that form, as the contract document does; ``"annotate"`` refuses nothing,
-        as JSON Schema itself, and still guides repairs. The second is for the schemas
-        of others, whose authors may have meant either.
+        *formats* says what ``format`` in a schema means: ``"assert"`` refuses a value
+        that does not have the format, as the contract document does; ``"annotate"``
+        refuses nothing, as JSON Schema itself, and still guides repairs. The second is
+        for the schemas of others, whose authors may have meant either.
 
         Raises:
-            InvalidSkillError: it is not a contract; ``details["faults"]`` lists all
-                that is wrong.
+            InvalidSkillError: it is not a contract; ``details["faults"]`` lists all its
+                faults.
         """
         if not isinstance(document, dict):
             raise InvalidSkillError(
@@ -223,13 +236,14 @@ class Contract:
         name: str = "",
         formats: Formats = "annotate",
     ) -> Contract:
-        """Return the contract whose arguments are what *schema* takes, and which has
-        nothing else.
+        """Return the contract whose arguments are those that *schema* takes, and which
+        has nothing else.
 
         *schema* is a JSON Schema, or a class with fields (a pydantic model, dataclass
         or TypedDict).
 
-        >>> Contract.from_schema({"properties": {"limit": {"type": "integer"}}}).accept({"limit": "5"}).arguments
+        >>> schema = {"properties": {"limit": {"type": "integer"}}}
+        >>> Contract.from_schema(schema).accept({"limit": "5"}).arguments
         {'limit': 5}
 
         Raises:
@@ -237,9 +251,10 @@ class Contract:
                 none.
         """
         if isinstance(schema, type):
+            # It needs pydantic.
             from skillruntime.contract.document.function_contract import (
                 document_of_model,
-            )  # it needs pydantic
+            )
 
             return cls.from_dict(document_of_model(schema), name=name, formats=formats)
         return cls.from_dict({"input": schema}, name=name, formats=formats)
@@ -248,11 +263,11 @@ class Contract:
     def from_known_dict(
         cls, document: Mapping[str, Any], *, name: str = ""
     ) -> Contract:
-        """Return the contract of a *document* that `from_dict` took before, in an
-        earlier process perhaps.
+        """Return the contract of a *document* that `from_dict` took before, perhaps in
+        an earlier process.
 
-        It is compiled when it is first used: of a thousand tools a conversation calls a
-        few.
+        It is compiled when it is first used: a conversation calls a few of a thousand
+        tools.
         """
         contract = cls.__new__(cls)
         contract._read(document, name, Schema.known)
@@ -266,15 +281,17 @@ class Contract:
         signature and its docstring.
 
         >>> def greet(name: str, times: int = 1) -> str: ...
-        >>> Contract.from_function(greet).accept({"name": "Ada", "times": "2"}).arguments
+        >>> contract = Contract.from_function(greet)
+        >>> contract.accept({"name": "Ada", "times": "2"}).arguments
         {'name': 'Ada', 'times': 2}
 
         Raises:
             InvalidSkillError: its annotations make no usable schema.
         """
+        # Its imports are slow.
         from skillruntime.contract.document.function_contract import (
             document_of_function,
-        )  # what it needs is slow to import
+        )
 
         return cls.from_dict(document_of_function(function, name=name, version=version))
 
@@ -283,10 +300,8 @@ class Contract:
         return copy.deepcopy(dict(self._document))
 
     def __repr__(self) -> str:
-        return (
-            f"<Contract {self.name!r} {self.version or ''}: "
-            f"{', '.join(properties_of(self.input.document)) or '-'}>"
-        )
+        parameters = ", ".join(properties_of(self.input.document))
+        return f"<Contract {self.name!r} {self.version or ''}: {parameters or '-'}>"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Contract:
         return self  # it never changes
@@ -298,9 +313,8 @@ class Contract:
                 "in the other process"
             )
         own = self._document.get("name") or self._document.get("title")
-        make = partial(
-            Contract, name="" if self.name == own else self.name, formats=self.formats
-        )
+        name = "" if self.name == own else self.name
+        make = partial(Contract, name=name, formats=self.formats)
         return make, (dict(self._document),)
 
     def with_migration(self, migration: Migration) -> Contract:
@@ -308,9 +322,12 @@ class Contract:
         host's own function, say.
 
         >>> from skillruntime.contract import Migration
-        >>> old = Migration.from_function(lambda v1: {"topics": [v1["topics"]]}, to="2.0.0", source="1.x")
+        >>> old = Migration.from_function(
+        ...     lambda v1: {"topics": [v1["topics"]]}, to="2.0.0", source="1.x"
+        ... )
         >>> schema = {"properties": {"topics": {"type": "array"}}}
-        >>> contract = Contract.from_dict({"version": "2.0.0", "input": schema}).with_migration(old)
+        >>> contract = Contract.from_dict({"version": "2.0.0", "input": schema})
+        >>> contract = contract.with_migration(old)
         >>> contract.accept({"topics": "AI"}, version="1.2.0").arguments
         {'topics': ['AI']}
         """
@@ -333,67 +350,64 @@ class Contract:
         policy: str | Policy | None = None,
         finish_reason: str | None = None,
     ) -> Accepted:
-        """Return the arguments that *raw* means, fit for this contract, and what it
-        took to make them fit.
+        """Return the arguments of *raw*, repaired to fit this contract, and the
+        repairs.
 
-        *raw* is a mapping, or the text a model wrote. *version* is the one it was
+        *raw* is a mapping, or the text that a model wrote. *version* is the one it was
         written for, where that is known. *policy* is ``"strict"``, ``"safe"``,
         ``"lenient"`` or a ``Policy``; by default the contract's own, which is safe.
-        *finish_reason* is the provider's word for why the model stopped: only where it
-        says that the model stopped by itself is a missing last brace added. A mapping
-        that fits comes back untouched: the same object, unless a default was filled in.
-        A value that is not JSON (NaN, a set, a cycle, a number of thousands of digits)
-        is refused; half of a surrogate pair is looked for in a text, not in a mapping.
+        *finish_reason* is the provider's word for why the model stopped: a missing last
+        brace is added only where it says that the model stopped by itself. A mapping
+        that fits is returned untouched: the same object, unless a default was filled
+        in. A value that is not JSON (NaN, a set, a cycle, a number of thousands of
+        digits) is refused; half of a surrogate pair is looked for in a text, not in a
+        mapping.
 
         Raises:
             SkillInputError: it does not fit; ``skill_errors`` has one error per
-                offending parameter. TruncatedInputError: the text was cut off.
-                UnsupportedVersionError: no migration covers *version*.
+                offending parameter.
+            TruncatedInputError: the text was cut off.
+            UnsupportedVersionError: no migration covers *version*.
         """
         if not self._is_prepared:
             self._prepare()
-        if policy is not None:
-            policy = policy_named(
-                policy
-            )  # an unknown name is an error of the caller, whatever the arguments are
+        if policy is None:
+            policy = self.policy
+        else:
+            # An unknown name is an error of the caller, whatever the arguments are.
+            policy = policy_named(policy)
         parsed: Parsed | None = None
         try:
             # The way of every valid call: no copy, no coercion, one question to the
             # engine.
-            if version is None and (
-                finish_reason is None or str(finish_reason) in FINISHED
-            ):
-                parsed = (
-                    self._parse(raw, finish_reason, literals=False)
-                    if isinstance(raw, str)
-                    else None
-                )
-                arguments = parsed.value if parsed else raw
-                is_plain = type(arguments) is dict and not (parsed and parsed.rules)
-                is_plain = is_plain and (
-                    not self._aliases or self._aliases.keys().isdisjoint(arguments)
-                )
-                if (
-                    is_plain
-                    and self._fits(arguments)
-                    and not self._holds_more(arguments, parsed is not None)
-                ):
-                    return self._accepted(arguments, (), None, fill_defaults)
+            may_be_whole = finish_reason is None or str(finish_reason) in FINISHED
+            if version is None and may_be_whole:
+                arguments = raw
+                is_text = isinstance(raw, str)
+                if is_text:
+                    parsed = self._parse(raw, finish_reason, literals=False)
+                    arguments = parsed.value
+                may_fit = type(arguments) is dict
+                if parsed is not None and parsed.rules:
+                    may_fit = False
+                if may_fit and self._aliases:
+                    may_fit = self._aliases.keys().isdisjoint(arguments)
+                if may_fit and self._fits(arguments):
+                    if not self._may_hold_more(arguments, is_text=is_text):
+                        return self._accepted(arguments, (), None, fill_defaults)
+            # Strict JSON that does not fit is parsed again, for its numbers as they
+            # were written.
             if parsed is not None and not parsed.rules:
-                # strict JSON that does not fit is parsed again, for its numbers as they
-                # were written
                 parsed = None
-            policy = policy_named(policy or self.policy)
-            return self._accept_slowly(
-                raw, parsed, version, fill_defaults, policy, finish_reason
-            )
+            request = _Request(raw, version, policy, finish_reason, fill_defaults)
+            return self._accept_slowly(request, parsed)
         # A step that walks the value by recursion, close to the end of the host's own
         # stack; or the engine, which compares items (`uniqueItems`) of at most 255
         # levels (jsonschema-rs 0.60.3).
         except (RecursionError, ValueError) as error:
             if not _is_of_depth(error):
                 raise
-        # outside the handler: the error would carry the other one as its context
+        # Outside the handler: the error would carry the other one as its context.
         raise too_deep()
 
     def check(self, output: Any) -> None:
@@ -402,15 +416,14 @@ class Contract:
         Raises:
             SkillOutputError: it does not; ``details["violations"]`` says where.
         """
-        fault = (
-            find_fault(output)
-            if self.output is None
-            else find_fault(output, self.output.levels)
-        )
-        if fault and self.output is None:
-            # Without a schema a set or a date inside a result is written as JSON has
-            # it; NaN cannot be.
-            fault = find_fault(to_plain(output))
+        if self.output is None:
+            fault = find_fault(output)
+            if fault:
+                # Without a schema a set or a date inside a result is written as JSON
+                # has it; NaN cannot be.
+                fault = find_fault(to_plain(output))
+        else:
+            fault = find_fault(output, self.output.levels)
         if fault:
             raise SkillOutputError(f"The output of the skill is not JSON: {fault}")
         if self.output is None:
@@ -425,60 +438,59 @@ class Contract:
             ) from None
         if not fits:
             errors = explain(self.output.violations(output), self.output)
+            messages = "; ".join(error.message for error in errors[:3])
+            violations = [
+                {"message": error.message, **(error.details or {})} for error in errors
+            ]
             raise SkillOutputError(
-                "The output of the skill does not fit its contract: "
-                + "; ".join(error.message for error in errors[:3]),
-                details={
-                    "violations": [
-                        {"message": error.message, **(error.details or {})}
-                        for error in errors
-                    ]
-                },
+                f"The output of the skill does not fit its contract: {messages}",
+                details={"violations": violations},
             )
 
     def _schema(
         self, schema: Any, where: str, schema_of: Callable[..., Schema] = Schema
     ) -> Schema:
         """Return *schema* with the document's own definitions and dialect around it."""
-        label = f"{self.name or 'contract'}: {where}"
         if isinstance(schema, dict):
-            around = {
-                key: self._document[key]
-                for key in ("$schema", "definitions", "$defs")
-                if key in self._document
-            }
-            # "$schema": "contract.schema.json" is for editors: it describes the
-            # document, not the dialect of its parts.
-            if str(around.get("$schema", "")).endswith(EDITOR_SCHEMA):
-                del around["$schema"]
-            schema = {
-                **{key: value for key, value in around.items() if key not in schema},
-                **schema,
-            }
-            for key in ("definitions", "$defs"):
-                if key in around and isinstance(schema[key], dict):
-                    schema[key] = {**around[key], **schema[key]}
-        return schema_of(schema, where=label)
+            schema = self._with_definitions(schema)
+        return schema_of(schema, where=f"{self.name or 'contract'}: {where}")
+
+    def _with_definitions(self, schema: dict[str, Any]) -> dict[str, Any]:
+        around = {
+            key: self._document[key]
+            for key in ("$schema", "definitions", "$defs")
+            if key in self._document
+        }
+        # "$schema": "contract.schema.json" is for editors: it describes the document,
+        # not the dialect of its parts.
+        if str(around.get("$schema", "")).endswith(EDITOR_SCHEMA):
+            del around["$schema"]
+        missing = {key: value for key, value in around.items() if key not in schema}
+        schema = {**missing, **schema}
+        for key in ("definitions", "$defs"):
+            if key in around and isinstance(schema[key], dict):
+                schema[key] = {**around[key], **schema[key]}
+        return schema
 
     def _link_shapes(self) -> None:
         """Compile the shapes of older versions, and collect the names of all
         parameters, old and current.
         """
         older = tuple(self._shape(migration) for migration in self.migrations)
-        old = [
-            declared_properties(shape.references, [()])
-            for shape in older
-            if shape is not None
-        ]
-        reserved = frozenset(name for names in old for name in names)
+        old_names: set[str] = set()
+        for shape in older:
+            if shape is not None:
+                old_names.update(declared_properties(shape.references, [WHOLE_SCHEMA]))
+        reserved = frozenset(old_names)
         self._shapes = Shapes(
             self.input, self.version, self.migrations, older, reserved
         )
-        declared = declared_properties(self.input.references, [()]).keys()
+        declared = declared_properties(self.input.references, [WHOLE_SCHEMA]).keys()
         self._names = reserved | declared | self._aliases.keys()
-        if self._aliases and (
-            faults := alias_faults(self._document, declared, reserved)
-        ):
+        if not self._aliases:
+            return
+        faults = alias_faults(self._document, declared, reserved)
+        if faults:
             raise InvalidSkillError(
                 f"contract {self.name}: {faults[0]}", details={"faults": faults}
             )
@@ -487,16 +499,13 @@ class Contract:
         """Compile the schema of the arguments that *migration* starts from, where it is
         known.
         """
-        return (
-            None
-            if migration.accepts is None
-            else self._schema(migration.accepts, f"migration to {migration.to}")
-        )
+        if migration.accepts is None:
+            return None
+        return self._schema(migration.accepts, f"migration to {migration.to}")
 
     def _fits(self, arguments: dict[str, Any]) -> bool:
-        """Whether *arguments* fit as they are. An engine may raise on a value that is
-        not JSON: it does not fit.
-        """
+        """Return whether *arguments* fit as they are."""
+        # An engine may raise on a value that is not JSON.
         if not is_plain_json(arguments, self.input.levels):
             return False
         schema = self._guide or self.input
@@ -514,33 +523,30 @@ class Contract:
     ) -> Accepted:
         arguments, whole = with_whole_numbers(arguments, self.input)
         repairs += whole
-        warnings: tuple[str, ...] = ()
-        if repairs:
-            warnings = tuple(
-                f"the parameter {each.path[1:]!r} held other parameters, which are "
-                "passed on as such"
-                for each in repairs
-                if each.rule == "swallowed-parameter"
-            )
-        if not ENVELOPE_KEYS.isdisjoint(arguments) and not ENVELOPE_KEYS.isdisjoint(
-            arguments.keys() - self._names
-        ):
-            warnings += tuple(
-                f"the arguments look like a call of {call.name!r}"
-                for call in calls_in(arguments)[:1]
-            )
+        warnings: list[str] = []
+        for repair in repairs:
+            if repair.rule == SWALLOWED_PARAMETER:
+                warnings.append(
+                    f"the parameter {repair.path[1:]!r} held other parameters, which "
+                    "are passed on as such"
+                )
+        if not ENVELOPE_KEYS.isdisjoint(arguments):
+            undeclared = arguments.keys() - self._names
+            if not ENVELOPE_KEYS.isdisjoint(undeclared):
+                for call in calls_in(arguments)[:1]:
+                    warnings.append(f"the arguments look like a call of {call.name!r}")
         if self._deprecated and not self._deprecated.isdisjoint(arguments):
-            used = sorted(self._deprecated & arguments.keys())
-            warnings += tuple(f"the parameter {name!r} is deprecated" for name in used)
+            for name in sorted(self._deprecated & arguments.keys()):
+                warnings.append(f"the parameter {name!r} is deprecated")
         if fill_defaults and self._defaults:
             misspelt: list[tuple[str, str]] = []
             arguments = self._defaults.filled(arguments, misspelt)
-            warnings += tuple(
-                f"{sent!r} is not declared; if {name!r} was meant, send it under that "
-                "name (its default is not used)"
-                for sent, name in misspelt
-            )
-        return Accepted(arguments, repairs, migrated_from, warnings)
+            for sent, name in misspelt:
+                warnings.append(
+                    f"{sent!r} is not declared; if {name!r} was meant, send it under "
+                    "that name (its default is not used)"
+                )
+        return Accepted(arguments, repairs, migrated_from, tuple(warnings))
 
     def _parse(self, text: str, finish_reason: str | None, *, literals: bool) -> Parsed:
         quoting = not self.input.may_hold_secrets
@@ -553,161 +559,164 @@ class Contract:
             tool=self._tool,
         )
 
-    def _holds_more(self, arguments: dict[str, Any], is_text: bool) -> bool:
-        """Whether *arguments*, which fit, may be more than they seem: a call in a text,
-        or swallowed parameters.
+    def _may_hold_more(self, arguments: dict[str, Any], *, is_text: bool) -> bool:
+        """Return whether *arguments*, which fit, may be more than they seem: a call in
+        a text, or swallowed parameters.
         """
-        if is_text and not ENVELOPE_KEYS.isdisjoint(arguments):
-            return True
-        return (
-            is_text and len(arguments) == 1 and self._tool in arguments
-        ) or may_have_swallowed(arguments)
+        if is_text:
+            if not ENVELOPE_KEYS.isdisjoint(arguments):
+                return True
+            if len(arguments) == 1 and self._tool in arguments:
+                return True
+        return may_have_swallowed(arguments)
 
-    def _accept_slowly(
-        self,
-        raw: Any,
-        parsed: Parsed | None,
-        version: str | None,
-        fill_defaults: bool,
-        policy: Policy,
-        finish_reason: str | None,
-    ) -> Accepted:
-        parsed = parsed or self._parse_anything(raw, finish_reason)
+    def _accept_slowly(self, request: _Request, parsed: Parsed | None) -> Accepted:
+        """Accept arguments that need a repair, a migration, or an explanation."""
+        if parsed is None:
+            parsed = self._parse_anything(request.raw, request.finish_reason)
+        self._check_parsed(parsed, request.policy)
+        is_text = isinstance(request.raw, str)
+        value, repairs = self._arguments(parsed, request.policy, is_text=is_text)
+        is_current = request.version in (None, self.version)
+        if self._aliases and is_current and isinstance(value, dict):
+            value, renamed = with_own_names(value, self._aliases)
+            repairs += renamed
+        reading = self._as_version(value, request.version, request.policy)
+        has_secret = self.input.may_hold_secrets and bool(
+            secret_texts(self.input.references, parsed.value)
+        )
+        accepted = self._accepted(
+            without_decimals(reading.coerced.value),
+            _syntax_repairs(request.raw, parsed, has_secret)
+            + repairs
+            + reading.coerced.repairs,
+            reading.migrated_from,
+            request.fill_defaults,
+        )
+        if not reading.dropped:
+            return accepted
+        lost = tuple(
+            f"{pointer[1:]!r} of version {reading.migrated_from} has no effect in "
+            f"version {self.version}"
+            for pointer in reading.dropped
+        )
+        return replace(accepted, warnings=accepted.warnings + lost)
+
+    def _check_parsed(self, parsed: Parsed, policy: Policy) -> None:
+        """Check that *parsed* is one call of this tool, written as *policy* allows.
+
+        Raises:
+            SkillInputError: it is not.
+        """
         fault = find_fault(parsed.value, self.input.levels)
-        if fault and fault.startswith("nested"):
-            raise too_deep()
-        if fault:
+        if fault is not None:
+            if fault.startswith("nested"):
+                raise too_deep()
             raise SkillInputError(
                 f"The arguments are not JSON: {fault}",
                 suggested_action="Send the arguments as one plain JSON object",
             )
-        if not policy.repair and "unclosed-object" in parsed.rules:
-            raise cut_off("end inside an object")
-        if parsed.rules and not policy.repair and parsed.rules != ("empty-text",):
-            raise SkillInputError(
-                f"The arguments are not JSON: {', '.join(parsed.rules)}",
-                suggested_action="Send the arguments again as exactly one JSON object",
-            )
-        if "empty-object" in parsed.rules and self._fits({}):
+        if not policy.repair:
+            if UNCLOSED_OBJECT in parsed.rules:
+                raise cut_off("end inside an object")
+            if parsed.rules not in ((), (EMPTY_TEXT,)):
+                raise SkillInputError(
+                    f"The arguments are not JSON: {', '.join(parsed.rules)}",
+                    suggested_action="Send the arguments again as exactly one JSON "
+                    "object",
+                )
+        if EMPTY_OBJECT in parsed.rules and self._fits({}):
             raise several_calls(2)  # the empty one may be a call too
         check_tool(parsed.tool, self._tool)
-        value, unwrapped = self._arguments(parsed, policy, is_text=isinstance(raw, str))
-        if (
-            self._aliases
-            and isinstance(value, dict)
-            and version in (None, self.version)
-        ):
-            value, renamed = with_own_names(value, self._aliases)
-            unwrapped += renamed
-        attempt = self._as_version(value, version, policy)
-        arguments = without_decimals(attempt.coerced.value)
-        has_secret = self.input.may_hold_secrets and bool(
-            secret_texts(self.input.references, parsed.value)
-        )
-        repairs = (
-            _syntax_repairs(raw, parsed, has_secret)
-            + unwrapped
-            + attempt.coerced.repairs
-        )
-        accepted = self._accepted(
-            arguments, repairs, attempt.migrated_from, fill_defaults
-        )
-        lost = tuple(
-            f"{place[1:]!r} of version {attempt.migrated_from} has no effect in "
-            f"version {self.version}"
-            for place in attempt.dropped
-        )
-        return (
-            replace(accepted, warnings=accepted.warnings + lost) if lost else accepted
-        )
 
     def _arguments(
         self, parsed: Parsed, policy: Policy, *, is_text: bool
     ) -> tuple[Any, tuple[Repair, ...]]:
-        """Return the arguments that *parsed* is or is a call with, and the repairs that
-        took.
+        """Return the arguments that *parsed* is, or of the call that it is, and the
+        repairs.
 
         Raises:
             SkillInputError: there are several calls, or the call is one of another
                 tool, or parameters do not fit.
         """
-        value, is_secret = parsed.value, self.input.may_hold_secrets
+        value = parsed.value
         if parsed.strings is not None:
             return typed_parameters(value, parsed.strings, self.input), ()
         if not policy.repair:
             return value, ()
-        repairs: tuple[Repair, ...] = ()
+        is_secret = self.input.may_hold_secrets
+        repairs: list[Repair] = []
         call = opened(value, self._tool, self._names, self._fits_call, is_text=is_text)
         if call is not None:
-            value, repairs = (
-                call.arguments,
-                (Repair("", "wrapper-object", call.sent, None, is_secret),),
-            )
+            value = call.arguments
+            repairs.append(Repair("", WRAPPER_OBJECT, call.sent, None, is_secret))
         if isinstance(value, dict) and may_have_swallowed(value):
             sent = value
-            value, recovered = with_swallowed(value, self.input)
-            repairs += tuple(
-                Repair(
-                    format_pointer((name,)),
-                    "swallowed-parameter",
-                    sent[name],
-                    value[name],
-                    is_secret,
+            value, recovered = with_swallowed(sent, self.input)
+            for name in recovered:
+                pointer = format_pointer((name,))
+                before, after = sent[name], value[name]
+                repairs.append(
+                    Repair(pointer, SWALLOWED_PARAMETER, before, after, is_secret)
                 )
-                for name in recovered
-            )
-        return value, repairs
+        return value, tuple(repairs)
 
     def _fits_call(self, value: Any) -> bool:
         if not isinstance(value, dict):
             return False
+        if not self._aliases:
+            return self._fits(value)
         try:
-            return self._fits(
-                with_own_names(value, self._aliases)[0] if self._aliases else value
-            )
+            value, _ = with_own_names(value, self._aliases)
         except SkillInputError:
             return False
+        return self._fits(value)
 
     def _as_version(self, value: Any, version: str | None, policy: Policy) -> Reading:
         """Read *value* as a version of the contract; a format that only describes
         guides the repairs, if it can.
         """
         if self._guide is not None and policy.repair:
+            shapes = self._shapes._replace(current=self._guide)
             try:
-                return read_as_version(
-                    self._shapes._replace(current=self._guide), value, version, policy
-                )
+                return read_as_version(shapes, value, version, policy)
             except SkillInputError:
                 pass
         return read_as_version(self._shapes, value, version, policy)
 
     def _parse_anything(self, raw: Any, finish_reason: str | None) -> Parsed:
         if raw is None:
-            return Parsed({}, ("empty-text",))
+            return Parsed({}, (EMPTY_TEXT,))
         if isinstance(raw, str):
             return self._parse(raw, finish_reason, literals=True)
-        if (
-            finish_reason is not None
-        ):  # a call that was cut off is refused as a mapping too: a host closes the brace
+        # A call that was cut off is refused as a mapping too: a host may have closed
+        # its brace.
+        if finish_reason is not None:
             parse_arguments("", finish_reason=finish_reason)
-        return Parsed(
-            dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw
-        )
+        if isinstance(raw, Mapping) and type(raw) is not dict:
+            return Parsed(dict(raw))
+        return Parsed(raw)
+
+
+def _is_deprecated(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("deprecated") is True
 
 
 def _is_of_depth(error: Exception) -> bool:
     return isinstance(error, RecursionError) or "Recursion limit" in str(error)
 
 
-def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...]:
-    text = raw if isinstance(raw, str) else ""
-    excerpt = text if len(text) <= 200 else text[:199] + "…"
-    # What a repaired text became is not repeated in its repair, except for an empty
-    # one: nothing else shows it.
-    return tuple(
-        Repair("", rule, excerpt, {} if rule == "empty-text" else None, secret)
-        for rule in parsed.rules
-    )
+def _syntax_repairs(raw: Any, parsed: Parsed, is_secret: bool) -> tuple[Repair, ...]:
+    excerpt = raw if isinstance(raw, str) else ""
+    if len(excerpt) > 200:
+        excerpt = excerpt[:199] + "…"
+    repairs: list[Repair] = []
+    for rule in parsed.rules:
+        # What a repaired text became is not repeated in its repair, except for an empty
+        # one: nothing else shows it.
+        after: Any = {} if rule == EMPTY_TEXT else None
+        repairs.append(Repair("", rule, excerpt, after, is_secret))
+    return tuple(repairs)
 
 
 def _linked(
@@ -723,12 +732,10 @@ def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
     """Read the declared migrations; a schema they accept may refer to the contract's
     own definitions.
     """
-    from skillruntime.contract.migration.migration import (
-        Migration,
-    )  # most contracts have none
+    # Most contracts have none.
+    from skillruntime.contract.migration.migration import Migration
 
-    declared = document.get("migrations", [])
     return [
-        Migration.from_dict(each, where=f"migrations/{index}")
-        for index, each in enumerate(declared)
+        Migration.from_dict(declared, where=f"migrations/{index}")
+        for index, declared in enumerate(document.get("migrations", []))
     ]

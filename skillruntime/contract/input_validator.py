@@ -7,7 +7,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from skillruntime.contract.repairs.coercion import coerce, without_decimals
+from skillruntime.contract.repairs.coercion import coerce
+from skillruntime.contract.repairs.record import without_decimals
 from skillruntime.contract.schemas.explanation import explain
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.errors import SkillInputError
@@ -31,7 +32,8 @@ class SkillInputValidator:
                 "SkillInputValidator takes a JSON Schema, as a dict; got "
                 f"{schema!r:.80}"
             )
-        import jsonschema  # slow to import, and only this class speaks in its sentences
+        # Slow to import, and only this class uses its messages.
+        import jsonschema
 
         self.schema = schema
         self.validator = jsonschema.Draft202012Validator(
@@ -43,10 +45,13 @@ class SkillInputValidator:
         """Return whether *data* fits, and a sentence for each fault, with its path
         before it in brackets.
         """
-        messages = []
+        messages: list[str] = []
         for error in self.validator.iter_errors(data):
-            path = " -> ".join(str(part) for part in error.absolute_path)
-            messages.append(f"{'[' + path + '] ' if path else ''}{error.message}")
+            path = " -> ".join(map(str, error.absolute_path))
+            if path:
+                messages.append(f"[{path}] {error.message}")
+            else:
+                messages.append(error.message)
         return not messages, messages
 
     def validate_and_raise(self, data: Any) -> None:
@@ -66,7 +71,8 @@ class SkillInputValidator:
     def coerce_and_validate(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return *data* with the errors that models make repaired.
 
-        >>> SkillInputValidator({"properties": {"n": {"type": "integer"}}}).coerce_and_validate({"n": "5"})
+        >>> validator = SkillInputValidator({"properties": {"n": {"type": "integer"}}})
+        >>> validator.coerce_and_validate({"n": "5"})
         {'n': 5}
 
         Raises:
@@ -78,28 +84,25 @@ class SkillInputValidator:
 
 
 _FORMATS = (
-    *(
-        "date",
-        "date-time",
-        "duration",
-        "email",
-        "hostname",
-        "idn-email",
-        "idn-hostname",
-        "ipv4",
-        "ipv6",
-        "iri",
-    ),
-    *(
-        "iri-reference",
-        "json-pointer",
-        "regex",
-        "relative-json-pointer",
-        "time",
-        "uri",
-        "uri-reference",
-    ),
-    *("uri-template", "uuid"),
+    "date",
+    "date-time",
+    "duration",
+    "email",
+    "hostname",
+    "idn-email",
+    "idn-hostname",
+    "ipv4",
+    "ipv6",
+    "iri",
+    "iri-reference",
+    "json-pointer",
+    "regex",
+    "relative-json-pointer",
+    "time",
+    "uri",
+    "uri-reference",
+    "uri-template",
+    "uuid",
 )
 """The formats of JSON Schema 2020-12, validation, section 7.3."""
 
@@ -114,9 +117,8 @@ def _format_checker() -> Any:
 
     checker = jsonschema.FormatChecker(formats=())
     for name in _FORMATS:
-        checker.checks(name)(
-            jsonschema_rs.Draft202012Validator(
-                {"format": name}, validate_formats=True
-            ).is_valid
+        validator = jsonschema_rs.Draft202012Validator(
+            {"format": name}, validate_formats=True
         )
+        checker.checks(name)(validator.is_valid)
     return checker

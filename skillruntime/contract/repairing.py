@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from skillruntime.contract.contract import Accepted, Contract, Formats
-from skillruntime.contract.repairs.state import Policy
+from skillruntime.contract.repairs.policy import Policy
 from skillruntime.contract.schemas.wording import nearest
 from skillruntime.errors import SkillNotFoundError
 
@@ -36,32 +36,33 @@ def repair(
     formats: Formats | None = None,
     policy: str | Policy | None = None,
 ) -> Accepted:
-    """Return *arguments* as *schema* takes them, with what was repaired:
-    `Contract.from_schema` and `accept`, cached.
+    """Return *arguments* repaired to fit *schema*, and the repairs.
+
+    It is `Contract.from_schema` and `Contract.accept`, cached.
 
     *arguments* are a mapping, or the model's text. *schema* is a JSON Schema, or a
     class with fields (a pydantic model, dataclass or TypedDict). *name* is that of the
     tool, which a call in a text may state; *finish_reason* is why the model stopped, in
     its provider's words. *policy* is as in `Contract.accept`, and *formats* as in
-    `Contract.from_dict`; without it those of a class are asserted, since ``date`` is a
-    type there.
+    `Contract.from_dict`; without it the formats of a class are asserted, since ``date``
+    is a type there.
 
     >>> schema = {"type": "object", "properties": {"limit": {"type": "integer"}}}
     >>> accepted = repair('{"limit": "5",}', schema)
-    >>> accepted.arguments, [each.rule for each in accepted.repairs]
+    >>> accepted.arguments, [repair.rule for repair in accepted.repairs]
     ({'limit': 5}, ['trailing-comma', 'number-text'])
 
     Raises:
         SkillInputError: they do not fit, or could be read in two ways; its errors say
-            what to send instead. InvalidSkillError: it is not a JSON Schema.
+            what to send instead.
+        InvalidSkillError: it is not a JSON Schema.
     """
-    # A mapping may be changed later, so that its text is what the contract is kept by.
-    key: Any = (
-        json.dumps(schema, default=repr) if isinstance(schema, Mapping) else schema
-    )
-    return _contract(key, name or "", formats).accept(
-        arguments, finish_reason=finish_reason, policy=policy
-    )
+    # A mapping may be changed later, so the contract is cached by its text.
+    key: Any = schema
+    if isinstance(schema, Mapping):
+        key = json.dumps(schema, default=repr)
+    contract = _contract(key, name or "", formats)
+    return contract.accept(arguments, finish_reason=finish_reason, policy=policy)
 
 
 class Repairer:
@@ -70,12 +71,15 @@ class Repairer:
 
     A definition is a mapping, or an object of such a library that has ``model_dump``. A
     schema is compiled when its tool is first called; *formats* and *policy* are as in
-    `repair`. Two tools of one name are a ``ValueError``, and what is not a definition a
-    ``TypeError``.
+    `repair`.
 
-    >>> tool = {"name": "search", "input_schema": {"type": "object", "properties": {"limit": {"type": "integer"}}}}
-    >>> Repairer([tool]).accept("search", {"limit": "5"}).arguments
+    >>> schema = {"type": "object", "properties": {"limit": {"type": "integer"}}}
+    >>> tools = [{"name": "search", "input_schema": schema}]
+    >>> Repairer(tools).accept("search", {"limit": "5"}).arguments
     {'limit': 5}
+
+    Raises:
+        ValueError: two tools have the same name. TypeError: a tool is not a definition.
     """
 
     def __init__(
@@ -94,7 +98,8 @@ class Repairer:
                         "mean either"
                     )
                 self._schemas[name] = schema
-        self._formats, self._policy = formats, policy
+        self._formats = formats
+        self._policy = policy
         self._contracts: dict[str, Contract] = {}
 
     @property
@@ -105,30 +110,34 @@ class Repairer:
     def accept(
         self, name: str, arguments: Any, *, finish_reason: str | None = None
     ) -> Accepted:
-        """Return *arguments* as the tool *name* takes them, with what was repaired; see
+        """Return *arguments* repaired to fit the tool *name*, and the repairs; see
         `repair`.
 
         Raises:
-            SkillNotFoundError: there is no such tool. SkillInputError: they do not fit,
-                or could be read in two ways; its errors say what to send instead.
-                InvalidSkillError: the tool's schema is not a JSON Schema.
+            SkillNotFoundError: there is no such tool.
+            SkillInputError: they do not fit, or could be read in two ways; its errors
+                say what to send instead.
+            InvalidSkillError: the tool's schema is not a JSON Schema.
         """
-        if name not in self._contracts:
-            if name not in self._schemas:
-                close = nearest(name, self._schemas)
-                action = (
-                    f"Did you mean {close!r}?"
-                    if close
-                    else f"Call one of: {', '.join(self.names[:10])}"
-                )
-                raise SkillNotFoundError(
-                    f"There is no tool {name[:80]!r}", suggested_action=action
-                )
-            self._contracts[name] = Contract.from_schema(
+        contract = self._contracts.get(name)
+        if contract is None:
+            contract = self._contracts[name] = self._compile(name)
+        return contract.accept(
+            arguments, finish_reason=finish_reason, policy=self._policy
+        )
+
+    def _compile(self, name: str) -> Contract:
+        if name in self._schemas:
+            return Contract.from_schema(
                 self._schemas[name], name=name, formats=self._formats
             )
-        return self._contracts[name].accept(
-            arguments, finish_reason=finish_reason, policy=self._policy
+        close = nearest(name, self._schemas)
+        if close:
+            action = f"Did you mean {close!r}?"
+        else:
+            action = f"Call one of: {', '.join(self.names[:10])}"
+        raise SkillNotFoundError(
+            f"There is no tool {name[:80]!r}", suggested_action=action
         )
 
 
@@ -148,31 +157,30 @@ def _definitions(tool: Any) -> Iterator[tuple[str, Any]]:
     Raises:
         TypeError: it is not a definition of a tool.
     """
-    found = (
-        tool.model_dump(by_alias=True, exclude_none=True)
-        if hasattr(tool, "model_dump")
-        else tool
-    )
-    if not isinstance(found, Mapping):
+    definition = tool
+    if hasattr(tool, "model_dump"):
+        definition = tool.model_dump(by_alias=True, exclude_none=True)
+    if not isinstance(definition, Mapping):
         raise TypeError(
             f"a tool is defined by a mapping with its name and schema; got {tool!r:.80}"
         )
-    listed = found.get("functionDeclarations", found.get("function_declarations"))
-    if isinstance(listed, list):
-        for each in listed:
-            yield from _definitions(each)
-        return
-    inner = found.get("function", found)
-    if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
-        raise TypeError(f"a tool's definition has a name; got {tool!r:.80}")
-    yield (
-        inner["name"],
-        _json_schema(
-            next(
-                (inner[key] for key in _SCHEMA_KEYS if key in inner), {"type": "object"}
-            )
-        ),
+    # Gemini's tools are lists of functions.
+    functions = definition.get(
+        "functionDeclarations", definition.get("function_declarations")
     )
+    if isinstance(functions, list):
+        for function in functions:
+            yield from _definitions(function)
+        return
+    function = definition.get("function", definition)
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise TypeError(f"a tool's definition has a name; got {tool!r:.80}")
+    schema: Any = {"type": "object"}
+    for key in _SCHEMA_KEYS:
+        if key in function:
+            schema = function[key]
+            break
+    yield function["name"], _json_schema(schema)
 
 
 def _json_schema(schema: Any) -> Any:
@@ -180,13 +188,13 @@ def _json_schema(schema: Any) -> Any:
     JSON Schema has them.
     """
     if isinstance(schema, list):
-        return [_json_schema(each) for each in schema]
+        return [_json_schema(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    found = {key: _json_schema(value) for key, value in schema.items()}
+    result = {key: _json_schema(value) for key, value in schema.items()}
     kind = schema.get("type")
     if isinstance(kind, str) and kind in _GEMINI_TYPES:
-        found["type"] = (
-            [kind.lower(), "null"] if schema.get("nullable") is True else kind.lower()
-        )
-    return found
+        result["type"] = kind.lower()
+        if schema.get("nullable") is True:
+            result["type"] = [kind.lower(), "null"]
+    return result

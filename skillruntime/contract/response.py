@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
     Data = TypeVar("Data", default=Any)
 else:
-    from typing import (
-        TypeVar,
-    )  # Python 3.11 and 3.12 have no default for a type variable
+    # Python 3.11 and 3.12 have no default for a type variable.
+    from typing import TypeVar
 
     Data = TypeVar("Data")
 
@@ -46,8 +45,8 @@ class SkillResponse(Generic[Data]):
     """The answer to one call; to an MCP client a failed one is a tool execution error
     (SEP-1303).
 
-    ``data`` is what the skill returned: of a typed function its own model or dataclass;
-    `to_dict` makes it JSON.
+    ``data`` is what the skill returned: a typed function its own model or dataclass,
+    which `to_dict` makes JSON.
 
     >>> SkillResponse("success", data={"pages": 3}).to_dict()
     {'status': 'success', 'data': {'pages': 3}}
@@ -71,10 +70,9 @@ class SkillResponse(Generic[Data]):
             object.__setattr__(self, "errors", [])
 
     def __repr__(self) -> str:
-        said = "; ".join(
-            f"{error.code.value} {error.message}" for error in self.errors
-        ) or repr(self.data)
-        return f"<SkillResponse {self.status}: {said[:200]}>"
+        errors = [f"{error.code.value} {error.message}" for error in self.errors]
+        content = "; ".join(errors) or repr(self.data)
+        return f"<SkillResponse {self.status}: {content[:200]}>"
 
     @property
     def ok(self) -> bool:
@@ -95,9 +93,8 @@ class SkillResponse(Generic[Data]):
     def to_json(self) -> str:
         """Return the envelope as compact JSON text, as a model reads it."""
         try:
-            return _ENCODE(
-                self._document(self.data)
-            )  # which asks for what is not JSON where it meets it
+            # The encoder itself converts what is not JSON where it meets it.
+            return _ENCODE(self._document(self.data))
         except TypeError:  # a date as a key of a mapping
             return _ENCODE(self.to_dict())
 
@@ -141,7 +138,8 @@ def handle_skill_error(
                 message="Search API rate limit exceeded",
                 recoverable=True,
                 details={"retry_after_seconds": exception.retry_after},
-                suggested_action=f"Please wait {exception.retry_after}s before retrying",
+                suggested_action=f"Please wait {exception.retry_after}s before "
+                "retrying",
             )
         case SkillRuntimeError():
             return SkillResponse.failed(*exception.to_errors())
@@ -178,32 +176,35 @@ def to_plain(data: Any) -> Any:
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 
     try:
-        return data if holds_iterator(data) else to_jsonable_python(data, fallback=str)
-    # bytes that are not text; a cycle; more than 255 levels
+        if holds_iterator(data):
+            return data
+        return to_jsonable_python(data, fallback=str)
+    # Bytes that are not text; a cycle; more than 255 levels.
     except (PydanticSerializationError, ValueError, RecursionError):
         return data
 
 
 def holds_iterator(data: Any) -> bool:
-    """Whether a generator or the like is in *data*: it can be read once, and the
+    """Return whether a generator or the like is in *data*: it can be read once, and the
     envelope is read more often.
     """
-    parts = (
-        data.values()
-        if isinstance(data, Mapping)
-        else data
-        if isinstance(data, list | tuple | set)
-        else ()
-    )
-    return isinstance(data, Iterator) or any(holds_iterator(part) for part in parts)
+    if isinstance(data, Iterator):
+        return True
+    if isinstance(data, Mapping):
+        return any(holds_iterator(member) for member in data.values())
+    if isinstance(data, list | tuple | set):
+        return any(holds_iterator(item) for item in data)
+    return False
 
 
 def _to_json(value: Any) -> Any:
-    """Return a value that JSON does not have as one that it has; ``json.dumps`` asks
-    for it.
+    """Return *value*, which JSON does not have, as one that it has; ``json.dumps``
+    calls this.
     """
     plain = to_plain(value)
-    return str(value) if plain is value else plain
+    if plain is value:
+        return str(value)
+    return plain
 
 
 # `json.dumps` with options makes an encoder for each text, which takes longer than

@@ -27,7 +27,7 @@ __all__ = [
 
 _MAX_LENGTH = 256
 _NUMBER = r"0|[1-9][0-9]*"
-# section 9: a numeric one has no leading zero
+# Section 9: a numeric identifier has no leading zero.
 _IDENTIFIER = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _PRERELEASE = rf"(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?"
 _BUILD = r"(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?"
@@ -42,7 +42,9 @@ class Version:
     Build metadata does not count (section 10): two versions that differ only there are
     equal, and each keeps its text.
 
-    >>> Version.parse("1.0.0-rc.1") < Version.parse("1.0.0") == Version.parse("1.0.0+build.7")
+    >>> Version.parse("1.0.0-rc.1") < Version.parse("1.0.0")
+    True
+    >>> Version.parse("1.0.0") == Version.parse("1.0.0+build.7")
     True
     >>> str(Version.parse("1.2.3-beta.2+5").bump("minor"))
     '1.3.0'
@@ -58,10 +60,7 @@ class Version:
     def __post_init__(self) -> None:
         # Section 11.4: numbers below words; a longer list above its own beginning; no
         # prerelease above any.
-        identifiers = tuple(
-            (0, part, "") if isinstance(part, int) else (1, 0, part)
-            for part in self.prerelease
-        )
+        identifiers = tuple(map(_identifier_order, self.prerelease))
         object.__setattr__(
             self,
             "_order",
@@ -75,27 +74,20 @@ class Version:
         Raises:
             ValueError: *text* is not a version by SemVer 2.0.0.
         """
-        match = (
-            _VERSION.fullmatch(text)
-            if isinstance(text, str) and len(text) <= _MAX_LENGTH
-            else None
-        )
+        match = None
+        if isinstance(text, str) and len(text) <= _MAX_LENGTH:
+            match = _VERSION.fullmatch(text)
         if match is None:
             raise ValueError(
                 f"{str(text)[:60]!r} is not a semantic version; write "
                 "MAJOR.MINOR.PATCH, such as 1.4.0"
             )
         major, minor, patch, prerelease, build = match.groups()
-        identifiers = (
-            (int(part) if part.isdecimal() else part for part in prerelease.split("."))
-            if prerelease
-            else ()
-        )
         return cls(
             int(major),
             int(minor),
             int(patch),
-            tuple(identifiers),
+            tuple(map(_identifier, prerelease.split("."))) if prerelease else (),
             tuple(build.split(".")) if build else (),
         )
 
@@ -111,67 +103,73 @@ class Version:
 
     def bump(self, part: str) -> Version:
         """Return the next version with *part* (``major``, ``minor`` or ``patch``)
-        raised; labels fall away.
+        raised, without labels.
 
         A prerelease becomes the release that it announces where that already raises
         *part*: 2.0.0-rc.1 -> 2.0.0.
         """
-        announced = self.prerelease
+        major, minor, patch = self.release
         match part.lower():
             case "major":
-                return Version(
-                    self.major + (not announced or (self.minor, self.patch) != (0, 0)),
-                    0,
-                    0,
-                )
+                is_announced = self.is_prerelease and (minor, patch) == (0, 0)
+                return Version(major if is_announced else major + 1, 0, 0)
             case "minor":
-                return Version(
-                    self.major, self.minor + (not announced or self.patch != 0), 0
-                )
+                is_announced = self.is_prerelease and patch == 0
+                return Version(major, minor if is_announced else minor + 1, 0)
             case "patch":
-                return Version(self.major, self.minor, self.patch + (not announced))
+                return Version(major, minor, patch if self.is_prerelease else patch + 1)
             case _:
                 raise ValueError(
                     f"{part!r} is not a part of a version; send major, minor or patch"
                 )
 
     def __str__(self) -> str:
-        prerelease = (
-            "-" + ".".join(map(str, self.prerelease)) if self.prerelease else ""
-        )
-        build = "+" + ".".join(self.build) if self.build else ""
-        return f"{self.major}.{self.minor}.{self.patch}{prerelease}{build}"
+        text = f"{self.major}.{self.minor}.{self.patch}"
+        if self.prerelease:
+            text += "-" + ".".join(map(str, self.prerelease))
+        if self.build:
+            text += "+" + ".".join(self.build)
+        return text
 
     def __eq__(self, other: object) -> bool:
-        return (
-            self._order == other._order
-            if isinstance(other, Version)
-            else NotImplemented
-        )
+        if not isinstance(other, Version):
+            return NotImplemented
+        return self._order == other._order
 
     def __lt__(self, other: Version) -> bool:
-        return (
-            self._order < other._order if isinstance(other, Version) else NotImplemented
-        )
+        if not isinstance(other, Version):
+            return NotImplemented
+        return self._order < other._order
 
     def __hash__(self) -> int:
         return hash(self._order)
 
 
+def _identifier(text: str) -> int | str:
+    """Return an identifier of a prerelease: a number where it is numeric."""
+    return int(text) if text.isdecimal() else text
+
+
+def _identifier_order(identifier: int | str) -> tuple[int, int, str]:
+    if isinstance(identifier, int):
+        return (0, identifier, "")
+    return (1, 0, identifier)
+
+
 def same_line(current: Version, stated: Version) -> bool:
-    """Whether *stated* is of the line that *current* continues: the same MAJOR; below
-    1.0.0, the same MINOR too.
+    """Return whether *stated* is of the line that *current* continues: the same MAJOR;
+    below 1.0.0, the same MINOR too.
     """
+    if current.major != stated.major:
+        return False
     # SemVer 2.0.0, section 4: below 1.0.0 anything may change, and a new minor version
     # is where it does.
-    return current.major == stated.major and (
-        current.major > 0 or current.minor == stated.minor
-    )
+    return current.major > 0 or current.minor == stated.minor
 
 
 class VersionReading(NamedTuple):
-    """What a text or number from the wild was read as; ``note`` says how, and is empty
-    for a proper version.
+    """The version that a text or number from the wild was read as; ``note`` says how it
+    was read, and is empty for a proper version.
     """
 
     version: Version
@@ -180,7 +178,8 @@ class VersionReading(NamedTuple):
 
 _LOOSE = re.compile(
     r"[vV=]{0,2}\.?\s*([0-9]{1,18})(?:\.([0-9]{1,18}))?(?:\.([0-9]{1,18}))?"
-    r"(?:[-._]?(a|b|c|rc|alpha|beta|pre|preview|dev)[-._]?([0-9]{0,18})|-([0-9A-Za-z.-]+))?"
+    r"(?:[-._]?(a|b|c|rc|alpha|beta|pre|preview|dev)[-._]?([0-9]{0,18})"
+    r"|-([0-9A-Za-z.-]+))?"
     r"(?:\+([0-9A-Za-z.-]+))?",
     re.IGNORECASE,
 )
@@ -196,57 +195,59 @@ def read_version(value: Any) -> VersionReading:
 
     >>> read_version("1.2.3").note, str(read_version("v2").version)
     ('', '2.0.0')
-    >>> read_version(1.1).note
-    "the number 1.1 was read as 1.1.0; write it in quotes, as '1.1.0' (as numbers, 1.1 and 1.10 are the same)"
+    >>> read_version(2).note
+    "the number 2 was read as 2.0.0; write it in quotes, as '2.0.0'"
 
     Raises:
-        ValueError: nothing that could be a version.
+        ValueError: *value* cannot be a version.
     """
     if isinstance(value, str):
-        text, what = value.strip(), f"{value[:60]!r}"
+        text = value.strip()
+        label = f"{value[:60]!r}"
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        text, what = repr(value), f"the number {value!r}"
-    elif (
-        type(value).__name__ == "date"
-    ):  # YAML makes one of 2024-01-05; datetime is not worth importing for it
-        text, what = f"{value.year}.{value.month}.{value.day}", f"the date {value}"
+        text = repr(value)
+        label = f"the number {value!r}"
+    elif type(value).__name__ == "date":
+        # YAML makes one of 2024-01-05; datetime is not worth importing for it.
+        text = f"{value.year}.{value.month}.{value.day}"
+        label = f"the date {value}"
     else:
-        raise ValueError(
-            f"{str(value)[:60]!r} is not a version; write MAJOR.MINOR.PATCH, such as "
-            "1.4.0"
-        )
+        raise _not_a_version(str(value))
     try:
         version = Version.parse(text)
     except ValueError:
         version = _read_loosely(text)
-    hint = ""
-    if not isinstance(value, str):
-        hint = f"; write it in quotes, as '{version}'"
-        if isinstance(value, float):
-            hint += f" (as numbers, {value!r} and {value!r}0 are the same)"
-    elif value != str(version):
-        hint = f"; write {version}"
-    return VersionReading(
-        version, f"{what} was read as {version}{hint}" if hint else ""
-    )
+    if value == str(version):
+        return VersionReading(version)
+    note = f"{label} was read as {version}; write "
+    note += f"{version}" if isinstance(value, str) else f"it in quotes, as '{version}'"
+    if isinstance(value, float):
+        note += f" (as numbers, {value!r} and {value!r}0 are the same)"
+    return VersionReading(version, note)
 
 
 def _read_loosely(text: str) -> Version:
-    match = _LOOSE.fullmatch(text) if len(text) <= _MAX_LENGTH else None
+    match = None
+    if len(text) <= _MAX_LENGTH:
+        match = _LOOSE.fullmatch(text)
     if match is None:
-        raise ValueError(
-            f"{text[:60]!r} is not a version; write MAJOR.MINOR.PATCH, such as 1.4.0"
-        )
+        raise _not_a_version(text)
     *numbers, label, counter, prerelease, build = match.groups()
-    plain = ".".join(str(int(number or 0)) for number in numbers)
+    version = ".".join(str(int(number or 0)) for number in numbers)
     if label:
-        prerelease = _LABELS.get(label.lower(), label.lower()) + (
-            f".{int(counter)}" if counter else ""
-        )
-    return Version.parse(
-        plain
-        + (f"-{prerelease}" if prerelease else "")
-        + (f"+{build}" if build else "")
+        prerelease = _LABELS.get(label.lower(), label.lower())
+        if counter:
+            prerelease += f".{int(counter)}"
+    if prerelease:
+        version += f"-{prerelease}"
+    if build:
+        version += f"+{build}"
+    return Version.parse(version)
+
+
+def _not_a_version(text: str) -> ValueError:
+    return ValueError(
+        f"{text[:60]!r} is not a version; write MAJOR.MINOR.PATCH, such as 1.4.0"
     )
 
 
@@ -303,36 +304,29 @@ class VersionRange:
             raise ValueError(
                 f"{text[:60]!r} is not a version range: one side of '||' is empty"
             )
-        return cls(
-            text,
-            tuple(
-                _parse_alternative(alternative, text) for alternative in alternatives
-            ),
-        )
+        parsed = [_parse_alternative(alternative, text) for alternative in alternatives]
+        return cls(text, tuple(parsed))
 
     @classmethod
     def between(cls, low: Version | None, high: Version) -> VersionRange:
-        """Return the range from *low* (by default the first version there is) up to,
-        without, *high*.
+        """Return the range from *low* (by default the first version there is) to
+        *high*, without *high*.
         """
-        return cls.parse(f"<{high}" if low is None else f">={low},<{high}")
+        if low is None:
+            return cls.parse(f"<{high}")
+        return cls.parse(f">={low},<{high}")
 
     def __contains__(self, version: Version | str) -> bool:
         return self.holds(version)
 
     def holds(self, version: Version | str) -> bool:
         """Return whether *version* lies in the range."""
-        wanted = version if isinstance(version, Version) else Version.parse(version)
+        if not isinstance(version, Version):
+            version = Version.parse(version)
         for comparators in self._alternatives:
-            # A prerelease only where a bound is one of the same numbers.
-            bounds = [
-                bound.release
-                for sign, bound in comparators
-                if bound.is_prerelease and sign != "!="
-            ]
-            if wanted.is_prerelease and wanted.release not in bounds:
+            if version.is_prerelease and not _names_prerelease(comparators, version):
                 continue
-            if all(_HOLDS[sign](wanted, bound) for sign, bound in comparators):
+            if all(_HOLDS[sign](version, bound) for sign, bound in comparators):
                 return True
         return False
 
@@ -342,9 +336,18 @@ class VersionRange:
     @property
     def bounds(self) -> tuple[Version, ...]:
         """The versions at which the range begins or ends, somewhere."""
-        return tuple(
-            bound for comparators in self._alternatives for _, bound in comparators
-        )
+        bounds: list[Version] = []
+        for comparators in self._alternatives:
+            bounds += [bound for _, bound in comparators]
+        return tuple(bounds)
+
+
+def _names_prerelease(comparators: _Comparators, version: Version) -> bool:
+    """Return whether a bound is a prerelease of the same numbers as *version*."""
+    for sign, bound in comparators:
+        if bound.is_prerelease and sign != "!=" and bound.release == version.release:
+            return True
+    return False
 
 
 def satisfies(version: str, version_range: str) -> bool:
@@ -373,12 +376,11 @@ def check_skill_compatibility(
     Raises:
         ValueError: the requirement or the version is invalid by both readings.
     """
-    if not isinstance(skill_hermes_requirement, str) or not isinstance(
-        current_hermes_version, str
-    ):
-        raise TypeError(
-            "a requirement and a version are texts, such as '>=3.0.0' and '3.1.2'"
-        )
+    for text in (skill_hermes_requirement, current_hermes_version):
+        if not isinstance(text, str):
+            raise TypeError(
+                "a requirement and a version are texts, such as '>=3.0.0' and '3.1.2'"
+            )
     if not current_hermes_version.strip():
         raise ValueError("the current version is empty; give one such as '3.1.2'")
     if _is_within(current_hermes_version, skill_hermes_requirement):
@@ -391,10 +393,8 @@ def check_skill_compatibility(
 
 
 def _is_within(version: str, requirement: str) -> bool:
-    from packaging.specifiers import (
-        InvalidSpecifier,
-        SpecifierSet,
-    )  # 15 ms that a plain start does not need
+    # They take 15 ms, which a plain start does not need.
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
     from packaging.version import Version as PythonVersion
 
     try:
@@ -410,41 +410,48 @@ def _is_within(version: str, requirement: str) -> bool:
 
 
 _WILD = ("x", "X", "*")
+_PART = rf"({_NUMBER}|[xX*])"
 _PARTIAL = re.compile(
-    rf"[vV]?({_NUMBER}|[xX*])(?:\.({_NUMBER}|[xX*]))?(?:\.({_NUMBER}|[xX*])(?:{_PRERELEASE}{_BUILD}))?"
+    rf"[vV]?{_PART}(?:\.{_PART})?(?:\.{_PART}(?:{_PRERELEASE}{_BUILD}))?"
 )
 _COMPARATOR = re.compile(r"(<=|>=|<|>|==?|!=|\^|~>|~)?\s*([^\s,<>=!^~]+)")
+_SEPARATOR = re.compile(r"\s*,\s*|\s+")
 _HYPHEN = re.compile(r"\s*(\S+)\s+-\s+(\S+)\s*")
 
 
 def _parse_alternative(text: str, whole: str) -> _Comparators:
     try:
-        if hyphen := _HYPHEN.fullmatch(text):
+        hyphen = _HYPHEN.fullmatch(text)
+        if hyphen:
             return (
                 *_comparators(">=", _Partial.parse(hyphen[1])),
                 *_comparators("<=", _Partial.parse(hyphen[2])),
             )
-        found: list[tuple[str, Version]] = []
-        position, text = 0, text.strip()
-        while position < len(text):
-            match = _COMPARATOR.match(text, position)
-            if match is None:
-                raise ValueError(
-                    f"{text[position : position + 20]!r} is not a comparator with a "
-                    "version"
-                )
-            found += _comparators(
-                (match[1] or "=").replace("==", "="), _Partial.parse(match[2])
-            )
-            position = match.end()
-            separator = re.compile(r"\s*,\s*|\s+").match(text, position)
-            if separator:
-                position = separator.end()
-                if position == len(text):
-                    raise ValueError("nothing follows the comma")
-        return tuple(found)
+        return _parse_comparators(text.strip())
     except ValueError as error:
         raise ValueError(f"{whole[:60]!r} is not a version range: {error}") from None
+
+
+def _parse_comparators(text: str) -> _Comparators:
+    comparators: list[tuple[str, Version]] = []
+    position = 0
+    while position < len(text):
+        match = _COMPARATOR.match(text, position)
+        if match is None:
+            raise ValueError(
+                f"{text[position : position + 20]!r} is not a comparator with a version"
+            )
+        sign = match[1] or "="
+        if sign == "==":
+            sign = "="
+        comparators += _comparators(sign, _Partial.parse(match[2]))
+        position = match.end()
+        separator = _SEPARATOR.match(text, position)
+        if separator:
+            position = separator.end()
+            if position == len(text):
+                raise ValueError("nothing follows the comma")
+    return tuple(comparators)
 
 
 class _Partial(NamedTuple):
@@ -466,9 +473,9 @@ class _Partial(NamedTuple):
             raise ValueError(f"{text[:60]!r} has a number after an open part")
         if len(numbers) == 3:
             return cls(Version.parse(text.lstrip("vV")), 3)
-        if match[
-            4
-        ]:  # build metadata has no precedence (SemVer, section 10), and may stay
+        # Build metadata has no precedence (SemVer, section 10), and is ignored.
+        prerelease = match[4]
+        if prerelease:
             raise ValueError(
                 f"{text[:60]!r} has a prerelease label, but not all three numbers"
             )
@@ -476,36 +483,43 @@ class _Partial(NamedTuple):
         return cls(Version(major, minor, patch), len(numbers))
 
     def raised(self, part: int) -> Version:
-        """The lowest version whose *part* (1 major, 2 minor, 3 patch) is one higher: of
-        ``1.2`` and 2, 1.3.0-0.
+        """Return the lowest version whose *part* (1 major, 2 minor, 3 patch) is one
+        higher: for ``1.2`` and 2, 1.3.0-0.
         """
-        major, minor, patch = (
-            *self.first.release[: part - 1],
-            self.first.release[part - 1] + 1,
-            0,
-            0,
-        )[:3]
-        return Version(major, minor, patch, (0,))
+        major, minor, patch = self.first.release
+        match part:
+            case 1:
+                return Version(major + 1, 0, 0, (0,))
+            case 2:
+                return Version(major, minor + 1, 0, (0,))
+            case _:
+                return Version(major, minor, patch + 1, (0,))
+
+    @property
+    def leading(self) -> int:
+        """The first part that is not 0 (1 major, 2 minor, 3 patch), else the last one
+        that is known.
+        """
+        for part, number in enumerate(self.first.release[: self.known], start=1):
+            if number:
+                return part
+        return self.known
 
 
 def _comparators(sign: str, partial: _Partial) -> _Comparators:
     """Return what *sign* before *partial* asks for; `*` is every version, and nothing
     is above or below it.
     """
-    first, known = partial.first, partial.known
+    first = partial.first
+    known = partial.known
     if known == 0:
         return _NOTHING if sign in ("<", ">", "!=") else ()
-    if sign in ("^", "~", "~>"):
-        # `~`: patches, or minors where only the major is given; `^`: up to the change
-        # of the first part that is not 0.
-        leading = next(
-            (index for index, number in enumerate(first.release[:known], 1) if number),
-            known,
-        )
-        return (">=", first), (
-            "<",
-            partial.raised(leading if sign == "^" else min(known, 2)),
-        )
+    # Up to the change of the first part that is not 0.
+    if sign == "^":
+        return (">=", first), ("<", partial.raised(partial.leading))
+    # Patches, or minors where only the major is given.
+    if sign in ("~", "~>"):
+        return (">=", first), ("<", partial.raised(min(known, 2)))
     if known == 3:
         return ((sign, first),)
     after = partial.raised(known)

@@ -19,7 +19,7 @@ from skillruntime.catalog.visibility import (
     visible_line,
     without_tag,
 )
-from skillruntime.runtime.images import image_type
+from skillruntime.runtime.files.images import image_type
 from skillruntime.runtime.skill_directory import SkillDirectory
 
 if TYPE_CHECKING:

@@ -213,7 +213,8 @@ def data_of(output: Any, status: Status) -> Any:
     does not repeat them. What succeeded, also in part, keeps them: ``output`` may
     require them, as the contract document's own example does.
 
-    >>> data_of({"status": "failed", "errors": [{"code": "QUOTA"}], "used": 3}, "failed")
+    >>> output = {"status": "failed", "errors": [{"code": "QUOTA"}], "used": 3}
+    >>> data_of(output, "failed")
     {'used': 3}
     """
     if status != "failed":

@@ -48,8 +48,9 @@ class Grants:
                     f"Grants.{name} takes a tuple of strings, not one string"
                 )
             object.__setattr__(self, name, tuple(map(os.fspath, getattr(self, name))))
-        if relative := [path for path in self.write if not os.path.isabs(path)]:  # noqa: PTH117
-            raise ValueError(f"Grants.write takes absolute paths, not {relative[0]!r}")
+        for path in self.write:
+            if not os.path.isabs(path):  # noqa: PTH117
+                raise ValueError(f"Grants.write takes absolute paths, not {path!r}")
         object.__setattr__(self, "write", tuple(map(os.path.normpath, self.write)))
 
     def __or__(self, other: Grants) -> Grants:

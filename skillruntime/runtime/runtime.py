@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, Unpack, ove
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
-from skillruntime.contract.repairs.state import policy_named
+from skillruntime.contract.repairs.policy import policy_named
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import InvalidSkillError
 from skillruntime.runtime.activation import ActiveSkill
@@ -145,7 +145,10 @@ class SkillRuntime:
         own_workspace = Workspace(workspace)
         require_level(sandbox)
         require_seconds(timeout)
-        observers = (on_call,) if callable(on_call) else tuple(on_call or ())
+        if callable(on_call):
+            observers: tuple[Observer, ...] = (on_call,)
+        else:
+            observers = tuple(on_call or ())
         if approve is not None:
             _require_callable("approve", approve)
         for observer in observers:
@@ -208,9 +211,10 @@ class SkillRuntime:
             InvalidSkillError: its signature gives no contract.
             TypeError: it is not a function.
         """
-        made = function if isinstance(function, FunctionSkill) else skill(function)
-        self._callables.register(made.name, made.runner, made.contract)
-        return made
+        if not isinstance(function, FunctionSkill):
+            function = skill(function)
+        self._callables.register(function.name, function.runner, function.contract)
+        return function
 
     def implements(
         self, name: str, *, contract: ContractLike | None = None
@@ -241,17 +245,17 @@ class SkillRuntime:
                 )
                 return function
             declared = given or self._callables.declared(name)
-            runner, found = runner_for(function, declared, name)
-            if found is None and name.partition("/")[0] not in self.catalog:
+            runner, own = runner_for(function, declared, name)
+            if own is None and name.partition("/")[0] not in self.catalog:
                 raise InvalidSkillError(
                     f"{name!r} has no contract: the catalog has no such callable, and "
                     "the function's parameters are not annotated; annotate them, or "
                     "give contract=",
                     suggested_action="Annotate the parameters, or give contract=",
                 )
-            self._callables.register(
-                name, runner, given if declared is not None else found
-            )
+            # Not the contract of the catalog: that is looked up at each change of it.
+            registered = own if declared is None else given
+            self._callables.register(name, runner, registered)
             return function
 
         return register

@@ -32,8 +32,8 @@ from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_path import CallPath
 from skillruntime.runtime.call_record import Operation, notify, record_of, start
 from skillruntime.runtime.conversation_state import ConversationState
+from skillruntime.runtime.files.images import Image, image_type
 from skillruntime.runtime.files.workspace import Workspace
-from skillruntime.runtime.images import Image, image_type
 from skillruntime.runtime.skill_directory import SkillDirectory, shown_directory
 from skillruntime.tokens.budget import Tier, TokenLedger, TokenLimits
 

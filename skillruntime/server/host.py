@@ -37,7 +37,9 @@ from skillruntime.server.service import SkillService
 from skillruntime.server.webhooks import Webhooks
 
 if TYPE_CHECKING:
-    from skillruntime.server.executions.engine.engine_executions import EngineExecutions
+    from skillruntime.server.executions.postgres.engine_executions import (
+        EngineExecutions,
+    )
 
 __all__ = ["Hosting", "host_skills"]
 
@@ -127,9 +129,10 @@ async def host_skills(
     how many executions of an earlier process it continues.
 
     Raises:
-        OSError: it cannot listen there. DatabaseInUseError: another server has the data
-            directory. SkillRuntimeError: there is nothing to serve, or a descriptor or
-            the key file is invalid.
+        OSError: it cannot listen there.
+        DatabaseInUseError: another server has the data directory.
+        SkillRuntimeError: there is nothing to serve, or a descriptor or the key file is
+            invalid.
     """
     # Before anything listens: a broken key file must not leave a server that everyone
     # may call.

@@ -213,7 +213,8 @@ def serve_catalog(
 
     Raises:
         InvalidSkillError: *base_url* is not an http(s) URL, or a descriptor.json is
-            invalid. SkillNotFoundError: there is nothing under one of *names*.
+            invalid.
+        SkillNotFoundError: there is nothing under one of *names*.
     """
     if not is_address(base_url):
         raise InvalidSkillError(

@@ -65,7 +65,8 @@ def call_message(
     The ids of the calls are unique. With *turn* they are made from it, so that a test
     can name them.
 
-    >>> call_message(("load_skill", {"name": "pdf-processing"}), turn=1).tool_calls[0]["id"]
+    >>> message = call_message(("load_skill", {"name": "pdf-processing"}), turn=1)
+    >>> message.tool_calls[0]["id"]
     'call_1_1'
     """
     # Unique in other processes too: a stateless service joins the messages of several.

@@ -90,16 +90,16 @@ def advise(
     ('description-repeats-name', 9)
     """
     advisor = _Advisor(name, path, count)
-    found = [
+    advice = [
         *_on_description(advisor, description),
         *_on_body(advisor, body, first_line),
     ]
     for tool, schema in schemas.items():
-        found += _on_schema(advisor, tool, schema)
+        advice += _on_schema(advisor, tool, schema)
     # By rule and message too, so that two runs print the same order, and a diff of them
     # is empty.
     return sorted(
-        found, key=lambda advice: (-advice.tokens, advice.rule, advice.message)
+        advice, key=lambda saving: (-saving.tokens, saving.rule, saving.message)
     )
 
 
@@ -145,7 +145,9 @@ def _on_description(advisor: _Advisor, description: str) -> Iterator[Advice]:
             "description-repeats-name",
             saved,
             when,
-            message=f"the description opens with {opening}, which only repeats the name",
+            message=(
+                f"the description opens with {opening}, which only repeats the name"
+            ),
             hint="start with what it does, then when to use it",
         )
     if tokens > _DESCRIPTION * 6 // 5:

@@ -35,7 +35,7 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """How many tokens a conversation may spend; ``None`` means without limit.
+    """How many tokens a conversation may spend; None means without limit.
 
     ``catalog_tokens``, ``body_tokens`` and ``resource_tokens`` are for all texts of
     that tier together, ``total_tokens`` for everything, ``page_tokens`` for one body,
@@ -246,7 +246,18 @@ class TokenLedger:
         warnings given.
         """
         method = count("", self.model)
-        limits = {name: getattr(self.limits, name) for name in _LIMITS}
+        tiers: dict[str, Any] = {}
+        for tier in Tier:
+            tiers[tier.value] = {
+                "tokens": self.spent(tier),
+                "times": self._times[tier],
+                "by_name": dict(self._spent[tier]),
+            }
+        limits: dict[str, int] = {}
+        for name in _LIMITS:
+            limit = getattr(self.limits, name)
+            if limit is not None:
+                limits[name] = limit
         return {
             "unit": "tokens",
             "method": method.method,
@@ -254,17 +265,8 @@ class TokenLedger:
             "total": self.total_tokens,
             "carried": self.carried_tokens,
             "requests": self.requests,
-            "tiers": {
-                tier.value: {
-                    "tokens": self.spent(tier),
-                    "times": self._times[tier],
-                    "by_name": dict(self._spent[tier]),
-                }
-                for tier in Tier
-            },
-            "limits": {
-                name: limit for name, limit in limits.items() if limit is not None
-            },
+            "tiers": tiers,
+            "limits": limits,
             "warnings": list(self.warnings),
         }
 
@@ -344,15 +346,15 @@ class TokenLedger:
 
     def _limits_of(self, tier: Tier) -> list[tuple[str, int, int]]:
         """Return the limits that *tier* counts against: name, tokens, tokens used."""
-        found: list[tuple[str, int, int]] = []
+        limits: list[tuple[str, int, int]] = []
         # Errors, retries, schemas and results have no limit of their own, only the
         # total.
         own = getattr(self.limits, f"{tier.value}_tokens", None)
         if own is not None:
-            found.append((f"{tier.value}_tokens", own, self.spent(tier)))
+            limits.append((f"{tier.value}_tokens", own, self.spent(tier)))
         if self.limits.total_tokens is not None:
-            found.append(("total_tokens", self.limits.total_tokens, self.total_tokens))
-        return found
+            limits.append(("total_tokens", self.limits.total_tokens, self.total_tokens))
+        return limits
 
     def _refusal(self, tier: Tier, name: str, tokens: int) -> SkillError:
         # The limit with the least left is the one that refuses.

@@ -46,11 +46,13 @@ def sections(body: str) -> list[Section]:
         if is_heading and token.map:
             starts.append((token.map[0], int(token.tag[1:]), inline.content))
     ends = [start for start, _, _ in starts[1:]] + [len(lines)]
-    found = [
-        Section(title, level, start + 1, "".join(lines[start:end]))
-        for (start, level, title), end in zip(starts, ends, strict=True)
-    ]
-    return [section for section in found if section.level or section.text.strip()]
+    found: list[Section] = []
+    for (start, level, title), end in zip(starts, ends, strict=True):
+        text = "".join(lines[start:end])
+        # The text before the first heading may be empty.
+        if level or text.strip():
+            found.append(Section(title, level, start + 1, text))
+    return found
 
 
 @functools.cache

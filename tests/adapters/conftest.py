@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.adapters.tools.tool_names import to_tool_name
+from skillruntime.catalog import SkillCatalog, discover
+
+__all__ = ["SKILLS", "bundled", "counting", "to_tool_name"]
 
 SKILLS = Path(__file__).parents[2] / "skills"
 

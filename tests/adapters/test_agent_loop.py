@@ -15,10 +15,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from skillruntime.adapters.langchain import SkillTool, SkillToolkit, enforce
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.contract.contract import Contract
-from skillruntime.runtime.runtime import Approval, SkillRuntime
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime.catalog import SkillCatalog
+from skillruntime.contract import Contract
+from skillruntime.runtime import Approval, SkillRuntime
+from skillruntime.testing import ScriptedChatModel, call_message
 
 QUESTION: Any = {"messages": [HumanMessage("Please.")]}
 
@@ -179,7 +179,7 @@ def test_an_interrupt_passes_through_and_the_run_resumes(
 @pytest.mark.processes
 def test_an_approval_may_be_an_interrupt(counting: SkillCatalog) -> None:
     """A person approves an untrusted script through LangGraph's own means."""
-    from skillruntime.catalog.discovery.discovery import discover
+    from skillruntime.catalog import discover
 
     untrusted = discover(counting.roots[0].path)
     asked: list[Approval] = []

@@ -28,11 +28,10 @@ from langgraph.types import Command, interrupt
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillToolkit, enforce
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
-from skillruntime.tokens.budget import TokenLimits
+from skillruntime.catalog import SkillCatalog, discover
+from skillruntime.runtime import SkillRuntime
+from skillruntime.testing import ScriptedChatModel, call_message
+from skillruntime.tokens import TokenLimits
 
 QUESTION: Any = {"messages": [HumanMessage("Please.")]}
 BODY = "Call it with a text."

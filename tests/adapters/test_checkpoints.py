@@ -14,10 +14,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain_agent.checkpoints import CHECKPOINT_TYPES
-from skillruntime.contract.response import SkillResponse
-from skillruntime.runtime.function_skill import skill
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime.contract import SkillResponse
+from skillruntime.runtime import SkillRuntime, skill
+from skillruntime.testing import ScriptedChatModel, call_message
 
 
 @skill

@@ -24,20 +24,23 @@ from langgraph.types import RetryPolicy
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillTool, SkillToolkit
 from skillruntime.adapters.tool_formats import SkillTools
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.remote.client import (
+from skillruntime.catalog import discover
+from skillruntime.remote import (
+    AddressGuard,
     RemoteClient,
-    RemoteRunner,
     attach_remote_skills,
     fetch_descriptor,
 )
-from skillruntime.remote.credentials import NoCredentials
-from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.remote.http_transport import HttpTransport
-from skillruntime.remote.ssrf_guard import AddressGuard
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.testing.scripted_model import ScriptedChatModel
+from skillruntime.runtime import SkillRuntime
+from skillruntime.testing import ScriptedChatModel
 from tests import needs
+from tests.remote.parts import (
+    HttpTransport,
+    NoCredentials,
+    RemoteRunner,
+    WireRequest,
+    WireResponse,
+)
 from tests.server.serving import Served, serve_in_memory, serve_over_socket
 from tests.skill_files import write_skill_files
 

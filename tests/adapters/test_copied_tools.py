@@ -11,8 +11,7 @@ import pytest
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillTool, SkillToolkit, enforce
-from skillruntime.runtime.function_skill import skill
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import SkillRuntime, skill
 from tests import needs
 
 lt = needs.package("langchain_core.tools")

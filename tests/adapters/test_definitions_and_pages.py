@@ -16,9 +16,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillToolkit
 from skillruntime.adapters.tool_formats import SkillTools, to_gemini_result
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime.catalog import discover
+from skillruntime.runtime import SkillRuntime
+from skillruntime.testing import ScriptedChatModel, call_message
 from skillruntime.tokens import count
 from tests import needs
 from tests.skill_files import write_skill_files

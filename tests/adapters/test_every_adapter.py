@@ -25,14 +25,13 @@ from skillruntime.adapters.tool_formats import (
     to_gemini_result,
     to_openai_result,
 )
-from skillruntime.adapters.tools.tool_names import to_tool_name
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.remote.client import attach_remote_skills
-from skillruntime.remote.credentials import NoCredentials
-from skillruntime.runtime.function_skill import skill
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime.catalog import discover
+from skillruntime.remote import attach_remote_skills
+from skillruntime.runtime import SkillRuntime, skill
+from skillruntime.testing import ScriptedChatModel, call_message
 from tests import needs
+from tests.adapters.conftest import to_tool_name
+from tests.remote.parts import NoCredentials
 from tests.server.serving import serve_in_memory
 from tests.skill_files import write_skill_files
 

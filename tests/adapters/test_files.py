@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -16,10 +17,10 @@ import anyio
 import pytest
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
-from skillruntime.adapters.tools.tool_names import to_tool_name
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.catalog import discover
+from skillruntime.runtime import SkillRuntime
 from tests import needs
+from tests.adapters.conftest import to_tool_name
 from tests.adapters.test_every_adapter import ADAPTERS, call_generic_tool
 from tests.in_process import run_command
 from tests.skill_files import write_skill_files
@@ -180,7 +181,10 @@ def test_a_command_that_serves_mcp_reaches_the_files(
         arguments += ["--workspace", str(folder)]
     # A client starts its servers anywhere.
     parameters = mcp.StdioServerParameters(
-        command=sys.executable, args=arguments, cwd="/"
+        command=sys.executable,
+        args=arguments,
+        cwd="/",
+        env={"PYTHONPATH": os.environ["PYTHONPATH"]},
     )
 
     async def run() -> None:

@@ -33,10 +33,9 @@ from pydantic import BaseModel
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillTool, SkillToolkit, enforce
 from skillruntime.adapters.tool_formats import SkillTools
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.runtime.function_skill import skill
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime.catalog import discover
+from skillruntime.runtime import SkillRuntime, skill
+from skillruntime.testing import ScriptedChatModel, call_message
 
 SKILLS = Path(__file__).parents[2] / "examples" / "skills"
 ASKED = {"messages": [("user", "How far is five miles?")]}

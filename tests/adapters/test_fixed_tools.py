@@ -20,10 +20,9 @@ from langchain_core.messages import (
 from langchain_core.tools import tool
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.runtime.function_skill import skill
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime.catalog import SkillCatalog
+from skillruntime.runtime import SkillRuntime, skill
+from skillruntime.testing import ScriptedChatModel, call_message
 
 Mode = Literal["fixed", "typed"]
 MODES = pytest.mark.parametrize("mode", ["fixed", "typed"])

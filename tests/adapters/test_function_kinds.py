@@ -19,11 +19,10 @@ from pydantic import BaseModel, Field, RootModel
 
 from skillruntime.adapters.langchain import SkillTool
 from skillruntime.adapters.tool_formats import SkillTools
-from skillruntime.adapters.tools.tool_names import to_tool_name
 from skillruntime.errors import InvalidSkillError
-from skillruntime.runtime.function_skill import skill
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import SkillRuntime, skill
 from tests import needs
+from tests.adapters.conftest import to_tool_name
 
 mcp = needs.package("mcp")
 

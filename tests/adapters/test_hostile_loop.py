@@ -17,9 +17,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
-from skillruntime.adapters.tools.tool_names import to_tool_name
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.catalog import SkillCatalog
+from skillruntime.runtime import SkillRuntime
+from tests.adapters.conftest import to_tool_name
 
 CALLS = 5
 """Hostile calls of each of the 9 tools in one turn of the model."""

@@ -19,10 +19,10 @@ from click.testing import CliRunner
 from skillruntime.adapters.langchain import SkillToolkit
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.catalog import discover
-from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli import group
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import SkillRuntime
 from tests import needs
+from tests.catalog.parts import STYLES
 
 HIDDEN = (
     "\x1b[31m\x1b]0;title\x07\x9b2J\x07\x08\x7f\u202e\u2066\u200b\u2060\ufeff\u00ad"

@@ -21,9 +21,8 @@ from langgraph.types import Command, interrupt
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import enforce
-from skillruntime.runtime.function_skill import skill
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime.runtime import SkillRuntime, skill
+from skillruntime.testing import ScriptedChatModel, call_message
 
 ASKED: Any = {"messages": [("user", "Go.")]}
 THREAD: Any = {"configurable": {"thread_id": "1"}}

@@ -25,10 +25,10 @@ from skillruntime.adapters.tool_formats import (
     to_gemini_result,
     to_openai_result,
 )
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.runtime.images import image_type
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime.catalog import discover
+from skillruntime.runtime import SkillRuntime
+from skillruntime.runtime.files.images import image_type
+from skillruntime.testing import ScriptedChatModel, call_message
 from tests import needs
 from tests.skill_files import write_skill_files
 

@@ -16,11 +16,9 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from skillruntime.adapters.langchain import SkillTool
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.response import SkillResponse
+from skillruntime.contract import Contract, SkillResponse
 from skillruntime.errors import RateLimitError
-from skillruntime.runtime.runners import CallContext
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import CallContext, SkillRuntime
 
 CONTRACT = {
     "version": "1.0.0",

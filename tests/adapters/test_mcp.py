@@ -7,6 +7,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -27,9 +28,8 @@ from mcp import Client, MCPError, StdioServerParameters  # noqa: E402
 
 from skillruntime.adapters import mcp as adapter  # noqa: E402
 from skillruntime.adapters.mcp_server.handlers import ListSkillsResult  # noqa: E402
-from skillruntime.catalog.catalog import SkillCatalog  # noqa: E402
-from skillruntime.catalog.discovery.discovery import discover  # noqa: E402
-from skillruntime.runtime.runtime import SkillRuntime  # noqa: E402
+from skillruntime.catalog import SkillCatalog, discover  # noqa: E402
+from skillruntime.runtime import SkillRuntime  # noqa: E402
 
 Steps = Callable[[Client], Awaitable[Any]]
 
@@ -52,7 +52,11 @@ async def over_stdio(catalog: SkillCatalog, steps: Steps) -> Any:
     """Start the server as a process of its own."""
     arguments = ["-m", "skillruntime.adapters.mcp", catalog.roots[0].path]
     async with Client(
-        StdioServerParameters(command=sys.executable, args=arguments)
+        StdioServerParameters(
+            command=sys.executable,
+            args=arguments,
+            env={"PYTHONPATH": os.environ["PYTHONPATH"]},
+        )
     ) as client:
         return await steps(client)
 
@@ -69,7 +73,11 @@ async def over_command(catalog: SkillCatalog, steps: Steps) -> Any:
         catalog.roots[0].path,
     ]
     async with Client(
-        StdioServerParameters(command=sys.executable, args=arguments)
+        StdioServerParameters(
+            command=sys.executable,
+            args=arguments,
+            env={"PYTHONPATH": os.environ["PYTHONPATH"]},
+        )
     ) as client:
         return await steps(client)
 
@@ -455,7 +463,7 @@ def test_an_mcp_servers_tools_come_in_under_contract(counting: SkillCatalog) -> 
 
 def test_a_failure_of_the_servers_tool_says_what_the_server_said() -> None:
     """Another runtime's envelope comes through; a plain text becomes one."""
-    from skillruntime.contract.contract import Contract
+    from skillruntime.contract import Contract
     from skillruntime.errors import RateLimitError
 
     served = SkillRuntime()

@@ -19,8 +19,8 @@ mcp = needs.package("mcp")
 from mcp import Client  # noqa: E402
 
 from skillruntime.adapters.mcp import to_server  # noqa: E402
-from skillruntime.catalog.discovery.discovery import discover  # noqa: E402
-from skillruntime.runtime.runtime import SkillRuntime  # noqa: E402
+from skillruntime.catalog import discover  # noqa: E402
+from skillruntime.runtime import SkillRuntime  # noqa: E402
 from tests.skill_files import write_skill_files  # noqa: E402
 
 SCRIPT = """

@@ -25,12 +25,11 @@ from langgraph.prebuilt import ToolNode
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillToolkit
 from skillruntime.adapters.tool_formats import SkillTools
-from skillruntime.adapters.tools.tool_names import to_tool_name
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime.catalog import discover
+from skillruntime.runtime import SkillRuntime
+from skillruntime.testing import ScriptedChatModel, call_message
 from tests import needs
-from tests.adapters.conftest import SKILLS
+from tests.adapters.conftest import SKILLS, to_tool_name
 from tests.skill_files import write_skill_files
 
 NAMES = [

@@ -10,7 +10,7 @@ import pytest
 
 from skillruntime.adapters.tools.schema_folding import fold_root
 from skillruntime.adapters.tools.tool_schema import to_tool_schema
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract
 from skillruntime.errors import SkillInputError
 
 TEXT = {"type": "string"}

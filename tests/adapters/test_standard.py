@@ -10,9 +10,9 @@ from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 
 from skillruntime.adapters.langchain import SkillToolkit, enforce
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.tokens.budget import TokenLimits
+from skillruntime.catalog import discover
+from skillruntime.runtime import SkillRuntime
+from skillruntime.tokens import TokenLimits
 from tests.adapters.conftest import SKILLS
 
 pytestmark = pytest.mark.processes

@@ -12,7 +12,7 @@ import pytest
 
 from skillruntime.adapters.tool_formats import to_openai
 from skillruntime.adapters.tools.strict_schema import to_strict
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract
 from tests import needs
 from tests.contract.generated import DEFINITIONS, make_object, make_value
 

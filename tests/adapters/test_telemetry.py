@@ -22,10 +22,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from skillruntime.adapters.telemetry import ATTRIBUTES, CONTENT, spans
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.contract.contract import Contract
-from skillruntime.runtime.call_record import CallRecord
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.catalog import SkillCatalog
+from skillruntime.contract import Contract
+from skillruntime.runtime import CallRecord, SkillRuntime
 
 
 def recorded(catalog: SkillCatalog, **options: Any) -> tuple[Any, list[Any]]:

@@ -14,11 +14,10 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 
 from skillruntime.adapters import tool_formats
 from skillruntime.adapters.tool_formats import SkillTools
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.response import SkillResponse
+from skillruntime.catalog import SkillCatalog
+from skillruntime.contract import Contract, SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import SkillRuntime
 from tests import needs
 
 GOOD = SkillResponse("success", data={"letters": 3}, metadata={"skill": "counting"})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skillruntime.adapters.tools.tool_schema import to_tool_schema
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract
 
 IN = {
     "type": "object",

@@ -16,11 +16,10 @@ from langchain_core.tools import BaseTool
 
 from skillruntime.adapters.langchain import SkillToolkit
 from skillruntime.adapters.tool_formats import SkillTools
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.contract.contract import Contract
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.tokens.budget import TokenLimits
+from skillruntime.catalog import SkillCatalog, discover
+from skillruntime.contract import Contract
+from skillruntime.runtime import SkillRuntime
+from skillruntime.tokens import TokenLimits
 
 
 def tools_of(catalog: SkillCatalog, **options: Any) -> dict[str, BaseTool]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from skillruntime.catalog.checks.autofix import Fixed, fix
-from skillruntime.catalog.checks.lint import is_valid, lint
-from skillruntime.catalog.discovery.skill_file import summary_of
-from skillruntime.catalog.discovery.summary import summarize
-from skillruntime.catalog.frontmatter.frontmatter import read_frontmatter
-from skillruntime.catalog.frontmatter.simple_frontmatter import scan
-from skillruntime.catalog.frontmatter.yaml_reader import YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic
+from tests.catalog.parts import (
+    Fixed,
+    YamlFault,
+    fix,
+    is_valid,
+    lint,
+    read_frontmatter,
+    read_yaml,
+    scan,
+    summarize,
+    summary_of,
+)
 
 
 def gives_a_skill_or_a_diagnostic(data: bytes, *, is_whole: bool = True) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from skillruntime.catalog import fix_skill, validate
 from skillruntime.catalog.checks.autofix import Fixed, fix
-from skillruntime.catalog.checks.lint import is_valid, lint
-from skillruntime.catalog.checks.validation import fix_skill, validate
 from tests.catalog.conftest import WriteSkill
+from tests.catalog.parts import is_valid, lint
 
 BODY = "\n# PDF\n\n---\n  kept   as it is\n"
 GOOD = f"---\nname: pdf\ndescription: Use when a PDF comes.\n---\n{BODY}"

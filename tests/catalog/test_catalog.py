@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.catalog.discovery.root_snapshot import Root
+from skillruntime.catalog import Root, SkillCatalog, discover
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 from tests.catalog.conftest import WriteSkill
 

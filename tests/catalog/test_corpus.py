@@ -10,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.checks.autofix import fix
-from skillruntime.catalog.checks.lint import is_valid, lint
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.catalog.discovery.skill_file import summary_of
-from skillruntime.catalog.discovery.summary import summarize
-from skillruntime.catalog.frontmatter.frontmatter import cut, read_frontmatter
-from skillruntime.catalog.frontmatter.simple_frontmatter import scan
+from skillruntime.catalog import discover
 from skillruntime.diagnostic import Diagnostic
 from tests import needs
+from tests.catalog.parts import (
+    cut,
+    fix,
+    is_valid,
+    lint,
+    read_frontmatter,
+    scan,
+    summarize,
+    summary_of,
+)
 
 reference = needs.package("skills_ref")
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from skillruntime.catalog import Skill, discover
 from skillruntime.catalog.contracts import derived_contracts as derived
 from skillruntime.catalog.contracts.derived_contracts import derive_scripts
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.catalog.skill import Skill
 from tests.skill_files import write_skill_files
 
 PARSER = (

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.checks.validation import validate
+from skillruntime.catalog import Root, discover, validate
 from skillruntime.catalog.discovery import root_diagnostics
-from skillruntime.catalog.discovery.discovery import MAX_DEPTH, discover
-from skillruntime.catalog.discovery.root_snapshot import Root
+from skillruntime.catalog.discovery.discovery import MAX_DEPTH
 from tests import needs
 from tests.catalog.conftest import WriteSkill
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from skillruntime.catalog import discover
 from skillruntime.catalog.checks.environment_check import Surroundings, unmet, unmet_of
-from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.errors import SkillNotFoundError
 from tests.catalog.conftest import WriteSkill
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from skillruntime.catalog import discover, validate
 from skillruntime.catalog.checks.lockfile import files_of
-from skillruntime.catalog.checks.validation import validate
-from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.catalog.file_opening import (
     FileTooLargeError,
     open_inside,

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from skillruntime.catalog import discover
 from skillruntime.catalog.discovery import discovery
 from skillruntime.catalog.discovery import skill_file as reading
-from skillruntime.catalog.discovery.discovery import discover
 from skillruntime.catalog.discovery.index import index_path
 from tests import needs
 from tests.catalog.conftest import WriteSkill

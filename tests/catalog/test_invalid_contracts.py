@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.checks.validation import validate
-from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog import discover, validate
 from skillruntime.cli import main
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import SkillRuntime
 from tests import needs
 
 GOOD = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog import discover
 from tests.catalog.conftest import WriteSkill
 
 TEXT = """---

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.catalog.discovery.root_snapshot import Root
+from skillruntime.catalog import Root, discover
 from skillruntime.errors import SkillNotFoundError
 
 Write = Callable[..., Path]

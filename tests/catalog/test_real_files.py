@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from skillruntime.catalog import discover, installed_roots, lock_skills
-from skillruntime.catalog.checks.lockfile import check_lock
+from tests.catalog.parts import check_lock
 
 REAL_LOCK: dict[str, Any] = json.loads(
     Path(__file__).with_name("npx_skills_lock.json").read_text(encoding="utf-8")

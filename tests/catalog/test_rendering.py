@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skillruntime.catalog import SkillMetadata
 from skillruntime.catalog.rendering import (
     STYLES,
     estimate_tokens,
     first_sentence,
     render,
 )
-from skillruntime.catalog.skill import SkillMetadata
 
 
 def skill(name: str, description: str = "Reads. Use when asked.") -> SkillMetadata:
@@ -102,7 +102,7 @@ def test_the_order_of_the_skills_does_not_matter() -> None:
 
 def test_the_compact_style_costs_at_most_five_tokens_a_skill() -> None:
     """Above name and description, counted for gpt-4o."""
-    from skillruntime.tokens.counter import count
+    from skillruntime.tokens import count
 
     def counted(text: str) -> int:
         return count(text, "gpt-4o").tokens

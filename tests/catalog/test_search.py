@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.catalog.search.search import SearchIndex
+from skillruntime.catalog import SearchIndex, SkillMetadata, discover
 from skillruntime.catalog.search.words import parts_of, stem, words_of
-from skillruntime.catalog.skill import SkillMetadata
 from tests.catalog.conftest import WriteSkill
 
 

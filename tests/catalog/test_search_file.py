@@ -17,10 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog import SearchIndex, SkillCatalog, discover
 from skillruntime.catalog.search import search as search_module
-from skillruntime.catalog.search.search import SearchIndex
 from tests import needs
 from tests.catalog.conftest import WriteSkill
 

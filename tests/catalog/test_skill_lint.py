@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from skillruntime.catalog.checks.lint import is_valid, lint
+from tests.catalog.parts import is_valid, lint
 
 GOOD = "---\nname: pdf\ndescription: Reads PDFs. Use when a PDF comes.\n---\n# PDF\n"
 

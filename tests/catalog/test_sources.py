@@ -14,13 +14,10 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.checks.lockfile import lock_skills
+from skillruntime.catalog import Root, Skill, discover, lock_skills
 from skillruntime.catalog.discovery import sources
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.catalog.discovery.root_snapshot import Root
-from skillruntime.catalog.skill import Skill
 from skillruntime.errors import ErrorCode, InvalidSkillError, ResourceNotFoundError
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import SkillRuntime
 
 CONTRACT = {
     "description": "Count",

@@ -14,18 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.catalog.checks.lint import lint
-from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog import discover, visible_text
 from skillruntime.catalog.visibility import (
     escaped,
     framed,
     hidden_characters,
     is_visible,
     visible_line,
-    visible_text,
     without_tag,
 )
 from tests.catalog.conftest import WriteSkill
+from tests.catalog.parts import lint
 
 
 def every_character() -> Iterator[str]:

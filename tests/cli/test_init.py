@@ -9,7 +9,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog import discover
 from skillruntime.cli.init import command
 
 SCRIPT = (

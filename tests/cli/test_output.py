@@ -13,11 +13,11 @@ from click.testing import CliRunner
 
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS
 from skillruntime.catalog import discover
-from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli import group, main
 from skillruntime.cli.prompt import command as prompt
 from skillruntime.cli.terminal.output import print_json, to_github
 from skillruntime.diagnostic import Diagnostic, Severity
+from tests.catalog.parts import STYLES
 from tests.in_process import run_command, run_on_terminal
 
 EVIL = "\x1b]0;owned\x07\x1b[2Jred\x9b31m \u202eback"

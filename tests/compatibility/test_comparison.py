@@ -15,22 +15,19 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.compatibility_pairs import CONTRACT, INPUT, OUTPUT, arr, obj, shut
-from skillruntime.compatibility.comparison import (
+from skillruntime.compatibility import (
     NO_COUNTEREXAMPLE,
     Bump,
     Verdict,
     compare,
+    prove_migrations,
+    suggest_migration,
 )
 from skillruntime.compatibility.containment import Containment
-from skillruntime.compatibility.migration_proof import (
-    migration_diagnostics,
-    prove_migrations,
-)
-from skillruntime.compatibility.migration_suggestion import suggest_migration
+from skillruntime.compatibility.migration_proof import migration_diagnostics
 from skillruntime.compatibility.normal_form import closed, normal_form
 from skillruntime.compatibility.sampling import samples
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.versions import Version
+from skillruntime.contract import Contract, Version
 from skillruntime.errors import InvalidSkillError
 from tests import needs
 

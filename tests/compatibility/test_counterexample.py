@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skillruntime.compatibility.comparison import NO_COUNTEREXAMPLE, compare
+from skillruntime.compatibility import NO_COUNTEREXAMPLE, compare
 
 
 def test_many_changes_of_a_large_contract_each_have_their_counterexample() -> None:

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
-from skillruntime.compatibility.comparison import NO_COUNTEREXAMPLE, Bump, compare
+from skillruntime.compatibility import (
+    NO_COUNTEREXAMPLE,
+    Bump,
+    compare,
+    prove_migrations,
+    suggest_migration,
+)
 from skillruntime.compatibility.containment import Containment
-from skillruntime.compatibility.migration_proof import prove_migrations
-from skillruntime.compatibility.migration_suggestion import suggest_migration
 from skillruntime.compatibility.sampling import samples
 from skillruntime.compatibility.schema_size import Budget, measure
 

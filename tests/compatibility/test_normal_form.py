@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.compatibility.comparison import Bump, compare
-from skillruntime.compatibility.migration_suggestion import suggest_migration
+from skillruntime.compatibility import Bump, compare, suggest_migration
 from skillruntime.compatibility.normal_form import (
     NotComparable,
     closed,

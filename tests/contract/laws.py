@@ -13,9 +13,9 @@ from typing import Any
 from jsonschema import FormatChecker
 from jsonschema.validators import validator_for
 
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.repairs.scalars import is_same, number_in
-from skillruntime.contract.schemas.schema import Schema
+from skillruntime.contract import Contract, Schema
+from skillruntime.contract.repairs.scalars import number_in
+from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.errors import SkillInputError
 from tests.contract.generated import Case
 from tests.contract.templates import FORMS

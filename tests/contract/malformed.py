@@ -7,8 +7,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.repairs.scalars import is_same
+from skillruntime.contract import Contract
+from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
 

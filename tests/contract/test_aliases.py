@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract
 from skillruntime.errors import InvalidSkillError, SkillInputError
 from tests import needs
 

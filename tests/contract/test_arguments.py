@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract
 from skillruntime.contract.reading.arguments import parse_arguments, parse_container
-from skillruntime.contract.repairs.scalars import is_same
+from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.errors import SkillInputError
 
 JSON = st.recursive(

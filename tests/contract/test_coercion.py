@@ -10,16 +10,14 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.repairs.coercer import begin, with_texts_read
-from skillruntime.contract.repairs.coercion import (
-    SAFE,
-    STRICT,
-    Policy,
-    Repair,
-    coerce,
-    policy_named,
-)
-from skillruntime.contract.schemas.schema import Schema
+from skillruntime.contract import Policy, Repair, Schema
+from skillruntime.contract.repairs.coercion import coerce
+from skillruntime.contract.repairs.keys import KeyRules
+from skillruntime.contract.repairs.loop import RepairLoop
+from skillruntime.contract.repairs.outcomes import Place
+from skillruntime.contract.repairs.policy import SAFE, STRICT, policy_named
+from skillruntime.contract.repairs.scalars import with_texts_read
+from skillruntime.contract.schemas.pointer import Location, ValuePath
 
 SCHEMA = Schema(
     {
@@ -88,9 +86,9 @@ def test_texts_are_read_at_once_as_a_whole_coercion_reads_them() -> None:
             read = with_texts_read(value, schema)
             if read is not None:
                 tried += 1
-                assert begin(schema, SAFE, len(value)).coerce(value, (), ()) == [
-                    read
-                ], (schema, value)
+                loop = RepairLoop(schema, KeyRules(SAFE, frozenset()), len(value))
+                place = Place(value, Location(()), ValuePath(()))
+                assert loop.repair(place) == read, (schema, value)
 
     assert tried > 100
 

@@ -17,9 +17,7 @@ from skillruntime import (
     SkillInputError,
     TruncatedInputError,
 )
-from skillruntime.contract.migration.migration import Migration
-from skillruntime.contract.repairs.coercion import Policy
-from skillruntime.contract.schemas.schema import Schema
+from skillruntime.contract import Migration, Policy, Schema
 from skillruntime.errors import SkillOutputError, UnsupportedVersionError
 
 INPUT: dict[str, Any] = {

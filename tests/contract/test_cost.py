@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract, Schema
 from skillruntime.contract.repairs.coercion import coerce
-from skillruntime.contract.repairs.state import BASE_WORK, WORK_PER_PART
-from skillruntime.contract.schemas.schema import Schema
-from tests.proportion import files_walked
+from skillruntime.contract.repairs.loop import BASE_WORK, WORK_PER_PART
+from tests.proportion import files_walked, returns_between_files
 
 
 def tagged(count: int) -> dict[str, Any]:
@@ -189,3 +188,22 @@ def test_a_repaired_call_walks_through_few_files(raw: Any) -> None:
     )  # what is imported at the first repair is not walked through again
 
     assert files_walked(lambda: contract.accept(raw)) <= 20
+
+
+def test_the_call_of_the_readme_goes_to_and_fro_between_few_files() -> None:
+    """A repair of a key, of a list in a text and of a number in quotes."""
+    digest = {
+        "type": "object",
+        "required": ["topics"],
+        "additionalProperties": False,
+        "properties": {
+            "topics": {"type": "array", "items": {"type": "string"}},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
+        },
+    }
+    contract = Contract.from_dict({"input": digest}, name="digest")
+    raw = """{"Topics": "['AI', 'space']", "limit": "3",}"""
+    contract.accept(raw)
+
+    assert files_walked(lambda: contract.accept(raw)) <= 20
+    assert returns_between_files(lambda: contract.accept(raw)) <= 90

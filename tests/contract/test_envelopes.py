@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract
 from skillruntime.errors import SkillInputError
 from tests.contract.malformed import INTEGER, REFUSED, TEXT, assert_outcome, closed
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract, Schema
 from skillruntime.contract.schemas.explanation import explain
-from skillruntime.contract.schemas.schema import Schema
 from skillruntime.errors import SkillError, SkillInputError
-from skillruntime.tokens.counter import count
+from skillruntime.tokens import count
 from tests import needs
 
 SCHEMA: dict[str, Any] = {

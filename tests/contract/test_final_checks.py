@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skillruntime import SkillInputError, SkillOutputError
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract
 from tests.contract.malformed import (
     INTEGER,
     NULL,

@@ -1,4 +1,4 @@
-"""Keys against declared properties: `coercion/keys.py`. Whole calls are in
+"""Keys against declared properties: `repairs/keys.py`. Whole calls are in
 test_repairs_of_keys.py.
 """
 
@@ -7,7 +7,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.contract.repairs.keys import is_wrapper, renames
+from skillruntime.contract.repairs.keys import is_wrapper
+from skillruntime.contract.schemas.names import renames
 
 NAMES = st.lists(st.text("aAbB_-1 ", max_size=4), max_size=5, unique=True)
 

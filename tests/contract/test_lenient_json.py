@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillruntime.contract.reading.json_text import LenientParser, UnreadableError
-from skillruntime.contract.repairs.coercion import without_decimals
-from skillruntime.contract.repairs.scalars import is_same
+from skillruntime.contract.repairs.record import without_decimals
+from skillruntime.contract.schemas.plain_json import is_same
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 SCALARS = (

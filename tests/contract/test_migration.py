@@ -9,14 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.migration.migration import (
-    Migration,
-    MigrationError,
-    chain,
-    link,
-)
-from skillruntime.contract.versions import Version
+from skillruntime.contract import Contract, Migration, Version
+from skillruntime.contract.migration.migration import MigrationError, chain, link
 from skillruntime.errors import ErrorCode, InvalidSkillError, SkillInputError
 
 NEWS = {

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.migration.migration import Migration
+from skillruntime.contract import Contract, Migration
 from skillruntime.errors import SkillInputError, UnsupportedVersionError
 
 INTEGER = {"type": "integer"}

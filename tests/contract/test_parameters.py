@@ -11,7 +11,7 @@ import pytest
 
 from skillruntime.adapters.mcp_proxy.calls import judge
 from skillruntime.adapters.mcp_proxy.tools import compile_tool
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract
 from skillruntime.errors import SkillInputError
 from tests.contract.malformed import (
     BOOLEAN,

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.repairing import Repairer, repair
-from skillruntime.contract.repairs.state import Policy
+from skillruntime.contract import Contract, Policy, Repairer, repair
 from skillruntime.errors import (
     InvalidSkillError,
     SkillInputError,
     SkillNotFoundError,
     TruncatedInputError,
 )
+from tests import needs
 
 SCHEMA = {
     "type": "object",
@@ -65,7 +64,7 @@ def test_a_format_is_an_annotation_unless_it_is_asserted() -> None:
 
 
 def test_a_date_of_a_class_is_asserted_unless_it_is_an_annotation() -> None:
-    pydantic = pytest.importorskip("pydantic")
+    pydantic = needs.package("pydantic")
     model = pydantic.create_model("Booking", on=(datetime.date, ...))
 
     assert repair({"on": "2026-01-31"}, model).arguments == {"on": "2026-01-31"}
@@ -91,7 +90,7 @@ def test_a_policy_turns_the_repairs_off() -> None:
 
 def test_a_model_is_a_schema() -> None:
     """A pydantic model, with its defaults."""
-    pydantic = pytest.importorskip("pydantic")
+    pydantic = needs.package("pydantic")
     model = pydantic.create_model("Search", query=(str, ...), limit=(int, 3))
 
     assert repair('{"query": "a"}', model).arguments == {"query": "a", "limit": 3}
@@ -179,7 +178,7 @@ def test_a_list_of_definitions_is_taken_as_each_provider_has_them(
 
 def test_a_definition_of_a_library_is_taken_too() -> None:
     """A tool as the MCP client returns it."""
-    types = pytest.importorskip("mcp_types")
+    types = needs.package("mcp_types")
 
     repairer = Repairer([types.Tool(name="search", input_schema=SCHEMA)])
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.repairs.scalars import is_same
+from skillruntime.contract import Contract
+from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.errors import SkillInputError
 from tests.contract.malformed import (
     BOOLEAN,

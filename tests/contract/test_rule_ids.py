@@ -1,5 +1,5 @@
-"""The rule ids of repairs are public: the page that explains them lists each, and no
-other.
+"""The rule ids of repairs are public: one table has them, and the page that explains
+them has a row for each.
 """
 
 from __future__ import annotations
@@ -10,29 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from skillruntime.contract import repair_rules
+from skillruntime.contract.repair_rules import RULES
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "skillruntime" / "contract"
-OTHERS = (
-    "contract.py",
-    "document/aliases.py",
-    "reading/arguments.py",
-    "reading/call_forms.py",
-    "reading/json_text.py",
-    "reading/prose.py",
-)
-SOURCES = [
-    *sorted((PACKAGE / "repairs").glob("*.py")),
-    *(PACKAGE / name for name in OTHERS),
-]
-FORMATS = {"date-time"}
-_HYPHENATED = re.compile(r"[a-z]+(-[a-z]+)+")
-"""Rule ids are the only strings of this form in these modules; a few ids are a single
-word.
-"""
+SOURCES = [path for path in PACKAGE.rglob("*.py") if path.name != "repair_rules.py"]
+HYPHENATED = {rule for rule in RULES if "-" in rule}
+"""Ids of a single word, such as ``default``, are words of JSON Schema too."""
 
 
 def strings() -> set[str]:
-    """Return every string that the modules which repair write."""
+    """Return every string in the package, without the table."""
     nodes = (
         node
         for path in SOURCES
@@ -43,6 +32,10 @@ def strings() -> set[str]:
         for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
+
+
+def is_rule(value: object) -> bool:
+    return isinstance(value, str) and value in RULES
 
 
 def documented() -> set[str]:
@@ -58,13 +51,22 @@ def documented() -> set[str]:
     return {rule for row in rows for rule in re.findall(r"`([a-z]+(?:-[a-z]+)*)`", row)}
 
 
-def test_every_rule_id_is_documented() -> None:
-    """`docs/repairs.md` has a row for each rule, and no row for a rule that does not
-    exist.
-    """
-    written, listed = strings(), documented()
+def test_every_rule_is_documented() -> None:
+    """`docs/repairs.md` has a row for each rule of the table, and no other row."""
+    assert documented() == RULES.keys()
 
-    assert {
-        text for text in written if _HYPHENATED.fullmatch(text)
-    } - listed - FORMATS == set()
-    assert listed - written == set()
+
+def test_every_rule_is_applied() -> None:
+    """A row of the table without code that names it repairs nothing."""
+    code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
+    constants = [name for name, value in vars(repair_rules).items() if is_rule(value)]
+
+    unused = [name for name in constants if not re.search(rf"\b{name}\b", code)]
+
+    assert len(constants) == len(RULES)
+    assert unused == []
+
+
+def test_the_table_alone_writes_a_rule_id() -> None:
+    """Code names a rule by the constant of the table, so that a rule has one place."""
+    assert strings() & HYPHENATED == set()

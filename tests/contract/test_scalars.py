@@ -11,16 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.contract.repairs.keys import fold_name
+from skillruntime.contract.repairs.containers import pieces
 from skillruntime.contract.repairs.scalars import (
     Options,
     fold_value,
-    is_same,
     number_in,
     number_text,
-    pieces,
-    unquoted,
 )
+from skillruntime.contract.schemas.names import fold_name, unquoted
+from skillruntime.contract.schemas.plain_json import is_same
 
 
 @given(st.integers() | st.floats(allow_nan=False, allow_infinity=False))

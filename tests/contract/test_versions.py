@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.contract.versions import (
+from skillruntime.contract import (
     Version,
     VersionRange,
     check_skill_compatibility,
-    read_version,
     satisfies,
 )
+from skillruntime.contract.versions import read_version
 from tests import needs
 
 

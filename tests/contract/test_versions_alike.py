@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.document.lint import lint_contract
+from skillruntime.contract import Contract, lint_contract
 from skillruntime.errors import SkillInputError
 from tests.contract.malformed import BOOLEAN, INTEGER, NUMBER, TEXT, array, closed
 

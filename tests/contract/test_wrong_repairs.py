@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract
 from tests.contract.malformed import (
     BOOLEAN,
     DATE,
@@ -490,7 +490,7 @@ def test_the_linter_advises_a_new_name_where_a_meaning_changes() -> None:
     """A unit or a default that changes under the old name makes calls without a version
     ambiguous.
     """
-    from skillruntime.contract.document.lint import lint_contract
+    from skillruntime.contract import lint_contract
 
     renamed = {"default": 3, **INTEGER}
     changed = {

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from skillruntime.derive import derive
-from skillruntime.derive.command_line import CommandLine, Parameter, to_argv
+from skillruntime.derive import CommandLine, derive, to_argv
+from skillruntime.derive.command_line import Parameter
 from skillruntime.errors import InvalidSkillError, SkillInputError
 from tests.derive.script_values import SCRIPTS, parsed
 

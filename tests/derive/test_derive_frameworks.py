@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.derive import derive
-from skillruntime.derive.command_line import CommandLine, to_argv
+from skillruntime.derive import CommandLine, derive, to_argv
 from skillruntime.errors import SkillInputError
 from tests import needs
 from tests.derive.script_values import SCRIPTS, parsed

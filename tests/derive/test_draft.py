@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.document.lint import lint_contract
+from skillruntime.contract import Contract, lint_contract
 from skillruntime.derive import Derivation, derive
 from skillruntime.derive.draft import draft_contracts
 from skillruntime.errors import SkillInputError

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from skillruntime.derive.command_line import CommandLine, Parameter
+from skillruntime.derive import CommandLine
+from skillruntime.derive.command_line import Parameter
 from skillruntime.derive.script_output import read_output, usage_errors
 
 LINE = CommandLine(parameters=(Parameter("path"), Parameter("maximum", "--max-count")))

@@ -29,13 +29,13 @@ from skillruntime.adapters.tool_formats import (
     to_openai,
 )
 from skillruntime.catalog import discover, validate
-from skillruntime.catalog.rendering import STYLES
 from skillruntime.cli.validate import contract_findings
 from skillruntime.contract import Contract, Schema
 from skillruntime.derive import derive
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote import SkillDescriptor
 from skillruntime.runtime import SkillRuntime
+from tests.catalog.parts import STYLES
 from tests.hostile.fuzz_sources import CALLS, MIGRATED, SCRIPTS
 
 __all__ = ["TARGETS", "Finding", "fuzz"]

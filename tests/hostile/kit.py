@@ -25,12 +25,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from skillruntime.runtime.files.temporary import remove_tree
 from skillruntime.runtime.sandbox.supervisor import descendants
 from tests.hostile.cases import CANARY, Case, World, open_world, skill_text
 from tests.hostile.schemas import schema_cases
 from tests.hostile.scripts import script_cases
 from tests.hostile.texts import FORGED, text_cases
+from tests.runtime.parts import remove_tree
 
 __all__ = [
     "MEMORY",

@@ -15,14 +15,17 @@ import anyio
 import pytest
 
 from skillruntime.catalog import SkillCatalog, discover
-from skillruntime.remote.http_message import WireRequest
 from skillruntime.runtime import Approval, Grants, SkillRuntime
-from skillruntime.server.callers.access import KeyRing
-from skillruntime.server.executions.open_executions import durable_executions
-from skillruntime.server.published_skill import SkillWork, serve_catalog
-from skillruntime.server.service import SkillService
+from skillruntime.server import (
+    KeyRing,
+    SkillService,
+    SkillWork,
+    durable_executions,
+    serve_catalog,
+)
 from tests import needs
 from tests.hostile.cases import skill_text
+from tests.remote.parts import WireRequest
 from tests.server.postgres import Postgres, running_postgres
 
 CANARY = 'canary-"51\\e0é'  # with what JSON and a shell escape
@@ -138,7 +141,7 @@ def test_checkpoints_of_a_graph(catalog: SkillCatalog) -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 
     from skillruntime.adapters.agent_middleware import SkillMiddleware
-    from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+    from skillruntime.testing import ScriptedChatModel, call_message
 
     saver = InMemorySaver()
     runtime = SkillRuntime(catalog, approve=lambda request: True, grants=GRANTS)

@@ -20,9 +20,9 @@ from skillruntime.cache_files import read_cached, write_cached
 from skillruntime.catalog import discover
 from skillruntime.catalog.file_opening import write_inside
 from skillruntime.cli import group
-from skillruntime.runtime.files.workspace import Workspace
 from tests import needs
 from tests.hostile.cases import skill_text
+from tests.runtime.parts import Workspace
 
 pytestmark = [
     pytest.mark.processes,

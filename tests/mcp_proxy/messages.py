@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from skillruntime.adapters.mcp_proxy import Options, Session
 from skillruntime.adapters.mcp_proxy.log import Write, silent
-from skillruntime.adapters.mcp_proxy.options import Options
-from skillruntime.adapters.mcp_proxy.session import CLIENT, SERVER, Session
+from skillruntime.adapters.mcp_proxy.session import CLIENT, SERVER
 
 DIGEST = {
     "name": "digest",

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from skillruntime.adapters.mcp_proxy.options import Options
-from skillruntime.adapters.mcp_proxy.session import CLIENT, SERVER, Session
+from skillruntime.adapters.mcp_proxy import Options, Session
+from tests.mcp_proxy.messages import CLIENT, SERVER
 
 TOOL = {
     "type": "object",

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.adapters.mcp_proxy.session import Session
+from skillruntime.adapters.mcp_proxy import Session
 from skillruntime.adapters.mcp_proxy.transports.stdio import relay
 from tests.mcp_proxy.processes import children_of, linux, wait_until_gone
 from tests.mcp_proxy.test_fuzz import Fuzz

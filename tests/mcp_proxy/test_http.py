@@ -4,6 +4,7 @@ eras, on real sockets.
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -109,7 +110,11 @@ def test_stdio_to_http(sdk_url: str, mode: str) -> None:
     async def main() -> None:
         with anyio.fail_after(DEADLINE):
             transport = stdio_client(
-                StdioServerParameters(command=PROXY[0], args=[*PROXY[1:], sdk_url])
+                StdioServerParameters(
+                    command=PROXY[0],
+                    args=[*PROXY[1:], sdk_url],
+                    env={"PYTHONPATH": os.environ["PYTHONPATH"]},
+                )
             )
             async with Client(transport, mode=mode) as client:
                 await check(client)

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from skillruntime.adapters.mcp_proxy.log import open_log
-from skillruntime.adapters.mcp_proxy.options import Options
+from skillruntime.adapters.mcp_proxy import Options, open_log
 from skillruntime.adapters.mcp_proxy.reports.report import read_report, to_html
 from skillruntime.cli import group
 from tests.mcp_proxy.messages import call, known, to_bytes

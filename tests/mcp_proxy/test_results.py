@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from skillruntime.adapters.mcp_proxy.options import Options, read_tool_options
-from skillruntime.adapters.mcp_proxy.session import CLIENT
-from tests.mcp_proxy.messages import call, known, to_bytes, to_client
+from skillruntime.adapters.mcp_proxy import Options
+from skillruntime.adapters.mcp_proxy.options import read_tool_options
+from tests.mcp_proxy.messages import CLIENT, call, known, to_bytes, to_client
 
 WEATHER = {
     "name": "weather",

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.adapters.mcp_proxy.options import Options
-from skillruntime.adapters.mcp_proxy.session import CLIENT, SERVER, Session
+from skillruntime.adapters.mcp_proxy import Options, Session
 from tests.mcp_proxy.messages import (
+    CLIENT,
     DIGEST,
     ENVELOPE,
+    SERVER,
     call,
     known,
     to_bytes,

@@ -212,7 +212,11 @@ def test_an_sdk_client_and_an_sdk_server_of_either_era(
     async def main() -> None:
         with anyio.fail_after(DEADLINE):
             transport = stdio_client(
-                StdioServerParameters(command=sys.executable, args=arguments)
+                StdioServerParameters(
+                    command=sys.executable,
+                    args=arguments,
+                    env={"PYTHONPATH": os.environ["PYTHONPATH"]},
+                )
             )
             async with Client(transport, mode=mode) as client:
                 repaired = await client.call_tool("add", {"a": "1"})

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from skillruntime.adapters.mcp_proxy.log import open_log
+from skillruntime.adapters.mcp_proxy import open_log
 from skillruntime.adapters.mcp_proxy.reports.report import read_report
 from skillruntime.adapters.mcp_proxy.reports.suggestions import Suggestion, suggestions
 from skillruntime.cli import group
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract
 from skillruntime.errors import SkillInputError
 from tests.mcp_proxy.messages import call, known
 

@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.adapters.mcp_proxy.session import SERVER, Session
-from tests.mcp_proxy.messages import DIGEST, call, known, to_bytes, to_client, to_server
+from skillruntime.adapters.mcp_proxy import Session
+from tests.mcp_proxy.messages import (
+    DIGEST,
+    SERVER,
+    call,
+    known,
+    to_bytes,
+    to_client,
+    to_server,
+)
 from tests.mcp_proxy.test_stdio import DEADLINE, INITIALIZED, raw, running
 
 REFUSED = call('{"topic": "AI", "limit": 11}')

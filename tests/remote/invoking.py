@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from skillruntime.remote.descriptor import SkillDescriptor
-from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
+from skillruntime.remote import Caller, Execution, SkillDescriptor, UnreachableError
 from skillruntime.remote.invocation_flow import InvocationFlow, Pause, Plan, Saw, Send
-from skillruntime.remote.protocol import Caller, Execution, InvocationRequest
+from tests.remote.parts import InvocationRequest, WireRequest, WireResponse
 
 URL = "https://api.example.com/skills/translate"
 

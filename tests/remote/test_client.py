@@ -12,19 +12,23 @@ from typing import Any
 import anyio
 import pytest
 
-from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog import discover
 from skillruntime.errors import InvalidSkillError
-from skillruntime.remote.client import (
+from skillruntime.remote import (
+    ApiKey,
+    CustomCredentials,
     RemoteClient,
-    RemoteRunner,
+    RemoteError,
     attach_remote_skills,
-    remote_runners,
 )
-from skillruntime.remote.credentials import ApiKey, CustomCredentials, NoCredentials
-from skillruntime.remote.descriptor_file import read_descriptor_file
-from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.remote.wire_errors import RemoteError
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.remote.client import RemoteRunner, remote_runners
+from skillruntime.runtime import SkillRuntime
+from tests.remote.parts import (
+    NoCredentials,
+    WireRequest,
+    WireResponse,
+    read_descriptor_file,
+)
 from tests.server.serving import KEY, Served, serve_in_memory
 
 pytestmark = pytest.mark.anyio

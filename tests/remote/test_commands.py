@@ -20,10 +20,10 @@ import httpx2
 import pytest
 
 from skillruntime.cli.remote import log_in
-from skillruntime.remote.credentials import variable_for
-from skillruntime.remote.descriptor import OAuth2Config, SkillDescriptor
+from skillruntime.remote import SkillDescriptor, variable_for
 from tests import needs
 from tests.in_process import Ran, run_command
+from tests.remote.parts import OAuth2Config
 from tests.server.test_hostile_server import mean, say
 
 pytestmark = pytest.mark.processes

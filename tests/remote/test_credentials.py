@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
-from skillruntime.remote.client import RemoteClient
-from skillruntime.remote.credentials import ApiKey, Token, from_environment
-from skillruntime.remote.descriptor import AuthConfig, AuthType, SkillDescriptor
-from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.remote.wire_errors import RemoteError
+from skillruntime.remote import (
+    ApiKey,
+    RemoteClient,
+    RemoteError,
+    SkillDescriptor,
+    Token,
+    from_environment,
+)
 from tests.remote.invoking import descriptor
+from tests.remote.parts import AuthConfig, AuthType, WireRequest, WireResponse
 
 pytestmark = pytest.mark.anyio
 

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from skillruntime.errors import InvalidSkillError, SkillInputError
+from skillruntime.remote import AccessPolicy, SkillDescriptor
 from skillruntime.remote.descriptor import (
-    AccessPolicy,
     AuthType,
     CapabilityType,
     ParameterDefinition,
-    SkillDescriptor,
     inputs_from_schema,
     schema_from_inputs,
 )

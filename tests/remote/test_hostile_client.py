@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from skillruntime.server.callers.rate_limits import Limits
+from skillruntime.server import Limits
 from tests.server.serving import (
     KEY,
     Served,

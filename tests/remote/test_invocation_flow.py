@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from skillruntime.remote import RemoteError, UnreachableError, WireCode
 from skillruntime.remote.descriptor_parts import ProtocolVersion
-from skillruntime.remote.http_message import UnreachableError, WireResponse
 from skillruntime.remote.invocation_flow import Plan, invoke, resume
-from skillruntime.remote.wire_errors import RemoteError, WireCode
 from tests.remote.invoking import Walk, answer, plan, shown
+from tests.remote.parts import WireResponse
 
 ACCEPTED = answer(shown("accepted"), 202)
 RUNNING = answer(shown("running"))

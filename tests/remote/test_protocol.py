@@ -8,23 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillruntime.remote import Execution, MessageError, WireCode
 from skillruntime.remote.protocol import (
     FINAL,
     TRANSITIONS,
-    Execution,
     ExecutionStatus,
     InvocationRequest,
-    MessageError,
     Progress,
     can_follow,
     can_reach,
 )
-from skillruntime.remote.wire_errors import (
-    ErrorDocument,
-    RetryHint,
-    WireCode,
-    to_skill_error,
-)
+from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, to_skill_error
 
 REQUEST: dict[str, Any] = {
     "caller": {

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog import SkillCatalog, discover
 
 SCHEMA = {
     "type": "object",

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.contracts.derived_contracts import derive_scripts
-from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog import discover
 from skillruntime.derive.draft import draft_contracts
-from skillruntime.runtime.approval import Approval
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import Approval, SkillRuntime
+from tests.catalog.parts import derive_scripts
 from tests.skill_files import write_skill_files
 
 SCRIPT = """

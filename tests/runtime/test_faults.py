@@ -17,13 +17,15 @@ from typing import Any
 import anyio
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.contract.response import SkillResponse
+from skillruntime.catalog import SkillCatalog
+from skillruntime.contract import SkillResponse
 from skillruntime.errors import ErrorCode
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.runtime.sandbox.levels import open_sandbox
-from skillruntime.runtime.sandbox.protocol import SandboxCommand
-from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+from skillruntime.runtime import (
+    SandboxCommand,
+    SkillRuntime,
+    interpreter_paths,
+    open_sandbox,
+)
 from tests import needs
 
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("some_sandbox")]
@@ -327,7 +329,7 @@ def test_a_host_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_a_launcher_that_is_killed_is_replaced(tmp_path: Path) -> None:
     """The next command starts another one."""
-    from skillruntime.runtime.sandbox.launcher_process import launcher_process
+    from tests.runtime.parts import launcher_process
 
     workspace = tmp_path / "workspace"
     workspace.mkdir()

@@ -27,13 +27,10 @@ from pydantic import (
     field_validator,
 )
 
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.response import SkillResponse
+from skillruntime.catalog import discover
+from skillruntime.contract import Contract, SkillResponse
 from skillruntime.errors import ErrorCode, InvalidSkillError
-from skillruntime.runtime.function_skill import skill
-from skillruntime.runtime.runners import CallContext
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import CallContext, SkillRuntime, skill
 from tests.skill_files import write_skill_files
 
 

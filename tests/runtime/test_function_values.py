@@ -15,10 +15,8 @@ from typing import Annotated, Any, TypedDict
 import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, HttpUrl, TypeAdapter
 
-from skillruntime.contract.contract import Contract
-from skillruntime.runtime.function_skill import skill
-from skillruntime.runtime.runners import CallContext
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.contract import Contract
+from skillruntime.runtime import CallContext, SkillRuntime, skill
 
 
 class Colour(enum.Enum):

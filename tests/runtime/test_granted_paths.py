@@ -17,16 +17,18 @@ from typing import Any
 import anyio
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.contract.response import SkillResponse
+from skillruntime.catalog import SkillCatalog
+from skillruntime.contract import SkillResponse
 from skillruntime.errors import ErrorCode
-from skillruntime.runtime.files.workspace import Workspace
-from skillruntime.runtime.grants import Grants
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.runtime.sandbox.levels import open_sandbox
-from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
-from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+from skillruntime.runtime import (
+    Grants,
+    SandboxCommand,
+    SkillRuntime,
+    interpreter_paths,
+    open_sandbox,
+)
 from tests import needs
+from tests.runtime.parts import Finished, Workspace
 
 pytestmark = [
     pytest.mark.processes,

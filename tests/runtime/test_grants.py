@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.contract.response import SkillResponse
+from skillruntime.catalog import SkillCatalog
+from skillruntime.contract import SkillResponse
 from skillruntime.errors import ErrorCode, InvalidSkillError
-from skillruntime.runtime.grants import Grants, granted_to
-from skillruntime.runtime.runtime import Approval, SkillRuntime
+from skillruntime.runtime import Approval, Grants, SkillRuntime
+from skillruntime.runtime.grants import granted_to
 
 WriteSkill = Callable[..., SkillCatalog]
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog import discover
 from skillruntime.errors import AccessDeniedError, SkillNotFoundError
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.runtime.session import SkillSession
+from skillruntime.runtime import SkillRuntime, SkillSession
 
 BODY = """Fix issue $0 of $ARGUMENTS[1].
 All: $ARGUMENTS

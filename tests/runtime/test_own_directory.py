@@ -13,17 +13,13 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.catalog.discovery.root_snapshot import Root
-from skillruntime.contract.response import SkillResponse
+from skillruntime.catalog import Root, SkillCatalog, discover
+from skillruntime.contract import SkillResponse
 from skillruntime.errors import ErrorCode
+from skillruntime.runtime import Grants, Limits, SkillRuntime
 from skillruntime.runtime.files.own_directory import own_directory
-from skillruntime.runtime.files.workspace import Workspace
-from skillruntime.runtime.grants import Grants
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.runtime.sandbox.protocol import Limits
 from tests import needs
+from tests.runtime.parts import Workspace
 
 pytestmark = [
     pytest.mark.processes,

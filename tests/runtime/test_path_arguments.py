@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from skillruntime.contract.schemas.schema import Schema
+from skillruntime.contract import Schema
 from skillruntime.errors import SkillInputError, ToolExecutionError
+from skillruntime.runtime import SkillRuntime
 from skillruntime.runtime.call import WatchedWorkspace
 from skillruntime.runtime.files.path_arguments import has_paths, with_resolved_paths
-from skillruntime.runtime.files.workspace import Workspace
-from skillruntime.runtime.runtime import SkillRuntime
+from tests.runtime.parts import Workspace
 
 PATH = {"type": "string", "format": "path"}
 

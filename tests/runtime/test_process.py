@@ -9,9 +9,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand
+from skillruntime.runtime import Limits, SandboxCommand
 from skillruntime.runtime.scripts.process import PlainProcess
 from tests import needs
+from tests.runtime.parts import Finished
 
 pytestmark = [pytest.mark.processes, pytest.mark.anyio]
 

@@ -13,9 +13,8 @@ import anyio.from_thread
 import pytest
 
 import skillruntime
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.response import SkillResponse
+from skillruntime.catalog import SkillCatalog
+from skillruntime.contract import Contract, SkillResponse
 from skillruntime.errors import (
     AccessDeniedError,
     ErrorCode,
@@ -24,8 +23,7 @@ from skillruntime.errors import (
     SkillRuntimeError,
     ToolExecutionError,
 )
-from skillruntime.runtime.runners import CallContext
-from skillruntime.runtime.runtime import Approval, SkillRuntime
+from skillruntime.runtime import Approval, CallContext, SkillRuntime
 from tests import needs
 
 WriteSkill = Callable[..., SkillCatalog]

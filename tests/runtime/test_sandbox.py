@@ -19,19 +19,22 @@ from typing import Any
 import anyio
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.contract.response import SkillResponse
+from skillruntime.catalog import SkillCatalog
+from skillruntime.contract import SkillResponse
 from skillruntime.errors import AccessDeniedError, ErrorCode
-from skillruntime.runtime.files.temporary import remove_tree
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import (
+    Limits,
+    SandboxCommand,
+    SkillRuntime,
+    interpreter_paths,
+    open_sandbox,
+)
 from skillruntime.runtime.sandbox import levels
 from skillruntime.runtime.sandbox.launcher import LocalSandbox
-from skillruntime.runtime.sandbox.levels import open_sandbox
-from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand
-from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 from skillruntime.runtime.sandbox.self_test import failure_of
 from skillruntime.runtime.sandbox.without_links import used_bytes
 from tests import needs
+from tests.runtime.parts import Finished, remove_tree
 
 pytestmark = [
     pytest.mark.processes,

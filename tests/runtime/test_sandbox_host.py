@@ -19,11 +19,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skillruntime.runtime.sandbox.launcher_process import launcher_process
-from skillruntime.runtime.sandbox.levels import open_sandbox, sandbox_report
-from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
-from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+from skillruntime.runtime import (
+    SandboxCommand,
+    interpreter_paths,
+    open_sandbox,
+    sandbox_report,
+)
 from tests import needs
+from tests.runtime.parts import Finished, launcher_process
 
 pytestmark = [
     pytest.mark.processes,

@@ -10,10 +10,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skillruntime.runtime.sandbox.levels import open_sandbox
-from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
-from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+from skillruntime.runtime import SandboxCommand, interpreter_paths, open_sandbox
 from tests import needs
+from tests.runtime.parts import Finished
 
 pytestmark = [
     pytest.mark.anyio,
@@ -35,7 +34,9 @@ connection.commit()
 with tempfile.TemporaryFile() as file: file.write(b"x")
 shutil.copy2("made.db", "copied.db")
 with tarfile.open("made.tar.gz", "w:gz") as archive: archive.add("made.db")
-with tarfile.open("made.tar.gz") as archive: archive.extractall("unpacked", filter="fully_trusted")
+with tarfile.open("made.tar.gz") as archive:
+    archive.extraction_filter = lambda member, path: member
+    archive.extractall("unpacked")
 context = multiprocessing.get_context("fork")
 ours, theirs = context.Pipe()
 child = context.Process(target=theirs.send, args=("from a process",))

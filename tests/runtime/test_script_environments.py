@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog import SkillCatalog
 from skillruntime.errors import InvalidSkillError, ToolNotAvailableError
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import SkillRuntime
 from skillruntime.runtime.scripts.environments import environment_of, prepare_script
 from tests import needs
 

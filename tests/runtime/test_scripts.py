@@ -13,10 +13,10 @@ from typing import Any
 import anyio
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.contract.response import SkillResponse
+from skillruntime.catalog import SkillCatalog
+from skillruntime.contract import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import SkillRuntime
 from tests import needs
 
 pytestmark = pytest.mark.processes

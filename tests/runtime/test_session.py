@@ -10,9 +10,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog import SkillCatalog
 from skillruntime.errors import SkillNotFoundError
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import SkillRuntime
 
 WriteSkill = Callable[..., SkillCatalog]
 

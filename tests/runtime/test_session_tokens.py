@@ -13,12 +13,11 @@ from typing import Any
 import anyio
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.contract.contract import Contract
+from skillruntime.catalog import SkillCatalog
+from skillruntime.contract import Contract
 from skillruntime.errors import ResourceNotFoundError, TokenLimitError
-from skillruntime.runtime.call_record import CallRecord
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.tokens.budget import TokenLimits
+from skillruntime.runtime import CallRecord, SkillRuntime
+from skillruntime.tokens import TokenLimits
 from tests import needs
 
 WriteSkill = Callable[..., SkillCatalog]

@@ -14,14 +14,13 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog import Root, discover, lock_skills
-from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog import Root, SkillCatalog, discover, lock_skills
 from skillruntime.errors import ErrorCode, InvalidSkillError
+from skillruntime.runtime import Approval, SandboxCommand, SkillRuntime
 from skillruntime.runtime.files import skill_copy
 from skillruntime.runtime.files.skill_copy import copy_skill
-from skillruntime.runtime.runtime import Approval, SkillRuntime
-from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
 from tests import needs
+from tests.runtime.parts import Finished
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason=needs.UNIX)
 

@@ -18,8 +18,8 @@ from skillruntime.runtime.files.temporary import (
     remove_soon,
     remove_tree,
 )
-from skillruntime.runtime.files.workspace import Workspace
 from tests import needs
+from tests.runtime.parts import Workspace
 
 pytestmark = [
     pytest.mark.processes,

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery.discovery import discover
+from skillruntime.catalog import SkillCatalog, discover
 from skillruntime.errors import ErrorCode
-from skillruntime.runtime import callables
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime import SkillRuntime, callables
 
 SCRIPT = (
     "import json, sys\n"

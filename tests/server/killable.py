@@ -18,17 +18,20 @@ from typing import Any
 
 import anyio
 
-from skillruntime.contract.contract import Contract
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.server.callers.rate_limits import Limits
-from skillruntime.server.executions.open_executions import (
+from skillruntime.contract import Contract
+from skillruntime.runtime import SkillRuntime
+from skillruntime.server import (
+    Limits,
+    PublishedSkill,
+    Server,
+    SkillService,
+    SkillWork,
+    bind,
+    create_app,
+    describe,
     durable_executions,
-    read_secret,
 )
-from skillruntime.server.http.app import create_app
-from skillruntime.server.http.uvicorn_server import Server, bind
-from skillruntime.server.published_skill import PublishedSkill, SkillWork, describe
-from skillruntime.server.service import SkillService
+from tests.server.parts import read_secret
 
 GATED = ("9", "19", "29", "39")
 SCHEMA = {

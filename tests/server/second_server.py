@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
-from skillruntime.server.callers.rate_limits import Limits
+from skillruntime.server import Limits
 from tests.server.serving import serve_engine, wait_for_database
 
 

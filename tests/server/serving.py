@@ -18,35 +18,36 @@ from typing import Any
 import anyio
 import pytest
 
-from skillruntime.contract.contract import Contract
-from skillruntime.remote.client import RemoteClient
-from skillruntime.remote.credentials import ApiKey, NoCredentials
-from skillruntime.remote.descriptor import (
-    AccessPolicy,
+from skillruntime.contract import Contract
+from skillruntime.remote import AccessPolicy, AddressGuard, ApiKey, RemoteClient
+from skillruntime.runtime import CallContext, SkillRuntime
+from skillruntime.server import (
+    Authenticator,
+    Executions,
+    KeyRing,
+    Limits,
+    Principal,
+    PublishedSkill,
+    SkillService,
+    SkillWork,
+    describe,
+    memory_executions,
+)
+from skillruntime.server.metrics import Metrics
+from tests import needs
+from tests.remote.parts import (
     AuthConfig,
     AuthType,
     CapabilityType,
+    HttpTransport,
+    NoCredentials,
+    Progress,
     RetryPolicy,
+    Transport,
+    WireRequest,
+    WireResponse,
 )
-from skillruntime.remote.http_message import Transport, WireRequest, WireResponse
-from skillruntime.remote.http_transport import HttpTransport
-from skillruntime.remote.protocol import Progress
-from skillruntime.remote.ssrf_guard import AddressGuard
-from skillruntime.runtime.runners import CallContext
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.server.callers.access import (
-    Authenticator,
-    KeyRing,
-    Principal,
-    hash_key,
-)
-from skillruntime.server.callers.rate_limits import Limits
-from skillruntime.server.executions.executions import Executions
-from skillruntime.server.executions.open_executions import memory_executions
-from skillruntime.server.metrics import Metrics
-from skillruntime.server.published_skill import PublishedSkill, SkillWork, describe
-from skillruntime.server.service import SkillService
-from tests import needs
+from tests.server.parts import hash_key
 from tests.server.processes import read_port
 
 BASE = "http://127.0.0.1:8400"
@@ -325,7 +326,7 @@ async def serve_over_socket(
     executions in a database.
     """
     needs.package("starlette")
-    from skillruntime.server.executions.open_executions import durable_executions
+    from skillruntime.server import durable_executions
 
     with TemporaryDirectory() as directory:
 
@@ -365,13 +366,11 @@ def wait_for_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not take the database for away, however busy the machine is."""
     for limit in ("_SUBMIT", "_ASK"):
         monkeypatch.setattr(
-            f"skillruntime.server.executions.engine.engine_executions.{limit}", 300.0
+            f"skillruntime.server.executions.postgres.engine_executions.{limit}", 300.0
         )
+    connections = "skillruntime.server.executions.postgres.postgres_connections"
     for limit in ("seconds", "seconds_to_connect"):
-        monkeypatch.setattr(
-            f"skillruntime.server.executions.engine.postgres_connections.PromptConnection.{limit}",
-            300,
-        )
+        monkeypatch.setattr(f"{connections}.PromptConnection.{limit}", 300)
 
 
 class EngineServing:
@@ -452,7 +451,7 @@ async def serve_engine(
     base: str | None = None,
 ) -> AsyncIterator[Served]:
     """Serve on the engine; whatever several servers share is in *directory*."""
-    from skillruntime.server.executions.open_executions import durable_executions
+    from skillruntime.server import durable_executions
 
     def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
         return durable_executions(work, url, poll=0.05, lease=300.0, **options)
@@ -477,8 +476,7 @@ async def _serve_over_socket(
 ) -> AsyncIterator[Served]:
     for name in ("starlette", "uvicorn"):
         needs.package(name)
-    from skillruntime.server.http.app import create_app
-    from skillruntime.server.http.uvicorn_server import Server, bind
+    from skillruntime.server import Server, bind, create_app
 
     listening = bind("127.0.0.1", 0)
     own = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -14,25 +14,24 @@ import anyio
 import pytest
 
 from skillruntime.errors import InvalidSkillError
-from skillruntime.remote.credentials import (
+from skillruntime.remote import (
     AuthorizationCode,
     ClientCredentials,
     CustomCredentials,
+    RemoteError,
 )
-from skillruntime.remote.descriptor import AuthConfig, AuthType, OAuth2Config
-from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.remote.wire_errors import RemoteError
-from skillruntime.server.callers.access import (
-    BadCredentialsError,
-    KeyRing,
-    Principal,
-    any_of,
-    hash_key,
-    new_key,
-)
+from skillruntime.server import BadCredentialsError, KeyRing, Principal, any_of
+from skillruntime.server.callers.access import hash_key, new_key
 from skillruntime.server.callers.rate_limits import RateLimiter
 from skillruntime.server.http.responses import RefusedError
 from tests import needs
+from tests.remote.parts import (
+    AuthConfig,
+    AuthType,
+    OAuth2Config,
+    WireRequest,
+    WireResponse,
+)
 
 joserfc = needs.package("joserfc")
 pytestmark = pytest.mark.anyio
@@ -131,7 +130,7 @@ class Issuer:
 
 def jwt_callers(issuer: Issuer, now: list[float]) -> Any:
     """Return the authenticator for *issuer*, by a clock that the test moves."""
-    from skillruntime.server.callers.jwt_callers import JwtCallers
+    from skillruntime.server import JwtCallers
 
     return JwtCallers(
         ISSUER, AUDIENCE, issuer.fetch, scope="skill:invoke", clock=lambda: now[0]
@@ -272,7 +271,7 @@ async def test_an_issuer_that_is_away_is_asked_now_and_then() -> None:
     """A token sent meanwhile is answered 503; a flood of forged tokens is not passed on
     to the issuer.
     """
-    from skillruntime.server.callers.jwt_callers import JwtCallers
+    from skillruntime.server import JwtCallers
 
     issuer, now = Issuer(), [1000.0]
     tried: list[float] = []
@@ -296,7 +295,7 @@ async def test_an_issuer_that_is_away_is_asked_now_and_then() -> None:
 
 async def test_an_issuers_keys_are_read_from_a_file(tmp_path: Path) -> None:
     """A place that cannot be read or does not hold a JWKS is reported."""
-    from skillruntime.server.callers.jwt_callers import keys_from
+    from skillruntime.server import keys_from
 
     issuer = Issuer()
     good, bad = tmp_path / "jwks.json", tmp_path / "bad.json"

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from skillruntime.server.http.uvicorn_server import bind
+from skillruntime.server import bind
 from tests.server.serving import KEY, Served, invocation, serve_over_socket_from_memory
 
 pytestmark = pytest.mark.anyio

@@ -11,11 +11,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skillruntime.remote.protocol import ExecutionStatus
-from skillruntime.server.executions.executions import Report
-from skillruntime.server.executions.open_executions import durable_executions
-from skillruntime.server.executions.outcomes import Outcome
-from skillruntime.server.executions.ticket import Ticket
+from skillruntime.server import durable_executions
+from tests.remote.parts import ExecutionStatus
+from tests.server.parts import Outcome, Report, Ticket
 from tests.server.postgres import Postgres
 
 pytestmark = [pytest.mark.processes, pytest.mark.anyio]

@@ -23,12 +23,11 @@ import anyio.lowlevel
 import httpx2
 import pytest
 
-from skillruntime.remote.descriptor import ParameterDefinition
-from skillruntime.remote.http_message import WireRequest, WireResponse
+from skillruntime.server import DatabaseAwayError
 from skillruntime.server.console.drawing import draw_field
 from skillruntime.server.console.pages import Pages
-from skillruntime.server.executions.errors import DatabaseAwayError
 from tests import needs
+from tests.remote.parts import ParameterDefinition, WireRequest, WireResponse
 from tests.server.serving import (
     BASE,
     KEY,

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.contract.contract import Contract
+from skillruntime.catalog import discover
+from skillruntime.contract import Contract
 from skillruntime.errors import ErrorCode, SkillInputError, SkillNotFoundError
-from skillruntime.remote.descriptor import SkillDescriptor
-from skillruntime.remote.descriptor_parts import CapabilityType
-from skillruntime.runtime.runtime import Approval, SkillRuntime
-from skillruntime.server.published_skill import serve_catalog
+from skillruntime.remote import SkillDescriptor
+from skillruntime.runtime import Approval, SkillRuntime
+from skillruntime.server import serve_catalog
+from tests.remote.parts import CapabilityType
 from tests.skill_files import write_skill_files
 
 SCRIPT = """

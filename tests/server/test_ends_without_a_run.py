@@ -11,11 +11,10 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from skillruntime.remote.protocol import Execution, ExecutionStatus
-from skillruntime.server.executions.executions import Report
-from skillruntime.server.executions.open_executions import durable_executions
-from skillruntime.server.executions.outcomes import Outcome
-from skillruntime.server.executions.ticket import Ticket
+from skillruntime.remote import Execution
+from skillruntime.server import durable_executions
+from tests.remote.parts import ExecutionStatus
+from tests.server.parts import Outcome, Report, Ticket
 
 pytestmark = pytest.mark.anyio
 

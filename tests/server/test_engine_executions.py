@@ -11,12 +11,12 @@ import anyio.to_thread
 import psycopg
 import pytest
 
-from skillruntime.remote.protocol import ExecutionStatus
-from skillruntime.server.executions.executions import Terms
 from tests import needs
+from tests.remote.parts import ExecutionStatus
+from tests.server.parts import Terms
 from tests.server.test_execution_laws import counting, ended, opened, ticket, until
 
-engine_instance = needs.package("skillruntime.server.executions.engine.instance")
+engine_instance = needs.package("skillruntime.server.executions.postgres.instance")
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
 
@@ -44,10 +44,10 @@ async def test_what_was_taken_is_run_though_the_answer_was_lost(
 ) -> None:
     """The database committed that this server takes it, and its answer never came."""
     monkeypatch.setattr(
-        "skillruntime.server.executions.engine.engine_executions._SWEEP", 0.05
+        "skillruntime.server.executions.postgres.engine_executions._SWEEP", 0.05
     )
     monkeypatch.setattr(
-        "skillruntime.server.executions.engine.engine_executions._MISSED", 0.5
+        "skillruntime.server.executions.postgres.engine_executions._MISSED", 0.5
     )
     gate, ran = anyio.Event(), list[str]()
 
@@ -81,7 +81,7 @@ async def test_what_waits_in_a_queue_of_another_server_is_run(
 ) -> None:
     """It has another limit, and is gone: the queue is found a moment later."""
     monkeypatch.setattr(
-        "skillruntime.server.executions.engine.engine_executions._SWEEP", 0.05
+        "skillruntime.server.executions.postgres.engine_executions._SWEEP", 0.05
     )
     ran: list[str] = []
 
@@ -97,8 +97,10 @@ async def test_what_waits_in_a_queue_of_another_server_is_run(
 
 def enqueue_elsewhere(url: str, now: float) -> None:
     """Accept an execution as a server with a limit for its skill does."""
-    from skillruntime.server.executions.engine.postgres_connections import create_engine
-    from skillruntime.server.executions.engine.tables import RUN
+    from skillruntime.server.executions.postgres.postgres_connections import (
+        create_engine,
+    )
+    from skillruntime.server.executions.postgres.tables import RUN
 
     engine = create_engine(url, "another", size=1, prompt=False)
     client = engine_instance.new_client(engine)

@@ -24,9 +24,8 @@ import pytest
 from anyio.from_thread import BlockingPortal
 
 from skillruntime.errors import SkillRuntimeError
-from skillruntime.remote.ssrf_guard import AddressGuard
-from skillruntime.server.executions.open_executions import durable_executions
-from skillruntime.server.published_skill import SkillWork
+from skillruntime.remote import AddressGuard
+from skillruntime.server import SkillWork, durable_executions
 from tests import needs
 from tests.server.serving import Served, Skills, serve_over_socket_from_memory
 

@@ -15,24 +15,18 @@ from typing import Any
 import anyio
 import pytest
 
-from skillruntime.remote.protocol import Execution, ExecutionStatus
+from skillruntime.remote import Execution
+from skillruntime.server import DatabaseInUseError, Executions, durable_executions
 from skillruntime.server.executions.errors import (
     KeyReusedError,
     NotATaskError,
     NotHeldError,
     TooManyError,
 )
-from skillruntime.server.executions.executions import Executions, Report, Work
-from skillruntime.server.executions.open_executions import (
-    durable_executions,
-    read_secret,
-)
 from skillruntime.server.executions.outcomes import Outcome, as_released
-from skillruntime.server.executions.sqlite.database import (
-    DatabaseInUseError,
-    SqliteDatabase,
-)
-from skillruntime.server.executions.ticket import Ticket
+from skillruntime.server.executions.sqlite.database import SqliteDatabase
+from tests.remote.parts import ExecutionStatus
+from tests.server.parts import Report, Ticket, Work, read_secret
 
 pytestmark = pytest.mark.anyio
 PRAGMAS = ("journal_mode", "synchronous")
@@ -538,8 +532,8 @@ async def test_a_second_server_on_one_file_is_refused_or_waits(tmp_path: Path) -
 
 async def test_a_skill_that_is_no_longer_served_ends_failed() -> None:
     """What was accepted for another MAJOR is not run by this one."""
-    from skillruntime.runtime.runtime import SkillRuntime
-    from skillruntime.server.published_skill import SkillWork
+    from skillruntime.runtime import SkillRuntime
+    from skillruntime.server import SkillWork
 
     outcome = await SkillWork(SkillRuntime(), [])(ticket("a"), lambda progress: None)
 

@@ -14,25 +14,29 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from skillruntime.remote.client import RemoteClient, fetch_descriptor
-from skillruntime.remote.credentials import (
+from skillruntime.remote import (
+    AddressGuard,
     ApiKey,
-    NoCredentials,
+    RemoteClient,
+    RemoteError,
+    SkillDescriptor,
+    UnreachableError,
+    fetch_descriptor,
     from_environment,
     variable_for,
 )
-from skillruntime.remote.descriptor import (
-    AuthConfig,
-    AuthType,
-    RetryPolicy,
-    SkillDescriptor,
-)
-from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
-from skillruntime.remote.http_transport import HttpTransport
-from skillruntime.remote.ssrf_guard import AddressGuard, is_inside
-from skillruntime.remote.wire_errors import RemoteError
 from tests.remote.invoking import descriptor as plain_descriptor
 from tests.remote.invoking import shown
+from tests.remote.parts import (
+    AuthConfig,
+    AuthType,
+    HttpTransport,
+    NoCredentials,
+    RetryPolicy,
+    WireRequest,
+    WireResponse,
+    is_inside,
+)
 
 pytestmark = pytest.mark.anyio
 OPEN = AddressGuard(allow_all=True)

@@ -12,21 +12,24 @@ from unittest.mock import ANY
 import anyio
 import pytest
 
-from skillruntime.remote.client import RemoteClient
-from skillruntime.remote.credentials import CustomCredentials
-from skillruntime.remote.descriptor import AuthConfig, AuthType
-from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.remote.protocol import Execution, ExecutionStatus
-from skillruntime.remote.wire_errors import RemoteError, RetryHint
-from skillruntime.server.callers.access import (
+from skillruntime.remote import CustomCredentials, Execution, RemoteClient, RemoteError
+from skillruntime.server import (
     BadCredentialsError,
     KeyRing,
     Principal,
+    SkillService,
+    SkillWork,
     any_of,
+    memory_executions,
 )
-from skillruntime.server.executions.open_executions import memory_executions
-from skillruntime.server.published_skill import SkillWork
-from skillruntime.server.service import SkillService
+from tests.remote.parts import (
+    AuthConfig,
+    AuthType,
+    ExecutionStatus,
+    RetryHint,
+    WireRequest,
+    WireResponse,
+)
 from tests.server.serving import (
     KEY,
     KEYS,
@@ -766,7 +769,7 @@ async def test_a_flood_is_reported_when_to_come_again(one_server: Serving) -> No
     """429 with Retry-After for each caller on its own; and guessing keys is slowed
     down.
     """
-    from skillruntime.server.callers.rate_limits import Limits
+    from skillruntime.server import Limits
 
     limits = Limits(invocations_per_minute=2, failed_logins_per_minute=3)
     async with one_server(limits=limits) as served:

@@ -8,10 +8,9 @@ import anyio
 import pytest
 
 from skillruntime.errors import SkillNotFoundError
-from skillruntime.server.executions.executions import Report
-from skillruntime.server.executions.open_executions import memory_executions
+from skillruntime.server import memory_executions
 from skillruntime.server.executions.outcomes import Outcome, broken
-from skillruntime.server.executions.ticket import Ticket
+from tests.server.parts import Report, Ticket
 
 pytestmark = pytest.mark.anyio
 

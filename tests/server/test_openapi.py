@@ -14,9 +14,9 @@ import anyio.from_thread
 import hypothesis
 import pytest
 
-from skillruntime.contract.schemas.schema import Schema
-from skillruntime.remote.descriptor import AccessPolicy, SkillDescriptor
-from skillruntime.server.callers.rate_limits import Limits
+from skillruntime.contract import Schema
+from skillruntime.remote import AccessPolicy, SkillDescriptor
+from skillruntime.server import Limits
 from skillruntime.server.http.openapi import build_openapi
 from tests import needs
 from tests.remote.test_descriptor import TRANSLATOR

@@ -17,13 +17,17 @@ from click.testing import CliRunner
 
 from skillruntime.catalog import discover
 from skillruntime.cli.serve import command
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract
 from skillruntime.errors import InvalidSkillError, SkillRuntimeError
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.server.callers.key_store import add_key
-from skillruntime.server.executions.errors import DatabaseAwayError
-from skillruntime.server.host import Hosting, host_skills
-from skillruntime.server.published_skill import PublishedSkill, describe
+from skillruntime.runtime import SkillRuntime
+from skillruntime.server import (
+    DatabaseAwayError,
+    Hosting,
+    PublishedSkill,
+    add_key,
+    describe,
+    host_skills,
+)
 from tests.server.serving import (
     KEY,
     OPERATOR_KEY,

@@ -374,9 +374,8 @@ async def test_a_key_may_go_into_the_header_that_a_descriptor_names() -> None:
     """
     from dataclasses import replace
 
-    from skillruntime.remote.descriptor import AuthConfig, AuthType
-    from skillruntime.server.callers.access import KeyRing
-    from skillruntime.server.service import SkillService
+    from skillruntime.server import KeyRing, SkillService
+    from tests.remote.parts import AuthConfig, AuthType
     from tests.server.serving import KEYS, serve_in_memory
 
     async with serve_in_memory() as served:

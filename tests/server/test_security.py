@@ -14,18 +14,23 @@ import anyio.lowlevel
 import pytest
 
 from skillruntime.errors import InvalidSkillError, SkillOutputError
-from skillruntime.remote.client import RemoteClient
-from skillruntime.remote.credentials import NoCredentials, variable_for
+from skillruntime.remote import RemoteClient, variable_for
 from skillruntime.remote.hosts import origin_of
-from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.remote.ssrf_guard import is_inside
-from skillruntime.server.callers.access import KeyRing, Principal, hash_key
-from skillruntime.server.callers.key_store import KeyFile, add_key, revoke_keys
-from skillruntime.server.callers.rate_limits import Limits
-from skillruntime.server.executions.open_executions import memory_executions
-from skillruntime.server.published_skill import SkillWork, serve_catalog
-from skillruntime.server.service import SkillService
+from skillruntime.server import (
+    KeyRing,
+    Limits,
+    Principal,
+    SkillService,
+    SkillWork,
+    add_key,
+    memory_executions,
+    revoke_keys,
+    serve_catalog,
+)
+from skillruntime.server.callers.key_store import KeyFile
 from tests.remote.invoking import descriptor
+from tests.remote.parts import NoCredentials, WireRequest, WireResponse, is_inside
+from tests.server.parts import hash_key
 from tests.server.serving import (
     KEY,
     Served,
@@ -330,7 +335,7 @@ async def test_a_foreign_host_name_is_refused() -> None:
     """
     from starlette.testclient import TestClient
 
-    from skillruntime.server.http.app import create_app
+    from skillruntime.server import create_app
 
     async with serve_in_memory() as served:
         app = create_app(served.service, hosts=frozenset({"localhost"}))
@@ -455,7 +460,7 @@ async def test_an_id_may_be_any_string(name: str) -> None:
     """
     from dataclasses import replace
 
-    from skillruntime.remote.descriptor import SkillDescriptor
+    from skillruntime.remote import SkillDescriptor
     from skillruntime.remote.hosts import escape_segment
 
     skills = Skills()

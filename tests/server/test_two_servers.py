@@ -19,7 +19,7 @@ import httpx2
 import psycopg
 import pytest
 
-from skillruntime.server.executions.engine.dead_servers import DeadServers
+from skillruntime.server.executions.postgres.dead_servers import DeadServers
 from tests import needs
 from tests.server.postgres import Postgres, running_postgres
 from tests.server.processes import KillableServer

@@ -12,17 +12,18 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
-from skillruntime.remote.protocol import Execution, ExecutionStatus
-from skillruntime.remote.ssrf_guard import AddressGuard
-from skillruntime.server.callers.access import KeyRing
-from skillruntime.server.executions.open_executions import memory_executions
-from skillruntime.server.executions.outcomes import Outcome
-from skillruntime.server.executions.ticket import Ticket
-from skillruntime.server.published_skill import SkillWork
-from skillruntime.server.service import SkillService
-from skillruntime.server.webhooks import Webhooks, sign
+from skillruntime.remote import AddressGuard, Execution, UnreachableError
+from skillruntime.server import (
+    KeyRing,
+    SkillService,
+    SkillWork,
+    Webhooks,
+    memory_executions,
+)
+from skillruntime.server.webhooks import sign
 from tests import needs
+from tests.remote.parts import ExecutionStatus, WireRequest, WireResponse
+from tests.server.parts import Outcome, Ticket
 from tests.server.serving import KEY, KEYS, Served, Skills, invocation, read
 
 pytestmark = pytest.mark.anyio

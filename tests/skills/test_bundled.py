@@ -19,8 +19,8 @@ import pytest
 from skills_ref import validate
 
 from skillruntime.catalog import discover
-from skillruntime.contract.contract import Contract
-from skillruntime.tokens.counter import count
+from skillruntime.contract import Contract
+from skillruntime.tokens import count
 
 SKILLS = Path(__file__).resolve().parents[2] / "skills"
 NAMES = ["code-review", "daily-news-digest", "data-analysis", "pdf-processing"]

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract
 from skillruntime.errors import SkillInputError
 
 pytestmark = pytest.mark.processes

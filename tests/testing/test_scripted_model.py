@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from skillruntime.testing.scripted_model import ScriptedChatModel
+from skillruntime.testing import ScriptedChatModel
 
 
 def test_replies_come_in_order_and_messages_are_recorded() -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from skillruntime.tokens import count
 from skillruntime.tokens.advice import Advice, advise
-from skillruntime.tokens.counter import count
 
 
 def found(

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillruntime.errors import ErrorCode, ResourceNotFoundError
-from skillruntime.tokens.budget import Tier, TokenLedger, TokenLimits
-from skillruntime.tokens.counter import count
+from skillruntime.tokens import TokenLedger, TokenLimits, count
+from skillruntime.tokens.budget import Tier
 from tests import needs
 
 pytest.importorskip("tiktoken", reason=needs.to_install("tiktoken"))

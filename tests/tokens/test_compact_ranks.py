@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.tokens import compact_ranks, encodings
+from skillruntime.tokens import compact_ranks, encodings, load
 from skillruntime.tokens.compact_ranks import CompactRanks, read_packed
-from skillruntime.tokens.encodings import ENCODINGS, count_ordinary, load
+from skillruntime.tokens.encodings import ENCODINGS, count_ordinary
 from tests.tokens.rank_tables import packed_of
 
 ROOT = Path(__file__).parents[2]

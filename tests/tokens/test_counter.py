@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillruntime.tokens import counter
-from skillruntime.tokens.counter import Count, count, count_each, method_for
-from skillruntime.tokens.encodings import load
+from skillruntime.tokens import Count, count, count_each, counter, load
+from skillruntime.tokens.counter import method_for
 from tests import needs
 
 pytest.importorskip("tiktoken", reason=needs.to_install("tiktoken"))

@@ -17,8 +17,8 @@ import tiktoken_ext.openai_public as public
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillruntime.tokens import encodings
-from skillruntime.tokens.encodings import ENCODINGS, count_ordinary, load, pieces
+from skillruntime.tokens import encodings, load
+from skillruntime.tokens.encodings import ENCODINGS, count_ordinary, pieces
 
 NAMES = sorted(ENCODINGS)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillruntime.tokens.counter import count
+from skillruntime.tokens import count
 from skillruntime.tokens.pages import page
 from tests import needs
 

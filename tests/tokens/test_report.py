@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery.discovery import discover
-from skillruntime.tokens.report import TokenReport, measure
+from skillruntime.catalog import SkillCatalog, discover
+from skillruntime.tokens import TokenReport, measure
 
 CONTRACT = {
     "description": "Merge PDF files.",

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from skillruntime.tokens.schema_views import for_model
+from skillruntime.tokens import for_model
 
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.tokens.tool_definitions import count_tools
+from skillruntime.tokens import count_tools
 from tests import needs
 
 pytest.importorskip("tiktoken", reason=needs.to_install("tiktoken"))

@@ -1,1 +1,3 @@
-"""What an agent of LangChain keeps of skills: its conversation, messages and checkpoints."""
+"""What an agent of LangChain keeps of skills: its conversation, messages and
+checkpoints.
+"""

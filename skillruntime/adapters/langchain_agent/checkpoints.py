@@ -48,7 +48,7 @@ def storable(value: Any, depth: int = 0) -> Any:
             thousands of digits.
     """
     if isinstance(value, str):
-        # half of a surrogate pair is a UnicodeEncodeError, which is a ValueError
+        # Half of a surrogate pair is a UnicodeEncodeError, which is a ValueError.
         value.encode()
     elif isinstance(value, int) and not -(2**63) <= value < 2**64:
         return str(value)
@@ -57,21 +57,27 @@ def storable(value: Any, depth: int = 0) -> Any:
         # takes some of them.
         if depth > 100:
             raise ValueError("nested too deep")
-        parts = value.items() if isinstance(value, dict) else enumerate(value)
-        changed = {
-            key: new
-            for key, part in parts
-            if (new := storable(part, depth + 1)) is not part
-        }
         if isinstance(value, dict):
+            parts = _storable_parts(list(value.values()), depth)
             storable("".join(map(str, value)))
-            return {**value, **changed} if changed else value
-        return (
-            [changed.get(number, part) for number, part in enumerate(value)]
-            if changed
-            else value
-        )
+            if parts is None:
+                return value
+            return dict(zip(value, parts, strict=True))
+        parts = _storable_parts(value, depth)
+        if parts is None:
+            return value
+        return parts
     return value
+
+
+def _storable_parts(parts: list[Any], depth: int) -> list[Any] | None:
+    """Return *parts* as a checkpoint can store them; ``None`` where each can be stored
+    as it is.
+    """
+    changed = [storable(part, depth + 1) for part in parts]
+    if all(new is old for new, old in zip(changed, parts, strict=True)):
+        return None
+    return changed
 
 
 def _keep_in_python_dumps() -> None:
@@ -88,7 +94,8 @@ def _keep_in_python_dumps() -> None:
         SkillResponse.to_dict, when_used="json"
     )
     schema = core_schema.chain_schema([as_it_is], serialization=to_json)
-    SkillResponse.__pydantic_serializer__ = SchemaSerializer(schema)  # type: ignore[attr-defined]  # the hook that pydantic reads
+    # The hook that pydantic reads.
+    SkillResponse.__pydantic_serializer__ = SchemaSerializer(schema)  # type: ignore[attr-defined]
 
 
 _keep_in_python_dumps()

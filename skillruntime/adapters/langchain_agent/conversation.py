@@ -175,11 +175,10 @@ class Conversation:
         with self._lock:
             # A model may call a tool whose schema it was never sent, by a name that it
             # read in the instructions.
-            if (
-                tool_name not in self._skill_by_tool
-                and (skill := self.skill_of(tool_name)) is not None
-            ):
-                self.typed_tools(skill)
+            if tool_name not in self._skill_by_tool:
+                skill = self.skill_of(tool_name)
+                if skill is not None:
+                    self.typed_tools(skill)
             return self._skill_by_tool.get(tool_name)
 
     def put_right(
@@ -252,7 +251,9 @@ class Conversation:
                 }
 
     def _content(self, response: SkillResponse) -> Content:
-        return to_blocks(response, self.session if self.takes_images else None)
+        if self.takes_images:
+            return to_blocks(response, self.session)
+        return to_blocks(response, None)
 
     def _made(self, name: str) -> list[SkillTool]:
         callables: Iterable[str] = ()
@@ -287,17 +288,13 @@ class Conversation:
         functions by now.
         """
         # Compared at every use, because a host may set another catalog at any time.
-        catalog, functions = (
-            self._runtime.catalog,
-            tuple(self._runtime.function_skills()),
-        )
+        catalog = self._runtime.catalog
+        functions = tuple(self._runtime.function_skills())
         with self._lock:
-            if (
-                self._basis is not None
-                and self._basis[0] is catalog
-                and self._basis[1] == functions
-            ):
-                return
+            if self._basis is not None:
+                last_catalog, last_functions = self._basis
+                if last_catalog is catalog and last_functions == functions:
+                    return
             rendered = self._prompting.render(catalog, self.session)
             # With the whole catalog in the prompt, searching would only cost a call.
             self._needs_search = not fits(rendered)
@@ -315,12 +312,9 @@ class Conversation:
             self._typed.clear()
             self._is_any_left_out = False
             self._skill_by_tool.clear()
-            has_skills = bool(catalog or functions)
-            self._prompt = (
-                skills_prompt(self._runtime, rendered, self._tool_list)
-                if has_skills
-                else ""
-            )
+            self._prompt = ""
+            if catalog or functions:
+                self._prompt = skills_prompt(self._runtime, rendered, self._tool_list)
             self._basis = (catalog, functions)
 
 
@@ -356,11 +350,9 @@ class Conversations:
             if found is None:
                 # The key is in the state, so a resumed thread gets the same directory
                 # in another process.
-                workspace = (
-                    self._workspace(key)
-                    if callable(self._workspace)
-                    else self._workspace
-                )
+                workspace = self._workspace
+                if callable(workspace):
+                    workspace = workspace(key)
                 session = self._runtime.session(
                     workspace=workspace, key=key, **self._options
                 )
@@ -370,6 +362,7 @@ class Conversations:
                 # A service sees any number of conversations; a closed one is rebuilt
                 # from its state.
                 if len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)[1].session.close()
+                    _, oldest = self._kept.popitem(last=False)
+                    oldest.session.close()
             self._kept.move_to_end(key)
             return found

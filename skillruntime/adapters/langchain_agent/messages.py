@@ -71,22 +71,19 @@ def first_turn(state: Mapping[str, Any], parent: str) -> str:
     graph around this one, so that two agents of one thread differ.
     """
     messages = state.get("messages") or []
-    people = [
-        number
-        for number, message in enumerate(messages, start=1)
-        if message.type == "human"
-    ]
-    begun = people[-1] if people else 0
-    said = [
+    begun = 0
+    for number, message in enumerate(messages, start=1):
+        if message.type == "human":
+            begun = number
+    contents = [
         (message.type, message.content, getattr(message, "tool_calls", None))
         for message in messages[:begun]
     ]
-    turn = digest_of(as_text([state.get("skill_turn"), parent, said]))
+    turn = digest_of(as_text([state.get("skill_turn"), parent, contents]))
     for message in messages[begun:]:
         if isinstance(message, AIMessage):
-            turn = digest_of(
-                turn
-            )  # as `SkillMiddleware` names the turn after each message of the model
+            # As `SkillMiddleware` names the turn after each message of the model.
+            turn = digest_of(turn)
     return turn
 
 
@@ -125,9 +122,10 @@ def loading_answers(messages: Sequence[Any]) -> dict[int, str]:
                 for call in message.tool_calls
                 if call["name"] == "load_skill"
             }
-        is_answer = isinstance(message, ToolMessage) and message.tool_call_id in calls
-        if is_answer and (opening := _OPENING.match(message.text)):
-            found[index] = opening["name"]
+        if isinstance(message, ToolMessage) and message.tool_call_id in calls:
+            opening = _OPENING.match(message.text)
+            if opening is not None:
+                found[index] = opening["name"]
     return found
 
 
@@ -139,8 +137,10 @@ def with_text(message: SystemMessage | None, text: str) -> SystemMessage | None:
     """Return the system message with *text* at its end, so that a provider's prompt
     cache keeps its beginning.
     """
-    if not text or message is None:
-        return SystemMessage(text) if text else message
+    if not text:
+        return message
+    if message is None:
+        return SystemMessage(text)
     # Content blocks keep the cache marks that a host may have put on them.
     if isinstance(message.content, str):
         return message.model_copy(update={"content": f"{message.content}\n\n{text}"})
@@ -166,14 +166,19 @@ def with_each_once(
         if texts.get(name) == digest(name, message.text) and name not in shown:
             shown.add(name)
             continue
-        replaced = _SUPERSEDED if name in texts else _UNLOADED
+        if name in texts:
+            content = _SUPERSEDED.format(name)
+        else:
+            content = _UNLOADED.format(name)
         changed = [*changed]
-        changed[index] = message.model_copy(update={"content": replaced.format(name)})
+        changed[index] = message.model_copy(update={"content": content})
     return changed, shown
 
 
 def takes_images(model: Any) -> bool:
-    """Whether *model* takes images in tool messages, as its LangChain profile says."""
+    """Return whether *model* takes images in tool messages, as its LangChain profile
+    says.
+    """
     return bool((getattr(model, "profile", None) or {}).get("image_tool_message"))
 
 
@@ -187,11 +192,9 @@ def without_images(messages: list[Any]) -> list[Any]:
             message.artifact, SkillResponse
         )
         has_blocks = is_skills and not isinstance(message.content, str)
-        found.append(
-            message.model_copy(update={"content": message.text})
-            if has_blocks
-            else message
-        )
+        if has_blocks:
+            message = message.model_copy(update={"content": message.text})
+        found.append(message)
     return found
 
 
@@ -215,21 +218,17 @@ def second_answers(messages: Sequence[Any]) -> list[ToolMessage]:
 
 
 def is_loading(skill: str, state: Mapping[str, Any]) -> bool:
-    """Whether the model's last message calls ``load_skill`` for *skill*."""
+    """Return whether the model's last message calls ``load_skill`` for *skill*."""
     # Only the last message: an earlier load is in the state already.
-    last = next(
-        (
-            each
-            for each in reversed(state.get("messages") or [])
-            if isinstance(each, AIMessage)
-        ),
-        None,
-    )
-    calls = last.tool_calls if last is not None else []
-    return any(
-        call["name"] == "load_skill" and skill in map(str, call["args"].values())
-        for call in calls
-    )
+    for message in reversed(state.get("messages") or []):
+        if not isinstance(message, AIMessage):
+            continue
+        for call in message.tool_calls:
+            if call["name"] == "load_skill":
+                if skill in map(str, call["args"].values()):
+                    return True
+        return False
+    return False
 
 
 _SUPERSEDED = (

@@ -54,12 +54,8 @@ def with_calls_settled(
         may_be_cut = is_cut and number == len(written)
         why = reason if may_be_cut or not is_cut else None
         call, rules, refused = _settled(_with_own_id(each, calls), why, put_right)
-        if (
-            may_be_cut
-            and not message.invalid_tool_calls
-            and not refused
-            and is_ours(call["name"])
-        ):
+        looks_whole = not message.invalid_tool_calls and not refused
+        if may_be_cut and looks_whole and is_ours(call["name"]):
             cut = TruncatedInputError(
                 f"The model was cut off (finish_reason {reason}), so this call may "
                 "not be whole",
@@ -94,9 +90,8 @@ def _settled(
     name, arguments = put_right(sent, arguments)
     if name != sent:
         rules = [*rules, "tool-name"]
-    known = {
-        key: value for key, value in written.items() if key != "error"
-    }  # which a broken call has beside
+    # A broken call has `error` beside the rest.
+    known = {key: value for key, value in written.items() if key != "error"}
     call, refused = _storable_call(
         {**known, "name": name, "args": arguments, "type": "tool_call"}
     )
@@ -133,31 +128,31 @@ def _storable_call(call: Any) -> tuple[Any, list[BaseMessage]]:
             recoverable=True,
             suggested_action="Send plain text and at most 100 levels of nesting",
         )
-        return {**call, "name": name, "args": {}}, [
-            refused_call(name, call["id"], wrong)
-        ]
-    return (call if arguments is call["args"] else {**call, "args": arguments}), []
+        answer = refused_call(name, call["id"], wrong)
+        return {**call, "name": name, "args": {}}, [answer]
+    if arguments is not call["args"]:
+        call = {**call, "args": arguments}
+    return call, []
 
 
 def finish_reason(message: BaseMessage) -> str | None:
     """Return why the model stopped, in its provider's words; None if the provider did
     not say.
     """
-    said: Mapping[str, Any] = (
-        message.response_metadata if isinstance(message, AIMessage) else {}
-    )
+    if not isinstance(message, AIMessage):
+        return None
+    metadata = message.response_metadata
     # OpenAI and Gemini; Anthropic and Bedrock; Ollama; Bedrock's Converse.
     for key in ("finish_reason", "stop_reason", "done_reason", "stopReason"):
-        if isinstance(reason := said.get(key), str):
+        reason = metadata.get(key)
+        if isinstance(reason, str):
             return reason
     # OpenAI's responses API has no finish_reason: {"incomplete_details": {"reason":
     # "max_output_tokens"}}.
-    details = said.get("incomplete_details")
-    return (
-        str(details["reason"])
-        if isinstance(details, Mapping) and details.get("reason")
-        else None
-    )
+    details = metadata.get("incomplete_details")
+    if isinstance(details, Mapping) and details.get("reason"):
+        return str(details["reason"])
+    return None
 
 
 def refused_call(name: str, call_id: str | None, *errors: SkillError) -> ToolMessage:
@@ -175,10 +170,10 @@ def refused_call(name: str, call_id: str | None, *errors: SkillError) -> ToolMes
 def _read(
     text: Any, reason: str | None
 ) -> tuple[dict[str, Any], list[str], list[SkillError]]:
+    if not isinstance(text, str):
+        text = ""
     try:
-        parsed = parse_arguments(
-            text if isinstance(text, str) else "", finish_reason=reason
-        )
+        parsed = parse_arguments(text, finish_reason=reason)
     except SkillInputError as error:
         return {}, [], list(error.to_errors())
     if not isinstance(parsed.value, dict):

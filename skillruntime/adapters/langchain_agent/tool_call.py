@@ -44,11 +44,9 @@ def place_of(given: Any) -> Place | None:
     if tool_node is None or not isinstance(given, tool_node.ToolRuntime):
         return None
     state = given.state
-    messages = state if isinstance(state, list) else getattr(state, "messages", ())
     task = given.config.get("configurable", {})
-    turn = task.get(
-        "checkpoint_ns"
-    )  # the node's task: LangGraph gives it the same id when it is tried again
+    # The node's task: LangGraph gives it the same id when it is tried again.
+    turn = task.get("checkpoint_ns")
     conversation = task.get("thread_id")
     if isinstance(state, Mapping):
         messages = state.get("messages") or ()
@@ -56,9 +54,13 @@ def place_of(given: Any) -> Place | None:
         # without a checkpoint has them too.
         turn = state.get("skill_turn", turn)
         conversation = conversation or state.get("skill_session")
-    return (
-        Place(str(conversation or turn), f"{turn}/{len(messages)}") if turn else Place()
-    )
+    elif isinstance(state, list):
+        messages = state
+    else:
+        messages = getattr(state, "messages", ())
+    if not turn:
+        return Place()
+    return Place(str(conversation or turn), f"{turn}/{len(messages)}")
 
 
 @functools.cache
@@ -74,18 +76,17 @@ def asking_for(tool_runtime: type) -> Callable[[], None]:
 
 
 def is_control_flow(error: BaseException) -> bool:
-    """Whether *error* is a signal to LangGraph's loop (an interrupt, a command) and not
-    a failure.
+    """Return whether *error* is a signal to LangGraph's loop (an interrupt, a command)
+    and not a failure.
     """
-    langgraph = sys.modules.get(
-        "langgraph.errors"
-    )  # a module that was never imported cannot have raised
+    # A module that was never imported cannot have raised.
+    langgraph = sys.modules.get("langgraph.errors")
     if langgraph is None:
         return False
+    if isinstance(error, langgraph.GraphBubbleUp):
+        return True
     is_invalid_resume = getattr(langgraph, "is_invalid_resume", None)
-    return isinstance(error, langgraph.GraphBubbleUp) or bool(
-        is_invalid_resume and is_invalid_resume(error)
-    )
+    return bool(is_invalid_resume and is_invalid_resume(error))
 
 
 def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
@@ -97,10 +98,10 @@ def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
     config = ensure_config(config)
     tool_call_id: str | None = None
     if isinstance(value, Mapping) and value.get("type") == "tool_call":
-        given = value.get("id")
-        tool_call_id = (
-            "" if given is None else str(given)
-        )  # a ToolMessage needs an id; some providers send none
+        # A ToolMessage needs an id; some providers send none.
+        tool_call_id = ""
+        if value.get("id") is not None:
+            tool_call_id = str(value["id"])
         value = value.get("args", value.get("arguments"))
     return {
         "tool_input": value,
@@ -149,16 +150,16 @@ def to_blocks(response: SkillResponse, session: SkillSession | None) -> Content:
     with it as content blocks.
     """
     text = to_text(response)
-    images = [] if session is None else session.images(response)
+    if session is None:
+        return text
+    images = session.images(response)
     if not images:
         return text
-    return [
-        {"type": "text", "text": text},
-        *(
-            {"type": "image", "base64": image.base64, "mime_type": image.media_type}
-            for image in images
-        ),
-    ]
+    blocks: list[str | dict[Any, Any]] = [{"type": "text", "text": text}]
+    for image in images:
+        block = {"type": "image", "base64": image.base64, "mime_type": image.media_type}
+        blocks.append(block)
+    return blocks
 
 
 def to_tool_result(

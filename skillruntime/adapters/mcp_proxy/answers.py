@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from skillruntime.errors import SkillError
 
 __all__ = [
-    *(
-        "INVALID_PARAMS",
-        "REPAIRS_KEY",
-        "changed",
-        "converted_error",
-        "note_fields",
-        "refusal",
-        "tool_error",
-    ),
-    *("tool_result", "with_repairs", "with_state"),
+    "INVALID_PARAMS",
+    "REPAIRS_KEY",
+    "changed",
+    "converted_error",
+    "note_fields",
+    "refusal",
+    "tool_error",
+    "tool_result",
+    "with_repairs",
+    "with_state",
 ]
 
 REPAIRS_KEY = "skillruntime/repairs"
@@ -43,14 +43,16 @@ INVALID_PARAMS = -32602
 # Both SDKs answer an unknown tool, a bad cursor, a missing header or envelope with
 # -32602 too: those stay errors.
 _OTHER = re.compile(
-    r"unknown tool|no such tool|_meta\b|protocol.?version|capabilit|cursor|\bheader\b|\btask\b"
-    r"|invalid request parameters",
+    r"unknown tool|no such tool|invalid request parameters"
+    r"|_meta\b|protocol.?version|capabilit|cursor|\bheader\b|\btask\b",
     re.IGNORECASE,
 )
 _ARGUMENTS = re.compile(
     r"\barguments?\b|input validation|invalid input|validation error|\bschema\b"
-    r"|(missing|required|unexpected|unknown|invalid|extra).{0,40}\b(property|propert|field|parameter|param|key|value|type)"
-    r"|\b(property|field|parameter)\b.{0,60}\b(missing|required|invalid|must|expected|should)"
+    r"|(missing|required|unexpected|unknown|invalid|extra)"
+    r".{0,40}\b(property|propert|field|parameter|param|key|value|type)"
+    r"|\b(property|field|parameter)\b"
+    r".{0,60}\b(missing|required|invalid|must|expected|should)"
     r"|must (be|have|match)|expected .{1,40}(received|got)|is not of type|is a required",
     re.IGNORECASE,
 )
@@ -71,8 +73,10 @@ def refusal(message: Message, faults: Iterable[SkillError], *, modern: bool) -> 
 def tool_error(request_id: bytes, text: str, *, modern: bool) -> bytes:
     """Return a tool execution error with *text*.
 
-    >>> tool_error(b"7", "Not run.", modern=False)
-    b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"Not run."}],"isError":true}}'
+    >>> import json
+    >>> answer = json.loads(tool_error(b"7", "Not run.", modern=False))
+    >>> answer["id"], answer["result"]
+    (7, {'content': [{'type': 'text', 'text': 'Not run.'}], 'isError': True})
     """
     result = to_bytes(tool_result(text, modern=modern))
     return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request_id, result)
@@ -86,7 +90,9 @@ def tool_result(text: str, *, modern: bool) -> dict[str, Any]:
         "content": [{"type": "text", "text": text}],
         "isError": True,
     }
-    return {**result, "resultType": "complete"} if modern else result
+    if modern:
+        result["resultType"] = "complete"
+    return result
 
 
 def converted_error(message: Message, *, modern: bool) -> bytes | None:
@@ -124,14 +130,19 @@ def with_repairs(message: Message, notes: Iterable[Note]) -> dict[Span, bytes]:
     member = to_bytes({REPAIRS_KEY: [note_fields(each) for each in notes]})[1:-1]
     inside = dict(members(message.raw, start))
     meta = inside.get("_meta")
-    if meta is not None and message.raw[meta[0] : meta[0] + 1] == b"{":
-        comma = b"," if any(True for _ in members(message.raw, meta[0])) else b""
-        return {(meta[0] + 1, meta[0] + 1): member + comma}
-    if meta is not None:  # `"_meta": null`, as some servers write it
+    if meta is None:
+        added = b'"_meta":{' + member + b"}"
+        if inside:
+            added += b","
+        return {(start + 1, start + 1): added}
+    begin, _ = meta
+    if message.raw[begin : begin + 1] != b"{":
+        # `"_meta": null`, as some servers write it.
         return {meta: b"{" + member + b"}"}
-    return {
-        (start + 1, start + 1): b'"_meta":{' + member + b"}" + (b"," if inside else b"")
-    }
+    is_empty = next(members(message.raw, begin), None) is None
+    if not is_empty:
+        member += b","
+    return {(begin + 1, begin + 1): member}
 
 
 def with_state(message: Message, digest: str) -> dict[Span, bytes]:
@@ -155,14 +166,14 @@ def changed(message: Message, *changes: Mapping[Span, bytes]) -> bytes:
     merged: dict[Span, bytes] = {}
     for each in changes:
         merged.update(each)
-    return replaced(message.raw, merged) if merged else message.raw
+    if not merged:
+        return message.raw
+    return replaced(message.raw, merged)
 
 
 def note_fields(note: Note) -> dict[str, str]:
     """Return a repair as ``_meta`` reports it."""
-    values = (
-        {"before": note.before, "after": note.after}
-        if note.before or note.after
-        else {}
-    )
-    return {"path": note.path, "rule": note.rule, **values}
+    fields = {"path": note.path, "rule": note.rule}
+    if note.before or note.after:
+        fields |= {"before": note.before, "after": note.after}
+    return fields

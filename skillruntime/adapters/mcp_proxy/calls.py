@@ -23,18 +23,17 @@ if TYPE_CHECKING:
     from skillruntime.runtime.error_responses import Refusals as Counted
 
 __all__ = [
-    *(
-        "MARK",
-        "Note",
-        "Refusals",
-        "Verdict",
-        "cut",
-        "digest_of",
-        "judge",
-        "judge_call",
-        "refusal_text",
-    ),
-    *("refused", "split_state"),
+    "MARK",
+    "Note",
+    "Refusals",
+    "Verdict",
+    "cut",
+    "digest_of",
+    "judge",
+    "judge_call",
+    "refusal_text",
+    "refused",
+    "split_state",
 ]
 
 MOST_TOKENS = 80
@@ -75,7 +74,9 @@ class Verdict:
             return "refused"
         if self.arguments is not None or self.notes:
             return "repaired"
-        return "unchecked" if self.unchecked else "passed"
+        if self.unchecked:
+            return "unchecked"
+        return "passed"
 
     def renamed(self, name: str, meant: str) -> Verdict:
         """Return the verdict on a call that named another tool than it meant."""
@@ -99,12 +100,15 @@ def judge_call(
                 f"{_short(name)} can be several tools",
                 f"Call {' or '.join(meant.nearest)}",
             )
-        tool = tools.find(meant.name) if meant.name is not None else None
+        if meant.name is not None:
+            tool = tools.find(meant.name)
     # A tool may be hidden from lists and exist: the server says whether it does.
     if tool is None:
         return None, Verdict(unchecked="the tool is not listed")
     verdict = judge(tool, arguments, options.of(tool.name).policy)
-    return tool, verdict if tool.name == name else verdict.renamed(name, tool.name)
+    if tool.name != name:
+        verdict = verdict.renamed(name, tool.name)
+    return tool, verdict
 
 
 def refused(message: str, action: str | None = None) -> Verdict:
@@ -121,18 +125,18 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
     empty where it has none.
 
     >>> from skillruntime.adapters.mcp_proxy.tools import compile_tool
-    >>> schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 10}}}
+    >>> n = {"type": "integer", "maximum": 10}
+    >>> schema = {"type": "object", "properties": {"n": n}}
     >>> tool = compile_tool({"name": "t", "inputSchema": schema})
     >>> judge(tool, b'{"n": 5}').outcome, judge(tool, b'{"n": "5"}').arguments
     ('passed', b'{"n":5}')
     >>> judge(tool, b'{"n": 11}').faults[0].message
     '/n: 11 is more than the maximum 10'
     """
-    if policy == "off" or tool.contract is None:
-        return Verdict(
-            unchecked=tool.reason
-            or ("policy is off" if policy == "off" else "no schema")
-        )
+    if policy == "off":
+        return Verdict(unchecked=tool.reason or "policy is off")
+    if tool.contract is None:
+        return Verdict(unchecked=tool.reason or "no schema")
     from skillruntime.contract.reading.parameters import may_have_swallowed
     from skillruntime.errors import SkillInputError, UnsupportedVersionError
 
@@ -145,10 +149,8 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
     if unreadable is None and isinstance(value, dict):
         plain = policy if may_have_swallowed(value) else "strict"
         try:
-            if (
-                tool.contract.accept(value, fill_defaults=False, policy=plain).arguments
-                is value
-            ):
+            accepted = tool.contract.accept(value, fill_defaults=False, policy=plain)
+            if accepted.arguments is value:
                 return Verdict()
         except SkillInputError:
             pass
@@ -184,13 +186,14 @@ def refusal_text(faults: Iterable[SkillError]) -> str:
     left = MOST_TOKENS - 4
     faults = list(faults)
     for number, fault in enumerate(faults):
-        parts = [
-            each.rstrip(".") + "."
-            for each in (fault.message, fault.suggested_action)
-            if each
-        ]
+        parts = []
+        for part in (fault.message, fault.suggested_action):
+            if part:
+                parts.append(f"{part.rstrip('.')}.")
         sentence = " " + " ".join(parts)
-        if _tokens(sentence) > left - (8 if number < len(faults) - 1 else 0):
+        is_last = number == len(faults) - 1
+        kept = 0 if is_last else 8
+        if _tokens(sentence) > left - kept:
             if number == 0:
                 return text + cut(sentence, left)
             return f"{text} And {len(faults) - number} more."
@@ -233,11 +236,15 @@ def split_state(state: str) -> tuple[str | None, str]:
     """Return the digest of the repaired call that *state* carries, and the server's own
     state.
 
-    >>> split_state("skillruntime1.0123456789abcdef0123456789abcdef.opaque"), split_state("opaque")
-    (('0123456789abcdef0123456789abcdef', 'opaque'), (None, 'opaque'))
+    >>> split_state("skillruntime1.0123456789abcdef0123456789abcdef.opaque")
+    ('0123456789abcdef0123456789abcdef', 'opaque')
+    >>> split_state("opaque")
+    (None, 'opaque')
     """
     match = _STATE.match(state)
-    return (match[1], state[match.end() :]) if match else (None, state)
+    if match is None:
+        return None, state
+    return match[1], state[match.end() :]
 
 
 _STATE = re.compile(re.escape(MARK) + r"([0-9a-f]{32})\.")
@@ -279,8 +286,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _RepeatedKeyError(f"The key {_short(twice)} comes twice")
+        for key, _ in pairs:
+            if key in seen:
+                raise _RepeatedKeyError(f"The key {_short(key)} comes twice")
+            seen.add(key)
     return found
 
 
@@ -296,7 +305,9 @@ def _noted(repair: Repair) -> Note:
 
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+    if len(text) > LONGEST_VALUE:
+        return text[: LONGEST_VALUE - 1] + "…"
+    return text
 
 
 # How tokenizers split English and JSON, counted on the high side: four letters, three

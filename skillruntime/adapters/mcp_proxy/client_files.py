@@ -96,8 +96,10 @@ def wrapped(
     """Return a client's file with each server behind the proxy, which gets *options*;
     one that is behind it stays.
 
-    >>> wrapped('{"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"]}}}').text
-    '{"mcpServers": {"git": {"command": "skillruntime", "args": ["mcp-proxy", "--", "uvx", "mcp-server-git"]}}}'
+    >>> git = '{"command": "uvx", "args": ["mcp-server-git"]}'
+    >>> edited = wrapped('{"mcpServers": {"git": %s}}' % git)
+    >>> edited.text.removeprefix('{"mcpServers": {"git": ').removesuffix("}}")
+    '{"command": "skillruntime", "args": ["mcp-proxy", "--", "uvx", "mcp-server-git"]}'
 
     Raises:
         ClientFileError: it is not such a file, or `unwrapped` could not undo it.
@@ -117,13 +119,16 @@ def wrapped(
 def unwrapped(text: str, *, toml: bool = False) -> Edited:
     """Return a client's file with no server behind the proxy; one that is not stays.
 
-    >>> unwrapped('{"mcpServers": {"git": {"command": "skillruntime", "args": ["mcp-proxy", "--", "uvx", "a"]}}}').text
+    >>> git = '{"command": "skillruntime", "args": ["mcp-proxy", "--", "uvx", "a"]}'
+    >>> unwrapped('{"mcpServers": {"git": %s}}' % git).text
     '{"mcpServers": {"git": {"command": "uvx", "args": ["a"]}}}'
 
     Raises:
         ClientFileError: it is not such a file.
     """
-    return _toml(text, _unwrap_table) if toml else _json(text, _unwrap)
+    if toml:
+        return _toml(text, _unwrap_table)
+    return _json(text, _unwrap)
 
 
 def _json(text: str, edit: Callable[[bytes, Span], dict[Span, bytes] | str]) -> Edited:
@@ -148,7 +153,9 @@ def _plain(text: bytes) -> bytes:
     def blank(match: re.Match[bytes]) -> bytes:
         # Line breaks stay, so that a parser's message names the line of the file.
         found = match[0]
-        return found if found[:1] == b'"' else re.sub(rb"[^\r\n]", b" ", found)
+        if found.startswith(b'"'):
+            return found
+        return re.sub(rb"[^\r\n]", b" ", found)
 
     return _TRAILING_COMMA.sub(blank, _COMMENT_OR_STRING.sub(blank, text))
 
@@ -158,16 +165,13 @@ def _entries(raw: bytes) -> list[tuple[str, Span]]:
         # `members` scans brackets and quotes only: before a part is edited, the whole
         # must be JSON.
         decode(raw)
-        tables = list(
-            _tables(raw, len(_BOM) if raw.startswith(_BOM) else 0, nested=True)
-        )
+        begin = len(_BOM) if raw.startswith(_BOM) else 0
+        tables = list(_tables(raw, begin, nested=True))
         entries: list[tuple[str, Span]] = []
         for start in tables:
-            entries += [
-                (name, span)
-                for name, span in members(raw, start)
-                if raw[span[0]] == ord("{")
-            ]
+            for name, span in members(raw, start):
+                if raw[span[0]] == ord("{"):
+                    entries.append((name, span))
     except Malformed as error:
         raise ClientFileError(f"not JSON: {error}") from None
     if not tables:
@@ -213,20 +217,18 @@ def _wrap(raw: bytes, span: Span, proxy: Sequence[str]) -> dict[Span, bytes] | s
     program = to_bytes(proxy[0])
     # As it is written in the file, escapes and all.
     command = raw[slice(*inside["command"])]
-    prefix = (
-        ", ".join(encode(each) for each in (*proxy[1:], "--")).encode()
-        + b", "
-        + command
-    )
+    words = ", ".join(encode(each) for each in (*proxy[1:], "--"))
+    prefix = words.encode() + b", " + command
     if "args" not in inside:
         return {inside["command"]: program + b', "args": [' + prefix + b"]"}
     start = inside["args"][0] + 1
-    # The space marks an array that was there and empty: to unwrap leaves it, and drops
-    # one that was not there.
-    return {
-        inside["command"]: program,
-        (start, start): prefix + (b", " if entry["args"] else b" "),
-    }
+    if entry["args"]:
+        prefix += b", "
+    else:
+        # The space marks an array that was there and empty: to unwrap leaves it, and
+        # drops one that was not there.
+        prefix += b" "
+    return {inside["command"]: program, (start, start): prefix}
 
 
 def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes] | str:
@@ -323,12 +325,7 @@ def _unwrap_url(
         (args, end): raw[url:url_end],
     }
     if "type" in places:
-        words = [
-            value
-            for flag, value in pairwise(arguments)
-            if flag == "--url-type" and value in _HTTP
-        ]
-        changes[places["type"][1]] = to_bytes(words[0] if words else "http")
+        changes[places["type"][1]] = to_bytes(_url_type(arguments))
     if "env" not in places:
         return changes
     names = {}
@@ -358,6 +355,13 @@ def _variable(header: str) -> str:
     return _VARIABLE + re.sub(r"\W", "_", header).upper()
 
 
+def _url_type(arguments: list[str]) -> str:
+    for flag, value in pairwise(arguments):
+        if flag == "--url-type" and value in _HTTP:
+            return value
+    return "http"
+
+
 def _toml(text: str, edit: Callable[[Any], str | None]) -> Edited:
     import tomlkit  # only Codex writes TOML
     from tomlkit.exceptions import TOMLKitError
@@ -371,7 +375,9 @@ def _toml(text: str, edit: Callable[[Any], str | None]) -> Edited:
         raise ClientFileError(f"it has no table {TABLES[2]}")
     edited = Edited("")
     for name, entry in table.items():
-        note = edit(entry) if isinstance(entry, dict) else None
+        if not isinstance(entry, dict):
+            continue
+        note = edit(entry)
         if note is not None:
             edited.notes.append(f"{name}: {note}")
     edited.text = tomlkit.dumps(document)
@@ -454,24 +460,19 @@ def _put(table: Any, key: str, members: dict[str, str]) -> None:
         raise ClientFileError(
             "a server's keys are written as a.b = ...; write it as a table"
         )
-    place = next(
-        index
-        for index, (each, _) in enumerate(body)
-        if each is not None and each.key == key
-    )
+    keys = [None if each is None else each.key for each, _ in body]
+    place = keys.index(key)
     old_key, old = body[place]
     before_sign = old_key.as_string()[len(old_key.as_string().rstrip()) :]
     new = []
     for name, text in members.items():
-        item, new_key = (
-            tomlkit.value(text),
-            SingleKey(name, sep=old_key.sep, original=name + before_sign),
-        )
-        item.trivia.indent, item.trivia.trail = old.trivia.indent, "\n"
+        item = tomlkit.value(text)
+        item.trivia.indent = old.trivia.indent
+        item.trivia.trail = "\n"
+        new_key = SingleKey(name, sep=old_key.sep, original=name + before_sign)
         new.append((new_key, item))
-    new[-1][1].trivia.comment_ws, new[-1][1].trivia.comment = (
-        old.trivia.comment_ws,
-        old.trivia.comment,
-    )
-    new[-1][1].trivia.trail = old.trivia.trail
+    _, last = new[-1]
+    last.trivia.comment_ws = old.trivia.comment_ws
+    last.trivia.comment = old.trivia.comment
+    last.trivia.trail = old.trivia.trail
     body[place : place + 1] = new

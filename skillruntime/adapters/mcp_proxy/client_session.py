@@ -60,7 +60,8 @@ def enforce(
         ) -> Any:
             return await enforced.call(name, arguments, *rest, **more)
 
-        call_tool.enforced_by = enforced  # type: ignore[attr-defined]  # a mark for the second time
+        # A mark for the second time.
+        call_tool.enforced_by = enforced  # type: ignore[attr-defined]
         target.call_tool = call_tool
     return session
 
@@ -79,7 +80,9 @@ class _Enforced:
     ) -> Any:
         """Call a tool with the arguments that it accepts, or return the refusal."""
         try:
-            text = to_bytes(arguments) if arguments is not None else b""
+            text = b""
+            if arguments is not None:
+                text = to_bytes(arguments)
         except (TypeError, ValueError, RecursionError):  # not JSON: the session says so
             return await self._call(name, arguments, *rest, **more)
         # A retry gets the repair that its first round got, and is never refused: it may
@@ -100,8 +103,10 @@ class _Enforced:
             return _refused(self._refusals.reported(name, text, verdict.faults))
         if not verdict.notes or tool is None:
             return self._checked(tool, await self._call(name, arguments, *rest, **more))
-        new = decode(verdict.arguments) if verdict.arguments is not None else arguments
-        result = self._checked(tool, await self._call(tool.name, new, *rest, **more))
+        if verdict.arguments is not None:
+            arguments = decode(verdict.arguments)
+        answer = await self._call(tool.name, arguments, *rest, **more)
+        result = self._checked(tool, answer)
         if hasattr(result, "meta"):
             result.meta = {
                 **(result.meta or {}),
@@ -111,8 +116,10 @@ class _Enforced:
 
     def _checked(self, tool: Tool | None, result: Any) -> Any:
         """Return *result*, or what replaces it where it is not what *tool* promises."""
-        mode = "off" if tool is None else self._options.of(tool.name).check_output
-        if mode == "off" or not hasattr(result, "model_dump"):
+        if tool is None or not hasattr(result, "model_dump"):
+            return result
+        mode = self._options.of(tool.name).check_output
+        if mode == "off":
             return result
         message = {
             "id": 0,
@@ -121,11 +128,9 @@ class _Enforced:
         refused = checked_result(
             read_message(to_bytes(message)), tool, mode, self._log, modern=False
         )
-        return (
-            result
-            if refused is None
-            else type(result).model_validate(decode(refused)["result"])
-        )
+        if refused is None:
+            return result
+        return type(result).model_validate(decode(refused)["result"])
 
     async def _relist(self) -> None:
         """Read all pages of the list; where the server does not give it, calls pass by
@@ -159,16 +164,15 @@ class _Enforced:
         known = inspect.signature(self._list).parameters
         # `mcp.Client` keeps lists for their `ttlMs`; what did not fit is judged by the
         # list of this moment.
-        more: dict[str, Any] = (
-            {"cache_mode": "refresh"} if "cache_mode" in known else {}
-        )
+        more: dict[str, Any] = {}
+        if "cache_mode" in known:
+            more["cache_mode"] = "refresh"
         if cursor is None:
             return await self._list(**more)
         if "cursor" in known or "params" not in known:
             return await self._list(cursor=cursor, **more)
-        from mcp.types import (
-            PaginatedRequestParams,
-        )  # the only way since SDK 2: `ClientSession.list_tools(params=...)`
+        # The only way since SDK 2: `ClientSession.list_tools(params=...)`.
+        from mcp.types import PaginatedRequestParams
 
         return await self._list(params=PaginatedRequestParams(cursor=cursor))
 

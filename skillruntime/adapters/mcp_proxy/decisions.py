@@ -59,7 +59,9 @@ def decide_call(
     may still ask for the tools.
     """
     span = message.params.get("name")
-    name = text_of(message.raw, span) if span else None
+    name = None
+    if span:
+        name = text_of(message.raw, span)
     # Two parsers may take one key of two: what was checked here could be another call
     # there (RFC 8259, 4).
     if message.repeated is not None and is_json(message.raw):
@@ -114,7 +116,9 @@ def _decide_retry(
     """
     span = message.params["requestState"]
     state = text_of(message.raw, span)
-    digest, own = split_state(state) if state is not None else (None, "")
+    digest, own = None, ""
+    if state is not None:
+        digest, own = split_state(state)
     pending = Pending("call", tools.find(name), name, modern=True, retried=True)
     if digest is None or not is_json(message.raw):
         return Decision(

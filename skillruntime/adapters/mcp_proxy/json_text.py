@@ -13,8 +13,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 __all__ = [
-    *("Malformed", "Span", "decode", "elements", "encode", "is_json"),
-    *("members", "object_in", "replaced", "skip", "text_of", "to_bytes"),
+    "Malformed",
+    "Span",
+    "decode",
+    "elements",
+    "encode",
+    "is_json",
+    "members",
+    "object_in",
+    "replaced",
+    "skip",
+    "text_of",
+    "to_bytes",
 ]
 
 Span = tuple[int, int]
@@ -75,7 +85,8 @@ def members(text: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
     """Yield each key of the object that begins at *start*, and where its value is; a
     key may come twice.
 
-    >>> [(key, text[a:b]) for text in [b' {"id" : 7, "method":"ping"}'] for key, (a, b) in members(text)]
+    >>> text = b' {"id" : 7, "method":"ping"}'
+    >>> [(key, text[start:end]) for key, (start, end) in members(text)]
     [('id', b'7'), ('method', b'"ping"')]
 
     Raises:
@@ -164,7 +175,9 @@ def object_in(text: bytes) -> dict[str, Any] | None:
         value = decode(text)
     except Malformed:
         return None
-    return value if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return value
 
 
 def encode(value: Any, literals: Mapping[float, str] | None = None) -> str:
@@ -195,8 +208,8 @@ def encode(value: Any, literals: Mapping[float, str] | None = None) -> str:
 
 
 def is_json(text: bytes) -> bool:
-    """Whether *text* is JSON as a lenient server reads it: in any depth, and with bytes
-    that are not UTF-8.
+    """Return whether *text* is JSON as a lenient server reads it: in any depth, and
+    with bytes that are not UTF-8.
 
     >>> is_json(b'{"a": "\\xff"}'), is_json(b'{"a": 1,}')
     (True, False)
@@ -242,7 +255,9 @@ def _first_in(text: bytes, start: int, opening: bytes, closing: bytes) -> int | 
     position = _after_space(text, start)
     _expect(text, position, opening)
     position = _after_space(text, position + 1)
-    return None if text[position : position + 1] == closing else position
+    if text[position : position + 1] == closing:
+        return None
+    return position
 
 
 def _next_in(text: bytes, end: int, closing: bytes) -> int | None:
@@ -258,7 +273,9 @@ def _next_in(text: bytes, end: int, closing: bytes) -> int | None:
 
 def _after_space(text: bytes, position: int) -> int:
     match = _SPACE.match(text, position)
-    return match.end() if match else position
+    if match is None:
+        return position
+    return match.end()
 
 
 def _expect(text: bytes, position: int, mark: bytes) -> None:

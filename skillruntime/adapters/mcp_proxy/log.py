@@ -9,11 +9,14 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from skillruntime.adapters.mcp_proxy.calls import Verdict
+from skillruntime.adapters.mcp_proxy.calls import Note, Verdict
 from skillruntime.adapters.mcp_proxy.json_text import decode
 from skillruntime.adapters.mcp_proxy.tools import Tools
+
+if TYPE_CHECKING:
+    from skillruntime.errors import SkillError
 
 __all__ = ["Write", "call_entries", "open_log", "silent"]
 
@@ -75,25 +78,28 @@ def call_entries(
     if client:
         entry["client"] = client
     if verdict.notes:
-        entry["repairs"] = [
-            {"path": each.path, "rule": each.rule}
-            | (
-                {"before": each.before, "after": each.after}
-                if values and (each.before or each.after)
-                else {}
-            )
-            for each in verdict.notes
-        ]
+        entry["repairs"] = [_repair(note, values=values) for note in verdict.notes]
     if verdict.faults:
-        entry["errors"] = [
-            {"path": (each.details or {}).get("path", ""), "code": each.code.value}
-            | ({"message": each.message} if values else {})
-            for each in verdict.faults
-        ]
+        entry["errors"] = [_error(fault, values=values) for fault in verdict.faults]
         entry["sent"] = _kinds(sent)
     if verdict.unchecked:
         entry["reason"] = verdict.unchecked
     yield entry
+
+
+def _repair(note: Note, *, values: bool) -> dict[str, str]:
+    logged = {"path": note.path, "rule": note.rule}
+    if values and (note.before or note.after):
+        logged |= {"before": note.before, "after": note.after}
+    return logged
+
+
+def _error(fault: SkillError, *, values: bool) -> dict[str, str]:
+    path = (fault.details or {}).get("path", "")
+    logged = {"path": path, "code": fault.code.value}
+    if values:
+        logged["message"] = fault.message
+    return logged
 
 
 def _kinds(sent: bytes) -> dict[str, str]:
@@ -104,8 +110,9 @@ def _kinds(sent: bytes) -> dict[str, str]:
         value = decode(sent)
     except (ValueError, RecursionError):
         return {}
-    members = value.items() if isinstance(value, dict) else ()
+    if not isinstance(value, dict):
+        return {}
     return {
         key[:_LONGEST_NAME]: _TYPES.get(type(each), "null")
-        for key, each in list(members)[:_MOST_NAMES]
+        for key, each in list(value.items())[:_MOST_NAMES]
     }

@@ -23,16 +23,17 @@ from skillruntime.adapters.mcp_proxy.json_text import (
 )
 
 __all__ = [
-    *(
-        "Id",
-        "Message",
-        "client_name",
-        "concerns_the_proxy",
-        "envelope_client",
-        "envelope_of",
-        "id_of",
-    ),
-    *("quick_response", "read_message", "read_messages", "to_error"),
+    "Id",
+    "Message",
+    "client_name",
+    "concerns_the_proxy",
+    "envelope_client",
+    "envelope_of",
+    "id_of",
+    "quick_response",
+    "read_message",
+    "read_messages",
+    "to_error",
 ]
 
 Id = tuple[str, Any]
@@ -49,7 +50,9 @@ _ENVELOPE = tuple(
 """
 _WATCHED = (b"tools/", b"initialize", b"cancelled")
 _HEAD = re.compile(
-    rb'\s*+\{\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+,\s*+"id"\s*+:\s*+("[^"\\]*+"|-?\d++)\s*+,\s*+"(result|error)"\s*+:'
+    rb'\s*+\{\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+,'
+    rb'\s*+"id"\s*+:\s*+("[^"\\]*+"|-?\d++)\s*+,'
+    rb'\s*+"(result|error)"\s*+:'
 )
 # The TypeScript SDK writes the id last. The last brace closes the message, so what is
 # before it is its last member.
@@ -73,7 +76,7 @@ class Message:
 
     @property
     def is_request(self) -> bool:
-        """Whether it is answered: it has a method and an id."""
+        """Return whether it is answered: it has a method and an id."""
         return self.id is not None and self.method is not None
 
     def part(self, key: str) -> bytes:
@@ -101,21 +104,24 @@ def read_message(raw: bytes) -> Message:
     params: dict[str, Span] = {}
     repeated, methods = None, []
     for key, span in members(raw):
-        repeated = key if key in parts else repeated
+        if key in parts:
+            repeated = key
         parts[key] = span
         if key == "method":
-            methods.append(
-                text_of(raw, span) or ""
-            )  # a method that is not text still makes it no answer
+            # A message whose method is not text is still not an answer.
+            methods.append(text_of(raw, span) or "")
     if "params" in parts and raw[parts["params"][0]] == ord("{"):
         for key, span in members(raw, parts["params"][0]):
-            repeated = key if key in params else repeated
+            if key in params:
+                repeated = key
             params[key] = span
-    # A parser may take the first of two methods: a message that can be read as a call
-    # is one.
-    method = (
-        "tools/call" if "tools/call" in methods else methods[-1] if methods else None
-    )
+    method = None
+    if "tools/call" in methods:
+        # A parser may take the first of two methods: a message that can be read as a
+        # call is one.
+        method = "tools/call"
+    elif methods:
+        method = methods[-1]
     start, end = parts.get("id", (0, 0))
     return Message(raw, parts, params, method, id_of(raw[start:end]), repeated)
 
@@ -133,23 +139,24 @@ def read_messages(raw: bytes) -> tuple[list[Message], bool]:
 
 def id_of(text: bytes) -> Id | None:
     """Return the id that *text* writes, as a key; ``None`` where it is not an id."""
+    if not text:
+        return None
     try:
-        value = decode(text) if text else None
+        value = decode(text)
     except Malformed:
         return None
     if isinstance(value, str):
         return "string", value
     # JSON-RPC 2.0, 4: an id is a string or a number, and null only in the answer to
-    # what could not be read
-    return (
-        None
-        if value is None or isinstance(value, bool | dict | list)
-        else ("number", value)
-    )
+    # what could not be read.
+    if value is None or isinstance(value, bool | dict | list):
+        return None
+    return "number", value
 
 
 def concerns_the_proxy(raw: bytes) -> bool:
-    """Whether *raw*, from a client, may be one of the kinds that the proxy looks at.
+    """Return whether *raw*, from a client, may be one of the kinds that the proxy looks
+    at.
 
     Without a backslash a method is written as it reads (some encoders write
     ``tools\\/call``), so this misses none.
@@ -171,12 +178,19 @@ def quick_response(raw: bytes) -> tuple[Id, str] | None:
     match = _HEAD.match(raw)
     if match is not None:
         key = id_of(match[1])
-        return (key, match[2].decode()) if key else None
+        if key is None:
+            return None
+        return key, match[2].decode()
     for kind in ("result", "error"):
-        if raw.startswith(b'{"%s":' % kind.encode()):
-            tail = _TAIL.search(raw, max(0, len(raw) - _TAIL_LENGTH))
-            key = id_of(tail[1]) if tail else None
-            return (key, kind) if key else None
+        if not raw.startswith(b'{"%s":' % kind.encode()):
+            continue
+        tail = _TAIL.search(raw, max(0, len(raw) - _TAIL_LENGTH))
+        if tail is None:
+            return None
+        key = id_of(tail[1])
+        if key is None:
+            return None
+        return key, kind
     return None
 
 
@@ -226,6 +240,6 @@ def client_name(message: Message) -> str:
 def _name(information: Any) -> str:
     # A name goes to the log and its report: it is cut, because it is the client's to
     # choose.
-    return (
-        str(information.get("name", ""))[:100] if isinstance(information, dict) else ""
-    )
+    if not isinstance(information, dict):
+        return ""
+    return str(information.get("name", ""))[:100]

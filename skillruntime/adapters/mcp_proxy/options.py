@@ -47,9 +47,9 @@ class Options:
         >>> Options(tools={"write": {"policy": "strict"}}).of("write").policy
         'strict'
         """
-        return (
-            replace(self, **self.tools[tool], tools={}) if tool in self.tools else self
-        )
+        if tool not in self.tools:
+            return self
+        return replace(self, **self.tools[tool], tools={})
 
 
 def read_tool_options(path: Path) -> dict[str, dict[str, Any]]:
@@ -61,16 +61,18 @@ def read_tool_options(path: Path) -> dict[str, dict[str, Any]]:
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        tools = document.get("tools") if isinstance(document, dict) else None
+        tools = None
+        if isinstance(document, dict):
+            tools = document.get("tools")
         if not isinstance(tools, dict):
             raise ValueError('expected {"tools": {NAME: {"policy": ...}}}')
-        # `"policy"` beside `"tools"` would look as if it held for all
-        if more := next(
-            (key for key in document if key not in ("tools", "$schema")), None
-        ):
-            raise ValueError(
-                f"{more} is not read; options for all tools are options of the command"
-            )
+        for key in document:
+            # `"policy"` beside `"tools"` would look as if it held for all.
+            if key not in ("tools", "$schema"):
+                raise ValueError(
+                    f"{key} is not read; options for all tools are options of the "
+                    "command"
+                )
         _check_tools(tools)
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {error}") from None

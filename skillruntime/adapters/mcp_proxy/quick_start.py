@@ -42,9 +42,8 @@ def run_quickly(words: list[str]) -> int | None:
         from skillruntime.adapters.mcp_proxy.options import Options
         from skillruntime.adapters.mcp_proxy.session import Session
 
-        return Session(
-            Options(**choices), log=open_log(Path(log_path) if log_path else None)
-        )
+        path = Path(log_path) if log_path else None
+        return Session(Options(**choices), log=open_log(path))
 
     try:
         return run_stdio(command, make_session)
@@ -55,18 +54,22 @@ def run_quickly(words: list[str]) -> int | None:
 def _read(words: list[str]) -> tuple[dict[str, Any], str, list[str]] | None:
     choices: dict[str, Any] = {}
     log_path = ""
-    rest = iter(words[1:] if words[:1] == ["run"] else words)
+    if words[:1] == ["run"]:
+        words = words[1:]
+    rest = iter(words)
     for word in rest:
         if word == "--":
             command = list(rest)
-            is_url = command[:1] and command[0].startswith(("http://", "https://"))
-            return None if not command or is_url else (choices, log_path, command)
+            if not command or command[0].startswith(("http://", "https://")):
+                return None
+            return choices, log_path, command
         name, equals, value = word.partition("=")
-        # `--fold=x` is for click to refuse
+        # `--fold=x` is for click to refuse.
         if name in _FLAGS and not equals:
             choices[_FLAGS[name]] = True
             continue
-        value = value if equals else next(rest, "")
+        if not equals:
+            value = next(rest, "")
         if name in _CHOICES and value in _CHOICES[name][1]:
             choices[_CHOICES[name][0]] = value
         elif name == "--log" and _can_write(value):

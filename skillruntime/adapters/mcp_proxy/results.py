@@ -93,17 +93,21 @@ def folded_page(message: Message) -> bytes:
     raw = message.raw
     try:
         tools = dict(members(raw, message.parts["result"][0])).get("tools")
-        for start, _ in elements(raw, tools[0]) if tools else ():
+        if tools is None:
+            return raw
+        for start, _ in elements(raw, tools[0]):
             span = dict(members(raw, start)).get("inputSchema")
-            schema = decode(raw[span[0] : span[1]]) if span else None
+            if span is None:
+                continue
+            schema = decode(raw[span[0] : span[1]])
             if not isinstance(schema, dict):
                 continue
-            folded = {
-                "type": "object",
-                **fold_root(schema, partial(referenced, schema)),
-            }
-            if folded != schema and span:
+            folded = fold_root(schema, partial(referenced, schema))
+            folded = {"type": "object", **folded}
+            if folded != schema:
                 changes[span] = to_bytes(folded)
     except Malformed:
         return raw
-    return replaced(raw, changes) if changes else raw
+    if not changes:
+        return raw
+    return replaced(raw, changes)

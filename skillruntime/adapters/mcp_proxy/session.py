@@ -99,7 +99,7 @@ class Session:
 
     @property
     def waiting(self) -> bool:
-        """Whether a call waits for the proxy's own ``tools/list``."""
+        """Return whether a call waits for the proxy's own ``tools/list``."""
         return bool(self._held)
 
     def from_client(self, raw: bytes) -> list[Send]:
@@ -109,9 +109,8 @@ class Session:
         try:
             messages, is_batch = read_messages(raw)
         except Malformed:
-            return [
-                (SERVER, raw)
-            ]  # the server answers what is not JSON, as it would without the proxy
+            # The server answers what is not JSON, as it would without the proxy.
+            return [(SERVER, raw)]
         # Cut into parts, what is not JSON as a whole could become messages that are.
         if is_batch and not is_json(raw):
             return [(SERVER, raw)]
@@ -136,7 +135,8 @@ class Session:
         if kept == [each.raw for each in messages]:
             return [(CLIENT, raw)]
         if kept:
-            sends.insert(0, (CLIENT, _joined(kept, raw) if is_batch else kept[0]))
+            together = _joined(kept, raw) if is_batch else kept[0]
+            sends.insert(0, (CLIENT, together))
         return sends
 
     def give_up_listing(self) -> list[Send]:
@@ -184,11 +184,13 @@ class Session:
         if kept == [each.raw for each in messages]:
             sends.append((SERVER, raw))
         elif kept:
-            sends.append((SERVER, _joined(kept, raw) if is_batch else kept[0]))
+            together = _joined(kept, raw) if is_batch else kept[0]
+            sends.append((SERVER, together))
         if answers:
             # No SDK sends batches, which revision 2025-03-26 alone has: what was
             # refused of one is answered at once.
-            sends.append((CLIENT, _joined(answers) if is_batch else answers[0]))
+            together = _joined(answers) if is_batch else answers[0]
+            sends.append((CLIENT, together))
         return sends
 
     def _decide(self, message: Message, *, final: bool) -> Decision:
@@ -339,7 +341,9 @@ class Session:
     def _listing_of(self, message: Message) -> Listing | None:
         """Return the pagination that a client's request begins or continues."""
         span = message.params.get("cursor")
-        cursor = text_of(message.raw, span) if span else None
+        if span is None:
+            return self.tools.start()
+        cursor = text_of(message.raw, span)
         if cursor is None:
             return self.tools.start()
         return self.tools.listing_at(cursor)
@@ -347,8 +351,8 @@ class Session:
     # from the server
 
     def _passes(self, raw: bytes) -> bool:
-        """Whether *raw* is seen at once to be something that passes: most is, and costs
-        no scan of its body.
+        """Return whether *raw* is seen at once to be something that passes: most is,
+        and costs no scan of its body.
         """
         response = quick_response(raw)
         if response is None:
@@ -362,13 +366,9 @@ class Session:
         pending = self._pending.get(key)
         if pending is None:
             return True
-        options = self.options.of(pending.name)
-        if (
-            kind == "error"
-            or pending.kind != "call"
-            or pending.notes
-            or options.check_output != "off"
-        ):
+        if kind == "error" or pending.kind != "call":
+            return False
+        if pending.notes or self.options.of(pending.name).check_output != "off":
             return False
         del self._pending[key]
         return True
@@ -394,9 +394,9 @@ class Session:
             if message.method == "notifications/tools/list_changed":
                 self.tools.changed()
             return message.raw
-        pending = (
-            self._pending.pop(message.id, None) if message.id is not None else None
-        )
+        pending = None
+        if message.id is not None:
+            pending = self._pending.pop(message.id, None)
         if pending is None:
             return message.raw
         if pending.kind == "list":
@@ -409,35 +409,36 @@ class Session:
             return message.raw
         if pending.listing is not None and self.tools.add_page(pending.listing, result):
             self._compare_options()
-        return folded_page(message) if self.options.fold else message.raw
+        if self.options.fold:
+            return folded_page(message)
+        return message.raw
 
     def _call_answered(self, message: Message, pending: Pending) -> bytes:
         if "error" in message.parts:
             # The error of a retry may concern its `requestState`, which no model wrote.
-            converted = (
-                None
-                if pending.retried
-                else converted_error(message, modern=pending.modern)
-            )
+            if pending.retried:
+                return message.raw
+            converted = converted_error(message, modern=pending.modern)
             if converted is None:
                 return message.raw
             self._log(
                 {"event": "converted", "tool": pending.name, "client": self._client}
             )
             return converted
-        mode = self.options.of(
-            pending.tool.name if pending.tool else pending.name
-        ).check_output
-        if mode != "off" and pending.tool is not None:
-            refused = checked_result(
-                message, pending.tool, mode, self._log, modern=pending.modern
-            )
-            if refused is not None:
-                return refused
+        if pending.tool is not None:
+            mode = self.options.of(pending.tool.name).check_output
+            if mode != "off":
+                refused = checked_result(
+                    message, pending.tool, mode, self._log, modern=pending.modern
+                )
+                if refused is not None:
+                    return refused
         if not pending.notes:
             return message.raw
         try:
-            marked = with_state(message, pending.digest) if pending.digest else {}
+            marked = {}
+            if pending.digest:
+                marked = with_state(message, pending.digest)
             return changed(message, with_repairs(message, pending.notes), marked)
         # A part that is not JSON cannot be changed: the result passes, without the
         # report of the repair.

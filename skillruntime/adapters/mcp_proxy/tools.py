@@ -70,8 +70,8 @@ class Tools:
 
     @property
     def fresh(self) -> bool:
-        """Whether what is known is what the server has now, as far as the protocol
-        shows it.
+        """Return whether what is known is what the server has now, as far as the
+        protocol shows it.
         """
         if self._known_generation != self._generation:
             return False
@@ -93,17 +93,12 @@ class Tools:
         return self._open.pop(cursor, None)
 
     def is_current(self, listing: Listing) -> bool:
-        """Whether the server's list has not changed since *listing* began."""
+        """Return whether the server's list has not changed since *listing* began."""
         return listing.generation == self._generation
 
     def add_page(self, listing: Listing, result: Mapping[str, Any]) -> bool:
         """Add one page to *listing*; return whether it was the last one."""
-        tools = result.get("tools")
-        page = {
-            each["name"]: each
-            for each in (tools if isinstance(tools, list) else ())
-            if isinstance(each, dict) and isinstance(each.get("name"), str)
-        }
+        page = {tool["name"]: tool for tool in _named_tools(result)}
         # A page of a client's own listing counts as much as one of the proxy's: both
         # are what the server has.
         listing.definitions.update(page)
@@ -153,8 +148,11 @@ class Tools:
         """Return which tool *name* can mean; none before the whole list is known.
 
         >>> tools = Tools()
-        >>> _ = tools.add_page(tools.start(), {"tools": [{"name": "read_file"}, {"name": "list"}]})
-        >>> [tools.meant_by(name).name for name in ["Read-File", "mcp__files__read_file", "remove"]]
+        >>> page = {"tools": [{"name": "read_file"}, {"name": "list"}]}
+        >>> tools.add_page(tools.start(), page)
+        True
+        >>> sent = ["Read-File", "mcp__files__read_file", "remove"]
+        >>> [tools.meant_by(name).name for name in sent]
         ['read_file', 'read_file', None]
         """
         if not self.complete:
@@ -191,25 +189,34 @@ def _expiry(milliseconds: Any) -> float | None:
     return time.monotonic() + max(0, min(milliseconds, 86_400_000)) / 1000
 
 
+def _named_tools(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the tools of a ``tools/list`` result that have a name."""
+    tools = result.get("tools")
+    if not isinstance(tools, list):
+        return []
+    found = []
+    for tool in tools:
+        if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+            found.append(tool)
+    return found
+
+
 def compile_tool(
     definition: Mapping[str, Any], aliases: Mapping[str, Any] | None = None
 ) -> Tool:
     """Return the tool that *definition*, one entry of a ``tools/list`` result, defines;
     *aliases* are the user's.
     """
-    from skillruntime.contract import (
-        Contract,
-        Schema,
-    )  # 60 ms to import: not before the first call needs it
+    # 60 ms to import: not before the first call needs it.
+    from skillruntime.contract import Contract, Schema
     from skillruntime.errors import InvalidSkillError
 
     name = definition["name"]
     schema = definition.get("inputSchema")
     if not isinstance(schema, dict):
-        reason = (
-            None if schema is None or schema is True else "inputSchema is not an object"
-        )
-        return Tool(name, definition, None, None, reason)
+        if schema is None or schema is True:
+            return Tool(name, definition, None, None, None)
+        return Tool(name, definition, None, None, "inputSchema is not an object")
     contract, output, reason = None, None, None
     for document in _readings(schema):
         try:

@@ -81,9 +81,8 @@ class Served:
     def __init__(self, runtime: SkillRuntime) -> None:
         self._runtime = runtime
         self._known: dict[str, str] = {}
-        self._pages = (
-            runtime.session(tell_directories=False)
-        )  # the rest of long results, by handles that no other client can guess
+        # The rest of long results, by handles that no other client can guess.
+        self._pages = runtime.session(tell_directories=False)
         # For their definitions alone; a call is made within the client's session.
         self._own = conversation_runtime(runtime, self._pages)
         self._sessions: dict[str, SkillSession] = {}
@@ -95,19 +94,20 @@ class Served:
         Over HTTP a client without a session identifier gets a new one with each call.
         """
         request = context.request
-        key = "" if request is None else request.headers.get("mcp-session-id")
+        key: str | None = ""
         # What listens on a port does not show where the host keeps its files.
-        tell = None if request is None else False
+        tell = None
+        if request is not None:
+            key = request.headers.get("mcp-session-id")
+            tell = False
         if key is None:
             return self._runtime.session(counts_tokens=False, tell_directories=tell)
         if key not in self._sessions:
             while len(self._sessions) >= _KEPT:
                 self._sessions.pop(next(iter(self._sessions))).close()
-            root = (
-                await _only_root(context.session)
-                if request is None and not self._runtime.has_workspace
-                else None
-            )
+            root = None
+            if request is None and not self._runtime.has_workspace:
+                root = await _only_root(context.session)
             self._sessions[key] = self._runtime.session(
                 workspace=root, counts_tokens=False, tell_directories=tell
             )
@@ -125,7 +125,9 @@ class Served:
         self, context: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         arguments = params.arguments or {}
-        tools = self._known if params.name in self._known else self._tools()
+        tools = self._known
+        if params.name not in tools:
+            tools = self._tools()
         tool = meant_tool(self._runtime, params.name, tools)
         session = await self._session(context)
         if tool.name in (*self._own_names(), "call_skill"):
@@ -135,47 +137,40 @@ class Served:
                 load=partial(self._rendered, session),
                 calls_in=session,
             )
-            return self._result(
-                str(tool.name),
-                arguments,
-                await own.call(str(tool.name), arguments),
-                session,
-            )
+            name = str(tool.name)
+            response = await own.call(name, arguments)
+            return self._result(name, arguments, response, session)
         if tool.name not in tools or is_hidden(self._runtime, tools[tool.name]):
-            hint = (
-                f"; did you mean {' or '.join(tool.nearest)}?" if tool.nearest else ""
-            )
+            hint = ""
+            if tool.nearest:
+                hint = f"; did you mean {' or '.join(tool.nearest)}?"
             raise MCPError(
                 types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}{hint}"
             )
         name = tools[tool.name]
-        return self._result(
-            name, arguments, await session.call(name, arguments), session
-        )
+        response = await session.call(name, arguments)
+        return self._result(name, arguments, response, session)
 
     def _result(
         self, name: str, arguments: Any, response: SkillResponse, session: SkillSession
     ) -> types.CallToolResult:
-        if (response.metadata or {}).get("skill") not in (
-            "load_skill",
-            "read_skill_resource",
-        ):
+        called = (response.metadata or {}).get("skill")
+        if called not in ("load_skill", "read_skill_resource"):
             response = self._pages.record_answer(name, arguments, response)
         result = to_mcp_result(response, images=session.images(response))
         # A file of a call that has no session goes with the call.
-        for file in (
-            (response.metadata or {}).get("files", ())
-            if session in self._sessions.values()
-            else ()
-        ):
+        files = []
+        if session in self._sessions.values():
+            files = (response.metadata or {}).get("files", [])
+        for file in files:
             link = {
                 "type": "resource_link",
                 "uri": f"{_FILES}{quote(file['path'])}",
                 "name": file["path"],
+                "mimeType": file["media_type"],
+                "size": file["bytes"],
             }
-            result["content"].append(
-                {**link, "mimeType": file["media_type"], "size": file["bytes"]}
-            )
+            result["content"].append(link)
         return types.CallToolResult.model_validate(result)
 
     async def list_prompts(
@@ -237,16 +232,14 @@ class Served:
         uri = str(params.uri)
         name, path = split_uri(uri) or ("", "")
         metadata = self._visible().get(name)
-        read = partial(read_file, metadata, path) if metadata is not None else None
         if uri.startswith(_FILES):
             path = unquote(uri.removeprefix(_FILES))
-            read = partial(
-                read_bytes,
-                str((await self._session(context)).workspace.directory),
-                path,
-                MAX_BYTES,
-            )
-        if read is None:
+            session = await self._session(context)
+            directory = str(session.workspace.directory)
+            read = partial(read_bytes, directory, path, MAX_BYTES)
+        elif metadata is not None:
+            read = partial(read_file, metadata, path)
+        else:
             raise _unknown(uri)
         try:
             data = await anyio.to_thread.run_sync(read)
@@ -297,10 +290,9 @@ class Served:
         """Return the definitions of all tools; this reads every contract."""
         tools = self._tools()
         contracts = definable(self._runtime, tools.values())
-        names = [
-            *self._own_names(),
-            *(["call_skill"] if len(contracts) < len(tools) else []),
-        ]
+        names = [*self._own_names()]
+        if len(contracts) < len(tools):
+            names.append("call_skill")
         definitions = [to_mcp(self._own.contract(name), name=name) for name in names]
         for shown, name in sorted(tools.items()):
             if name in contracts:
@@ -322,7 +314,9 @@ class Served:
         """
         if len(self._visible()):
             return _OWN
-        return _OWN[1:] if self._known else ()
+        if self._known:
+            return _OWN[1:]
+        return ()
 
     def _rendered(
         self, session: SkillSession, name: str, arguments: str | None = None
@@ -362,7 +356,10 @@ async def _only_root(session: Any) -> str | None:
     if len(addresses) != 1 or addresses[0].scheme != "file":
         return None
     path = url2pathname(addresses[0].path)
-    return path if os.path.isdir(path) else None  # noqa: PTH112 - as everywhere here, no pathlib
+    # As everywhere here, no pathlib.
+    if os.path.isdir(path):
+        return path
+    return None
 
 
 def _unknown(uri: str) -> MCPError:
@@ -394,7 +391,9 @@ def split_uri(uri: str) -> tuple[str, str] | None:
     if not uri.startswith(_SCHEME):
         return None
     name, _, path = uri.removeprefix(_SCHEME).partition("/")
-    return (unquote(name), unquote(path)) if name and path else None
+    if not name or not path:
+        return None
+    return unquote(name), unquote(path)
 
 
 def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
@@ -405,16 +404,16 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
         InvalidSkillError: its frontmatter cannot be read, or it is larger than a host
             must accept.
     """
-    directory = os.path.dirname(metadata.path)  # noqa: PTH120 - as everywhere in the catalog, no pathlib
+    # As everywhere in the catalog, no pathlib.
+    directory = os.path.dirname(metadata.path)
     resources: list[dict[str, Any]] = []
     total = 0
     for path in _paths(metadata):
         try:
-            data = (
-                read_file(metadata, path)
-                if path == "SKILL.md"
-                else read_bytes(directory, path, MAX_BYTES)
-            )
+            if path == "SKILL.md":
+                data = read_file(metadata, path)
+            else:
+                data = read_bytes(directory, path, MAX_BYTES)
         except ResourceNotFoundError as error:
             raise InvalidSkillError(
                 f"The skill {metadata.name!r} cannot be published: {error}"
@@ -437,7 +436,8 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
         )
     # The extension wants the frontmatter as it is written, so one that hides something
     # cannot be in an entry.
-    if hidden := hidden_in(frontmatter):
+    hidden = hidden_in(frontmatter)
+    if hidden:
         raise InvalidSkillError(
             f"The frontmatter of {metadata.name!r} has {listed_kinds(hidden)}"
         )
@@ -454,8 +454,10 @@ def read_file(metadata: SkillMetadata, path: str) -> bytes:
     Raises:
         ResourceNotFoundError: the skill has no such file.
     """
-    asked = os.path.basename(metadata.path) if path == "SKILL.md" else path  # noqa: PTH119
-    return read_bytes(os.path.dirname(metadata.path), asked, MAX_BYTES)  # noqa: PTH120
+    directory, own_name = os.path.split(metadata.path)
+    if path == "SKILL.md":
+        path = own_name  # which may be written in small letters
+    return read_bytes(directory, path, MAX_BYTES)
 
 
 def _frontmatter(data: bytes) -> dict[str, Any]:
@@ -481,14 +483,16 @@ def _frontmatter(data: bytes) -> dict[str, Any]:
 
 
 def _paths(metadata: SkillMetadata) -> Iterator[str]:
-    """Every file: SKILL.md, the contracts, which a catalog does not list, and all that
-    it does.
+    """Yield every file: SKILL.md, the contracts, which a catalog does not list, and all
+    that it does.
     """
-    directory = os.path.dirname(metadata.path)  # noqa: PTH120
+    directory = os.path.dirname(metadata.path)
     yield "SKILL.md"
     own = ["contract.json", "contract.yaml", "contract.yml", "descriptor.json"]
-    inside = os.path.join(directory, "contracts")  # noqa: PTH118
-    if os.path.isdir(inside):  # noqa: PTH112
-        own += [f"contracts/{name}" for name in sorted(os.listdir(inside))]  # noqa: PTH208
-    yield from (path for path in own if os.path.isfile(os.path.join(directory, path)))  # noqa: PTH113, PTH118
+    inside = os.path.join(directory, "contracts")
+    if os.path.isdir(inside):
+        own += [f"contracts/{name}" for name in sorted(os.listdir(inside))]
+    for path in own:
+        if os.path.isfile(os.path.join(directory, path)):
+            yield path
     yield from (resource.path for resource in list_resources(directory))

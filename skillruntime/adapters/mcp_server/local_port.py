@@ -54,12 +54,12 @@ def guarded(
                     challenge,
                 )
                 return
-            scope = {
-                **scope,
-                "headers": [
-                    each for each in headers if each[0].lower() != b"authorization"
-                ],
-            }
+            passed_on = [
+                (key, value)
+                for key, value in headers
+                if key.lower() != b"authorization"
+            ]
+            scope = {**scope, "headers": passed_on}
         await app(scope, receive, send)
 
     return checked
@@ -69,8 +69,10 @@ def _header(headers: Collection[tuple[bytes, bytes]], name: bytes) -> str | None
     """Return the value of the header *name*, written in small letters; ``None`` where
     it is missing.
     """
-    found = next((value for key, value in headers if key.lower() == name), None)
-    return None if found is None else found.decode("latin-1")
+    for key, value in headers:
+        if key.lower() == name:
+            return value.decode("latin-1")
+    return None
 
 
 def _host_of(url: str) -> str | None:

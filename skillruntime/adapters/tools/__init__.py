@@ -1,1 +1,3 @@
-"""The tools that every adapter gives a model: their names, their schemas, their answers."""
+"""The tools that every adapter gives a model: their names, their schemas, their
+answers.
+"""

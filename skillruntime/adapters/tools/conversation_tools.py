@@ -103,7 +103,7 @@ FIXED = ToolList(
 
 
 def fits(rendered: Rendered) -> bool:
-    """Whether the rendered catalog has every skill in full."""
+    """Return whether the rendered catalog has every skill in full."""
     return not (rendered.shortened or rendered.name_only or rendered.omitted)
 
 
@@ -160,11 +160,11 @@ def visible_callables(runtime: SkillRuntime) -> list[str]:
     require_free_names(runtime)
     # A third-party skill that is called as one of our tools is left out: it must not
     # end the host's program.
-    return [
-        name
-        for name in runtime.callable_names()
-        if not is_hidden(runtime, name) and name not in OWN_TOOLS
-    ]
+    names = []
+    for name in runtime.callable_names():
+        if name not in OWN_TOOLS and not is_hidden(runtime, name):
+            names.append(name)
+    return names
 
 
 def definable(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
@@ -250,7 +250,8 @@ def require_free_names(runtime: Any) -> None:
         ValueError: a function has such a name.
     """
     require_runtime(runtime)
-    if taken := [name for name in runtime.function_skills() if name in OWN_TOOLS]:
+    taken = [name for name in runtime.function_skills() if name in OWN_TOOLS]
+    if taken:
         raise ValueError(
             f"the function {taken[0]!r} has the name of a tool that every agent with "
             "skills has; give it another: @skill(name=...)"
@@ -259,7 +260,9 @@ def require_free_names(runtime: Any) -> None:
 
 def tool_list_of(style: ToolStyle) -> ToolList:
     """Return how a model calls skills in this style."""
-    return TYPED if style == "typed" else FIXED
+    if style == "typed":
+        return TYPED
+    return FIXED
 
 
 def skills_prompt(
@@ -271,14 +274,14 @@ def skills_prompt(
     parts = [tool_list.how_to, rendered.text]
     # Typed tools describe functions already; behind call_skill a model would not know
     # that they exist.
-    if tool_list.to_schema is not None and (names := runtime.function_skills()):
-        lines = [
-            f"- {name}: {_description(runtime, name)}"
-            for name in names[:MAX_OFFERED_NAMES]
-        ]
-        parts.append(
-            "\n".join(["Functions (load one by name for its arguments):", *lines])
-        )
+    names = []
+    if tool_list.to_schema is not None:
+        names = runtime.function_skills()
+    if names:
+        lines = ["Functions (load one by name for its arguments):"]
+        for name in names[:MAX_OFFERED_NAMES]:
+            lines.append(f"- {name}: {_description(runtime, name)}")
+        parts.append("\n".join(lines))
     return "\n\n".join(filter(None, parts))
 
 
@@ -286,13 +289,14 @@ def unknown_tool(name: Any, nearest: Sequence[str] = ()) -> SkillError:
     """Return the error for a call of a tool that does not exist, or is not offered
     now.
     """
+    action = "Use one of the tools that are offered"
+    if nearest:
+        action = _did_you_mean(nearest)
     return SkillError(
         ErrorCode.TOOL_NOT_AVAILABLE,
         f"Unknown tool {str(name)[:80]!r}",
         recoverable=True,
-        suggested_action=_did_you_mean(nearest)
-        if nearest
-        else "Use one of the tools that are offered",
+        suggested_action=action,
     )
 
 
@@ -330,9 +334,10 @@ def conversation_runtime(
         text = session.activate(
             name, to_tool_name=tool_list.to_shown_name, to_schema=tool_list.to_schema
         )
-        active = session.active[
-            runtime.catalog[name].name if name in runtime.catalog else name
-        ]
+        if name in runtime.catalog:
+            active = session.active[runtime.catalog[name].name]
+        else:
+            active = session.active[name]
         # The middleware keeps both in the agent's state.
         loaded = {"name": active.name, "digest": fingerprint(active)}
         return SkillResponse("success", text, metadata={"loaded": loaded})
@@ -347,35 +352,30 @@ def conversation_runtime(
         # session in which skills are called.
         directory = (calls_in or session).directory_of(name)
         text = session.read_resource(name, path, directory=directory)
-        # For `SkillSession.images`, which looks whether it is one.
-        is_image = media_type(path).startswith("image/")
-        return SkillResponse(
-            "success",
-            text,
-            metadata={"resource": {"skill": name, "path": path}} if is_image else None,
-        )
+        if media_type(path).startswith("image/"):
+            # For `SkillSession.images`, which looks whether it is one.
+            metadata = {"resource": {"skill": name, "path": path}}
+            return SkillResponse("success", text, metadata=metadata)
+        return SkillResponse("success", text)
 
     @own.implements("search_skills", contract=_SEARCH)
     def search_skills(arguments: dict[str, Any]) -> str:
         # Functions have no index: they follow what search ranks.
         query, limit = arguments["query"], arguments.get("limit", 10)
         hits = runtime.catalog.search(query, limit)
-        later = "" if hits.bodies_searched else f"\n{_NOT_INDEXED}"
-        found = [f"- {hit.name}: {visible_line(hit.description)}" for hit in hits]
-        found += [
-            f"- {name}: {_description(runtime, name)}"
-            for name in runtime.function_skills(query)
-        ]
-        if found:
-            return "\n".join(found[:limit]) + later
-        guess = nearest_names(
-            query, (*runtime.catalog.for_model(), *runtime.function_skills()), 3
-        )
-        nearest = (
-            f" The nearest names, which is a guess: {', '.join(guess)}."
-            if guess
-            else ""
-        )
+        later = ""
+        if not hits.bodies_searched:
+            later = f"\n{_NOT_INDEXED}"
+        lines = [f"- {hit.name}: {visible_line(hit.description)}" for hit in hits]
+        for name in runtime.function_skills(query):
+            lines.append(f"- {name}: {_description(runtime, name)}")
+        if lines:
+            return "\n".join(lines[:limit]) + later
+        known = [*runtime.catalog.for_model(), *runtime.function_skills()]
+        guess = nearest_names(query, known, 3)
+        nearest = ""
+        if guess:
+            nearest = f" The nearest names, which is a guess: {', '.join(guess)}."
         return (
             f"No skill matches these words.{nearest} Try other words, or load a skill "
             f"that may fit.{later}"
@@ -424,14 +424,16 @@ def tools_of_conversation(
         rendered=rendered,
         let_through=let_through,
     )
-    callables = [] if style == "generic" else visible_callables(runtime)
+    callables = []
+    if style != "generic":
+        callables = visible_callables(runtime)
     tool_names([*callables, *OWN_TOOLS])
     contracts = definable(runtime, callables)
     names = ["load_skill", "read_skill_resource"]
-    names += [] if fits(rendered) else ["search_skills"]
-    names += (
-        ["call_skill"] if style == "generic" or len(contracts) < len(callables) else []
-    )
+    if not fits(rendered):
+        names.append("search_skills")
+    if style == "generic" or len(contracts) < len(callables):
+        names.append("call_skill")
     return own, names, contracts
 
 
@@ -446,7 +448,9 @@ def _offered_names(runtime: SkillRuntime, rendered: Rendered | None) -> tuple[st
         return ()
     # In an enum, because constrained decoding then cannot misspell a name.
     names = (*rendered.included, *runtime.function_skills())
-    return names if len(names) <= MAX_OFFERED_NAMES else ()
+    if len(names) > MAX_OFFERED_NAMES:
+        return ()
+    return names
 
 
 def _description(runtime: SkillRuntime, name: str) -> str:
@@ -456,7 +460,9 @@ def _description(runtime: SkillRuntime, name: str) -> str:
     active = runtime.open_skill(name)
     text = active.body or "Tools: " + ", ".join(active.contracts)
     line = visible_line(text)
-    return line if len(line) <= 200 else line[:199] + "…"
+    if len(line) > 200:
+        return line[:199] + "…"
+    return line
 
 
 def _skill_name(runtime: SkillRuntime, sent: str) -> str:
@@ -499,7 +505,9 @@ def _contract(
     name: str, description: str, required: list[str], /, **properties: Mapping[str, Any]
 ) -> Contract:
     # Hosts run read-only tools without asking; what call_skill does, the skill decides.
-    read_only = {} if name == "call_skill" else {"annotations": {"read_only": True}}
+    annotations = {}
+    if name != "call_skill":
+        annotations = {"annotations": {"read_only": True}}
     schema = {
         "type": "object",
         "required": required,
@@ -507,7 +515,7 @@ def _contract(
         "properties": properties,
     }
     return Contract.from_dict(
-        {"name": name, "description": description, **read_only, "input": schema}
+        {"name": name, "description": description, **annotations, "input": schema}
     )
 
 

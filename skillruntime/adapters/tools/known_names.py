@@ -29,7 +29,7 @@ OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills")
 
 
 def is_hidden(runtime: SkillRuntime, name: str) -> bool:
-    """Whether *name* belongs to a skill that its author hides from models."""
+    """Return whether *name* belongs to a skill that its author hides from models."""
     # Hiding is said of a skill, and holds for all of its tools.
     metadata = runtime.catalog.get(name.partition("/")[0])
     return metadata is not None and not metadata.model_invocable
@@ -72,28 +72,31 @@ def meant_callable(runtime: SkillRuntime, sent: str) -> MeantName:
             return MeantName(sent)
     known = _callables_in(runtime, sent)
     by_tool_name = {to_tool_name(name): name for name in known}
-    name = (
-        sent
-        if sent in known
-        else by_tool_name.get(sent)
-        or _meant(sent, {name: name for name in known}, known)
-    )
+    name: str | None = sent
+    if sent not in known:
+        name = by_tool_name.get(sent)
+        if name is None:
+            name = _meant(sent, {name: name for name in known}, known)
     if name is not None and not is_hidden(runtime, name):
         return MeantName(name)
-    visible = {*known, *runtime.catalog, *runtime.function_skills()}
-    return MeantName(
-        None, _nearest(sent, (name for name in visible if not is_hidden(runtime, name)))
-    )
+    every = {*known, *runtime.catalog, *runtime.function_skills()}
+    visible = (name for name in every if not is_hidden(runtime, name))
+    return MeantName(None, _nearest(sent, visible))
 
 
 def meant_skill(runtime: SkillRuntime, sent: str) -> str | None:
     """Return which skill a model means: by its name, or by that of a tool of it."""
     skills = {*runtime.catalog, *runtime.function_skills()}
-    name = sent if sent in runtime.catalog else meant_name(sent, skills).name
+    name: str | None = sent
+    if sent not in runtime.catalog:
+        name = meant_name(sent, skills).name
     if name is None:
         name = (meant_callable(runtime, sent).name or "").partition("/")[0]
-    is_known = name in skills or name in runtime.catalog
-    return name if is_known and not is_hidden(runtime, name) else None
+    if name not in skills and name not in runtime.catalog:
+        return None
+    if is_hidden(runtime, name):
+        return None
+    return name
 
 
 def put_right(
@@ -113,14 +116,18 @@ def put_right(
     if isinstance(arguments, str):
         with suppress(SkillInputError):
             given = parse_arguments(arguments).value
-    written = given.get("name") if isinstance(given, Mapping) else None
-    meant = find(runtime, written) if isinstance(written, str) else None
+    if not isinstance(given, Mapping):
+        return name, arguments
+    written = given.get("name")
+    if not isinstance(written, str):
+        return name, arguments
+    meant = find(runtime, written)
     if meant is None or meant == written:
         return name, arguments
     changed = {**given, "name": meant}
-    return name, json.dumps(changed, ensure_ascii=False) if isinstance(
-        arguments, str
-    ) else changed
+    if isinstance(arguments, str):
+        return name, json.dumps(changed, ensure_ascii=False)
+    return name, changed
 
 
 _NAMED: Mapping[str, Callable[[SkillRuntime, str], str | None]] = {
@@ -156,24 +163,28 @@ def _meant(
     meant = meant_name(sent, names)
     if meant.name is not None or meant.is_ambiguous:
         return meant.name
+    # None where several callables have the file.
     by_file: dict[str, str | None] = {}
     for name, contract in known.items():
         path = str(contract.run.get("script", ""))
-        files = [path, path.rpartition("/")[2]] if path else []
-        for file in [*files, *(posixpath.splitext(each)[0] for each in files)]:
-            key = f"{name.partition('/')[0]}/{file}"
-            by_file[key] = (
-                name if by_file.get(key, name) == name else None
-            )  # None: several have this file
+        if not path:
+            continue
+        skill, _, _ = name.partition("/")
+        files = [path, posixpath.basename(path)]
+        files += [posixpath.splitext(file)[0] for file in files]
+        for file in files:
+            key = f"{skill}/{file}"
+            if by_file.get(key, name) == name:
+                by_file[key] = name
+            else:
+                by_file[key] = None
     found = by_file.get(meant_name(sent, by_file).name or "")
-    return next(
-        (
-            name
-            for name, own in names.items()
-            if found and own in (found, to_tool_name(found))
-        ),
-        None,
-    )
+    if not found:
+        return None
+    for name, own in names.items():
+        if own in (found, to_tool_name(found)):
+            return name
+    return None
 
 
 _NO_LETTER = re.compile(r"[^a-z0-9]++")

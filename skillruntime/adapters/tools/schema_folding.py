@@ -36,9 +36,13 @@ def fold_root(
 
     It is only shown to a model; the contract keeps the original schema and enforces it.
 
-    >>> fold_root({"oneOf": [{"properties": {"url": {"type": "string"}}, "required": ["url"]},
-    ...     {"properties": {"path": {"type": "string"}}, "required": ["path"]}]})
-    {'properties': {'url': {'type': 'string'}, 'path': {'type': 'string'}}, 'description': 'Give url, or path.'}
+    >>> url = {"properties": {"url": {"type": "string"}}, "required": ["url"]}
+    >>> path = {"properties": {"path": {"type": "string"}}, "required": ["path"]}
+    >>> folded = fold_root({"oneOf": [url, path]})
+    >>> folded["properties"]
+    {'url': {'type': 'string'}, 'path': {'type': 'string'}}
+    >>> folded["description"]
+    'Give url, or path.'
     """
     if not any(key in schema for key in _REJECTED):
         return dict(schema)
@@ -86,18 +90,20 @@ def _fold(schema: Mapping[str, Any], resolve: Resolve, depth: int) -> _Object:
     if depth > _DEPTH:
         return _Object(found.properties, [], [])
     for part in schema.get("allOf") or ():
-        if (branch := _branch(part, resolve)) is not None:
+        branch = _branch(part, resolve)
+        if branch is not None:
             inner = _fold(branch, resolve, depth + 1)
             found.add(inner)
             found.require(inner.required)
             found.sentences += inner.sentences
     for keyword in ("oneOf", "anyOf"):
         branches = [_branch(part, resolve) for part in schema.get(keyword) or ()]
-        _add_alternatives(
-            found,
-            [_fold(each, resolve, depth + 1) for each in branches if each is not None],
-            len(branches),
-        )
+        folded = [
+            _fold(branch, resolve, depth + 1)
+            for branch in branches
+            if branch is not None
+        ]
+        _add_alternatives(found, folded, len(branches))
     return found
 
 
@@ -111,28 +117,27 @@ def _add_alternatives(found: _Object, folded: list[_Object], number: int) -> Non
     for inner in folded:
         found.add(inner)
     found.properties |= own  # the root's own properties hold in every alternative
-    common = [
-        name
-        for name in folded[0].required
-        if all(name in inner.required for inner in folded)
-    ]
+    common = list(folded[0].required)
+    for inner in folded:
+        common = [name for name in common if name in inner.required]
     if len(folded) == number:
         found.require(common)
     # One flat object cannot say "exactly one of these": the description says it to the
     # model instead.
-    choices = [
-        [name for name in inner.required if name not in common] for inner in folded
-    ]
+    choices = []
+    for inner in folded:
+        choices.append([name for name in inner.required if name not in common])
     if any(choices):
-        said = [" with ".join(names) or "neither" for names in choices]
-        found.sentences.append(f"Give {', or '.join(said)}.")
+        texts = [" with ".join(names) or "neither" for names in choices]
+        found.sentences.append(f"Give {', or '.join(texts)}.")
 
 
 def _branch(part: Any, resolve: Resolve) -> Mapping[str, Any] | None:
     for _ in range(_DEPTH):
         if not isinstance(part, Mapping):
             return None
-        if not isinstance(reference := part.get("$ref"), str):
+        reference = part.get("$ref")
+        if not isinstance(reference, str):
             return part
         part = resolve(reference)
     return None
@@ -140,7 +145,9 @@ def _branch(part: Any, resolve: Resolve) -> Mapping[str, Any] | None:
 
 def _either(one: Any, other: Any) -> dict[str, Any]:
     """Return the schema of a value that fits *one* or *other*."""
-    choices = (
-        one["anyOf"] if isinstance(one, Mapping) and set(one) == {"anyOf"} else [one]
-    )
-    return {"anyOf": choices if other in choices else [*choices, other]}
+    choices = [one]
+    if isinstance(one, Mapping) and set(one) == {"anyOf"}:
+        choices = one["anyOf"]
+    if other not in choices:
+        choices = [*choices, other]
+    return {"anyOf": choices}

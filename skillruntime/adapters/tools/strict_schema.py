@@ -18,27 +18,25 @@ __all__ = ["to_strict"]
 
 _SCALARS = {"string", "number", "integer", "boolean", "null"}
 _KEYWORDS = {
-    *(
-        "type",
-        "enum",
-        "anyOf",
-        "$ref",
-        "properties",
-        "required",
-        "additionalProperties",
-        "items",
-        "description",
-    ),
-    *(
-        "pattern",
-        "format",
-        "multipleOf",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-    ),
-    *("minItems", "maxItems", "$defs"),
+    "type",
+    "enum",
+    "anyOf",
+    "$ref",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "description",
+    "pattern",
+    "format",
+    "multipleOf",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minItems",
+    "maxItems",
+    "$defs",
 }
 _FORMATS = {
     "date-time",
@@ -85,16 +83,15 @@ def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     >>> to_strict({"type": "object", "properties": {"n": {"type": "integer"}}})
     {'type': 'object', 'properties': {'n': {'type': ['integer', 'null']}},
      'required': ['n'], 'additionalProperties': False}
-    >>> to_strict({"type": "object", "properties": {"n": {"type": ["integer", "null"]}}}) is None
+    >>> nullable = {"type": ["integer", "null"]}
+    >>> to_strict({"type": "object", "properties": {"n": nullable}}) is None
     True
     """
     # The guide knows definitions by the newer of their two names.
-    text = json.dumps(
-        {
-            ("$defs" if key == "definitions" else key): value
-            for key, value in schema.items()
-        }
-    )
+    renamed = {}
+    for key, value in schema.items():
+        renamed["$defs" if key == "definitions" else key] = value
+    text = json.dumps(renamed)
     root = json.loads(text.replace('"$ref": "#/definitions/', '"$ref": "#/$defs/'))
     if "anyOf" in root or ("$defs" in schema and "definitions" in schema):
         return None
@@ -106,17 +103,16 @@ def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
             }
     except _NotStrictError:
         return None
-    return strict if _is_within_limits(strict) else None
+    if not _is_within_limits(strict):
+        return None
+    return strict
 
 
 def _strict(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(schema, dict):
         raise _NotStrictError
-    kept = {
-        key: value
-        for key, value in schema.items()
-        if key not in _ANNOTATIONS and key != "$defs"
-    }
+    left_out = {*_ANNOTATIONS, "$defs"}
+    kept = {key: value for key, value in schema.items() if key not in left_out}
     if "const" in kept:
         kept["enum"] = [kept.pop("const")]
     if not kept.keys() <= _KEYWORDS or kept.get("format", "date") not in _FORMATS:
@@ -128,10 +124,9 @@ def _strict(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
     if "anyOf" in kept:
         kept["anyOf"] = [_strict(each, root) for each in kept["anyOf"]]
         return kept
-    if "type" not in kept and all(
-        isinstance(option, str) for option in kept.get("enum", [None])
-    ):
-        kept["type"] = "string"
+    if "type" not in kept and "enum" in kept:
+        if all(isinstance(option, str) for option in kept["enum"]):
+            kept["type"] = "string"
     kinds = _kinds(kept)
     if "object" in kinds:
         kept |= _closed(kept, root, is_root=schema is root)
@@ -171,9 +166,9 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     if not kinds or not kinds <= _SCALARS:
         return {"anyOf": [schema, {"type": "null"}]}
     nullable = {**schema, "type": [*sorted(kinds), "null"]}
-    return (
-        {**nullable, "enum": [*schema["enum"], None]} if "enum" in schema else nullable
-    )
+    if "enum" in schema:
+        nullable["enum"] = [*schema["enum"], None]
+    return nullable
 
 
 def _admits_null(schema: Any, root: Mapping[str, Any], depth: int = 0) -> bool:
@@ -190,7 +185,9 @@ def _admits_null(schema: Any, root: Mapping[str, Any], depth: int = 0) -> bool:
 
 def _kinds(schema: Mapping[str, Any]) -> set[str]:
     kinds = schema.get("type", ())
-    return {kinds} if isinstance(kinds, str) else set(kinds)
+    if isinstance(kinds, str):
+        return {kinds}
+    return set(kinds)
 
 
 def _is_within_limits(schema: Mapping[str, Any]) -> bool:
@@ -224,5 +221,7 @@ def _schemas(
         *schema.get("anyOf", ()),
         *schema.get("$defs", {}).values(),
     ]
-    for each in [*inside, *([schema["items"]] if "items" in schema else [])]:
+    if "items" in schema:
+        inside.append(schema["items"])
+    for each in inside:
         yield from _schemas(each, level)

@@ -72,8 +72,10 @@ def meant_name(
     a letter, lacks a prefix, or could be two names is not put right.
 
     >>> names = ["pdf__extract", "read_file", "report-1", "report_1"]
-    >>> meant_name("functions.pdf/extract", names).name, meant_name("ReadFile", names).name
-    ('pdf__extract', 'read_file')
+    >>> meant_name("functions.pdf/extract", names).name
+    'pdf__extract'
+    >>> meant_name("ReadFile", names).name
+    'read_file'
     >>> meant_name("docx/extract", names), meant_name("Report_1", names).name
     (MeantName(name=None, nearest=('pdf__extract',), is_ambiguous=False), None)
     >>> meant_name("mcp__files__read_file", names, prefixes=None).name
@@ -89,24 +91,20 @@ def meant_name(
         by_plain_name.setdefault(_plain(name), []).append(name)
     # The longest first: `a__b` may be a name of its own, and `b` another tool.
     for prefix, candidate in [("", sent), *_without_prefixes(sent)]:
-        if (
-            prefix
-            and prefixes is not None
-            and _plain(prefix) not in map(_plain, prefixes)
-        ):
+        if prefix and prefixes is not None:
+            if _plain(prefix) not in map(_plain, prefixes):
+                continue
+        matches = [candidate]
+        if candidate not in names:
+            matches = by_plain_name.get(_plain(candidate), [])
+        if not matches:
             continue
-        same = (
-            [candidate]
-            if candidate in names
-            else by_plain_name.get(_plain(candidate), [])
-        )
-        if not same:
-            continue
-        if len(same) > 1:
-            return MeantName(None, tuple(same[:3]), is_ambiguous=True)
-        if prefix and _has_rival(prefix, same[0], names, any_prefix=prefixes is None):
+        if len(matches) > 1:
+            return MeantName(None, tuple(matches[:3]), is_ambiguous=True)
+        name = matches[0]
+        if prefix and _has_rival(prefix, name, names, any_prefix=prefixes is None):
             break
-        return MeantName(same[0])
+        return MeantName(name)
     return MeantName(None, tuple(closest_names(sent, names, 3)))
 
 
@@ -138,10 +136,10 @@ def mcp_names(names: Iterable[str]) -> dict[str, str]:
     """
     plain = tool_names(names)
     shown = [tool.replace("-", "_") for tool in plain]
-    return {
-        one if shown.count(one) == 1 else tool: name
-        for one, (tool, name) in zip(shown, plain.items(), strict=True)
-    }
+    found = {}
+    for one, (tool, name) in zip(shown, plain.items(), strict=True):
+        found[one if shown.count(one) == 1 else tool] = name
+    return found
 
 
 def tool_names(names: Iterable[str]) -> dict[str, str]:
@@ -174,8 +172,8 @@ def _without_prefixes(name: str) -> list[tuple[str, str]]:
 def _has_rival(
     prefix: str, found: str, names: Collection[str], *, any_prefix: bool
 ) -> bool:
-    """Whether *prefix*, which stood before the name of *found*, says that another of
-    *names* may be meant.
+    """Return whether *prefix*, which stood before the name of *found*, says that
+    another of *names* may be meant.
     """
     parts = {_plain(part) for part in _PREFIX_ENDS.split(prefix)}
     for name in names:
@@ -199,5 +197,7 @@ def _plain(name: str) -> str:
     plain = ""
     for part in _SEPARATORS.split(name.translate(_LOWER_CASE)):
         between_digits = plain[-1:].isdecimal() and part[:1].isdecimal()
-        plain += "_" + part if between_digits else part
+        if between_digits:
+            plain += "_"
+        plain += part
     return plain

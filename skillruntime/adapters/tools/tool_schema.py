@@ -28,7 +28,10 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
 
     >>> contract = Contract.from_dict({
     ...     "input": {"$ref": "#/definitions/In"},
-    ...     "definitions": {"In": {"properties": {"n": {"type": "integer"}}}, "Out": {"type": "object"}},
+    ...     "definitions": {
+    ...         "In": {"properties": {"n": {"type": "integer"}}},
+    ...         "Out": {"type": "object"},
+    ...     },
     ... })
     >>> to_tool_schema(contract)
     {'type': 'object', 'properties': {'n': {'type': 'integer'}}}
@@ -44,15 +47,14 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
         if key not in ("$schema", "definitions", "$defs")
     }
     for _ in range(16):  # bounded: references may form a loop, which accepts anything
-        if (
-            not isinstance(reference := schema.get("$ref"), str)
-            or (target := _find(document, reference)) is None
-        ):
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
             break
-        schema = {
-            **target,
-            **{key: value for key, value in schema.items() if key != "$ref"},
-        }
+        target = _find(document, reference)
+        if target is None:
+            break
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**target, **beside}
     schema = fold_root(schema, lambda reference: _find(document, reference))
     # OpenAI rejects an object without "properties", even if it takes no arguments.
     result: dict[str, Any] = {
@@ -70,13 +72,17 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
 
 def _find(document: Mapping[str, Any], reference: str) -> Mapping[str, Any] | None:
     found = referenced(document, reference)
-    return found if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping):
+        return None
+    return found
 
 
 def _used_definitions(schema: Any, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the definitions of *document* that *schema* reaches, directly or not."""
     used: dict[str, Any] = {}
-    size = -1 if document.keys() & {"definitions", "$defs"} else 0
+    if not document.keys() & {"definitions", "$defs"}:
+        return used
+    size = -1
     # A definition may use others: look again until nothing new is found.
     while size != sum(map(len, used.values())):
         size = sum(map(len, used.values()))

@@ -52,12 +52,12 @@ def fix(data: bytes, directory: str) -> Fixed:
     """Return *data*, the SKILL.md of the skill in the directory named *directory*, with
     its mechanical errors corrected.
 
-    >>> written = b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\nversion: 1.0\\n---\\n"
+    >>> written = b"---\\nname: pdf\\ndescription: Use when: asked\\nversion: 1.0\\n---\\n"
     >>> fixed = fix(written, "pdf")
     >>> print(fixed.data.decode(), fixed.done)
     ---
     name: pdf
-    description: 'Use when: a PDF comes'
+    description: 'Use when: asked'
     metadata:
       version: '1.0'
     ---

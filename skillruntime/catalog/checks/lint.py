@@ -116,16 +116,18 @@ def lint(
     linting = _Linting(path, parts)
     # The reader is lenient: here its findings have the severity of the strict rule, and
     # a place in the line.
-    found = [
+    findings = [
         replace(note, severity=_severity_of(note.rule), column=note.column or 1)
         for note in parts.diagnostics
     ]
     if parts.block is not None:
-        found += linting.frontmatter(directory, files)
-    found += linting.body(files, count)
+        findings += linting.frontmatter(directory, files)
+    findings += linting.body(files, count)
     # In the order of the file, findings about all of it first; the sort is stable, so
     # equal places keep their order.
-    return sorted(found, key=lambda finding: (finding.line or 0, finding.column or 0))
+    return sorted(
+        findings, key=lambda finding: (finding.line or 0, finding.column or 0)
+    )
 
 
 def is_valid(diagnostics: Collection[Diagnostic]) -> bool:

@@ -103,24 +103,24 @@ def check_lock(
         message = f"not a readable lockfile: {error}"
         hint = "recreate it with `skillruntime lock`"
         return [finding("lock-invalid", message, hint)]
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     # Both directions: a skill that is not in the lockfile could have been added by an
     # attacker.
     for name in sorted({*locked, *skills}):
         if name not in skills:
             message = f"{name} is locked but missing"
             hint = "restore it, or run `skillruntime lock`"
-            found.append(finding("lock-missing", message, hint))
+            findings.append(finding("lock-missing", message, hint))
         elif name not in locked:
             message = f"{name} is not in the lockfile"
-            found.append(finding("lock-unlocked", message, _REVIEW))
+            findings.append(finding("lock-unlocked", message, _REVIEW))
         else:
             directory = os.path.dirname(skills[name].path)
             fault = _difference_on_disk(locked[name], directory)
             if fault is not None:
                 message = f"{name} changed: {fault}"
-                found.append(finding("lock-changed", message, _REVIEW))
-    return found
+                findings.append(finding("lock-changed", message, _REVIEW))
+    return findings
 
 
 _REVIEW = "review the change, then run `skillruntime lock`"
@@ -314,10 +314,10 @@ class FrozenGuard:
 
     def missing(self) -> Iterator[Diagnostic]:
         """Yield a warning for each locked skill that no root has."""
-        found: set[str] = set()
+        names: set[str] = set()
         for snapshot in self._found.values():
-            found.update(entry.name for entry in snapshot.entries)
-        for name in sorted(self._locked.keys() - found):
+            names.update(entry.name for entry in snapshot.entries)
+        for name in sorted(self._locked.keys() - names):
             message = (
                 f"{name}: it is in the lockfile, and none of the directories has it"
             )
@@ -350,18 +350,20 @@ def files_of(
         OSError: a file cannot be read, is reached through a link, or is larger than
             `MAX_FILE`.
     """
-    found = dict(known or {})
+    contents = dict(known or {})
     for path, kind in _paths(directory, ""):
         if kind == "link":
             raise OSError(f"{directory}/{path} is a symbolic link")
-        if path not in found:
+        if path not in contents:
             try:
-                found[path] = read_inside(directory, path, MAX_FILE, identity=identity)
+                contents[path] = read_inside(
+                    directory, path, MAX_FILE, identity=identity
+                )
             except FileTooLargeError:
                 raise OSError(
                     f"{directory}/{path} is larger than {MAX_FILE // 1024**2} MiB"
                 ) from None
-    return found
+    return contents
 
 
 def npx_hash(files: Mapping[str, bytes]) -> str:

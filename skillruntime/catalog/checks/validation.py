@@ -75,12 +75,12 @@ def validate(
     start = absolute(path)
     if os.path.basename(start).lower() == "skill.md" and not os.path.isdir(start):
         return [_validate_file(start, count)]
-    found = [
+    validations = [
         _validate_file(file, count)
         for file in progress(list(_skill_files(start, _MAX_DEPTH)))
     ]
-    if found:
-        return found
+    if validations:
+        return validations
     if os.path.isdir(start):
         message = "no SKILL.md is in this directory or below it"
         hint = "`skillruntime new NAME` writes a skill"
@@ -126,16 +126,16 @@ def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
     resources = list_resources(directory)
     files = {resource.path for resource in list_files(directory)} | {"SKILL.md"}
     name = os.path.basename(directory)
-    found = lint(data, name, path=file, files=files, count=count)
+    findings = lint(data, name, path=file, files=files, count=count)
     pages = [page for page in resources if page.media_type == "text/markdown"]
-    found += chains(cut(data).body, _contents(directory, pages), files)
+    findings += chains(cut(data).body, _contents(directory, pages), files)
     # Not at the top: contracts import the schema engines, and most skills have no
     # contract.
     from skillruntime.catalog.contracts.contract_files import read_contract_files
 
-    found += read_contract_files(directory, name).diagnostics
-    found += hidden_text_of_files(_contents(directory, resources))
-    return Validation(file, tuple(found))
+    findings += read_contract_files(directory, name).diagnostics
+    findings += hidden_text_of_files(_contents(directory, resources))
+    return Validation(file, tuple(findings))
 
 
 def _contents(

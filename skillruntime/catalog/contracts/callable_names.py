@@ -43,8 +43,8 @@ _MOST_FILES = 2_000
 _DEPTH = 16
 
 _Kept = dict[str, tuple[str, tuple[str, ...] | None]]
-"""The stamp of a skill and the names of its callables, by its directory's name; ``None``
-instead of names if it has neither contracts nor scripts.
+"""The stamp of a skill and the names of its callables, by its directory's name;
+``None`` instead of names if it has neither contracts nor scripts.
 """
 
 
@@ -198,7 +198,7 @@ def _stamp_of(directory: str, *, trusted: bool) -> str | None:
     """Return the digest of the stamps of all files below *directory*; ``None`` if they
     are too many or cannot be listed.
     """
-    found: list[tuple[str, int, int, int, int]] = []
+    stamps: list[tuple[str, int, int, int, int]] = []
     pending = [(directory, 0)]
     while pending:
         path, depth = pending.pop()
@@ -210,15 +210,15 @@ def _stamp_of(directory: str, *, trusted: bool) -> str | None:
                     else:
                         status = entry.stat(follow_symlinks=False)
                         times = (status.st_mtime_ns, status.st_ctime_ns)
-                        found.append(
+                        stamps.append(
                             (entry.path, status.st_size, *times, status.st_ino)
                         )
         except OSError:
             return None
-        if depth == _DEPTH or len(found) > MAX_RESOURCES:
+        if depth == _DEPTH or len(stamps) > MAX_RESOURCES:
             return None
-    found.sort()
-    return sha256(repr((trusted, found)).encode("utf-8", "surrogatepass")).hexdigest()
+    stamps.sort()
+    return sha256(repr((trusted, stamps)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _parsed(data: bytes | None) -> _Kept:

@@ -101,8 +101,9 @@ def discover(
         FileNotFoundError: a root does not exist, or a package in *installed* has no
             skills. With *missing_ok* the former is a diagnostic, and the latter is left
             out.
-        NotADirectoryError: a root is a file. LockfileNotFoundError, InvalidSkillError:
-            the lockfile is not there, or not readable.
+        NotADirectoryError: a root is a file.
+        LockfileNotFoundError, InvalidSkillError: the lockfile is not there, or not
+            readable.
     """
     copies: dict[Root, SkillCopies] = {}
     given = [_as_root(root, trusted, copies) for root in roots]
@@ -429,48 +430,48 @@ class _Reading:
             if kind != _REGULAR:
                 self.report_kind(path, kind)
                 return _FAULTY
-            found: list[Diagnostic] = []
+            findings: list[Diagnostic] = []
             if file_name != "SKILL.md":
                 message = f"the file is named {file_name}, not SKILL.md"
-                found.append(
+                findings.append(
                     Diagnostic("file-name-case", Severity.WARNING, path, message)
                 )
             if is_link:
-                found += _notes_on_link(self.root.path, directory, path)
+                findings += _notes_on_link(self.root.path, directory, path)
             if self.read_summary is None:
                 # Not needed for an import or a warm start.
                 from skillruntime.catalog.discovery.skill_file import read_summary
 
                 self.read_summary = read_summary
-            summary = self.read_summary(descriptor, path, name, found)
+            summary = self.read_summary(descriptor, path, name, findings)
         finally:
             os.close(descriptor)
-        if summary is None:
-            entry = Entry(path, "", "", None, 0, self.root)
-        else:
-            own, description, version, flags = summary
-            # The path is left out if it follows from the name and the root.
-            own_path: str | None = path
-            if own == name and file_name == "SKILL.md":
-                is_below_root = len(directory) - len(own) - 1 == len(self.root.path)
-                if is_below_root:
-                    own_path = None
-            if version:
-                version = sys.intern(version)
-            # As `Entry(...)`, but in C.
-            entry = _new_entry(
-                Entry, (own_path, own, description, version, flags, self.root)
-            )
-        if found:
-            self.notes[len(self.entries)] = tuple(found)
+        if findings:
+            self.notes[len(self.entries)] = tuple(findings)
         size, modified = status.st_size, status.st_mtime_ns
         # A stamp that matches no file, if this one could still change without changing
         # its stamp.
         if modified > self.recent and self.may_still_change(modified):
             size = -1
-        self.entries.append(entry)
         self.stamps += packed_stamp(size, modified, status.st_ctime_ns, status.st_ino)
-        return _VALID if summary is not None else _FAULTY
+        if summary is None:
+            self.entries.append(Entry(path, "", "", None, 0, self.root))
+            return _FAULTY
+        own, description, version, flags = summary
+        # The path is left out if it follows from the name and the root.
+        own_path: str | None = path
+        if own == name and file_name == "SKILL.md":
+            is_below_root = len(directory) - len(own) - 1 == len(self.root.path)
+            if is_below_root:
+                own_path = None
+        if version:
+            version = sys.intern(version)
+        # As `Entry(...)`, but in C.
+        entry = _new_entry(
+            Entry, (own_path, own, description, version, flags, self.root)
+        )
+        self.entries.append(entry)
+        return _VALID
 
     def reuse(self, path: str) -> int | None:
         """Take the known entry of *path*, if its file has not changed; return whether

@@ -85,18 +85,19 @@ def all_diagnostics(
 
 
 def diagnostics_of_view(
-    found: Iterable[Diagnostic], snapshots: Iterable[Snapshot], shown: Container[str]
+    diagnostics: Iterable[Diagnostic],
+    snapshots: Iterable[Snapshot],
+    shown: Container[str],
 ) -> Iterator[Diagnostic]:
-    """Yield those of *found* that do not mention a skill of *snapshots* whose file is
-    not among those *shown* in the view.
+    """Yield those of *diagnostics* that do not mention a skill of *snapshots* whose
+    file is not among those *shown* in the view.
     """
     hidden: set[str] = set()
     for snapshot in snapshots:
         skills = (entry.file for entry in snapshot.entries if entry.name)
         hidden.update(file for file in skills if file not in shown)
-    for diagnostic in found:
-        # A locked skill that is missing has no file, so it cannot be told which view
-        # it would have been in.
+    for diagnostic in diagnostics:
+        # A locked skill that is missing has no file, so its view is not known.
         if diagnostic.rule == "frozen-missing":
             continue
         if hidden.isdisjoint((diagnostic.path, *diagnostic.related)):
@@ -137,10 +138,10 @@ def candidates(
     """Return every skill that *name* may refer to, with its effective version: its
     files are read now.
     """
-    found = rivals.get(name, ())
-    if not found and name in entries:
-        found = (entries[name],)
-    return [(_effective_version(entry), entry) for entry in found]
+    named = rivals.get(name, ())
+    if not named and name in entries:
+        named = (entries[name],)
+    return [(_effective_version(entry), entry) for entry in named]
 
 
 def newest_in(

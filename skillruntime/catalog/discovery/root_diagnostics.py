@@ -48,14 +48,14 @@ def diagnostics_of(snapshot: Snapshot) -> list[Diagnostic]:
     # Not needed for a start.
     from skillruntime.catalog.discovery.summary import notes_on_name
 
-    found = [*snapshot.problems, *not_offered(snapshot)]
+    findings = [*snapshot.problems, *not_offered(snapshot)]
     for position, entry in enumerate(snapshot.entries):
         notes = snapshot.notes.get(position, ())
-        found += notes
+        findings += notes
         if entry.name:
-            found += notes_on_name(entry.name, entry.description, entry.file, notes)
+            findings += notes_on_name(entry.name, entry.description, entry.file, notes)
     return sorted(
-        found,
+        findings,
         key=lambda diagnostic: (diagnostic.path, diagnostic.line or 0, diagnostic.rule),
     )
 

@@ -31,7 +31,7 @@ _NO_FRONTMATTER = re.compile(
 
 
 def read_summary(
-    descriptor: int, path: str, directory: str, found: list[Diagnostic]
+    descriptor: int, path: str, directory: str, findings: list[Diagnostic]
 ) -> Summary | None:
     """Return the metadata of the SKILL.md at *path*, open as *descriptor*, reading as
     little of it as possible.
@@ -42,17 +42,14 @@ def read_summary(
         if data.startswith(b"---\n"):
             end = data.find(b"\n---\n", 3)
             if end > 0:
-                try:
-                    summary = scan(data[4 : end + 1].decode())
-                except UnicodeDecodeError:
-                    summary = None
+                summary = _scanned(data[4 : end + 1])
                 if summary is not None:
-                    return judge(summary, directory, path, found)
+                    return judge(summary, directory, path, findings)
                 from skillruntime.catalog.frontmatter.frontmatter import cut
 
                 parts = cut(data, path, is_whole=len(data) < _HEAD)
                 if parts.block is not None and not parts.diagnostics:
-                    return _parsed(parts, directory, path, found)
+                    return _parsed(parts, directory, path, findings)
         is_whole = len(data) < _HEAD
         if not is_whole and not _NO_FRONTMATTER.match(data):
             from skillruntime.catalog.frontmatter.frontmatter import MAX_FRONTMATTER
@@ -61,7 +58,7 @@ def read_summary(
             data += more
             is_whole = len(more) < MAX_FRONTMATTER
     except OSError as error:
-        found.append(
+        findings.append(
             Diagnostic(
                 "skill-unreadable",
                 Severity.ERROR,
@@ -70,14 +67,14 @@ def read_summary(
             )
         )
         return None
-    return summary_of(data, path, directory, found, is_whole=is_whole)
+    return summary_of(data, path, directory, findings, is_whole=is_whole)
 
 
 def summary_of(
     data: bytes,
     path: str,
     directory: str,
-    found: list[Diagnostic],
+    findings: list[Diagnostic],
     *,
     is_whole: bool = True,
 ) -> Summary | None:
@@ -91,18 +88,27 @@ def summary_of(
     if parts.block is not None:
         summary = scan(parts.block)
         if summary is not None:
-            found.extend(parts.diagnostics)
-            return judge(summary, directory, path, found)
-    return _parsed(parts, directory, path, found)
+            findings.extend(parts.diagnostics)
+            return judge(summary, directory, path, findings)
+    return _parsed(parts, directory, path, findings)
+
+
+def _scanned(block: bytes) -> Summary | None:
+    try:
+        return scan(block.decode())
+    except UnicodeDecodeError:
+        return None
 
 
 def _parsed(
-    parts: Cut, directory: str, path: str, found: list[Diagnostic]
+    parts: Cut, directory: str, path: str, findings: list[Diagnostic]
 ) -> Summary | None:
     from skillruntime.catalog.frontmatter.frontmatter import parse_cut
 
     frontmatter = parse_cut(parts, path)
-    found.extend(frontmatter.diagnostics)
+    findings.extend(frontmatter.diagnostics)
     if frontmatter.fields is None:
         return None
-    return judge(summarize(frontmatter.fields, path, found), directory, path, found)
+    return judge(
+        summarize(frontmatter.fields, path, findings), directory, path, findings
+    )

@@ -66,7 +66,7 @@ class SkillCopies:
         The earlier copy of such a skill stays. If the source cannot list its skills,
         the error is raised only the first time.
         """
-        found: list[Diagnostic] = []
+        findings: list[Diagnostic] = []
         try:
             listed = self._source.skills()
         except Exception as error:
@@ -81,8 +81,8 @@ class SkillCopies:
                 self._copy(name, files)
             except Exception as error:
                 # An error in the host's own code must not hide the other skills.
-                found.append(_unreadable(f"{self.directory}/{name}", error))
-        return found
+                findings.append(_unreadable(f"{self.directory}/{name}", error))
+        return findings
 
     def _copy(self, name: str, files: Mapping[str, str]) -> None:
         before = self._kept.get(name, {})

@@ -2,7 +2,8 @@
 users. Pure.
 
 `summarize` takes them from the fields that YAML gave, or its repair;
-`skillruntime.catalog.frontmatter.simple_frontmatter` reads simple frontmatter without YAML.
+`skillruntime.catalog.frontmatter.simple_frontmatter` reads simple frontmatter without
+YAML.
 """
 
 from __future__ import annotations
@@ -62,9 +63,11 @@ BOOLEANS = {
 }
 
 
-def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> Summary:
+def summarize(
+    fields: Mapping[str, Any], path: str, findings: list[Diagnostic]
+) -> Summary:
     """Return the summary of *fields*, read leniently; each deviation from the format is
-    added to *found*.
+    added to *findings*.
     """
     # The format allows a version only in the metadata; the top-level field is an old
     # habit.
@@ -74,23 +77,23 @@ def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> 
         version = _stripped(metadata.get("version"))
     if not version:
         version = _stripped(fields.get("version"))
-    flags = _flags(fields, path, found)
-    name = _field(fields, "name", path, found)
+    flags = _flags(fields, path, findings)
+    name = _field(fields, "name", path, findings)
     if not isinstance(name, str):
         if name is not None:
             message = "`name` is not a string; using the directory name"
-            found.append(_warning("name-not-text", path, message))
+            findings.append(_warning("name-not-text", path, message))
         name = ""
-    description = _field(fields, "description", path, found)
+    description = _field(fields, "description", path, findings)
     if isinstance(description, list):
         if all(isinstance(item, str) for item in description):
             message = "`description` is a list; its items were joined"
-            found.append(_warning("description-not-text", path, message))
+            findings.append(_warning("description-not-text", path, message))
             description = " ".join(description)
     if not isinstance(description, str):
         if description is not None:
             message = "`description` is not a string"
-            found.append(_warning("description-not-text", path, message))
+            findings.append(_warning("description-not-text", path, message))
         description = ""
     return Summary(name, description, visible_line(version) or None, flags)
 
@@ -99,7 +102,7 @@ def _stripped(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _flags(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> int:
+def _flags(fields: Mapping[str, Any], path: str, findings: list[Diagnostic]) -> int:
     """Return the flags of the two fields that hide a skill."""
     flags = 0
     for key, (hides, flag) in FLAGS.items():
@@ -111,12 +114,12 @@ def _flags(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> int
             flags |= flag
         elif stated is None and value:
             message = f"{key} is neither true nor false; ignored"
-            found.append(_warning("not-a-boolean", path, message))
+            findings.append(_warning("not-a-boolean", path, message))
     return flags
 
 
 def _field(
-    fields: Mapping[str, Any], key: str, path: str, found: list[Diagnostic]
+    fields: Mapping[str, Any], key: str, path: str, findings: list[Diagnostic]
 ) -> Any:
     """Return a field by its name, or by its name in another case if there is exactly
     one.
@@ -128,12 +131,12 @@ def _field(
     if len(others) != 1:
         return None
     message = f"the key is spelled {others[0]!r} instead of {key!r}"
-    found.append(_warning("key-case", path, message))
+    findings.append(_warning("key-case", path, message))
     return fields[others[0]]
 
 
 def judge(
-    summary: Summary, directory: str, path: str, found: list[Diagnostic]
+    summary: Summary, directory: str, path: str, findings: list[Diagnostic]
 ) -> Summary | None:
     """Return *summary* with a usable name, or ``None`` if it is not a valid skill.
 
@@ -147,10 +150,10 @@ def judge(
         hidden = hidden_characters(description)
         if hidden:
             message = f"the description has {listed_kinds(hidden)}; removed"
-            found.append(_warning("hidden-characters", path, message))
+            findings.append(_warning("hidden-characters", path, message))
         description = visible_text(description).strip()
     if len(description) < _SHORT and (not description or description in _NULLS):
-        found.append(
+        findings.append(
             Diagnostic(
                 "description-missing",
                 Severity.ERROR,
@@ -185,9 +188,9 @@ def judge(
         name = unicodedata.normalize("NFKC", directory)
         if not is_usable(name):
             message = f"{fault}; skipped"
-            found.append(Diagnostic("name-missing", Severity.ERROR, path, message))
+            findings.append(Diagnostic("name-missing", Severity.ERROR, path, message))
             return None
-        found.append(_warning(rule, path, f"{fault}; using the directory name"))
+        findings.append(_warning(rule, path, f"{fault}; using the directory name"))
     return Summary(name, description, version, flags)
 
 
@@ -203,7 +206,7 @@ def notes_on_name(
     directory's. The warnings follow from the metadata, so that no start has to make or
     to store them: half of the real skills have one.
     """
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     if not _is_well_formed(name):
         is_directory_name = any(
             note.rule in ("name-missing", _UNUSABLE) for note in noted
@@ -211,21 +214,21 @@ def notes_on_name(
         if not is_directory_name:
             message = f"the name {name!r} is not well formed"
             hint = "use lowercase letters, digits and single hyphens between them"
-            found.append(_warning("name-form", path, message, hint=hint))
+            findings.append(_warning("name-form", path, message, hint=hint))
     if len(name) > MAX_NAME:
         message = f"the name has {len(name)} characters; at most {MAX_NAME} are allowed"
-        found.append(_warning("name-length", path, message))
+        findings.append(_warning("name-length", path, message))
     directory = path.rsplit("/", 2)[-2] if path.count("/") > 1 else ""
     if name != directory and name != unicodedata.normalize("NFKC", directory):
         message = f"the name {name!r} differs from the directory name {directory!r}"
-        found.append(_warning("name-mismatch", path, message))
+        findings.append(_warning("name-mismatch", path, message))
     if len(description) > MAX_DESCRIPTION:
         message = (
             f"the description has {len(description)} characters; at most "
             f"{MAX_DESCRIPTION} are allowed"
         )
-        found.append(_warning("description-length", path, message))
-    return found
+        findings.append(_warning("description-length", path, message))
+    return findings
 
 
 def is_usable(name: str) -> bool:

@@ -1,9 +1,9 @@
 """Reads frontmatter that is not valid YAML, field by field: valid fields as YAML, the
 others as plain text. Pure.
 
-The usual error is a colon in an unquoted sentence (``description: Use when: ...``). Such
-a field is read with its quotes, backslashes and continuation lines; an error in one
-field does not affect the others.
+The usual error is a colon in an unquoted sentence (``description: Use when: ...``).
+Such a field is read with its quotes, backslashes and continuation lines; an error in
+one field does not affect the others.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ _PREAMBLE = re.compile(
 _OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
 # YAML 1.2.2, section 9.1.2: `...` ends a document too. `---# Title`: a missing line
 # break in about a hundred of 34,434 real files; skills-ref splits at the dashes too.
-# `--- Title` ends the document in YAML as well (section 9.2): the text after it would be
-# a second one.
+# `--- Title` ends the document in YAML as well (section 9.2): the text after it would
+# be a second one.
 _CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$|^(---)(?=#|[ \t]+\S)", re.MULTILINE)
 
 

@@ -17,12 +17,12 @@ from skillruntime.catalog.discovery.summary import BOOLEANS, FLAGS, Summary
 __all__ = ["scan"]
 
 # Quantifiers are possessive (``++``, ``*+``): the text that a part has matched is never
-# matched in another way. A value of which nothing is read closes all quotes and brackets
-# that it opens, so that it cannot extend into the next field. The lines that continue it
-# are indented; only the brackets that close JSON may be at the left margin.
+# matched in another way. A value of which nothing is read closes all quotes and
+# brackets that it opens, so that it cannot extend into the next field. The lines that
+# continue it are indented; only the brackets that close JSON may be at the left margin.
 #
-# The escapes of YAML 1.2.2, section 5.7; libyaml refuses surrogates and numbers that are
-# not a character.
+# The escapes of YAML 1.2.2, section 5.7; libyaml refuses surrogates and numbers that
+# are not a character.
 _ESCAPED = (
     r"\\(?:[0abtnvfre\ \"/\\N_LP]|x[0-9a-fA-F]{2}"
     r"|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|U00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})"

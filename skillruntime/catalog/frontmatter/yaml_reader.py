@@ -24,7 +24,8 @@ Mark = tuple[int, int]
 """Line and column, both from 1."""
 
 
-class YamlFault(ValueError):  # noqa: N818 - the reader of frontmatter turns it into a Diagnostic
+# The reader of frontmatter turns it into a Diagnostic, so it is not called an error.
+class YamlFault(ValueError):  # noqa: N818
     """The text is not valid YAML, or exceeds a limit; ``line`` and ``column`` count
     from 1.
     """

@@ -56,8 +56,8 @@ BODY_CHARACTERS = 2_500
 """
 
 BODY_BYTES = 3_000
-"""A thousand Chinese characters say as much as 2,500 Latin ones, and have two and a half
-times as many pairs.
+"""A thousand Chinese characters say as much as 2,500 Latin ones, and have two and a
+half times as many pairs.
 """
 
 _TAG_FIELD = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILINE)
@@ -106,8 +106,8 @@ _Found = tuple[Mapping[str, Postings], Sequence[SkillMetadata | None]]
 
 
 class _Part(NamedTuple):
-    """An index, and the skill of each of its numbers; ``None`` for a skill that a search
-    must not find.
+    """An index, and the skill of each of its numbers; ``None`` for a skill that a
+    search must not find.
     """
 
     segment: Segment

@@ -14,9 +14,8 @@ from skillruntime.errors import SkillInputError
 
 __all__ = ["read_arguments"]
 
-_JSON = set(
-    "{}[]\"'`"
-)  # a word with none of these cannot hold an object, however a model wrote it
+# A word with none of these cannot hold an object, however a model wrote it.
+_JSON = set("{}[]\"'`")
 
 
 def read_arguments(arguments: tuple[str, ...]) -> Any:
@@ -44,27 +43,20 @@ def read_arguments(arguments: tuple[str, ...]) -> Any:
                     suggested_action=action,
                 )
             return only
-    pairs = [word.partition("=") for word in arguments]
-    if wrong := [
-        word
-        for word, (key, equals, _) in zip(arguments, pairs, strict=True)
-        if not (key and equals)
-    ]:
-        raise click.UsageError(
-            f"{wrong[0]!r} is not key=value. Give one JSON object in quotes, or only "
-            "key=value words."
-        )
-    collected: dict[str, Any] = {}
-    for key, _, value in pairs:
-        # A key that is given twice is a list: tag=a tag=b. The contract refuses it
-        # where a list does not fit.
-        if key in collected:
-            before = collected[key]
-            collected[key] = (
-                [*before, value] if isinstance(before, list) else [before, value]
+    values: dict[str, list[str]] = {}
+    for word in arguments:
+        key, equals, value = word.partition("=")
+        if not key or not equals:
+            raise click.UsageError(
+                f"{word!r} is not key=value. Give one JSON object in quotes, or only "
+                "key=value words."
             )
-        else:
-            collected[key] = value
+        values.setdefault(key, []).append(value)
+    # A key that is given twice is a list: tag=a tag=b. The contract refuses it where a
+    # list does not fit.
+    collected: dict[str, Any] = {}
+    for key, given in values.items():
+        collected[key] = given[0] if len(given) == 1 else given
     return collected
 
 

@@ -119,15 +119,16 @@ def _read(path: Path) -> Source:
                 f"{path.name} cannot be read: {unread.strerror or unread}"
             ) from None
         contract = Contract.from_dict(parse_document(data, path.name), name=path.stem)
-        versions = {contract.name: contract.version} if contract.version else {}
+        versions = {}
+        if contract.version:
+            versions[contract.name] = contract.version
         return Source({contract.name: contract}, versions, is_single=True)
     # A skill, or a directory of skills; deeper nesting is left to several calls.
     source = Source({}, is_single=_is_skill(path))
     skills = [path]
     if not source.is_single:
-        skills = sorted(
-            child for child in path.iterdir() if child.is_dir() and _is_skill(child)
-        )
+        children = sorted(path.iterdir())
+        skills = [child for child in children if child.is_dir() and _is_skill(child)]
     for directory in skills:
         found = read_contract_files(str(directory), directory.resolve().name)
         # A broken contract cannot be compared, and to leave it out would look like a

@@ -28,11 +28,13 @@ _EXAMPLE = "Give the address of a skill's descriptor, such as https://HOST/skill
 
 
 def is_remote(name: str) -> bool:
-    """Whether *name* is a descriptor's URL or file rather than the name of a local
-    skill.
+    """Return whether *name* is a descriptor's URL or file rather than the name of a
+    local skill.
 
-    >>> is_remote("https://example.com/skills/translate"), is_remote("pdf-processing/extract")
-    (True, False)
+    >>> is_remote("https://example.com/skills/translate")
+    True
+    >>> is_remote("pdf-processing/extract")
+    False
     """
     # A skill's name holds no dot and no colon (Agent Skills format), so neither form
     # can be one.
@@ -81,10 +83,12 @@ def address_of(url: str) -> str:
 
 
 def has_host(url: str) -> bool:
-    """Whether *url* names a host.
+    """Return whether *url* names a host.
 
-    >>> has_host("https://example.com/mcp"), has_host("https://..."), has_host("http://[::1")
-    (True, False, False)
+    >>> has_host("https://example.com/mcp")
+    True
+    >>> has_host("https://..."), has_host("http://[::1")
+    (False, False)
     """
     try:
         host = urlsplit(url).hostname or ""
@@ -112,9 +116,8 @@ def _fetched(url: str) -> SkillDescriptor:
     async def fetch() -> SkillDescriptor:
         # The person who types an address may mean one inside their own network.
         guard = AddressGuard(allow_all=True)
-        return await fetch_descriptor(
-            url, credentials=ApiKey(key) if key else None, guard=guard
-        )
+        credentials = ApiKey(key) if key else None
+        return await fetch_descriptor(url, credentials=credentials, guard=guard)
 
     try:
         return anyio.run(fetch)
@@ -140,6 +143,7 @@ def unreachable(url: str, error: Exception) -> ToolNotAvailableError:
     reason = str(error).rstrip(".")
     return ToolNotAvailableError(
         f"{address_of(url)}: {reason}",
-        suggested_action="Check the address and that the server is running, then try again",
+        suggested_action="Check the address and that the server is running, then try "
+        "again",
         recoverable=True,
     )

@@ -51,16 +51,15 @@ def bundled_skills() -> Path | None:
     it, in a checkout beside it.
     """
     package = Path(PACKAGE_DIRECTORY).resolve()
-    beside = package.parent / "skills"
-    if (inside := package / "bundled").is_dir():
+    inside = package / "bundled"
+    if inside.is_dir():
         return inside
     # Any package has siblings in site-packages; only a checkout has the project file
     # there.
-    return (
-        beside
-        if beside.is_dir() and (package.parent / "pyproject.toml").is_file()
-        else None
-    )
+    beside = package.parent / "skills"
+    if beside.is_dir() and (package.parent / "pyproject.toml").is_file():
+        return beside
+    return None
 
 
 def catalog_options(command: _Command) -> _Command:
@@ -129,7 +128,8 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
     for directory in directories:
         # A mistyped directory must not look like an empty one. The usual places may be
         # missing.
-        if not os.path.isdir(os.path.expanduser(directory)):  # noqa: PTH111, PTH112 - False for any text
+        expanded = os.path.expanduser(directory)  # noqa: PTH111
+        if not os.path.isdir(expanded):  # noqa: PTH112 - False for any text
             raise click.UsageError(
                 f"{directory[:200]!r} is not a directory; give one that holds skills, "
                 "or one skill."
@@ -141,24 +141,20 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
         # In a checkout ./skills is the bundled directory: whichever way it is found, it
         # is trusted.
         is_bundled = bundled is not None and place.resolve() == bundled.resolve()
-        roots.append(
-            Root(str(bundled), True, "bundled")
-            if is_bundled
-            else Root(str(place), trust, "")
-        )
+        if is_bundled:
+            roots.append(Root(str(bundled), True, "bundled"))
+        else:
+            roots.append(Root(str(place), trust, ""))
     context = click.get_current_context(silent=True)
     meta = context.meta if context is not None else {}
-    if (
-        meta.get(_BUNDLED)
-        and bundled is not None
-        and not any(root.scope == "bundled" for root in roots)
-    ):
-        roots.append(Root(str(bundled), True, "bundled"))
+    if meta.get(_BUNDLED) and bundled is not None:
+        if not any(root.scope == "bundled" for root in roots):
+            roots.append(Root(str(bundled), True, "bundled"))
     # A lockfile that is named is used: the skills would otherwise look verified without
     # being so.
-    lockfile = meta.get("skillruntime.lockfile") or (
-        LOCK_FILE if meta.get("skillruntime.frozen") else None
-    )
+    lockfile = meta.get("skillruntime.lockfile")
+    if not lockfile and meta.get("skillruntime.frozen"):
+        lockfile = LOCK_FILE
     try:
         return discover(
             *roots, installed=meta.get("skillruntime.installed", False), frozen=lockfile
@@ -186,12 +182,10 @@ def with_next_command(
     close = catalog.suggest(skill, 1)
     if skill in catalog:
         callables = sorted(catalog.activate(skill).contracts)
-        first = (
-            f"Use one of: {', '.join(callables)}. "
-            if callables
-            else "It has only instructions. "
-        )
-        action = f"{first}Run: {_typed('show', skill)}"
+        first = "It has only instructions."
+        if callables:
+            first = f"Use one of: {', '.join(callables)}."
+        action = f"{first} Run: {_typed('show', skill)}"
     elif close:
         action = f"Did you mean {close[0]!r}? Run: {_typed(command, close[0])}"
     elif catalog:
@@ -218,12 +212,11 @@ def _typed(*words: str) -> str:
     names.
     """
     context = click.get_current_context()
-    options = [
-        option
-        for directory in context.params.get("directories", ())
-        for option in ("--skills", directory)
-    ]
-    options += ["--bundled"] if context.meta.get(_BUNDLED) else []
+    options: list[str] = []
+    for directory in context.params.get("directories", ()):
+        options += ["--skills", directory]
+    if context.meta.get(_BUNDLED):
+        options.append("--bundled")
     return shlex.join(["skillruntime", *words, *options])
 
 

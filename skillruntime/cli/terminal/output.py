@@ -100,12 +100,10 @@ def echo(text: str, *, err: bool = False) -> None:
     """Print *text*: as it is to a pipe or a file, without control characters to a
     terminal.
     """
-    click.echo(
-        without_controls(text)
-        if (sys.stderr if err else sys.stdout).isatty()
-        else text,
-        err=err,
-    )
+    stream = sys.stderr if err else sys.stdout
+    if stream.isatty():
+        text = without_controls(text)
+    click.echo(text, err=err)
 
 
 def to_json(document: Any) -> str:
@@ -117,15 +115,13 @@ def to_json(document: Any) -> str:
     """
     # Under an ASCII or Latin-1 locale only the escapes of JSON itself keep the document
     # readable for a program.
-    plain = (
-        not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
-    )
-    text = json.dumps(document, ensure_ascii=plain, indent=2, default=str)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    is_unicode = encoding.lower().startswith("utf")
+    text = json.dumps(document, ensure_ascii=not is_unicode, indent=2, default=str)
     # json.dumps leaves U+0080 to U+009F as they are, and U+009B starts a terminal's
     # control sequence.
-    return writable(
-        ESCAPED_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
-    )
+    text = ESCAPED_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return writable(text)
 
 
 def writable(text: str) -> str:
@@ -148,14 +144,18 @@ def fail(
         click.echo(f"Error: {error}", err=True)
     else:
         draw_response(response)
-    sys.exit(exit_code(response) if code is None else code)
+    if code is None:
+        code = exit_code(response)
+    sys.exit(code)
 
 
 def exit_code(response: SkillResponse) -> int:
     """Return 0 for a result, 3 where the same call may succeed later, else 1.
 
-    >>> exit_code(SkillResponse("partial_success", data=1)), exit_code(SkillResponse.failed())
-    (0, 1)
+    >>> exit_code(SkillResponse("partial_success", data=1))
+    0
+    >>> exit_code(SkillResponse.failed())
+    1
     """
     if response.ok:
         return EXIT_OK
@@ -163,18 +163,19 @@ def exit_code(response: SkillResponse) -> int:
     may_pass = bool(errors) and all(
         error.recoverable and error.code in _MAY_PASS for error in errors
     )
-    return EXIT_TRY_AGAIN if may_pass else EXIT_FAILED
+    if may_pass:
+        return EXIT_TRY_AGAIN
+    return EXIT_FAILED
 
 
 def console(*, stderr: bool = False) -> Console:
     """Return the console to draw on; no control character of a text reaches the
     terminal through it.
     """
+    # rich takes 40 ms: --json does without.
     from rich.console import Console
 
-    from skillruntime.cli.terminal.filter import (
-        WithoutControls,
-    )  # rich takes 40 ms: --json does without
+    from skillruntime.cli.terminal.filter import WithoutControls
 
     # Wrapped lines would have to be joined again by whatever reads the pipe.
     drawn = Console(stderr=stderr, highlight=False, soft_wrap=not sys.stdout.isatty())
@@ -206,43 +207,37 @@ def draw_response(response: SkillResponse) -> None:
     colour = {"success": "green", "partial_success": "yellow"}.get(
         response.status, "red"
     )
-    took = f"{metadata['duration_ms']} ms" if "duration_ms" in metadata else ""
-    sandbox = f"sandbox: {metadata['sandbox']}" if "sandbox" in metadata else ""
-    aside = [
-        _styled(part, dim=True)
-        for part in (metadata.get("version", ""), took, sandbox, _exit_of(metadata))
-        if part
+    head = [
+        _styled(response.status, fg=colour, bold=True),
+        _styled(metadata.get("skill", "")),
     ]
-    lines = [
-        [
-            _styled(response.status, fg=colour, bold=True),
-            _styled(metadata.get("skill", "")),
-            *aside,
-        ]
-    ]
+    if metadata.get("version"):
+        head.append(_styled(metadata["version"], dim=True))
+    if "duration_ms" in metadata:
+        head.append(_styled(f"{metadata['duration_ms']} ms", dim=True))
+    if "sandbox" in metadata:
+        head.append(_styled(f"sandbox: {metadata['sandbox']}", dim=True))
+    ended = _exit_of(metadata)
+    if ended:
+        head.append(_styled(ended, dim=True))
+    lines = [head]
     lines += [[" ", _styled(line, fg="cyan")] for line in notes(metadata)]
     for error in response.errors[:_MOST_ERRORS]:
-        lines.append(
-            [
-                " ",
-                _styled(error.code.value, fg="red", bold=True),
-                _styled(error.message),
-            ]
-        )
+        code = _styled(error.code.value, fg="red", bold=True)
+        lines.append([" ", code, _styled(error.message)])
         if error.suggested_action:
-            lines.append(
-                ["   ", _styled("→", fg="green"), _styled(error.suggested_action)]
-            )
-    if (more := len(response.errors) - _MOST_ERRORS) > 0:
-        lines.append(
-            [" ", _styled(f"and {more} more errors (--json shows all)", dim=True)]
-        )
-    lines += [[" ", _styled(line, dim=True)] for line in _stderr_lines(response)]
-    # click takes the colours out unless stderr is a terminal.
+            arrow = _styled("→", fg="green")
+            lines.append(["   ", arrow, _styled(error.suggested_action)])
+    more = len(response.errors) - _MOST_ERRORS
+    if more > 0:
+        rest = f"and {more} more errors (--json shows all)"
+        lines.append([" ", _styled(rest, dim=True)])
+    for line in _stderr_lines(response):
+        lines.append([" ", _styled(line, dim=True)])
     text = "\n".join(" ".join(line).rstrip() for line in lines)
-    click.echo(
-        writable(text), err=True, color=False if "NO_COLOR" in os.environ else None
-    )
+    # click takes the colours out unless stderr is a terminal.
+    colours = False if "NO_COLOR" in os.environ else None
+    click.echo(writable(text), err=True, color=colours)
 
 
 def _stderr_lines(response: SkillResponse) -> list[str]:
@@ -282,7 +277,8 @@ def notes(metadata: dict[str, Any]) -> Iterable[str]:
             yield f"repaired the text {short(repair['before'])} ({repair['rule']})"
             continue
         where = repair["path"] or "the arguments"
-        yield f"repaired {where}: {short(repair['before'])} → {short(repair['after'])} ({repair['rule']})"
+        before, after = short(repair["before"]), short(repair["after"])
+        yield f"repaired {where}: {before} → {after} ({repair['rule']})"
     for warning in metadata.get("warnings", []):
         yield f"warning: {warning}"
     for file in metadata.get("files", []):
@@ -296,7 +292,9 @@ def short(value: Any, limit: int = 60) -> str:
     '{"a": "xxxxxxxxxxxx…'
     """
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    if len(text) > limit:
+        return text[: limit - 1] + "…"
+    return text
 
 
 def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> None:
@@ -307,16 +305,15 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
 
     from skillruntime.catalog.visibility import visible_line
 
-    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - what the shell shows, links not followed
-
+    # What the shell shows, links not followed.
+    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109
     colours = {"error": "red", "warning": "yellow", "advice": "cyan"}
     some, left = _some_of_each_rule(diagnostics)
     for diagnostic in some:
         # Not wrapped: editors and CI read "path:line:" at the start of a line, and a
         # finding is one line.
-        line = escape(
-            visible_line(str(diagnostic).removeprefix(here))
-        )  # it quotes what a contract says
+        # Escaped: it quotes what a contract says.
+        line = escape(visible_line(str(diagnostic).removeprefix(here)))
         console.print(f"[{colours[diagnostic.severity.value]}]{line}[/]")
     for line, _ in left:
         console.print(line, style="dim", markup=False)
@@ -334,15 +331,14 @@ def _some_of_each_rule(
         counted[each.rule, each.severity] += 1
         if counted[each.rule, each.severity] <= _MOST_OF_A_RULE:
             some.append(each)
-    more = {
-        kind: number - _MOST_OF_A_RULE
-        for kind, number in counted.items()
-        if number > _MOST_OF_A_RULE
-    }
-    return some, [
-        (f"and {left:,} more of [{rule}] (--json shows all)", level)
-        for (rule, level), left in more.items()
-    ]
+    lines = []
+    for (rule, severity), number in counted.items():
+        left = number - _MOST_OF_A_RULE
+        if left > 0:
+            lines.append(
+                (f"and {left:,} more of [{rule}] (--json shows all)", severity)
+            )
+    return some, lines
 
 
 _GITHUB = {
@@ -355,7 +351,8 @@ _GITHUB = {
 def to_github(diagnostics: Iterable[Diagnostic]) -> str:
     """Return workflow commands that GitHub shows next to the lines of a pull request.
 
-    >>> to_github([Diagnostic("name-form", Severity.ERROR, "pdf/SKILL.md", "100% wrong", 2, 7)])
+    >>> place = ("pdf/SKILL.md", "100% wrong", 2, 7)
+    >>> to_github([Diagnostic("name-form", Severity.ERROR, *place)])
     '::error file=pdf/SKILL.md,line=2,col=7,title=name-form::100%25 wrong'
     """
     here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109
@@ -373,16 +370,16 @@ def to_github(diagnostics: Iterable[Diagnostic]) -> str:
             for key, value in places.items()
             if value is not None
         ]
-        message = f"{each.message}; {each.hint}" if each.hint else each.message
+        message = each.message
+        if each.hint:
+            message += f"; {each.hint}"
         lines.append(
             f"::{_GITHUB[each.severity]} "
             f"{','.join(fields)}::{_escaped(message, _IN_MESSAGES)}"
         )
-    return writable(
-        "\n".join(
-            [*lines, *(f"::{_GITHUB[severity]}::{line}" for line, severity in left)]
-        )
-    )
+    for line, severity in left:
+        lines.append(f"::{_GITHUB[severity]}::{line}")
+    return writable("\n".join(lines))
 
 
 # actions/toolkit, packages/core/src/command.ts. The percent sign first: the other codes

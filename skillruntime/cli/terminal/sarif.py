@@ -31,7 +31,8 @@ def to_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
     """Return the SARIF log of *findings*; paths below the current directory are
     relative to it.
 
-    >>> log = to_sarif([Diagnostic("name-form", Severity.ERROR, "pdf/SKILL.md", "not lowercase", 2, 7)])
+    >>> place = ("pdf/SKILL.md", "not lowercase", 2, 7)
+    >>> log = to_sarif([Diagnostic("name-form", Severity.ERROR, *place)])
     >>> log["runs"][0]["results"][0]["ruleId"]
     'name-form'
     """
@@ -63,7 +64,9 @@ def _result(finding: Diagnostic) -> dict[str, Any]:
             "startLine": finding.line,
             "startColumn": finding.column or 1,
         }
-    message = f"{finding.message}; {finding.hint}" if finding.hint else finding.message
+    message = finding.message
+    if finding.hint:
+        message += f"; {finding.hint}"
     return {
         "ruleId": finding.rule,
         "level": _LEVELS[finding.severity],

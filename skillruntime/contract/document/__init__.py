@@ -1,1 +1,1 @@
-"""The document of a contract, `contract.json`: its form, its checks, and what it declares."""
+"""The document of a contract, `contract.json`: its form, checks and declarations."""

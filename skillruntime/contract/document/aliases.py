@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from skillruntime.contract.repairs.scalars import is_same
-from skillruntime.contract.repairs.state import Repair
+from skillruntime.contract.repair_rules import ALIAS
+from skillruntime.contract.repairs.record import Repair
+from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.contract.schemas.pointer import format_pointer
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 
@@ -19,11 +20,11 @@ def names_by_alias(document: Mapping[str, Any]) -> dict[str, str]:
     >>> names_by_alias({"aliases": {"path": ["file_path", "file"]}})
     {'file_path': 'path', 'file': 'path'}
     """
-    return {
-        alias: name
-        for name, aliases in document.get("aliases", {}).items()
-        for alias in aliases
-    }
+    names: dict[str, str] = {}
+    for name, aliases in document.get("aliases", {}).items():
+        for alias in aliases:
+            names[alias] = name
+    return names
 
 
 def alias_faults(
@@ -34,8 +35,8 @@ def alias_faults(
     An alias means one of the parameters that are *declared*, and is not one itself, nor
     one of *older* versions.
     """
-    faults = []
-    meant: dict[str, str] = {}
+    faults: list[str] = []
+    names: dict[str, str] = {}
     for name, aliases in document.get("aliases", {}).items():
         if name not in declared:
             faults.append(f"/aliases: {name!r} is not a parameter of the contract")
@@ -47,11 +48,11 @@ def alias_faults(
                     f"/aliases/{name}: {alias!r} is a parameter of an older version; "
                     "migrations rename it"
                 )
-            elif alias in meant:
+            elif alias in names:
                 faults.append(
-                    f"/aliases/{name}: {alias!r} is an alias of {meant[alias]!r} too"
+                    f"/aliases/{name}: {alias!r} is an alias of {names[alias]!r} too"
                 )
-            meant.setdefault(alias, name)
+            names.setdefault(alias, name)
     return faults
 
 
@@ -62,22 +63,21 @@ def with_own_names(
     the parameters by alias.
 
     A value that is sent under several names of a parameter counts once, as it was sent
-    under the parameter's own.
+    under the parameter's own name.
 
     Raises:
         SkillInputError: two names of one parameter have different values.
     """
     renamed: dict[str, Any] = {}
-    repairs = []
+    repairs: list[Repair] = []
     for key, value in arguments.items():
         name = names.get(key, key)
-        kept = renamed.setdefault(
-            name, arguments.get(name, value)
-        )  # what is sent under the own name, if anything
+        # The value under the parameter's own name, if there is one.
+        kept = renamed.setdefault(name, arguments.get(name, value))
         if kept is not value and not is_same(kept, value):
             raise _differing(name, key)
         if name != key:
-            repairs.append(Repair(format_pointer((key,)), "alias", key, name))
+            repairs.append(Repair(format_pointer((key,)), ALIAS, key, name))
     return renamed, tuple(repairs)
 
 

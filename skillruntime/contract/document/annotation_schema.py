@@ -36,15 +36,16 @@ _ANNOTATE = "Annotate it with a JSON type, a pydantic model, a dataclass or a Ty
 
 
 def is_model(annotation: Any) -> bool:
-    """Whether *annotation* is a class of named fields: a pydantic model, a dataclass or
-    a TypedDict.
+    """Return whether *annotation* is a class of named fields: a pydantic model, a
+    dataclass or a TypedDict.
     """
     if not isinstance(annotation, type):
         return False
-    has_fields = hasattr(annotation, "model_json_schema") or hasattr(
-        annotation, "__dataclass_fields__"
-    )
-    return has_fields or _is_dict(annotation)
+    if hasattr(annotation, "model_json_schema"):
+        return True
+    if hasattr(annotation, "__dataclass_fields__"):
+        return True
+    return _is_typed_dict(annotation)
 
 
 def adapter_of(annotation: Any, label: str) -> TypeAdapter[Any]:
@@ -57,17 +58,13 @@ def adapter_of(annotation: Any, label: str) -> TypeAdapter[Any]:
     try:
         return TypeAdapter(_for_pydantic(annotation))
     except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
-        # Of an unknown class pydantic's text says how to configure a model, which does
-        # not help here.
-        reason = (
-            ""
-            if isinstance(error, PydanticSchemaGenerationError)
-            else ": " + str(error).partition("\n")[0]
-        )
         shown = getattr(annotation, "__name__", annotation)
-        raise unusable(
-            f"{label}: {shown} cannot be made from JSON{reason}", _ANNOTATE
-        ) from None
+        message = f"{label}: {shown} cannot be made from JSON"
+        # For an unknown class pydantic's text says how to configure a model, which does
+        # not help here.
+        if not isinstance(error, PydanticSchemaGenerationError):
+            message += ": " + str(error).partition("\n")[0]
+        raise unusable(message, _ANNOTATE) from None
 
 
 def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[str, Any]:
@@ -77,11 +74,11 @@ def raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[st
     Raises:
         InvalidSkillError: it has none.
     """
-    adapter = (
-        annotation
-        if isinstance(annotation, TypeAdapter)
-        else adapter_of(annotation, label)
-    )
+    adapter: TypeAdapter[Any]
+    if isinstance(annotation, TypeAdapter):
+        adapter = annotation
+    else:
+        adapter = adapter_of(annotation, label)
     try:
         return adapter.json_schema(mode=mode, schema_generator=SchemaWriter)
     except (PydanticInvalidForJsonSchema, PydanticUserError):
@@ -97,7 +94,10 @@ class SchemaWriter(GenerateJsonSchema):
     `plain_default` leaves to Python.
     """
 
-    ignored_warning_kinds: set[Any] = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012  the base's way
+    ignored_warning_kinds: set[Any] = {  # noqa: RUF012  the base's way
+        "skipped-choice",
+        "non-serializable-default",
+    }
 
     def datetime_schema(self, schema: Any) -> dict[str, Any]:
         return _widened(super().datetime_schema(schema))
@@ -124,28 +124,29 @@ class SchemaWriter(GenerateJsonSchema):
 
 
 def _widened(schema: dict[str, Any]) -> dict[str, Any]:
-    if schema.get("format") in WIDER:  # not so where a model writes times as numbers
+    # A model that writes times as numbers has no format.
+    if schema.get("format") in WIDER:
         pattern, example = WIDER[schema.pop("format")]
         schema |= {"pattern": pattern, "examples": [example]}
     return schema
 
 
 def plain_default(default: Any, validate: Callable[[Any], Any] | None) -> Any:
-    """Return the default as JSON where a caller who sends that gives what one who
-    leaves it out gives.
+    """Return *default* as JSON, if sending that means the same as leaving the parameter
+    out; else ``PydanticUndefined``.
 
-    Elsewhere ``PydanticUndefined``: of a ``SecretStr`` the JSON is ten asterisks, NaN
-    and a marker object have none, and a path of the host is one that no caller may
-    send. The function or the model fills these itself. *validate* converts an argument
-    to the annotation; None where arguments are passed as they are.
+    The JSON of a ``SecretStr`` is ten asterisks, NaN and a marker object have none, and
+    a path of the host is one that no caller may send. The function or the model fills
+    these itself. *validate* converts an argument to the annotation; None where
+    arguments are passed as they are.
     """
     if isinstance(default, PurePath) and default.is_absolute():
         return PydanticUndefined
     try:
         plain = to_jsonable_python(default)
-        if find_fault(plain) is None and (
-            validate is None or bool(validate(plain) == validate(default))
-        ):
+        if find_fault(plain) is not None:
+            return PydanticUndefined
+        if validate is None or validate(plain) == validate(default):
             return plain
     except Exception:  # validators and comparisons are the host's own code
         pass
@@ -153,84 +154,85 @@ def plain_default(default: Any, validate: Callable[[Any], Any] | None) -> Any:
 
 
 def schema_of(adapter: TypeAdapter[Any], mode: str, label: str) -> dict[str, Any]:
-    """Return the JSON Schema of what *adapter* reads (``validation``) or writes
-    (``serialization``).
+    """Return the JSON Schema of the values that *adapter* reads (``validation``) or
+    writes (``serialization``).
     """
     return tidied(raw_schema(adapter, label, mode), closed=mode == "validation")
 
 
 def tidied(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
-    """Return *schema* as a person would write it: without generated titles, each
-    definition where it is used once.
+    """Return *schema* as a person would write it: without generated titles, and with
+    each definition that is used once in the place of its reference.
 
     With *closed*, objects refuse unknown keys unless their class allows them: pydantic
-    ignores what it does not know, which would hide a misspelt argument.
+    ignores unknown keys, which would hide a misspelt argument.
     """
     definitions = schema.pop("$defs", {})
-    uses = {
-        name: _count(f"#/$defs/{name}", [schema, definitions]) for name in definitions
-    }
-    inline = {
-        name
-        for name, times in uses.items()
-        if times == 1 and not _count(f"#/$defs/{name}", definitions[name])
-    }
+    inline: set[str] = set()
+    for name, definition in definitions.items():
+        reference = f"#/$defs/{name}"
+        uses = _count(reference, [schema, definitions])
+        if uses == 1 and not _count(reference, definition):
+            inline.add(name)
 
-    def tidy(part: Any, *, is_schema: bool = True) -> Any:
+    def tidy(part: Any) -> Any:
         if isinstance(part, list):
-            return [tidy(each) for each in part]
+            return [tidy(item) for item in part]
         if not isinstance(part, dict):
             return part
-        if not is_schema:  # a map of names to schemas: a property may be called "title"
-            return {name: tidy(each) for name, each in part.items()}
-        reference = str(part.get("$ref", "")).removeprefix("#/$defs/")
-        if reference in inline:
-            part = {
-                **definitions[reference],
-                **{key: value for key, value in part.items() if key != "$ref"},
-            }
-        made: dict[str, Any] = {}
+        name = str(part.get("$ref", "")).removeprefix("#/$defs/")
+        if name in inline:
+            beside = {key: value for key, value in part.items() if key != "$ref"}
+            part = {**definitions[name], **beside}
+        result: dict[str, Any] = {}
         for key, value in part.items():
-            if key in (
-                "title",
-                "discriminator",
-            ):  # discriminator is OpenAPI's, not JSON Schema's
+            if key in _GENERATED:
                 continue
-            made[key] = (
-                value
-                if key in _VALUES
-                else tidy(value, is_schema=key not in ("properties", "$defs"))
-            )
-        if closed and "properties" in made and "additionalProperties" not in made:
-            made["additionalProperties"] = False
-        return made
+            if key in _VALUES:
+                result[key] = value
+            elif key in ("properties", "$defs") and isinstance(value, dict):
+                # The keys are names: a property may be called "title".
+                result[key] = {name: tidy(member) for name, member in value.items()}
+            else:
+                result[key] = tidy(value)
+        if closed and "properties" in result:
+            result.setdefault("additionalProperties", False)
+        return result
 
-    result: dict[str, Any] = tidy(schema)
+    tidied_schema: dict[str, Any] = tidy(schema)
     kept = {
-        name: tidy(each) for name, each in definitions.items() if name not in inline
+        name: tidy(definition)
+        for name, definition in definitions.items()
+        if name not in inline
     }
-    return {**result, "$defs": kept} if kept else result
+    if kept:
+        tidied_schema["$defs"] = kept
+    return tidied_schema
 
 
+# `discriminator` is OpenAPI's, not JSON Schema's.
+_GENERATED = ("title", "discriminator")
 _VALUES = ("default", "const", "enum", "examples", "required")
 
 
 def _count(reference: str, part: Any) -> int:
-    if isinstance(part, dict):
-        return (part.get("$ref") == reference) + sum(
-            _count(reference, each) for each in part.values()
-        )
-    return (
-        sum(_count(reference, each) for each in part) if isinstance(part, list) else 0
-    )
+    """Return how often *reference* stands in *part* of a schema."""
+    if isinstance(part, list):
+        return sum(_count(reference, item) for item in part)
+    if not isinstance(part, dict):
+        return 0
+    count = sum(_count(reference, member) for member in part.values())
+    if part.get("$ref") == reference:
+        count += 1
+    return count
 
 
-def unusable(what: str, action: str) -> InvalidSkillError:
-    """Return the error of a function that cannot be a skill: *what* is wrong, and the
-    next step.
+def unusable(fault: str, action: str) -> InvalidSkillError:
+    """Return the error of a function that cannot be a skill, because of *fault*;
+    *action* is the next step.
     """
     return InvalidSkillError(
-        f"{what}; {action[0].lower()}{action[1:]}", suggested_action=action
+        f"{fault}; {action[0].lower()}{action[1:]}", suggested_action=action
     )
 
 
@@ -242,37 +244,37 @@ def _for_pydantic(annotation: Any) -> Any:
     """
     if sys.version_info >= (3, 12):
         return annotation
-    if (
-        isinstance(annotation, type)
-        and _is_dict(annotation)
-        and type(annotation).__module__ == "typing"
-    ):
-        required: frozenset[str] = getattr(annotation, "__required_keys__", frozenset())
-        fields = {
-            name: _for_pydantic(hint)
-            if name in required
-            else NotRequired[_for_pydantic(hint)]
-            for name, hint in typing.get_type_hints(
-                annotation, include_extras=True
-            ).items()
-        }
-        # in its functional form, which type checkers accept for literals only
-        make: Any = TypedDict
-        made = make(annotation.__name__, fields)
-        made.__doc__ = annotation.__doc__
-        return made
-    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if isinstance(annotation, type) and _is_typed_dict(annotation):
+        return _typed_dict_for_pydantic(annotation)
+    origin = typing.get_origin(annotation)
     if origin is None or origin in (typing.Literal, Annotated):
         return annotation
-    made_parts = tuple(_for_pydantic(part) for part in parts)
-    if all(one is other for one, other in zip(parts, made_parts, strict=True)):
+    parts = typing.get_args(annotation)
+    new_parts = tuple(_for_pydantic(part) for part in parts)
+    if all(new is old for new, old in zip(new_parts, parts, strict=True)):
         return annotation
     if origin in (Union, types.UnionType):
-        return functools.reduce(operator.or_, made_parts)
-    return origin[made_parts]
+        return functools.reduce(operator.or_, new_parts)
+    return origin[new_parts]
 
 
-def _is_dict(annotation: Any) -> bool:
+def _typed_dict_for_pydantic(annotation: type[Any]) -> Any:
+    if type(annotation).__module__ != "typing":
+        return annotation
+    required: frozenset[str] = getattr(annotation, "__required_keys__", frozenset())
+    fields: dict[str, Any] = {}
+    for name, hint in typing.get_type_hints(annotation, include_extras=True).items():
+        fields[name] = _for_pydantic(hint)
+        if name not in required:
+            fields[name] = NotRequired[fields[name]]
+    # In its functional form, which type checkers accept for literals only.
+    make: Any = TypedDict
+    typed_dict = make(annotation.__name__, fields)
+    typed_dict.__doc__ = annotation.__doc__
+    return typed_dict
+
+
+def _is_typed_dict(annotation: Any) -> bool:
     # Both of typing's and typing_extensions' TypedDict; `typing.is_typeddict` knows
     # only the first.
     return issubclass(annotation, dict) and hasattr(annotation, "__required_keys__")

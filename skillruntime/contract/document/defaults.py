@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any, NamedTuple
 
-from skillruntime.contract.repairs.keys import close_names
-from skillruntime.contract.schemas.pointer import Path
+from skillruntime.contract.schemas.names import close_names
+from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA, Location
+from skillruntime.contract.schemas.references import References
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.schemas.subschemas import (
     ABSENT,
@@ -21,8 +22,8 @@ MAX_COMPARED = 50
 
 
 class _Level(NamedTuple):
-    """The defaults of one object, and the levels below its members: of an array, that
-    of its items.
+    """The defaults of one object, and the levels of the objects in its members; for an
+    array, the level of its items.
 
     ``names`` are its declared properties where it may hold others, else ``None``.
     """
@@ -35,10 +36,10 @@ class _Level(NamedTuple):
 class Defaults:
     """The defaults of one schema, ready to fill in; false if it declares none.
 
-    A default that the schema itself would refuse does not count: so ``"default": null``
-    of a parameter that is not nullable. An object that is absent is not made up; where
-    it is there, its own defaults are filled in. Beside an undeclared key that is like
-    the name of an absent parameter, its default is not filled in: ``{"limt": 5}``.
+    A default that the schema itself would refuse does not count, such as ``"default":
+    null`` of a parameter that is not nullable. An absent object is not made up; a
+    present one has its own defaults filled in. A parameter whose name is like an
+    undeclared key is not filled in: ``{"limt": 5}``.
     """
 
     __slots__ = ("_independent", "_root", "_schema", "_simple")
@@ -46,21 +47,20 @@ class Defaults:
     def __init__(self, schema: Schema, root: _Level) -> None:
         self._schema = schema
         self._root = root
-        self._simple = not root.below and not any(
-            isinstance(each, dict | list) for each in root.defaults.values()
+        has_containers = any(
+            isinstance(default, dict | list) for default in root.defaults.values()
         )
-        self._independent = (
-            self._simple
-            and isinstance(schema.document, dict)
-            and schema.document.keys() <= EACH_ALONE
-        )
+        self._simple = not root.below and not has_containers
+        self._independent = False
+        if self._simple and isinstance(schema.document, dict):
+            self._independent = schema.document.keys() <= EACH_ALONE
 
     @classmethod
     def of(cls, schema: Schema) -> Defaults:
-        """Return the defaults that *schema* declares for its properties, and for
-        theirs.
+        """Return the defaults that *schema* declares for its properties, and for the
+        properties of these.
         """
-        return cls(schema, _level(schema, (), 0, {}))
+        return cls(schema, _level(schema, WHOLE_SCHEMA, 0, {}))
 
     def __bool__(self) -> bool:
         return bool(self._root.defaults or self._root.below)
@@ -74,8 +74,8 @@ class Defaults:
         *misspelt* receives each undeclared key with the parameter that it may mean,
         whose default was left out.
 
-        >>> schema = Schema({"properties": {"limit": {"default": 5}}})
-        >>> Defaults.of(schema).filled({"m": 1}), Defaults.of(schema).filled({"limt": 1})
+        >>> defaults = Defaults.of(Schema({"properties": {"limit": {"default": 5}}}))
+        >>> defaults.filled({"m": 1}), defaults.filled({"limt": 1})
         ({'m': 1, 'limit': 5}, {'limt': 1})
         """
         root = self._root
@@ -85,24 +85,24 @@ class Defaults:
             if root.defaults.keys() <= arguments.keys():
                 return arguments
             filled = {**arguments, **root.defaults, **arguments}
+            # Each default fits its property, and no other keyword depends on it.
             if self._independent:
-                # each default fits its property, and no other keyword depends on it
                 return filled
         else:
             filled = _fill(arguments, root, [] if misspelt is None else misspelt)
             if filled is arguments:
                 return arguments
-        return filled if self._schema.is_valid(filled) else arguments
+        if self._schema.is_valid(filled):
+            return filled
+        return arguments
 
 
 def _fill(value: Any, level: _Level, misspelt: list[tuple[str, str]]) -> Any:
     if isinstance(value, list):
         items = [_fill(item, level, misspelt) for item in value]
-        return (
-            items
-            if any(new is not old for new, old in zip(items, value, strict=True))
-            else value
-        )
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        return items
     if not isinstance(value, dict):
         return value
     # A caller may change its arguments: a default that is a container is never shared.
@@ -112,33 +112,34 @@ def _fill(value: Any, level: _Level, misspelt: list[tuple[str, str]]) -> Any:
         if name not in value
     }
     if added and level.names is not None:
-        _leave_out_misspelt(value, level.names, added, misspelt)
+        undeclared = [key for key in value if key not in level.names]
+        _leave_out_misspelt(undeclared[:MAX_COMPARED], added, misspelt)
     for name in level.below.keys() & value.keys():
         filled = _fill(value[name], level.below[name], misspelt)
         if filled is not value[name]:
             added[name] = filled
-    return value | added if added else value
+    if not added:
+        return value
+    return value | added
 
 
 def _leave_out_misspelt(
-    value: dict[str, Any],
-    names: frozenset[str],
-    added: dict[str, Any],
-    misspelt: list[tuple[str, str]],
+    undeclared: list[str], added: dict[str, Any], misspelt: list[tuple[str, str]]
 ) -> None:
-    """Remove from *added* what an undeclared key of *value* may mean, and note both in
-    *misspelt*.
+    """Remove from *added* the parameters that the *undeclared* keys may mean, and note
+    each pair in *misspelt*.
     """
-    for key, name in close_names(
-        [key for key in value if key not in names][:MAX_COMPARED], list(added)
-    ):
+    for key, name in close_names(undeclared, list(added)):
         if name in added:
             misspelt.append((key, name))
             del added[name]
 
 
 def _level(
-    schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]
+    schema: Schema,
+    location: Location,
+    depth: int,
+    known: dict[tuple[Location, int], _Level],
 ) -> _Level:
     # Twelve definitions that refer to one another have 12**8 ways down, but few places:
     # each is read once a depth.
@@ -148,7 +149,10 @@ def _level(
 
 
 def _read_level(
-    schema: Schema, location: Path, depth: int, known: dict[tuple[Path, int], _Level]
+    schema: Schema,
+    location: Location,
+    depth: int,
+    known: dict[tuple[Location, int], _Level],
 ) -> _Level:
     defaults: dict[str, Any] = {}
     below: dict[str, _Level] = {}
@@ -162,17 +166,31 @@ def _read_level(
         ):
             defaults[name] = default
         if depth < MAX_DEPTH:
-            here = in_place(references, places[:1], choices=False)
-            items = [
-                (*place, "items")
-                for place, each in here
-                if isinstance(each.get("items"), dict)
-            ]
-            level = _level(schema, [*items, places[0]][0], depth + 1, known)
-            below |= {name: level} if level.defaults or level.below else {}
-    # A pattern takes undeclared keys as well, though all others are refused.
-    is_closed = any(
-        each.get("additionalProperties") is False and not each.get("patternProperties")
-        for _, each in in_place(references, [location], choices=False)
-    )
-    return _Level(None if is_closed else frozenset(properties), defaults, below)
+            place = _items_or_itself(references, places[0])
+            level = _level(schema, place, depth + 1, known)
+            if level.defaults or level.below:
+                below[name] = level
+    names: frozenset[str] | None = frozenset(properties)
+    if _is_closed(references, location):
+        names = None
+    return _Level(names, defaults, below)
+
+
+def _items_or_itself(references: References, location: Location) -> Location:
+    """Return where the items of an array at *location* are described; *location* itself
+    where it is not an array.
+    """
+    for place, schema in in_place(references, [location], choices=False):
+        if isinstance(schema.get("items"), dict):
+            return Location((*place, "items"))
+    return location
+
+
+def _is_closed(references: References, location: Location) -> bool:
+    """Return whether the object at *location* refuses all undeclared keys."""
+    for _, schema in in_place(references, [location], choices=False):
+        # A pattern takes undeclared keys as well, though all others are refused.
+        has_pattern = bool(schema.get("patternProperties"))
+        if schema.get("additionalProperties") is False and not has_pattern:
+            return True
+    return False

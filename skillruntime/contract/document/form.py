@@ -12,20 +12,18 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from skillruntime.contract.repairs.state import policy_named
+from skillruntime.contract.repairs.policy import policy_named
 from skillruntime.contract.schemas.explanation import explain
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.versions import Version
 
 __all__ = [
-    *(
-        "CONTRACT_SCHEMA",
-        "EDITOR_SCHEMA",
-        "contract_form",
-        "document_faults",
-        "may_be_repeated",
-        "version_faults",
-    )
+    "CONTRACT_SCHEMA",
+    "EDITOR_SCHEMA",
+    "contract_form",
+    "document_faults",
+    "may_be_repeated",
+    "version_faults",
 ]
 
 # How the file is called that ``$schema`` may name, so that editors complete a
@@ -83,8 +81,8 @@ _STEPS = {
 
 _STEP = {
     "type": "object",
-    "description": "One change, as an object with one key. Places are JSON Pointers (RFC "
-    "6901).",
+    "description": "One change, as an object with one key. Places are JSON Pointers "
+    "(RFC 6901).",
     "properties": {
         kind: {"type": ["string", "object"], "description": text}
         for kind, text in _STEPS.items()
@@ -120,8 +118,8 @@ _REQUIRES = _object(
                 {"type": "boolean"},
                 {"type": "array", "items": {"type": "string"}},
             ],
-            "description": "The directories outside the workspace that the script changes. "
-            "The host grants them.",
+            "description": "The directories outside the workspace that the script "
+            "changes. The host grants them.",
         },
         "packages": _words("Python packages, as requirements: 'pypdf>=5'."),
         "platform": {
@@ -147,7 +145,8 @@ _RUN = _object(
         "timeout_seconds": {
             "type": "number",
             "exclusiveMinimum": 0,
-            "description": "How long a call may run, in seconds. Default: the runtime's.",
+            "description": "How long a call may run, in seconds. "
+            "Default: the runtime's.",
         },
         "environment": _names(
             "Environment variables that the script receives if they are set."
@@ -202,7 +201,8 @@ _MIGRATION = _object(
     {
         "from": {
             "type": "string",
-            "description": "The range of old versions. Default: from the previous 'to' on.",
+            "description": "The range of old versions. "
+            "Default: from the previous 'to' on.",
         },
         "to": {"type": "string", "description": "The version that the steps lead to."},
         "accepts": {
@@ -283,7 +283,8 @@ CONTRACT_SCHEMA: Final[dict[str, Any]] = {
             },
             "derived": {
                 "type": "object",
-                "description": "Where a contract comes from that was read from a script.",
+                "description": "Where a contract comes from that was read from a "
+                "script.",
             },
         },
     ),
@@ -292,25 +293,28 @@ CONTRACT_SCHEMA: Final[dict[str, Any]] = {
 
 @cache
 def contract_form() -> tuple[Schema, Schema]:
-    """Return the schema of a contract document, and the same schema with keys that it
-    does not know allowed.
+    """Return the schema of a contract document, and the same schema with unknown keys
+    allowed.
     """
+    return Schema(CONTRACT_SCHEMA), Schema(_opened(CONTRACT_SCHEMA))
 
-    def opened(part: Any) -> Any:
-        if isinstance(part, dict):
-            return {
-                key: opened(each)
-                for key, each in part.items()
-                if (key, each) != ("additionalProperties", False)
-            }
-        return [opened(each) for each in part] if isinstance(part, list) else part
 
-    return Schema(CONTRACT_SCHEMA), Schema(opened(CONTRACT_SCHEMA))
+def _opened(part: Any) -> Any:
+    """Return *part* of a schema without each ``"additionalProperties": false``."""
+    if isinstance(part, list):
+        return [_opened(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        key: _opened(member)
+        for key, member in part.items()
+        if (key, member) != ("additionalProperties", False)
+    }
 
 
 def document_faults(document: Mapping[str, Any]) -> list[str]:
     """Return all that is wrong with the form of the contract *document*, in sentences;
-    its schemas are not looked at.
+    its schemas are not checked.
 
     >>> document_faults({"name": "weather", "run": []})
     ['/run: [] is not an object']
@@ -319,24 +323,19 @@ def document_faults(document: Mapping[str, Any]) -> list[str]:
     _, schema = contract_form()
     try:
         if not schema.is_valid(document):
-            faults += [
-                error.message for error in explain(schema.violations(document), schema)
-            ]
-    except (
-        ValueError,
-        TypeError,
-        RecursionError,
-    ) as error:  # what is not JSON, or is nested too deep for an engine
+            errors = explain(schema.violations(document), schema)
+            faults += [error.message for error in errors]
+    # A document that is not JSON, or is nested too deep for an engine.
+    except (ValueError, TypeError, RecursionError) as error:
         return [f"the document cannot be read: {error}"]
     # The commonest mistake in a contract file: the input schema alone.
     if "input" not in document and "properties" in document:
         faults.append("this is a plain JSON Schema; a contract holds it under 'input'")
     faults += version_faults(document)
     if not faults:
+        # An unknown switch, which the open form lets through.
         try:
-            policy_named(
-                document.get("policy", "safe")
-            )  # an unknown switch, which the open form lets through
+            policy_named(document.get("policy", "safe"))
         except (TypeError, ValueError) as error:
             faults.append(str(error))
     return faults
@@ -353,8 +352,8 @@ def version_faults(document: Mapping[str, Any]) -> list[str]:
 
 
 def may_be_repeated(annotations: Mapping[str, Any]) -> bool:
-    """Whether a call may be made twice without harm, by the contract's *annotations*:
-    it is idempotent, or only reads.
+    """Return whether a call may be made twice without harm, by the contract's
+    *annotations*: it is idempotent, or only reads.
 
     >>> may_be_repeated({"read_only": True}), may_be_repeated({})
     (True, False)

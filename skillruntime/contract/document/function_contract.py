@@ -69,20 +69,24 @@ def document_of_function(
     ...     Args:
     ...         query: Words to look for.
     ...     '''
-    >>> document_of_function(search)["input"]["properties"]
-    {'query': {'type': 'string', 'description': 'Words to look for.'}, 'limit': {'type': 'integer', 'default': 5}}
+    >>> properties = document_of_function(search)["input"]["properties"]
+    >>> properties["query"]
+    {'type': 'string', 'description': 'Words to look for.'}
+    >>> properties["limit"]
+    {'type': 'integer', 'default': 5}
 
     Raises:
         InvalidSkillError: an annotation has no JSON Schema, or the function takes
             ``*args`` or is a generator.
     """
-    if is_model(function):
-        document = {
-            **document_of_model(function),
-            **({"version": version} if version else {}),
-        }
-        return {**document, "name": name} if name else document
-    return TypedFunction.of(function).document(name=name, version=version)
+    if not is_model(function):
+        return TypedFunction.of(function).document(name=name, version=version)
+    document = document_of_model(function)
+    if version:
+        document["version"] = version
+    if name:
+        document["name"] = name
+    return document
 
 
 def document_of_model(model: Any) -> dict[str, Any]:
@@ -105,30 +109,25 @@ def to_skill_errors(
     """Return one error for each part of *value* that pydantic refused; *path* leads to
     the whole value.
     """
-    found = []
+    errors: list[SkillError] = []
     for item in error.errors(
         include_url=False, include_input=False, include_context=False
     ):
-        where = format_pointer(
-            (
-                *path,
-                *_sent_part(item["loc"], value, is_absent=item["type"] == "missing"),
-            )
-        )
-        text = item["msg"].removeprefix(
-            "Value error, "
-        )  # what a validator of the model says, as it says it
-        action = "Send a value that satisfies this, and call again"
-        found.append(
+        is_absent = item["type"] == "missing"
+        part = _sent_part(item["loc"], value, is_absent=is_absent)
+        pointer = format_pointer((*path, *part))
+        # A validator of the model says what is wrong in its own words.
+        message = item["msg"].removeprefix("Value error, ")
+        errors.append(
             SkillError(
-                ErrorCode.INVALID_INPUT,
-                f"{text} - at {where or '/'}",
-                True,
-                {"path": where},
-                action,
+                code=ErrorCode.INVALID_INPUT,
+                message=f"{message} - at {pointer or '/'}",
+                recoverable=True,
+                details={"path": pointer},
+                suggested_action="Send a value that satisfies this, and call again",
             )
         )
-    return found
+    return errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,57 +159,30 @@ class TypedFunction:
         """
         signature, hints = _read_signature(function)
         _require_callable_by_name(function, signature)
-        context = next(
-            (
-                each.name
-                for each in signature.parameters.values()
-                if _is_context(each, hints)
-            ),
-            None,
-        )
+        context = _context_of(signature, hints)
         parameters = {
-            name: each
-            for name, each in signature.parameters.items()
-            if _takes_argument(each, context)
+            name: parameter
+            for name, parameter in signature.parameters.items()
+            if _takes_argument(parameter, context)
         }
-        named = _named(function)
-        annotations = {
-            name: _annotated(hints[name], each.default)
-            for name, each in parameters.items()
-        }
-        adapters = {
-            name: None
-            if each in _PLAIN
-            else adapter_of(each, f"parameter {name!r} of {named}")
-            for name, each in annotations.items()
-        }
-        only = next(iter(parameters), None) if len(parameters) == 1 else None
-        # A root model has no fields: its value may be an array, and arguments are an
-        # object.
-        is_root = only is not None and getattr(
-            hints[only], "__pydantic_root_model__", False
-        )
-        is_whole = (
-            only
-            and not is_root
-            and is_model(hints[only])
-            and parameters[only].default is _EMPTY
-        )
-        result = hints.get("return", _EMPTY)
-        # An annotation `-> SkillResponse` says nothing about the data inside.
-        has_output = (
-            result not in _PLAIN
-            and getattr(result, "__origin__", result) is not SkillResponse
-        )
-        output = adapter_of(result, f"the result of {named}") if has_output else None
+        annotations: dict[str, Any] = {}
+        adapters: dict[str, TypeAdapter[Any] | None] = {}
+        function_name = _named(function)
+        for name, parameter in parameters.items():
+            annotation = _annotated(hints[name], parameter.default)
+            annotations[name] = annotation
+            adapters[name] = None
+            if annotation not in _PLAIN:
+                label = f"parameter {name!r} of {function_name}"
+                adapters[name] = adapter_of(annotation, label)
         return cls(
-            function,
-            signature,
-            annotations,
-            adapters,
-            output,
-            only if is_whole else None,
-            context,
+            function=function,
+            signature=signature,
+            annotations=annotations,
+            adapters=adapters,
+            output=_output_adapter(hints["return"], function_name),
+            whole=_whole_of(parameters, hints),
+            context=context,
         )
 
     def document(self, *, name: str = "", version: str | None = None) -> dict[str, Any]:
@@ -224,12 +196,13 @@ class TypedFunction:
             document["version"] = version
         document["input"] = self._input(described)
         _, hints = _read_signature(self.function)
-        result = hints.get("return", _EMPTY)
-        if self.output is not None or result in (str, int, bool, dict, list):
-            adapter = self.output or TypeAdapter(result)
-            document["output"] = schema_of(
-                adapter, "serialization", f"the result of {_named(self.function)}"
-            )
+        result = hints["return"]
+        adapter = self.output
+        if adapter is None and result in (str, int, bool, dict, list):
+            adapter = TypeAdapter(result)
+        if adapter is not None:
+            label = f"the result of {_named(self.function)}"
+            document["output"] = schema_of(adapter, "serialization", label)
         return document
 
     def bind(self, arguments: dict[str, Any], context: Any) -> inspect.BoundArguments:
@@ -249,11 +222,9 @@ class TypedFunction:
         else:
             for name, value in arguments.items():
                 adapter = self.adapters.get(name)
-                values[name] = (
-                    value
-                    if adapter is None
-                    else _converted(adapter, value, (name,), errors)
-                )
+                if adapter is not None:
+                    value = _converted(adapter, value, (name,), errors)
+                values[name] = value
         if errors:
             raise SkillInputError("Input validation failed", skill_errors=errors)
         if self.context is not None:
@@ -295,11 +266,9 @@ class TypedFunction:
         ) as error:
             if isinstance(result, dict | list) and is_plain_json(result):
                 return result  # pydantic stops at 255 levels, whatever the value is
-            reason = (
-                "it is nested too deep, or contains itself"
-                if isinstance(error, RecursionError)
-                else error
-            )
+            reason = str(error)
+            if isinstance(error, RecursionError):
+                reason = "it is nested too deep, or contains itself"
             raise SkillOutputError(
                 f"The function's result cannot be written as JSON: {reason}"
             ) from None
@@ -309,15 +278,16 @@ class TypedFunction:
         parameters by name.
         """
         bound = inspect.BoundArguments(self.signature, dict[str, Any]())
-        extra = dict(values)
+        remaining = dict(values)
         for name, parameter in self.signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
-                bound.arguments[name] = extra
-            elif name in extra:
-                bound.arguments[name] = extra.pop(name)
-            elif (
-                default := _default_of(parameter, self.adapters.get(name))
-            ) is not PydanticUndefined:
+                bound.arguments[name] = remaining
+                continue
+            if name in remaining:
+                bound.arguments[name] = remaining.pop(name)
+                continue
+            default = _default_of(parameter, self.adapters.get(name))
+            if default is not PydanticUndefined:
                 bound.arguments[name] = default
         return bound
 
@@ -325,11 +295,8 @@ class TypedFunction:
         if self.whole is not None:
             adapter = self.adapters[self.whole]
             assert adapter is not None
-            schema = schema_of(
-                adapter,
-                "validation",
-                f"parameter {self.whole!r} of {_named(self.function)}",
-            )
+            label = f"parameter {self.whole!r} of {_named(self.function)}"
+            schema = schema_of(adapter, "validation", label)
             # The parameter's name, so that {"trip": {...}} is understood as the
             # arguments too.
             return {"title": self.whole, **schema}
@@ -337,36 +304,75 @@ class TypedFunction:
         definitions: dict[str, Any] = {}
         required: list[str] = []
         for name, adapter in self.adapters.items():
-            annotation, parameter = (
-                self.annotations[name],
-                self.signature.parameters[name],
-            )
-            label = f"parameter {name!r} of {_named(self.function)}"
-            schema = (
-                {} if annotation in (_EMPTY, object) else raw_schema(annotation, label)
-            )
+            schema = self._property(name, described.get(name))
             definitions |= schema.pop("$defs", {})
-            schema.pop("default", None)
-            text = _annotated_text(annotation) or described.get(name)
-            # A class brings its own docstring; what is said about this parameter is
-            # more specific.
-            if text and ("description" not in schema or isinstance(annotation, type)):
-                schema["description"] = text
-            if _has_factory(annotation):
-                # a default_factory: what it returns now is not what a later call gets
-                pass
-            elif (default := _default_of(parameter, adapter)) is PydanticUndefined:
-                required.append(name)
-            elif (
-                plain := plain_default(default, adapter and adapter.validate_python)
-            ) is not PydanticUndefined:
-                schema["default"] = plain
             properties[name] = schema
+            # What a default_factory returns now is not what a later call gets.
+            if _has_factory(self.annotations[name]):
+                continue
+            default = _default_of(self.signature.parameters[name], adapter)
+            if default is PydanticUndefined:
+                required.append(name)
+                continue
+            plain = plain_default(default, adapter and adapter.validate_python)
+            if plain is not PydanticUndefined:
+                schema["default"] = plain
         document: dict[str, Any] = {"type": "object", "properties": properties}
-        document |= {"required": required} if required else {}
-        kinds = [each.kind for each in self.signature.parameters.values()]
+        if required:
+            document["required"] = required
+        kinds = [parameter.kind for parameter in self.signature.parameters.values()]
         document["additionalProperties"] = inspect.Parameter.VAR_KEYWORD in kinds
         return tidied({**document, "$defs": definitions}, closed=True)
+
+    def _property(self, name: str, described: str | None) -> dict[str, Any]:
+        """Return the schema of the parameter *name*, without its default; *described*
+        is the docstring's text about it.
+        """
+        annotation = self.annotations[name]
+        schema: dict[str, Any] = {}
+        if annotation not in (_EMPTY, object):
+            label = f"parameter {name!r} of {_named(self.function)}"
+            schema = raw_schema(annotation, label)
+        schema.pop("default", None)
+        text = _annotated_text(annotation) or described
+        # A class brings its own docstring; a text about this parameter is more
+        # specific.
+        if text and ("description" not in schema or isinstance(annotation, type)):
+            schema["description"] = text
+        return schema
+
+
+def _context_of(signature: inspect.Signature, hints: Mapping[str, Any]) -> str | None:
+    """Return the name of the parameter that takes the call's context."""
+    for name, parameter in signature.parameters.items():
+        if _is_context(parameter, hints):
+            return name
+    return None
+
+
+def _whole_of(
+    parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]
+) -> str | None:
+    """Return the name of the only parameter, if it takes all arguments as a model."""
+    if len(parameters) != 1:
+        return None
+    [(name, parameter)] = parameters.items()
+    # A root model has no fields: its value may be an array, and arguments are an
+    # object.
+    if getattr(hints[name], "__pydantic_root_model__", False):
+        return None
+    if not is_model(hints[name]) or parameter.default is not _EMPTY:
+        return None
+    return name
+
+
+def _output_adapter(result: Any, function_name: str) -> TypeAdapter[Any] | None:
+    if result in _PLAIN:
+        return None
+    # An annotation `-> SkillResponse` says nothing about the data inside.
+    if getattr(result, "__origin__", result) is SkillResponse:
+        return None
+    return adapter_of(result, f"the result of {function_name}")
 
 
 def _read_signature(
@@ -381,8 +387,8 @@ def _read_signature(
         try:
             hints = typing.get_type_hints(owner, include_extras=True)
         except NameError:
-            # a class defined inside a function (a test, say) is known only to the
-            # frames running now
+            # A class defined inside a function (a test, say) is known only to the
+            # frames running now.
             hints = typing.get_type_hints(
                 owner, None, _names_in_frames(), include_extras=True
             )
@@ -391,11 +397,8 @@ def _read_signature(
         raise unusable(
             what, "Define or import the class at the top of the module"
         ) from None
-    return signature, {
-        **dict.fromkeys(signature.parameters, _EMPTY),
-        "return": _EMPTY,
-        **hints,
-    }
+    unannotated = dict.fromkeys((*signature.parameters, "return"), _EMPTY)
+    return signature, {**unannotated, **hints}
 
 
 def _require_callable_by_name(
@@ -404,22 +407,13 @@ def _require_callable_by_name(
     """Refuse a function that a call with named arguments cannot use, or whose result is
     not one value.
     """
-    starred = next(
-        (
-            each
-            for each in signature.parameters.values()
-            if each.kind is each.VAR_POSITIONAL
-        ),
-        None,
-    )
-    if starred is not None:
-        what = (
-            f"{_named(function)} takes *{starred.name}, and a call has named "
-            "arguments only"
-        )
-        raise unusable(
-            what, f"Write a parameter that is a list, such as {starred.name}: list[str]"
-        )
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            raise unusable(
+                f"{_named(function)} takes *{name}, and a call has named arguments "
+                "only",
+                f"Write a parameter that is a list, such as {name}: list[str]",
+            )
     inner = inspect.unwrap(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
         raise unusable(
@@ -429,6 +423,7 @@ def _require_callable_by_name(
 
 
 def _names_in_frames() -> dict[str, Any]:
+    """Return the local names of all frames running now; those of inner frames win."""
     names: dict[str, Any] = {}
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -438,18 +433,17 @@ def _names_in_frames() -> dict[str, Any]:
 
 
 def _is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
-    """Whether *parameter* takes the call's context: by its type, or by its name where
-    it has no annotation.
+    """Return whether *parameter* takes the call's context: by its type, or by its name
+    where it has no annotation.
     """
     annotation = hints[parameter.name]
     if annotation is _EMPTY:
         return parameter.name == "context"
+    parts = [annotation]
+    # `CallContext | None`.
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        parts = list(typing.get_args(annotation))
     # By name, because the class itself is defined in a higher layer.
-    is_union = typing.get_origin(annotation) in (
-        typing.Union,
-        types.UnionType,
-    )  # `CallContext | None`
-    parts = typing.get_args(annotation) if is_union else (annotation,)
     return any(getattr(part, "__name__", "") == "CallContext" for part in parts)
 
 
@@ -463,9 +457,9 @@ def _annotated(annotation: Any, default: Any) -> Any:
     """Return *annotation* with pydantic's own style of a default, ``limit: int =
     Field(5, ge=1)``.
     """
-    return (
-        Annotated[annotation, default] if isinstance(default, FieldInfo) else annotation
-    )
+    if isinstance(default, FieldInfo):
+        return Annotated[annotation, default]
+    return annotation
 
 
 def _converted(
@@ -487,15 +481,17 @@ def _sent_part(
     of unions between them.
     """
     for step in location:
-        is_item = (
-            isinstance(value, list) and isinstance(step, int) and step < len(value)
-        )
-        if not is_item and not (isinstance(value, dict) and step in value):
-            continue
-        value = value[step]
-        yield step
+        if _leads_into(value, step):
+            value = value[step]
+            yield step
     if is_absent:
         yield location[-1]
+
+
+def _leads_into(value: Any, step: int | str) -> bool:
+    if isinstance(value, list):
+        return isinstance(step, int) and step < len(value)
+    return isinstance(value, dict) and step in value
 
 
 def _has_factory(annotation: Any) -> bool:
@@ -509,30 +505,30 @@ def _default_of(parameter: inspect.Parameter, adapter: TypeAdapter[Any] | None) 
     """Return the default, or ``PydanticUndefined`` for a required parameter."""
     if parameter.default is not _EMPTY and not isinstance(parameter.default, FieldInfo):
         return parameter.default
-    # `limit: Annotated[int, Field(default=5)]`, which pydantic fills too
-    found = adapter.get_default_value() if adapter else None
-    return found.value if found else PydanticUndefined
+    # `limit: Annotated[int, Field(default=5)]`, which pydantic fills too.
+    default = adapter.get_default_value() if adapter else None
+    if default is None:
+        return PydanticUndefined
+    return default.value
 
 
 def _annotated_text(annotation: Any) -> str | None:
     """Return the text of ``Annotated[int, "In pixels"]``, which pydantic ignores."""
-    return next(
-        (
-            part
-            for part in getattr(annotation, "__metadata__", ())
-            if isinstance(part, str)
-        ),
-        None,
-    )
+    for part in getattr(annotation, "__metadata__", ()):
+        if isinstance(part, str):
+            return part
+    return None
 
 
 def _written(function: Any) -> Any:
-    """Return what has the annotations and the docstring: behind a partial, or inside an
-    object that can be called.
+    """Return the function that has the annotations and the docstring: behind a partial,
+    or inside an object that can be called.
     """
     while isinstance(function, functools.partial):
         function = function.func
-    return function if inspect.isroutine(function) else type(function).__call__
+    if inspect.isroutine(function):
+        return function
+    return type(function).__call__
 
 
 def _named(function: Any) -> str:
@@ -542,30 +538,31 @@ def _named(function: Any) -> str:
 
 
 def _documented(text: str) -> tuple[str, dict[str, str]]:
-    """Return the first paragraph of a docstring, and what it says of each parameter.
+    """Return the first paragraph of a docstring, and its text about each parameter.
 
     >>> _documented("Search the notes.\\n\\nArgs:\\n    query: Words to look for.\\n")
     ('Search the notes.', {'query': 'Words to look for.'})
     """
     summary = " ".join(re.split(r"\n\s*\n", text.strip())[0].split())
-    described = {
-        match[1]: " ".join(match[2].split()) for match in _SPHINX.finditer(text)
-    }
-    if section := re.search(
-        r"^(?:Args|Arguments|Parameters)(?::|\n---)[^\n]*+\n((?:[ \t]+\S.*\n?|\w.*\n?|\n)+)",
-        text,
-        re.MULTILINE,
-    ):
+    described = _descriptions(_SPHINX, text)
+    section = _SECTION.search(text)
+    if section:
         # Google's style indents the section, NumPy's underlines its heading with
         # dashes.
         pattern = _NUMPY if "---" in section[0] else _GOOGLE
-        described |= {
-            match[1]: " ".join(match[2].split())
-            for match in pattern.finditer(section[1])
-        }
+        described |= _descriptions(pattern, section[1])
     return summary, described
 
 
+def _descriptions(pattern: re.Pattern[str], text: str) -> dict[str, str]:
+    return {match[1]: " ".join(match[2].split()) for match in pattern.finditer(text)}
+
+
+_SECTION = re.compile(
+    r"^(?:Args|Arguments|Parameters)(?::|\n---)[^\n]*+\n"
+    r"((?:[ \t]+\S.*\n?|\w.*\n?|\n)+)",
+    re.MULTILINE,
+)
 _SPHINX = re.compile(
     r"^:param (?:[\w\[\]., |]+ )?(\w+):\s*(.+?)(?=\n:|\n\s*\n|\Z)",
     re.MULTILINE | re.DOTALL,

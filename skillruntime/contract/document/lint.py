@@ -1,5 +1,5 @@
-"""What a model will miss in a contract: the four principles of the contract document,
-31.1, as rules.
+"""Find what a model will miss in a contract: the four principles of the contract
+document, 31.1, as rules.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from skillruntime.contract.repairs.scalars import is_same
+from skillruntime.contract.schemas.plain_json import is_same
 from skillruntime.contract.schemas.references import properties_of
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import SkillInputError, SkillRuntimeError
@@ -20,20 +20,32 @@ MANY_REQUIRED = 5
 
 _WORD = r"['\"`]?[\w-]{1,24}['\"`]?"
 _CHOICES = re.compile(
-    r"(?i)(?:one of|either|choose from|options?|values?|possible|supported|formats?)\b[^.:;(]{0,20}[:(]?\s*"
+    r"(?i)(?:one of|either|choose from|options?|values?|possible|supported|formats?)\b"
+    r"[^.:;(]{0,20}[:(]?\s*"
     rf"((?:{_WORD}\s*(?:,\s*(?:or\s+)?|/|\||\s+or\s+)){{1,11}}{_WORD})"
 )
 _BARE_CHOICES = re.compile(
-    rf"^\W{{0,9}}((?:{_WORD}\s*+(?:,\s*+(?:or\s++)?|\||(?<=\s)or\s++)){{1,11}}{_WORD})\W{{0,9}}$"
+    rf"^\W{{0,9}}((?:{_WORD}\s*+(?:,\s*+(?:or\s++)?|\||(?<=\s)or\s++)){{1,11}}{_WORD})"
+    r"\W{0,9}$"
 )
+# Keywords that say of a text or a number more than its type.
+_NARROWING_TEXT = frozenset({"enum", "const", "pattern", "format", "maxLength"})
+_NARROWING_NUMBER = frozenset(
+    {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "multipleOf"}
+)
+_TYPING = frozenset({"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"})
 
 
 def lint_contract(document: Mapping[str, Any], *, path: str) -> list[Diagnostic]:
     """Return what a model will miss in the contract *document*, the file *path*:
     advice, never errors.
 
-    >>> document = {"description": "Reads", "version": "1.0.0", "input": {"properties": {"f": {"type": "string"}}}}
-    >>> [each.rule for each in lint_contract(document, path="contract.json")]
+    >>> document = {
+    ...     "description": "Reads",
+    ...     "version": "1.0.0",
+    ...     "input": {"properties": {"f": {"type": "string"}}},
+    ... }
+    >>> [advice.rule for advice in lint_contract(document, path="contract.json")]
     ['contract-no-required', 'contract-open', 'parameter-no-description']
     """
     return list(_findings(document, path))
@@ -44,28 +56,21 @@ def _findings(document: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
         return Diagnostic(rule, Severity.ADVICE, path, message, hint=hint)
 
     if not document.get("description"):
+        message = "nothing says what the skill does"
         hint = "say what it does and when to use it"
-        yield advice(
-            "contract-no-description", "nothing says what the skill does", hint
-        )
+        yield advice("contract-no-description", message, hint)
     if not document.get("version"):
-        yield advice(
-            "contract-no-version",
-            "the contract has no version",
-            'add "version": "1.0.0"',
-        )
+        message = "the contract has no version"
+        yield advice("contract-no-version", message, 'add "version": "1.0.0"')
     for unread in document.get("derived", {}).get("unread", []):
         message = f"could not be read from the script: {unread}"
-        yield Diagnostic(
-            "contract-unread", Severity.WARNING, path, message, hint="write it by hand"
-        )
+        hint = "write it by hand"
+        yield Diagnostic("contract-unread", Severity.WARNING, path, message, hint=hint)
     schema = document.get("input")
     if not isinstance(schema, Mapping):
-        yield advice(
-            "contract-no-input",
-            "the contract has no input schema",
-            "declare the parameters under 'input'",
-        )
+        message = "the contract has no input schema"
+        hint = "declare the parameters under 'input'"
+        yield advice("contract-no-input", message, hint)
         return
     for where, level in _objects(schema):
         yield from _object_findings(where, level, "oneOf" in schema, advice)
@@ -83,37 +88,27 @@ def _findings(document: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
 def _object_findings(
     where: str, schema: Mapping[str, Any], is_branch: bool, advice: Any
 ) -> Iterator[Diagnostic]:
-    properties = schema.get("properties") or {}
-    own = {
-        name: each
-        for name, each in properties.items()
-        if isinstance(each, Mapping) and "const" not in each
-    }
-    required = [name for name in schema.get("required") or [] if name in own]
+    own = _parameters_of(schema)
+    if not own:
+        return
+    declared_required = schema.get("required") or []
+    required = [name for name in declared_required if name in own]
     # 31.1, first principle: only what is really needed is required.
-    if own and not required and not is_branch:
+    if not required and not is_branch:
         hint = (
             "a model calls with {}: if that is not meant, require what the skill "
             "cannot do without"
         )
         yield advice("contract-no-required", f"no parameter is required{where}", hint)
     if len(required) > MANY_REQUIRED and len(required) > 0.8 * len(own):
+        message = f"{len(required)} of {len(own)} parameters are required{where}"
         hint = "give defaults to what has a usual value"
-        yield advice(
-            "contract-many-required",
-            f"{len(required)} of {len(own)} parameters are required{where}",
-            hint,
-        )
+        yield advice("contract-many-required", message, hint)
     # 31.1, fourth principle: no undeclared parameter.
-    if (
-        own
-        and schema.get("additionalProperties", True) is not False
-        and "oneOf" not in schema
-    ):
-        hint = 'add "additionalProperties": false'
-        yield advice(
-            "contract-open", f"undeclared parameters are let through{where}", hint
-        )
+    is_open = schema.get("additionalProperties", True) is not False
+    if is_open and "oneOf" not in schema:
+        message = f"undeclared parameters are let through{where}"
+        yield advice("contract-open", message, 'add "additionalProperties": false')
 
 
 def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -134,38 +129,34 @@ def _ambiguous_calls(document: Mapping[str, Any]) -> Iterator[tuple[str, str, st
         return
     for migration in contract.migrations:
         older = str(migration.source)
-        declared = properties_of(migration.accepts)
-        defaults = {
-            name: each["default"]
-            for name, each in declared.items()
-            if isinstance(each, dict) and "default" in each
-        }
+        defaults: dict[str, Any] = {}
+        for name, declared in properties_of(migration.accepts).items():
+            if isinstance(declared, dict) and "default" in declared:
+                defaults[name] = declared["default"]
         for call in _calls(migration.accepts):
             result = {**defaults, **call}
             try:
-                for each in (migration, *chain(contract.migrations, migration.to)):
-                    result = each.apply(result)
+                for step in (migration, *chain(contract.migrations, migration.to)):
+                    result = step.apply(result)
                 newest = contract.accept(call)
                 as_older = contract.accept(result, version=contract.version).arguments
             except SkillInputError:  # a call that is refused is not of two versions
                 continue
-            if newest.migrated_from != older and not is_same(
-                newest.arguments, as_older
-            ):
-                yield (
-                    json.dumps(call),
-                    older,
-                    f"{json.dumps(newest.arguments)} and {json.dumps(as_older)}",
-                )
+            if newest.migrated_from == older:
+                continue
+            if not is_same(newest.arguments, as_older):
+                results = f"{json.dumps(newest.arguments)} and {json.dumps(as_older)}"
+                yield json.dumps(call), older, results
                 break
 
 
 def _calls(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield calls that *schema* may take: what is required, with each value that a
-    parameter may have.
+    """Yield calls that *schema* may take: the required parameters, with each value that
+    a parameter may have.
     """
     values = {
-        name: _sample_values(each) for name, each in properties_of(schema).items()
+        name: _sample_values(declared)
+        for name, declared in properties_of(schema).items()
     }
     if not values:
         return
@@ -174,18 +165,23 @@ def _calls(schema: Any) -> Iterator[dict[str, Any]]:
     }
     yield least  # whose defaults may differ
     for name, samples in values.items():
-        yield from ({**least, name: sample} for sample in samples)
+        for sample in samples:
+            yield {**least, name: sample}
     # Two values in each other's places.
     yield {name: samples[-1] for name, samples in values.items() if samples}
 
 
 def _sample_values(schema: Any) -> list[Any]:
+    """Return a few values that *schema* may take."""
     if not isinstance(schema, Mapping):
         return []
     if isinstance(schema.get("enum"), list):
         return list(schema["enum"][:8])
-    samples: list[Any] = [schema["default"]] if "default" in schema else []
-    samples += schema["examples"] if isinstance(schema.get("examples"), list) else []
+    samples: list[Any] = []
+    if "default" in schema:
+        samples.append(schema["default"])
+    if isinstance(schema.get("examples"), list):
+        samples += schema["examples"]
     match schema.get("type"):
         case "boolean":
             samples += [True, False]
@@ -194,7 +190,7 @@ def _sample_values(schema: Any) -> list[Any]:
         case "string" if not samples:
             samples += ["a", "b"]
         case "array":
-            samples += [[each] for each in _sample_values(schema.get("items"))]
+            samples += [[item] for item in _sample_values(schema.get("items"))]
     return samples
 
 
@@ -208,63 +204,57 @@ def _parameter_findings(
         yield advice("parameter-no-description", f"{name!r} has no description", hint)
         text = ""
     # 31.1, second principle: types as narrow as they are.
-    constrained = any(
-        key in schema for key in ("enum", "const", "pattern", "format", "maxLength")
-    )
-    if (
-        schema.get("type") == "string"
-        and not constrained
-        and (choices := _choices_in(text))
-    ):
-        hint = f'add "enum": {choices}'.replace("'", '"')
-        yield advice(
-            "parameter-free-string",
-            f"{name!r} is any text, but its description lists choices",
-            hint,
-        )
-    bounds = (
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "enum",
-        "multipleOf",
-    )
-    if schema.get("type") in ("integer", "number") and not any(
-        key in schema for key in bounds
-    ):
-        yield advice(
-            "parameter-no-range",
-            f"{name!r} is any number",
-            'add "minimum" and "maximum" where there are any',
-        )
-    if not schema.keys() & {"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"}:
+    kind = schema.get("type")
+    if kind == "string" and _NARROWING_TEXT.isdisjoint(schema):
+        choices = _choices_in(text)
+        if choices:
+            message = f"{name!r} is any text, but its description lists choices"
+            hint = f'add "enum": {choices}'.replace("'", '"')
+            yield advice("parameter-free-string", message, hint)
+    if kind in ("integer", "number") and _NARROWING_NUMBER.isdisjoint(schema):
+        hint = 'add "minimum" and "maximum" where there are any'
+        yield advice("parameter-no-range", f"{name!r} is any number", hint)
+    if _TYPING.isdisjoint(schema):
         yield advice("parameter-no-type", f"{name!r} is of any type", 'add "type"')
 
 
 def _objects(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the schema itself, or its branches with the name of the command that leads
-    there.
+    """Yield the schema itself, or its branches, each with the name of the command that
+    leads there.
     """
-    branches = [each for each in schema.get("oneOf") or [] if isinstance(each, Mapping)]
-    if not branches:
-        yield "", schema
-    for branch in branches:
+    is_branched = False
+    for branch in schema.get("oneOf") or []:
+        if not isinstance(branch, Mapping):
+            continue
+        is_branched = True
+        properties = branch.get("properties") or {}
         words = [
-            str(each["const"])
-            for each in (branch.get("properties") or {}).values()
-            if "const" in each
+            str(declared["const"])
+            for declared in properties.values()
+            if "const" in declared
         ]
         yield f" by {' '.join(words)!r}" if words else "", branch
+    if not is_branched:
+        yield "", schema
 
 
 def _parameters(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    found: dict[str, Mapping[str, Any]] = {}
+    """Return the parameters of all commands of *schema*."""
+    parameters: dict[str, Mapping[str, Any]] = {}
     for _, level in _objects(schema):
-        for name, parameter in (level.get("properties") or {}).items():
-            if isinstance(parameter, Mapping) and "const" not in parameter:
-                found.setdefault(name, parameter)
-    return found
+        for name, parameter in _parameters_of(level).items():
+            parameters.setdefault(name, parameter)
+    return parameters
+
+
+def _parameters_of(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the properties of *schema* that have no fixed value."""
+    properties = schema.get("properties") or {}
+    return {
+        name: declared
+        for name, declared in properties.items()
+        if isinstance(declared, Mapping) and "const" not in declared
+    }
 
 
 def _choices_in(text: str) -> list[str]:
@@ -272,5 +262,7 @@ def _choices_in(text: str) -> list[str]:
     if match is None:
         return []
     words = [word.strip(" '\"`") for word in re.split(r",|/|\||\bor\b", match[1])]
-    kept = [word for word in words if re.fullmatch(r"[\w-]+", word)]
-    return kept if len(kept) > 1 else []
+    choices = [word for word in words if re.fullmatch(r"[\w-]+", word)]
+    if len(choices) < 2:
+        return []
+    return choices

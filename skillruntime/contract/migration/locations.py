@@ -15,7 +15,8 @@ Change: TypeAlias = Callable[[dict[str, Any]], None]
 Tokens: TypeAlias = tuple[str, ...]
 
 
-class StepRefused(Exception):  # noqa: N818 - it never leaves a migration; named for what happened
+# It never leaves a migration, and is named for what happened.
+class StepRefused(Exception):  # noqa: N818
     """A step cannot be taken on this value: where, and why."""
 
     def __init__(self, path: str, message: str) -> None:
@@ -30,13 +31,13 @@ def copy_json(value: Any) -> Any:
 
 def common_prefix(tokens: Tokens) -> Tokens:
     """Return the beginning of a place up to its last ``*``."""
-    last = max(
-        (index for index, token in enumerate(tokens) if token == "*"), default=-1
-    )
-    return tokens[: last + 1]
+    length = len(tokens)
+    while length and tokens[length - 1] != "*":
+        length -= 1
+    return tokens[:length]
 
 
-def each(tokens: Tokens, new: Callable[[Any, str], Any]) -> Change:
+def replace_each(tokens: Tokens, new: Callable[[Any, str], Any]) -> Change:
     """Return the change that replaces every value at *tokens* by ``new(value,
     pointer)``.
     """
@@ -80,25 +81,24 @@ def items_at(
 def put(holder: dict[str, Any], key: str, value: Any, path: Path) -> None:
     """Set a member that must not be there yet."""
     if key in holder:
-        where = format_pointer((*path, key))
+        pointer = format_pointer((*path, key))
         raise StepRefused(
-            where, f"{where} already has a value, which would be overwritten"
+            pointer, f"{pointer} already has a value, which would be overwritten"
         )
     holder[key] = value
 
 
 def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> None:
-    """Set a value some levels down; objects on the way are made where there are
-    none.
-    """
+    """Set a value some levels down; missing objects on the way are made."""
     for token in tokens[:-1]:
         path = (*path, token)
-        holder = holder.setdefault(token, {})
-        if not isinstance(holder, dict):
+        member: Any = holder.setdefault(token, {})
+        if not isinstance(member, dict):
+            pointer = format_pointer(path)
             raise StepRefused(
-                format_pointer(path),
-                f"{format_pointer(path)} is not an object; nothing can be put into it",
+                pointer, f"{pointer} is not an object; nothing can be put into it"
             )
+        holder = member
     put(holder, tokens[-1], value, path)
 
 
@@ -127,11 +127,9 @@ def _indexes(items: list[Any], token: str) -> range:
         return range(len(items))
     # RFC 6901, section 4: ASCII digits only; nine of them are more than any array
     # holds.
-    if (
-        token.isdecimal()
-        and token.isascii()
-        and int(token[:9]) < len(items)
-        and len(token) < 10
-    ):
-        return range(int(token), int(token) + 1)
-    return range(0)
+    if not token.isdecimal() or not token.isascii() or len(token) > 9:
+        return range(0)
+    index = int(token)
+    if index >= len(items):
+        return range(0)
+    return range(index, index + 1)

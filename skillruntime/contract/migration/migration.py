@@ -14,7 +14,11 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skillruntime.contract.migration.locations import StepRefused, copy_json, each
+from skillruntime.contract.migration.locations import (
+    StepRefused,
+    copy_json,
+    replace_each,
+)
 from skillruntime.contract.migration.steps import Step, parse_steps
 from skillruntime.contract.reading.arguments import looks_like_container
 from skillruntime.contract.schemas.plain_json import find_fault
@@ -42,7 +46,8 @@ class MigrationError(SkillInputError):
         super().__init__(
             message, skill_errors=[error], details=details, suggested_action=action
         )
-        self.step, self.path = step, path
+        self.step = step
+        self.path = path
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,11 @@ class Migration:
     ``source`` is ``None`` until `link` has set it from the migration before;
     ``accepts`` is the input schema of the last old version, if the document gives one.
 
-    >>> migration = Migration.from_dict({"from": "1.x", "to": "2.0.0", "steps": [
-    ...     {"wrap": "/topics"}, {"rename": {"from": "/count", "to": "/max_articles"}}]})
+    >>> steps = [
+    ...     {"wrap": "/topics"},
+    ...     {"rename": {"from": "/count", "to": "/max_articles"}},
+    ... ]
+    >>> migration = Migration.from_dict({"from": "1.x", "to": "2.0.0", "steps": steps})
     >>> migration.apply({"topics": "AI", "count": 3})
     {'topics': ['AI'], 'max_articles': 3}
     """
@@ -94,7 +102,8 @@ class Migration:
 
         >>> def migrate_from_v1(v1_input: dict) -> dict:
         ...     return {**v1_input, "topics": [v1_input["topics"]]}
-        >>> Migration.from_function(migrate_from_v1, to="2.0.0", source="1.x").apply({"topics": "AI"})
+        >>> old = Migration.from_function(migrate_from_v1, to="2.0.0", source="1.x")
+        >>> old.apply({"topics": "AI"})
         {'topics': ['AI']}
         """
         version = to if isinstance(to, Version) else Version.parse(to)
@@ -102,8 +111,8 @@ class Migration:
         return cls(version, versions, accepts, _function=function)
 
     def covers(self, version: Version | str) -> bool:
-        """Return whether arguments written for *version* start here; without a range,
-        any release below ``to``.
+        """Return whether the migration starts from arguments written for *version*;
+        without a range, from those of any release below ``to``.
         """
         return version in (self.source or VersionRange.between(None, self.to))
 
@@ -113,9 +122,9 @@ class Migration:
         """Return *arguments* in the shape of version ``to``: a new dictionary that
         shares nothing with the old.
 
-        A container written in a text is not made an item, ``"['a', 'b']"`` is not one
-        topic, where *meant* is given: the texts that the old shape describes, so that
-        they are what they say.
+        With *meant*, a container written in a text does not become an item:
+        ``"['a', 'b']"`` is not one topic. *meant* are the texts that may, since the old
+        shape describes them.
 
         Raises:
             MigrationError: a step would overwrite or lose something, or the value has
@@ -132,14 +141,14 @@ class Migration:
             raise
         except Exception as error:
             name = getattr(self._function, "__qualname__", "the function")
-            message = (
-                f"cannot migrate to {self.to}: {name} raised {type(error).__name__}"
-            )
+            kind = type(error).__name__
+            message = f"cannot migrate to {self.to}: {name} raised {kind}"
             raise MigrationError(message, step=0, path="", to=self.to) from error
         if not isinstance(result, dict):
+            kind = type(result).__name__
             message = (
-                f"cannot migrate to {self.to}: the function returned "
-                f"{type(result).__name__}, not an object"
+                f"cannot migrate to {self.to}: the function returned {kind}, not an "
+                "object"
             )
             raise MigrationError(message, step=0, path="", to=self.to)
         return result
@@ -147,9 +156,9 @@ class Migration:
     @property
     def converts(self) -> bool:
         """Whether a value may be another one afterwards: in another unit, say."""
-        return self._function is not None or any(
-            step.kind in ("convert", "map") for step in self.steps
-        )
+        if self._function is not None:
+            return True
+        return any(step.kind in ("convert", "map") for step in self.steps)
 
     def dropped(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the places of the values of *arguments* that the migration leaves
@@ -176,64 +185,54 @@ def link(
             lists where.
     """
     listed = list(migrations)
+    faults: list[str] = []
     if len(listed) > MOST_MIGRATIONS:  # each is compared with each
-        raise _unusable(
-            "the list of migrations",
-            [("/migrations", f"it has {len(listed)}; at most {MOST_MIGRATIONS}")],
-        )
+        raise _unusable_list([f"it has {len(listed)}; at most {MOST_MIGRATIONS}"])
     # The document's order has no meaning; a chain always leads upwards.
     ordered = sorted(listed, key=lambda migration: migration.to)
-    faults, linked, previous = [], list[Migration](), None
+    linked: list[Migration] = []
+    previous: Version | None = None
     for migration in ordered:
         if migration.source is None:
-            migration = replace(
-                migration, source=VersionRange.between(previous, migration.to)
-            )
+            source = VersionRange.between(previous, migration.to)
+            migration = replace(migration, source=source)
             if previous == migration.to:
                 faults.append(
-                    (
-                        "/migrations",
-                        f"two migrations lead to {migration.to}; give each its own "
-                        "'from'",
-                    )
+                    f"two migrations lead to {migration.to}; give each its own 'from'"
                 )
         linked.append(migration)
         previous = migration.to
     for index, migration in enumerate(linked):
         # The second would never be taken.
-        if any(
-            (each.to, each.source, each.accepts)
-            == (migration.to, migration.source, migration.accepts)
-            for each in linked[:index]
-        ):
+        if any(_is_repeated(migration, earlier) for earlier in linked[:index]):
             faults.append(
-                (
-                    "/migrations",
-                    f"two migrations lead from {migration.source} to {migration.to}; "
-                    "keep one",
-                )
+                f"two migrations lead from {migration.source} to {migration.to}; "
+                "keep one"
             )
         later = [other for other in linked[index + 1 :] if other.to > migration.to]
         # A gap would strand callers of the older versions in the middle of the chain.
         if later and not any(other.covers(migration.to) for other in later):
             faults.append(
-                (
-                    "/migrations",
-                    f"nothing leads on from {migration.to}; a later 'from' must "
-                    "include it",
-                )
+                f"nothing leads on from {migration.to}; a later 'from' must include it"
             )
         if current is not None and migration.to > current:
             faults.append(
-                (
-                    "/migrations",
-                    f"one leads to {migration.to}, above the contract's version "
-                    f"{current}",
-                )
+                f"one leads to {migration.to}, above the contract's version {current}"
             )
     if faults:
-        raise _unusable("the list of migrations", faults)
+        raise _unusable_list(faults)
     return tuple(linked)
+
+
+def _is_repeated(one: Migration, other: Migration) -> bool:
+    if (one.to, one.source) != (other.to, other.source):
+        return False
+    return one.accepts == other.accepts
+
+
+def _unusable_list(messages: list[str]) -> InvalidSkillError:
+    faults = [("/migrations", message) for message in messages]
+    return _unusable("the list of migrations", faults)
 
 
 def chain(migrations: Iterable[Migration], version: Version | str) -> list[Migration]:
@@ -243,22 +242,27 @@ def chain(migrations: Iterable[Migration], version: Version | str) -> list[Migra
     Of several that cover a version, the one that leads furthest is taken: an author
     writes a shortcut to be used.
 
-    >>> steps = link([Migration(Version(2, 0, 0)), Migration(Version(3, 0, 0))])
-    >>> [str(migration.to) for migration in chain(steps, "1.4.0")], [str(one.to) for one in chain(steps, "2.1.0")]
-    (['2.0.0', '3.0.0'], ['3.0.0'])
+    >>> migrations = link([Migration(Version(2, 0, 0)), Migration(Version(3, 0, 0))])
+    >>> [str(migration.to) for migration in chain(migrations, "1.4.0")]
+    ['2.0.0', '3.0.0']
+    >>> [str(migration.to) for migration in chain(migrations, "2.1.0")]
+    ['3.0.0']
     """
-    available, found = list(migrations), list[Migration]()
-    here = version if isinstance(version, Version) else Version.parse(version)
+    migrations = list(migrations)
+    if not isinstance(version, Version):
+        version = Version.parse(version)
+    taken: list[Migration] = []
     while True:
         candidates = [
             migration
-            for migration in available
-            if migration.to > here and migration.covers(here)
+            for migration in migrations
+            if migration.to > version and migration.covers(version)
         ]
         if not candidates:
-            return found
-        found.append(max(candidates, key=lambda migration: migration.to))
-        here = found[-1].to
+            return taken
+        furthest = max(candidates, key=lambda migration: migration.to)
+        taken.append(furthest)
+        version = furthest.to
 
 
 def _holds(arguments: Mapping[str, Any], place: str) -> bool:
@@ -289,16 +293,15 @@ def _take(
 def _refuse_containers(
     step: Step, arguments: dict[str, Any], meant: Container[str]
 ) -> None:
-    def look(value: Any, path: str) -> Any:
-        if (
-            isinstance(value, str)
-            and value not in meant
-            and looks_like_container(value)
-        ):
+    def check(value: Any, path: str) -> Any:
+        if not isinstance(value, str) or value in meant:
+            return value
+        if looks_like_container(value):
             raise StepRefused(path, f"the text at {path} looks like an array or object")
         return value
 
-    each(parse_pointer(step.place), look)(arguments)
+    check_each = replace_each(parse_pointer(step.place), check)
+    check_each(arguments)
 
 
 _FIELDS = ("from", "to", "accepts", "steps", "description")
@@ -307,9 +310,9 @@ _FIELDS = ("from", "to", "accepts", "steps", "description")
 def _read(document: Any) -> tuple[Migration | None, list[tuple[str, str]]]:
     if not isinstance(document, dict):
         return None, [("", "must be an object with 'to' and 'steps'")]
-    if fault := find_fault(
-        document
-    ):  # a step would write it into arguments, where no engine can judge it
+    # A step would write it into arguments, where no engine can judge it.
+    fault = find_fault(document)
+    if fault is not None:
         return None, [("", f"must be JSON, but holds {fault}")]
     unknown = f"unknown field; the fields are {', '.join(_FIELDS)}"
     faults = [(f"/{name}", unknown) for name in document if name not in _FIELDS]
@@ -319,18 +322,19 @@ def _read(document: Any) -> tuple[Migration | None, list[tuple[str, str]]]:
         faults.append(("/accepts", "must be a JSON Schema"))
     if "steps" not in document:
         faults.append(("", "needs 'steps', an array"))
-    steps, wrong = parse_steps(document.get("steps", []), "/steps")
-    faults += wrong
+    steps, faults_of_steps = parse_steps(document.get("steps", []), "/steps")
+    faults += faults_of_steps
     return Migration(to, source, accepts, steps), faults
 
 
 def _read_versions(
     document: dict[str, Any], faults: list[tuple[str, str]]
 ) -> tuple[Version, VersionRange | None]:
-    """Return what the migration leads to and from; what is wrong with them is added to
-    *faults*.
+    """Return the version that the migration leads to and those that it starts from, and
+    add what is wrong with them to *faults*.
     """
-    to, source = Version(0, 0, 0), None
+    to = Version(0, 0, 0)
+    source: VersionRange | None = None
     if "to" not in document:
         faults.append(("", "needs 'to', the version that it leads to"))
     else:
@@ -344,12 +348,8 @@ def _read_versions(
         except ValueError as error:
             faults.append(("/from", str(error)))
     if source is not None and "to" in document and to in source:
-        faults.append(
-            (
-                "/from",
-                f"{source} includes {to}, the version that the migration leads to",
-            )
-        )
+        message = f"{source} includes {to}, the version that the migration leads to"
+        faults.append(("/from", message))
     return to, source
 
 
@@ -357,8 +357,9 @@ def _unusable(where: str, faults: list[tuple[str, str]]) -> InvalidSkillError:
     sentences = "; ".join(
         f"{message} - at {path or '/'}" for path, message in faults[:5]
     )
-    more = f"; and {len(faults) - 5} more" if len(faults) > 5 else ""
+    if len(faults) > 5:
+        sentences += f"; and {len(faults) - 5} more"
     listed = [{"path": path, "message": message} for path, message in faults]
     return InvalidSkillError(
-        f"{where} is not usable: {sentences}{more}", details={"faults": listed}
+        f"{where} is not usable: {sentences}", details={"faults": listed}
     )

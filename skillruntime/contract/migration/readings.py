@@ -11,16 +11,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillruntime.contract.repairs.coercion import (
-    Coerced,
-    Policy,
-    Repair,
-    coerce,
-    without_decimals,
+from skillruntime.contract.repair_rules import (
+    CONTAINER_TEXT,
+    WRAPPER_OBJECT,
+    rules_that,
 )
-from skillruntime.contract.repairs.scalars import is_same, pieces
+from skillruntime.contract.repairs.coercion import Coerced, coerce
+from skillruntime.contract.repairs.containers import pieces
+from skillruntime.contract.repairs.policy import Policy
+from skillruntime.contract.repairs.record import Repair, without_decimals
 from skillruntime.contract.schemas.explanation import explain
-from skillruntime.contract.schemas.pointer import parse_pointer
+from skillruntime.contract.schemas.plain_json import is_same
+from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA, ValuePath, parse_pointer
 from skillruntime.contract.schemas.references import References, properties_of
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.schemas.subschemas import declared_properties, subschemas
@@ -59,16 +61,17 @@ class Shapes(NamedTuple):
             return ()
         from skillruntime.contract.migration.migration import chain
 
-        ends = [
-            (chain(self.migrations, each.to) or [each])[-1].to
-            for each in self.migrations
-        ]
-        return tuple(
-            index for index in reversed(range(len(ends))) if self.arrives(ends[index])
-        )
+        starts: list[int] = []
+        for index, migration in enumerate(self.migrations):
+            *_, last = (migration, *chain(self.migrations, migration.to))
+            if self.arrives(last.to):
+                starts.append(index)
+        return tuple(reversed(starts))
 
     def arrives(self, version: Version) -> bool:
-        """Whether arguments in the shape of *version* are of the current line."""
+        """Return whether arguments in the shape of *version* are of the current
+        line.
+        """
         from skillruntime.contract.versions import Version, same_line
 
         return self.version is None or same_line(Version.parse(self.version), version)
@@ -78,7 +81,7 @@ class Reading(NamedTuple):
     """Arguments brought to the current shape.
 
     ``sent`` are their keys in the shape that they were read by; ``dropped`` the places
-    of what a migration left out.
+    of the values that a migration left out.
     """
 
     coerced: Coerced
@@ -104,57 +107,63 @@ def read_as_version(
         shape = shapes.older[index]
         if shape is not None and _is_untouched(arguments, shape):
             return _of_old_caller(shapes, arguments, index, policy)
-    formal = (
-        _formally_repaired(shapes, arguments, policy)
-        if newest_first and policy.repair
-        else None
-    )
+    if not newest_first or not policy.repair:
+        return _along(shapes, arguments, None, policy)
+    formal = _formally_repaired(shapes, arguments, policy)
     if formal is not None:
         reading = read_as_version(shapes, formal.value, None, policy)
-        return reading._replace(
-            coerced=reading.coerced._replace(
-                repairs=formal.repairs + reading.coerced.repairs
-            )
-        )
-    attempts: list[Reading] = []
+        repairs = formal.repairs + reading.coerced.repairs
+        return reading._replace(coerced=reading.coerced._replace(repairs=repairs))
+    return _read_by_each(shapes, arguments, newest_first, policy)
+
+
+def _read_by_each(
+    shapes: Shapes, arguments: Any, starts: tuple[int, ...], policy: Policy
+) -> Reading:
+    """Read *arguments*, which fit no shape as they are, by the current shape and those
+    before *starts*.
+
+    Raises:
+        SkillInputError: they cannot be repaired to fit any shape, or two readings
+            differ.
+    """
+    readings: list[Reading] = []
     refusal: SkillInputError | None = None
     # The current shape first: most callers are current, and among old ones the newest
     # are the likeliest.
-    for start in (None, *newest_first) if policy.repair else (None,):
+    for start in (None, *starts):
         if start is not None and shapes.older[start] is None:
             continue
         try:
-            attempts.append(_along(shapes, arguments, start, policy))
+            readings.append(_along(shapes, arguments, start, policy))
         except SkillInputError as error:
             refusal = refusal or error
-    if not attempts:
+    if not readings:
         assert refusal is not None
         raise refusal
-    for attempt in attempts[1:]:
-        if not is_same(attempt.coerced.value, attempts[0].coerced.value):
+    for reading in readings[1:]:
+        if not is_same(reading.coerced.value, readings[0].coerced.value):
             raise _unclear_version(shapes)
-    return attempts[0]
+    return readings[0]
 
 
 def _formally_repaired(
     shapes: Shapes, arguments: Any, policy: Policy
 ) -> Coerced | None:
-    """Return *arguments* in the form of the newest shape that they need only a wrapper
-    taken off or quotes to fit.
+    """Return *arguments* in the form of the newest shape that they fit once a wrapper
+    or quotes are taken off.
 
-    Then they are read as the same call without the wrapper or the quotes is, whatever
+    They are then read like the same call without the wrapper or the quotes, whatever
     version that is of.
     """
     for shape in (shapes.current, *(shapes.older[index] for index in shapes.starts)):
-        coerced = (
-            None
-            if shape is None
-            else coerce(arguments, shape, policy, reserved=shapes.reserved)
-        )
-        if coerced is None or not coerced.fits or not coerced.repairs:
+        if shape is None:
+            continue
+        coerced = coerce(arguments, shape, policy, reserved=shapes.reserved)
+        if not coerced.fits or not coerced.repairs:
             continue
         first = coerced.repairs[0]
-        if first.rule == "wrapper-object" and not first.path:
+        if first.rule == WRAPPER_OBJECT and not first.path:
             return Coerced(first.after, (first,))
         if all(repair.rule in _FORMAL for repair in coerced.repairs):
             return coerced
@@ -175,53 +184,53 @@ def _of_old_caller(
     old = _along(shapes, arguments, index, policy, may_hold_containers=True)
     shape = shapes.older[index]
     assert shape is not None
-    for start in (None, *(each for each in shapes.starts if each > index)):
+    newer_starts = [start for start in shapes.starts if start > index]
+    for start in (None, *newer_starts):
         newer = shapes.current if start is None else shapes.older[start]
         if newer is None:
             continue
         try:
             reading = _along(shapes, arguments, start, policy)
         except SkillInputError:
+            # A broken list of a newer caller must not become the item of an older one.
             if _holds_container(arguments, shape, newer):
-                # a broken list of a newer caller must not become the item of an older
-                # one
                 raise
             continue
         rules = {repair.rule for repair in reading.coerced.repairs}
         old_names = shapes.reserved - properties_of(newer.document).keys()
         if rules & _UNCOUNTED or not old_names.isdisjoint(reading.sent):
             continue
-        if is_same(
-            without_decimals(reading.coerced.value), without_decimals(old.coerced.value)
-        ):
+        if _have_same_value(reading, old):
             continue
-        if rules == {"container-text"} and not any(
-            _describes_text(shape.references, parse_pointer(repair.path))
-            for repair in reading.coerced.repairs
-        ):
-            return reading
+        if rules == {CONTAINER_TEXT}:
+            places = [parse_pointer(repair.path) for repair in reading.coerced.repairs]
+            if not any(_describes_text(shape.references, place) for place in places):
+                return reading
         raise _unclear_version(shapes)
-    _along(
-        shapes, arguments, index, policy
-    )  # refuses a container in a text that would become an item
+    # Refuses a container in a text that would become an item.
+    _along(shapes, arguments, index, policy)
     return old
 
 
+def _have_same_value(one: Reading, other: Reading) -> bool:
+    return is_same(
+        without_decimals(one.coerced.value), without_decimals(other.coerced.value)
+    )
+
+
 def _holds_container(arguments: dict[str, Any], shape: Schema, newer: Schema) -> bool:
-    """Whether a string of *arguments* looks like a container that *newer* asks for, and
-    is only that.
+    """Return whether a string of *arguments* looks like a container, where *newer* asks
+    for nothing but a container.
     """
     for name, text in arguments.items():
         if not isinstance(text, str) or _describes_text(shape.references, (name,)):
             continue
         kinds = {
-            str(each.get("type")) for each in subschemas(newer.references, (name,))
+            str(each.get("type"))
+            for each in subschemas(newer.references, ValuePath((name,)))
         }
-        if (
-            text.strip(" '\"`\n")[:1] in ("[", "{", "(")
-            and kinds
-            and kinds <= {"array", "object"}
-        ):
+        opens = text.strip(" '\"`\n")[:1] in ("[", "{", "(")
+        if opens and kinds and kinds <= {"array", "object"}:
             return True
         # "AI, space" may be two topics of a newer caller, or one of an older one.
         if len(pieces(text)) > 1 and kinds == {"array"}:
@@ -233,7 +242,8 @@ def _unclear_version(shapes: Shapes) -> SkillInputError:
     return SkillInputError(
         "The arguments could be of this version or of an older one, with different "
         "results",
-        suggested_action=f"Send them in the form of version {shapes.version}, or state the version",
+        suggested_action=f"Send them in the form of version {shapes.version}, or state "
+        "the version",
     )
 
 
@@ -256,10 +266,9 @@ def _as_version(shapes: Shapes, arguments: Any, stated: str, policy: Policy) -> 
     if covering and shapes.arrives(covering[-1].to):
         start = shapes.migrations.index(covering[0])
         old = _along(shapes, arguments, start, policy, may_hold_containers=True)
-        if _is_of_current(shapes, arguments, start) and not is_same(
-            without_decimals(old.coerced.value), arguments
-        ):
-            raise _unclear_version(shapes)
+        if _is_of_current(shapes, arguments, start):
+            if not is_same(without_decimals(old.coerced.value), arguments):
+                raise _unclear_version(shapes)
         return old._replace(migrated_from=stated)
     if not covering and shapes.arrives(version):
         return _along(shapes, arguments, None, policy)
@@ -273,17 +282,16 @@ def _as_version(shapes: Shapes, arguments: Any, stated: str, policy: Policy) -> 
 
 
 def _is_of_current(shapes: Shapes, arguments: Any, start: int) -> bool:
-    """Whether *arguments* fit the current shape and use a name of it that the shape
-    before *start* lacks.
+    """Return whether *arguments* fit the current shape and use a name of it that the
+    shape before *start* lacks.
     """
     shape = shapes.older[start]
     if shape is None or not _is_untouched(arguments, shapes.current):
         return False
-    new = (
-        properties_of(shapes.current.document).keys()
-        - declared_properties(shape.references, [()]).keys()
-    )
-    return not new.isdisjoint(arguments)
+    current_names = properties_of(shapes.current.document).keys()
+    old_names = declared_properties(shape.references, [WHOLE_SCHEMA]).keys()
+    new_names = current_names - old_names
+    return not new_names.isdisjoint(arguments)
 
 
 def _along(
@@ -311,14 +319,16 @@ def _along(
                 coerced = _coerced(shapes, value, shape, policy)
                 repairs += coerced.repairs
                 value = coerced.value
-                sent = frozenset(value) if sent is None else sent
+                if sent is None:
+                    sent = frozenset(value)
             dropped += migration.dropped(value)
-            value = migration.apply(
-                value,
-                meant=None if may_hold_containers else _described_texts(value, shape),
-            )
+            described: set[str] | None = None
+            if not may_hold_containers:
+                described = _described_texts(value, shape)
+            value = migration.apply(value, meant=described)
     coerced = _coerced(shapes, value, shapes.current, policy)
-    sent = frozenset(coerced.value) if sent is None else sent
+    if sent is None:
+        sent = frozenset(coerced.value)
     source = None if start is None else str(shapes.migrations[start].source)
     return Reading(
         coerced._replace(repairs=repairs + coerced.repairs), source, sent, dropped
@@ -349,12 +359,11 @@ def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
     """
     name = str((error.details or {}).get("path", ""))[1:]
     for index in shapes.starts:
-        shape, migration = shapes.older[index], shapes.migrations[index]
-        if (
-            shape is not None
-            and name in declared_properties(shape.references, [()])
-            and migration.converts
-        ):
+        shape = shapes.older[index]
+        migration = shapes.migrations[index]
+        if shape is None or not migration.converts:
+            continue
+        if name in declared_properties(shape.references, [WHOLE_SCHEMA]):
             action = (
                 f"{name!r} is of version {migration.source}: send what version "
                 f"{shapes.version} describes, converted, or state the version"
@@ -364,20 +373,21 @@ def _without_conversion(shapes: Shapes, error: SkillError) -> SkillError:
 
 
 # Rules of repair by which a value stays what it is, in another form.
-_FORMAL = frozenset({"number-text", "thousands", "boolean-text", "quoted-text"})
+_FORMAL = rules_that("rewrites")
 # Keywords that say what a string holds.
 _DESCRIBING = frozenset({"format", "pattern", "contentMediaType", "enum", "const"})
 # Rules of repair that leave out or make up something: a reading that needs them says
 # nothing about its version.
-_UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key"})
+_UNCOUNTED = rules_that("omits")
 
 
 def _describes_text(references: References, path: tuple[str, ...]) -> bool:
-    """Whether an old shape says what the string at *path* holds, so that it is meant as
-    a string.
+    """Return whether an old shape describes the content of the string at *path*, so
+    that it is meant as a string.
     """
     return any(
-        not _DESCRIBING.isdisjoint(schema) for schema in subschemas(references, path)
+        not _DESCRIBING.isdisjoint(schema)
+        for schema in subschemas(references, ValuePath(path))
     )
 
 
@@ -385,11 +395,10 @@ def _described_texts(arguments: dict[str, Any], shape: Schema | None) -> set[str
     """Return the strings of *arguments* that *shape* describes, so that they are meant
     as strings.
     """
+    texts: set[str] = set()
     if shape is None:
-        return set()
-    texts = {name: value for name, value in arguments.items() if isinstance(value, str)}
-    return {
-        text
-        for name, text in texts.items()
-        if _describes_text(shape.references, (name,))
-    }
+        return texts
+    for name, value in arguments.items():
+        if isinstance(value, str) and _describes_text(shape.references, (name,)):
+            texts.add(value)
+    return texts

@@ -12,17 +12,18 @@ from skillruntime.contract.migration.locations import (
     StepRefused,
     common_prefix,
     copy_json,
-    each,
     items_at,
     objects_at,
     put,
     put_down,
+    replace_each,
 )
 from skillruntime.contract.migration.step_fields import StepFields
 
 
 def _rename(fields: StepFields) -> Change:
-    source, target = fields.place("from", member=True), fields.place("to", member=True)
+    source = fields.place("from", member=True)
+    target = fields.place("to", member=True)
     fields.beside(source, target)
 
     def change(arguments: dict[str, Any]) -> None:
@@ -35,45 +36,48 @@ def _rename(fields: StepFields) -> Change:
 
 
 def _move(fields: StepFields) -> Change:
-    source, target = fields.place("from", member=True), fields.place("to", member=True)
+    source = fields.place("from", member=True)
+    target = fields.place("to", member=True)
     fields.same_array(source, target)
     fields.different(source, target)
     shared = common_prefix(source)
-    inside, down = source[len(shared) :] or ("",), target[len(shared) :] or ("",)
+    # The places inside the item that both share.
+    inner_source = source[len(shared) :] or ("",)
+    inner_target = target[len(shared) :] or ("",)
 
     def change(arguments: dict[str, Any]) -> None:
-        for base, at in items_at(arguments, shared):
-            for holder, _ in objects_at(base, inside):
+        for item, path in items_at(arguments, shared):
+            for holder, _ in objects_at(item, inner_source):
                 if source[-1] in holder:
-                    put_down(base, down, holder[source[-1]], at)
+                    put_down(item, inner_target, holder[source[-1]], path)
                     del holder[source[-1]]
 
     return change
 
 
 def _wrap(fields: StepFields) -> Change:
-    return each(
-        fields.place("at", member=False),
-        lambda value, _: value if isinstance(value, list) else [value],
-    )
+    def new(value: Any, _: str) -> Any:
+        return value if isinstance(value, list) else [value]
+
+    return replace_each(fields.place("at", member=False), new)
 
 
 def _unwrap(fields: StepFields) -> Change:
     def new(value: Any, where: str) -> Any:
-        if isinstance(value, list) and len(value) != 1:
+        if not isinstance(value, list):
+            return value
+        if len(value) != 1:
             raise StepRefused(
                 where, f"an array of {len(value)} cannot become one value"
             )
-        return value[0] if isinstance(value, list) else value
+        return value[0]
 
-    return each(fields.place("at", member=False), new)
+    return replace_each(fields.place("at", member=False), new)
 
 
 def _set_default(fields: StepFields) -> Change:
-    place, value = (
-        fields.place("at", member=True),
-        fields.take("value", object, "the default"),
-    )
+    place = fields.place("at", member=True)
+    value = fields.take("value", object, "the default")
 
     def change(arguments: dict[str, Any]) -> None:
         for holder, _ in objects_at(arguments, place):

@@ -16,6 +16,8 @@ MAX_TOKENS = 64
 
 
 class MalformedStepError(ValueError):
+    """The document of a step is malformed: ``faults`` lists all that is wrong."""
+
     def __init__(self, faults: list[Fault]) -> None:
         super().__init__(
             "; ".join(f"{message} - at {path or '/'}" for path, message in faults)
@@ -32,59 +34,67 @@ class StepFields:
     """
 
     def __init__(self, kind: str, document: Any) -> None:
-        self._kind, self._faults, self._read = kind, list[Fault](), set[str]()
-        self._document = document if isinstance(document, dict) else {}
+        self._kind = kind
+        self._faults: list[Fault] = []
+        self._read: set[str] = set()
+        self._document: dict[str, Any] = {}
         if not isinstance(document, dict):
             self.refuse(
                 "", "must be an object, or a JSON Pointer where only a place is needed"
             )
             self.finish()
+        self._document = document
 
     def refuse(self, name: str, message: str) -> None:
-        self._faults.append((f"/{self._kind}" + (f"/{name}" if name else ""), message))
+        """Note that the field *name*, or the whole step without one, is wrong."""
+        path = f"/{self._kind}"
+        if name:
+            path += f"/{name}"
+        self._faults.append((path, message))
 
     def has(self, name: str) -> bool:
+        """Return whether the document has the field *name*."""
         return name in self._document
 
     def take(
         self,
         name: str,
         kind: type | tuple[type, ...],
-        what: str,
+        expected: str,
         default: Any = REQUIRED,
     ) -> Any:
+        """Return the field *name*, which is of the type *kind*; ``None`` where it is
+        refused. *expected* says in words what it must be.
+        """
         self._read.add(name)
         value = self._document.get(name, default)
         if value is default and default is not REQUIRED:
             return value
         if value is REQUIRED:
-            self.refuse("", f"needs {name!r}: {what}")
+            self.refuse("", f"needs {name!r}: {expected}")
             return None
-        if not isinstance(value, kind) or (
-            isinstance(value, bool) and kind is not bool and kind is not object
-        ):
-            self.refuse(name, f"must be {what}")
+        is_of_kind = isinstance(value, kind)
+        # In Python a boolean is a number too.
+        if isinstance(value, bool) and kind not in (bool, object):
+            is_of_kind = False
+        if not is_of_kind:
+            self.refuse(name, f"must be {expected}")
             return None
         return value
 
     def one_of(self, name: str, words: tuple[str, ...]) -> str:
-        what = f"one of {', '.join(words)}"
-        word = self.take(name, str, what)
+        """Return the field *name*, which is one of *words*."""
+        expected = f"one of {', '.join(words)}"
+        word = self.take(name, str, expected)
         if word is not None and word not in words:
-            self.refuse(name, f"must be {what}")
+            self.refuse(name, f"must be {expected}")
         return str(word)
 
     def place(self, name: str, *, member: bool) -> Tokens:
-        """Return the tokens of a pointer; *member*: it must name a member of an object,
-        to add or remove.
+        """Return the tokens of the pointer *name*; with *member*, it must name a member
+        of an object, to add or remove.
         """
-        return self._tokens(
-            name,
-            self.take(name, str, "a JSON Pointer, such as '/topics'"),
-            member=member,
-        )
-
-    def _tokens(self, name: str, pointer: str | None, *, member: bool) -> Tokens:
+        pointer = self.take(name, str, "a JSON Pointer, such as '/topics'")
         if pointer is None:
             return ("",)
         try:
@@ -112,6 +122,7 @@ class StepFields:
         return tokens
 
     def same_array(self, *places: Tokens) -> None:
+        """Require that *places* are inside the same items of arrays."""
         shared = {common_prefix(place) for place in places}
         if len(shared) > 1:
             self.refuse("", "its places must be the same up to their last '*'")
@@ -125,6 +136,7 @@ class StepFields:
         self.different(one, other)
 
     def different(self, left: Tokens, right: Tokens) -> None:
+        """Require that neither of *left* and *right* contains the other."""
         if ("",) in (left, right):  # a pointer that was refused already
             return
         shorter = min(len(left), len(right))
@@ -134,11 +146,14 @@ class StepFields:
             )
 
     def finish(self) -> None:
+        """Refuse the fields that were not read.
+
+        Raises:
+            MalformedStepError: anything is wrong with the document.
+        """
+        known = ", ".join(sorted(self._read))
         for name in self._document:
             if name not in self._read:
-                self.refuse(
-                    str(name),
-                    f"is unknown here; known are {', '.join(sorted(self._read))}",
-                )
+                self.refuse(str(name), f"is unknown here; known are {known}")
         if self._faults:
             raise MalformedStepError(self._faults)

@@ -3,24 +3,33 @@ towards the new one.
 
 A step is a JSON object with one key, its kind::
 
-    {"rename": {"from": "/count", "to": "/limit"}}          another name in the same
-    object {"move": {"from": "/options/lang", "to": "/lang"}}      another place;
-    missing objects on the way are made {"wrap": "/topics"}
-    a value becomes an array of one; an array is left alone {"unwrap": "/topics"}
-    an array of one becomes its item {"set_default": {"at": "/format", "value":
-    "brief"}}    where none was given {"drop": "/legacy"}
-    the new shape has no such thing {"map": {"at": "/level", "values": {"low":
-    "minimal"}}} other values ("values": [[1, "one"]] if not strings) {"convert": {"at":
-    "/count", "from": "string", "to": "integer"}}    another type {"convert": {"at":
-    "/hours", "factor": 24}}             another unit ("divisor" to divide); exact
-    arithmetic {"convert": {"at": "/t", "factor": 1.8, "offset": 32}}  "offset" is added
-    afterwards {"split": {"at": "/topics", "separator": ","}}          a text becomes an
-    array of trimmed parts
+    {"rename": {"from": "/count", "to": "/limit"}}
+        another name in the same object
+    {"move": {"from": "/options/lang", "to": "/lang"}}
+        another place; missing objects on the way are made
+    {"wrap": "/topics"}
+        a value becomes an array of one; an array is left alone
+    {"unwrap": "/topics"}
+        an array of one becomes its item
+    {"set_default": {"at": "/format", "value": "brief"}}
+        a value where none was given
+    {"drop": "/legacy"}
+        a member that the new shape does not have
+    {"map": {"at": "/level", "values": {"low": "minimal"}}}
+        other values; "values": [[1, "one"]] if the old ones are not strings
+    {"convert": {"at": "/count", "from": "string", "to": "integer"}}
+        another type
+    {"convert": {"at": "/hours", "factor": 24}}
+        another unit ("divisor" to divide); exact arithmetic
+    {"convert": {"at": "/t", "factor": 1.8, "offset": 32}}
+        "offset" is added afterwards
+    {"split": {"at": "/topics", "separator": ","}}
+        a text becomes an array of trimmed parts
 
 Places are JSON Pointers (RFC 6901). A token ``*`` means each item of an array, and is
 an ordinary key elsewhere; the places of one step share everything up to their last
-``*``. Nothing at the source is nothing to do: so a step leaves alone what is in the new
-shape already. Something at the target is an error: no step overwrites.
+``*``. A step does nothing where its source is missing, so it leaves alone what is in
+the new shape already. A step never overwrites: a value at the target is an error.
 """
 
 from __future__ import annotations
@@ -54,11 +63,9 @@ class Step:
     def place(self) -> str:
         """The place that the step takes a value from."""
         fields = self.document[self.kind]
-        return (
-            fields
-            if isinstance(fields, str)
-            else str(fields.get("at", fields.get("from")))
-        )
+        if isinstance(fields, str):
+            return fields
+        return str(fields.get("at", fields.get("from")))
 
     def __repr__(self) -> str:
         return f"Step({self.document!r})"
@@ -68,7 +75,8 @@ def parse_steps(documents: Any, where: str) -> tuple[tuple[Step, ...], list[Faul
     """Return the steps that *documents* describe, and all that is wrong with them as
     (JSON Pointer, sentence).
 
-    >>> (step,), faults = parse_steps([{"rename": {"from": "/count", "to": "/limit"}}], "/steps")
+    >>> documents = [{"rename": {"from": "/count", "to": "/limit"}}]
+    >>> (step,), faults = parse_steps(documents, "/steps")
     >>> arguments = {"count": 3}
     >>> step.change(arguments); arguments
     {'limit': 3}
@@ -77,14 +85,14 @@ def parse_steps(documents: Any, where: str) -> tuple[tuple[Step, ...], list[Faul
         return (), [(where, "must be an array of steps")]
     if len(documents) > MAX_STEPS:
         return (), [(where, f"has {len(documents)} steps; {MAX_STEPS} are allowed")]
-    steps, faults = [], []
+    steps: list[Step] = []
+    faults: list[Fault] = []
     for index, document in enumerate(documents):
         try:
             steps.append(_parsed(document))
         except MalformedStepError as error:
-            faults += [
-                (f"{where}/{index}{path}", message) for path, message in error.faults
-            ]
+            for path, message in error.faults:
+                faults.append((f"{where}/{index}{path}", message))
     return tuple(steps), faults
 
 
@@ -92,15 +100,15 @@ def _parsed(document: Any) -> Step:
     known = ", ".join(_KINDS)
     if not isinstance(document, dict) or len(document) != 1:
         raise MalformedStepError([("", f"a step is an object with one key: {known}")])
-    ((kind, written),) = document.items()
+    [(kind, content)] = document.items()
     if kind not in _KINDS:
         raise MalformedStepError(
             [("", f"{str(kind)[:40]!r} is not a step; send one of {known}")]
         )
-    build, simple = _KINDS[kind]
-    fields = StepFields(
-        kind, {"at": written} if simple and isinstance(written, str) else written
-    )
+    build, may_be_pointer = _KINDS[kind]
+    if may_be_pointer and isinstance(content, str):
+        content = {"at": content}
+    fields = StepFields(kind, content)
     change = build(fields)
     fields.finish()
     return Step(kind, document, change)

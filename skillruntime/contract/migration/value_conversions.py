@@ -19,10 +19,8 @@ def same_as(value: Any) -> Any:
     true.
     """
     if isinstance(value, dict):
-        return (
-            "object",
-            frozenset((key, same_as(child)) for key, child in value.items()),
-        )
+        members = frozenset((key, same_as(member)) for key, member in value.items())
+        return ("object", members)
     if isinstance(value, list):
         return ("array", tuple(map(same_as, value)))
     return (isinstance(value, bool), value)
@@ -30,9 +28,9 @@ def same_as(value: Any) -> Any:
 
 def exact_number(value: float | Decimal) -> Fraction:
     """Return the number that *value* writes: 0.1 is a tenth."""
-    return (
-        Fraction(Decimal(repr(value))) if isinstance(value, float) else Fraction(value)
-    )
+    if isinstance(value, float):
+        return Fraction(Decimal(repr(value)))
+    return Fraction(value)
 
 
 def type_of(value: Any) -> str:
@@ -52,12 +50,14 @@ def type_of(value: Any) -> str:
             return "string"
         case None:
             return "null"
-    return "array" if isinstance(value, list) else "object"
+        case list():
+            return "array"
+    return "object"
 
 
 def is_type(kind: str, wanted: str) -> bool:
-    """Whether a value of the JSON type *kind* is of the type *wanted*: an integer is a
-    number too.
+    """Return whether a value of the JSON type *kind* is of the type *wanted*: an
+    integer is a number too.
     """
     return kind == wanted or (kind == "integer" and wanted == "number")
 
@@ -67,23 +67,25 @@ def _read_number(text: str) -> int | float | None:
         value = json.loads(text, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
         return None
-    # `isfinite` makes a float first, which an integer of 400 digits does not fit.
-    is_number = isinstance(value, int) or (isinstance(value, float) and isfinite(value))
-    return value if is_number and not isinstance(value, bool) else None
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return None
 
 
 def _read_integer(text: str) -> int | None:
     value = _read_number(text)
-    return int(value) if value is not None and type_of(value) == "integer" else None
+    if value is None or type_of(value) != "integer":
+        return None
+    return int(value)
 
 
 def _write_number(value: float) -> str | None:
+    if type_of(value) == "integer" and abs(value) < 1e15:
+        value = int(value)
     try:
-        return (
-            str(int(value))
-            if type_of(value) == "integer" and abs(value) < 1e15
-            else str(value)
-        )
+        return str(value)
     except ValueError:  # Python writes no integer of more than 4,300 digits
         return None
 
@@ -104,4 +106,6 @@ CONVERSIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
 def show(value: Any) -> str:
     """Return *value* as JSON, shortened to 40 characters."""
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 40 else text[:37] + "..."
+    if len(text) <= 40:
+        return text
+    return text[:37] + "..."

@@ -12,9 +12,9 @@ from skillruntime.contract.migration.locations import (
     StepRefused,
     Tokens,
     copy_json,
-    each,
+    replace_each,
 )
-from skillruntime.contract.migration.step_fields import REQUIRED, StepFields
+from skillruntime.contract.migration.step_fields import StepFields
 from skillruntime.contract.migration.value_conversions import (
     CONVERSIONS,
     TYPES,
@@ -30,33 +30,43 @@ _EXACT_BELOW = 2**53
 
 
 def _map(fields: StepFields) -> Change:
-    place, what = (
-        fields.place("at", member=False),
-        "an object of old value -> new value, or an array of such pairs",
-    )
-    written = fields.take("values", (dict, list), what)
-    pairs = list(written.items()) if isinstance(written, dict) else written or []
-    if written is not None and not (
-        pairs
-        and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs)
-    ):
-        fields.refuse("values", f"must be {what}; at least one")
-        pairs = []
+    place = fields.place("at", member=False)
+    pairs = _pairs(fields)
     # JSON equality: 1 and 1.0 are one key, 1 and true are two.
     table = {same_as(old): new for old, new in pairs}
     if len(table) < len(pairs):
         fields.refuse("values", "must be a table in which each old value appears once")
-    otherwise = (
-        fields.take("otherwise", object, "the value for others")
-        if fields.has("otherwise")
-        else REQUIRED
-    )
+    has_otherwise = fields.has("otherwise")
+    otherwise: Any = None
+    if has_otherwise:
+        otherwise = fields.take("otherwise", object, "the value for others")
 
     def new(value: Any, _: str) -> Any:
-        found = table.get(same_as(value), otherwise)
-        return value if found is REQUIRED else copy_json(found)
+        key = same_as(value)
+        if key in table:
+            return copy_json(table[key])
+        if has_otherwise:
+            return copy_json(otherwise)
+        return value
 
-    return each(place, new)
+    return replace_each(place, new)
+
+
+def _pairs(fields: StepFields) -> list[tuple[Any, Any]]:
+    """Return the pairs of an old value and a new one."""
+    expected = "an object of old value -> new value, or an array of such pairs"
+    values = fields.take("values", (dict, list), expected)
+    if values is None:
+        return []
+    pairs = list(values.items()) if isinstance(values, dict) else values
+    if not pairs or not all(map(_is_pair, pairs)):
+        fields.refuse("values", f"must be {expected}; at least one")
+        return []
+    return [(old, new) for old, new in pairs]
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2
 
 
 def _convert(fields: StepFields) -> Change:
@@ -68,7 +78,9 @@ def _convert(fields: StepFields) -> Change:
 
     def new(value: Any, where: str) -> Any:
         kind = type_of(value)
-        if is_type(kind, target) or (source is not None and not is_type(kind, source)):
+        if is_type(kind, target):
+            return value
+        if source is not None and not is_type(kind, source):
             return value
         function = CONVERSIONS.get((kind, target))
         converted = function(value) if function else None
@@ -78,7 +90,7 @@ def _convert(fields: StepFields) -> Change:
             )
         return converted
 
-    return each(place, new)
+    return replace_each(place, new)
 
 
 def _convert_unit(fields: StepFields, place: Tokens) -> Change:
@@ -88,11 +100,9 @@ def _convert_unit(fields: StepFields, place: Tokens) -> Change:
             "needs 'to', another type, or a 'factor', 'divisor' or 'offset' for "
             "another unit",
         )
-    factor, divisor, offset = (
-        _number(fields, "factor", 1),
-        _number(fields, "divisor", 1),
-        _number(fields, "offset", 0),
-    )
+    factor = _number(fields, "factor", 1)
+    divisor = _number(fields, "divisor", 1)
+    offset = _number(fields, "offset", 0)
 
     def new(value: Any, where: str) -> Any:
         if not is_type(type_of(value), "number"):
@@ -101,16 +111,16 @@ def _convert_unit(fields: StepFields, place: Tokens) -> Change:
             result = exact_number(value) * factor / divisor + offset
             # Beyond 2**53 a float cannot hold every integer, so a whole result of a
             # float stays a float.
-            whole = result.denominator == 1 and (
-                isinstance(value, int) or abs(result) < _EXACT_BELOW
-            )
-            return int(result) if whole else float(result)
+            is_exact = isinstance(value, int) or abs(result) < _EXACT_BELOW
+            if is_exact and result.denominator == 1:
+                return int(result)
+            return float(result)
         except (OverflowError, ValueError):
             raise StepRefused(
                 where, f"{show(value)} times {factor / divisor} is not a JSON number"
             ) from None
 
-    return each(place, new)
+    return replace_each(place, new)
 
 
 def _number(fields: StepFields, name: str, default: int) -> Fraction:
@@ -118,17 +128,19 @@ def _number(fields: StepFields, name: str, default: int) -> Fraction:
     is not 0.
     """
     number = fields.take(name, (int, float), "a number", default)
+    if number is None:
+        return Fraction(1)
+    may_be_zero = default == 0
     try:
-        if number is not None and isfinite(number) and (number or not default):
+        if isfinite(number) and (number != 0 or may_be_zero):
             return exact_number(number)
-    except (
-        OverflowError
-    ):  # JSON may write an integer of 400 digits, which does not fit a float
+    # JSON may write an integer of 400 digits, which does not fit a float.
+    except OverflowError:
         pass
-    if number is not None:
-        fields.refuse(
-            name, "must be a number other than 0" if default else "must be a number"
-        )
+    if may_be_zero:
+        fields.refuse(name, "must be a number")
+    else:
+        fields.refuse(name, "must be a number other than 0")
     return Fraction(1)
 
 
@@ -143,13 +155,11 @@ def _split(fields: StepFields) -> Change:
     def new(value: Any, _: str) -> Any:
         if not isinstance(value, str):
             return value
-        return (
-            [part.strip() for part in value.split(separator or None)]
-            if value.strip()
-            else []
-        )
+        if not value.strip():
+            return []
+        return [part.strip() for part in value.split(separator or None)]
 
-    return each(place, new)
+    return replace_each(place, new)
 
 
 # Kind -> what reads it, and whether it may be written as a pointer alone.

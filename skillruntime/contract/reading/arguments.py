@@ -23,8 +23,14 @@ from skillruntime.contract.reading.json_text import (
     decode,
     has_unclear_escape,
 )
-from skillruntime.contract.repairs.scalars import is_same
-from skillruntime.contract.schemas.plain_json import find_fault, is_unicode
+from skillruntime.contract.repair_rules import (
+    DOUBLE_ENCODING,
+    EMPTY_OBJECT,
+    EMPTY_TEXT,
+    MARKDOWN_FENCE,
+    REPEATED_OBJECT,
+)
+from skillruntime.contract.schemas.plain_json import find_fault, is_same, is_unicode
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
 MAX_CHARACTERS = 10_000_000
@@ -126,8 +132,9 @@ def parse_arguments(
     skillruntime.errors.TruncatedInputError: The arguments end inside a string
 
     Raises:
-        TruncatedInputError: the text was cut off. SkillInputError: the text is not one
-            JSON object, and cannot be read as one in only one way.
+        TruncatedInputError: the text was cut off.
+        SkillInputError: the text is not one JSON object, and cannot be read as one in
+            only one way.
     """
     # Before any parsing: a text that was cut off may be whole JSON by chance.
     if finish_reason is not None and str(finish_reason).lower() in CUT_OFF_REASONS:
@@ -174,6 +181,17 @@ def parse_container(text: str) -> Parsed | None:
     if parsed is None or find_fault(parsed.value):
         return None
     return parsed
+
+
+def wrapped(content: Any) -> Any:
+    """Return the array or object that *content*, found under a wrapper's name, is or
+    writes; anything else comes back as it is.
+
+    >>> wrapped('{"city": "Paris"}'), wrapped({"city": "Paris"}), wrapped("Paris")
+    ({'city': 'Paris'}, {'city': 'Paris'}, 'Paris')
+    """
+    parsed = parse_container(content) if isinstance(content, str) else None
+    return parsed.value if parsed else content
 
 
 def looks_like_container(text: str) -> bool:
@@ -315,7 +333,7 @@ def _parse(text: str, options: _Options) -> Parsed:
     # What OpenAI-compatible servers send for a call without arguments; the schema
     # decides whether that is enough.
     if text in ("", "null", "None"):
-        return Parsed({}, ("empty-text",))
+        return Parsed({}, (EMPTY_TEXT,))
     try:
         parsed = Parsed(decode(text, literals=options.literals))
     except RecursionError:
@@ -328,7 +346,7 @@ def _parse(text: str, options: _Options) -> Parsed:
     # Models that write JSON inside JSON sometimes encode the whole once more.
     if isinstance(parsed.value, str) and options.encoded < MAX_ENCODED:
         inner = _parse_encoded(parsed.value, options)
-        return _with_rules_before((*parsed.rules, "double-encoding"), inner)
+        return _with_rules_before((*parsed.rules, DOUBLE_ENCODING), inner)
     if not isinstance(parsed.value, dict | list):
         kind = {str: "a string", bool: "a boolean"}.get(type(parsed.value), "a number")
         raise UnreadableError(f"they are {kind}")
@@ -372,12 +390,12 @@ def _repaired(text: str, options: _Options) -> Parsed:
         if options.encoded > MAX_ENCODED:
             raise UnreadableError("there are fences within fences")
         inner = _parse(content, options.for_inner_text())
-        return _with_rules_before(("markdown-fence",), inner)
+        return _with_rules_before((MARKDOWN_FENCE,), inner)
     if options.encoded < MAX_ENCODED:
         escaped = _encoded(text)
         if escaped is not None:
             inner = _parse_encoded(escaped, options)
-            return _with_rules_before(("double-encoding",), inner)
+            return _with_rules_before((DOUBLE_ENCODING,), inner)
     if text[0] in "\"'" and not text.startswith("'''"):
         return _parse_whole(text, options)
     if text[0] == "{" and text[-1] == "}":
@@ -438,9 +456,9 @@ def _parse_whole(text: str, options: _Options) -> Parsed:
     while parser.rest()[:1] == "{":
         following = parser.value(0)
         if not value:
-            parser.note("empty-object")
+            parser.note(EMPTY_OBJECT)
         elif is_same(following, value):
-            parser.note("repeated-object")
+            parser.note(REPEATED_OBJECT)
         else:
             raise UnreadableError(_SEVERAL_OBJECTS, action=_ONE_CALL)
         value = following

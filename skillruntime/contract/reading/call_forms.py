@@ -32,6 +32,13 @@ from skillruntime.contract.reading.templates import (
     read_parameters,
 )
 from skillruntime.contract.reading.tool_names import ARGUMENT_KEYS, NAME_KEYS, folded
+from skillruntime.contract.repair_rules import (
+    CALL_TEMPLATE,
+    MARKDOWN_FENCE,
+    PYTHON_CALL,
+    STRAY_BRACKET,
+    TEXT_AROUND,
+)
 
 _NAME = r"[^\W\d][\w.:/-]{0,120}"
 _KEY_PATTERNS = [re.sub("[_ ]", "[_ ]?", key) for key in NAME_KEYS]
@@ -254,10 +261,10 @@ def _judge(walk: _Walk, call: FoundCall) -> None:
         call.fault = UnreadableError("after the call comes {}", rest)
     rule, fault = fault_after(walk.after, rest, call.name)
     # After `{"a": {"b": 1}, "c": 2` the bracket too many may be the inner one.
-    if rule == "stray-bracket" and _CONTINUED.search(walk.text, call.start, call.end):
+    if rule == STRAY_BRACKET and _CONTINUED.search(walk.text, call.start, call.end):
         fault = UnreadableError("after the object comes {}", rest)
     if rule:
-        others = [other for other in call.rules if other != "text-around"]
+        others = [other for other in call.rules if other != TEXT_AROUND]
         call.rules = (*others, rule)
     if call.fault is None:
         call.fault = fault or fault_of_values(walk.beside, call.value, walk.names)
@@ -265,7 +272,7 @@ def _judge(walk: _Walk, call: FoundCall) -> None:
 
 def _is_continued(walk: _Walk, call: FoundCall, rest: str) -> bool:
     """Return whether the *rest* of the text may be a part of *call*."""
-    if "python-call" in call.rules and any(map(str.strip, walk.after)):
+    if PYTHON_CALL in call.rules and any(map(str.strip, walk.after)):
         return True
     if call.template is None:
         return False
@@ -344,9 +351,9 @@ def _read_object(walk: _Walk, match: re.Match[str]) -> None:
     parser.space()
     end += len(walk.text[end : parser.position].rstrip())  # comments
     if walk.mark.startswith(("```", "~~~")):
-        parser.note("markdown-fence")
+        parser.note(MARKDOWN_FENCE)
     elif start or end < len(walk.text):
-        parser.note("text-around")
+        parser.note(TEXT_AROUND)
     objects = value if isinstance(value, list) else [value]
     rules = tuple(parser.rules)
     for arguments in objects:
@@ -364,7 +371,7 @@ def _read_python(walk: _Walk, match: re.Match[str]) -> None:
         if not walk.text.startswith("]", parser.position):
             raise UnreadableError("after a call comes {}", parser.rest())
         parser.position += 1
-    rules = ("python-call", *parser.rules)
+    rules = (PYTHON_CALL, *parser.rules)
     walk.add(FoundCall(match["name"], value, rules, match.start(), parser.position))
 
 
@@ -393,7 +400,7 @@ def _add_template_call(walk: _Walk, opening: re.Match[str], template: Template) 
     call = FoundCall(
         name=opening["name"],
         value=texts,
-        rules=("call-template",),
+        rules=(CALL_TEMPLATE,),
         start=opening.start(),
         end=end,
         strings=strings,

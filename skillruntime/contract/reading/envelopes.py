@@ -13,13 +13,12 @@ import re
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
-from skillruntime.contract.reading.arguments import several_calls
+from skillruntime.contract.reading.arguments import several_calls, wrapped
 from skillruntime.contract.reading.tool_names import (
     ARGUMENT_KEYS,
     NAME_KEYS,
     is_name_of,
 )
-from skillruntime.contract.repairs.keys import wrapped
 from skillruntime.errors import SkillInputError
 
 _CALL_KEYS = frozenset(

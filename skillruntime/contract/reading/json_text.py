@@ -16,8 +16,21 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
 
-from skillruntime.contract.repairs.scalars import is_same
-from skillruntime.contract.schemas.plain_json import MAX_REPAIRED_LEVELS
+from skillruntime.contract.repair_rules import (
+    CALL_TEMPLATE,
+    COMMENT,
+    CONTROL_CHARACTER,
+    ESCAPED_QUOTE,
+    ESCAPED_SPACE,
+    PLAIN_BACKSLASH,
+    PYTHON_LITERAL,
+    SINGLE_QUOTES,
+    TRAILING_COMMA,
+    TYPOGRAPHIC_QUOTES,
+    UNCLOSED_OBJECT,
+    UNQUOTED_KEY,
+)
+from skillruntime.contract.schemas.plain_json import MAX_REPAIRED_LEVELS, is_same
 
 TOO_DEEP = "it is nested too deep"
 TWO_READINGS = "the backslashes inside the quotes can be read in two ways"
@@ -284,10 +297,10 @@ class LenientParser:
             elif match := _ESCAPED_SPACE.match(self.text, self.position):
                 # `{"a": 1,\\n "b": 2}`: half of a double encoding.
                 self.position = match.end()
-                self.note("escaped-space")
+                self.note(ESCAPED_SPACE)
             elif match := _COMMENT.match(self.text, self.position):
                 self.position = match.end()
-                self.note("comment")
+                self.note(COMMENT)
             elif self.text.startswith("/*", self.position):
                 raise UnreadableError("end inside a comment", cut=True)
             else:
@@ -318,17 +331,17 @@ class LenientParser:
             case "[":
                 return self.array(depth, "]")
             case "(":
-                self.note("python-literal")
+                self.note(PYTHON_LITERAL)
                 return self.array(depth, ")")
             case '"' | "'" | "\u201c" | "\u2018":
                 return self.string()
             case "\\" if match := _ESCAPED_STRING.match(self.text, self.position):
                 self.position = match.end()
-                self.note("escaped-quote")
+                self.note(ESCAPED_QUOTE)
                 return match["content"]
             case "<" if match := _TOKEN_STRING.match(self.text, self.position):
                 self.position = match.end()
-                self.note("call-template")
+                self.note(CALL_TEMPLATE)
                 return match["content"]
             case _:
                 return self.scalar()
@@ -344,7 +357,7 @@ class LenientParser:
             )
             if character == "}":
                 if pairs:
-                    self.note("trailing-comma")
+                    self.note(TRAILING_COMMA)
                 break
             key = self.string() if character in _PLAIN else self.bare_key()
             if self.peek("after a key") != ":":
@@ -356,7 +369,7 @@ class LenientParser:
             # Only the outermost brace: where several missing ones belong is a guess.
             may_close = depth == 0 and self.may_close
             if may_close and self.is_at_end() and self.has_closed_itself(value):
-                self.note("unclosed-object")
+                self.note(UNCLOSED_OBJECT)
                 return unique_members(pairs)
             character = self.peek("inside an object")
             if character == "}":
@@ -393,7 +406,7 @@ class LenientParser:
         while True:
             if self.peek("between the items of an array") == closing:
                 if is_after_comma and closing == "]":
-                    self.note("trailing-comma")
+                    self.note(TRAILING_COMMA)
                 break
             items.append(self.value(depth + 1))
             character = self.peek("between the items of an array")
@@ -421,7 +434,7 @@ class LenientParser:
         self.position = match.end()
         if quote := _SECOND_QUOTE.match(self.text, self.position):
             self.position = quote.end()
-        self.note("unquoted-key")
+        self.note(UNQUOTED_KEY)
         return match[0]
 
     def string(self) -> str:
@@ -429,7 +442,7 @@ class LenientParser:
         mark = self.text[self.position]
         closing = _CLOSING.get(mark, mark)
         if mark != '"':
-            self.note("single-quotes" if mark == "'" else "typographic-quotes")
+            self.note(SINGLE_QUOTES if mark == "'" else TYPOGRAPHIC_QUOTES)
         self.position += 1
         start = self.position
         parts: list[str] = []
@@ -450,12 +463,12 @@ class LenientParser:
                     "inside typographic quotes there is {}", character + self.rest()
                 )
             if character == "\\" and keeps_backslashes:
-                self.note("plain-backslash")
+                self.note(PLAIN_BACKSLASH)
                 parts.append(character)
             elif character == "\\":
                 parts.append(self.escape(mark))
             else:
-                self.note("control-character")
+                self.note(CONTROL_CHARACTER)
                 parts.append(character)
         content = self.text[start : self.position - 1]
         if mark == "'" and "\\" in content and _UNCLEAR_ESCAPE.search(content):
@@ -490,7 +503,7 @@ class LenientParser:
         self.position += 1
         if character in _ESCAPES:
             if character == "'" and mark == '"':
-                self.note("escaped-quote")
+                self.note(ESCAPED_QUOTE)
             return _ESCAPES[character]
         if character == "u" or (character in _HEXADECIMAL and mark == "'"):
             length = _HEXADECIMAL[character]
@@ -517,7 +530,7 @@ class LenientParser:
             if word in _LITERALS:
                 self.position = match.end()
                 if word[0].isupper():
-                    self.note("python-literal")
+                    self.note(PYTHON_LITERAL)
                 return _LITERALS[word]
             # `tru` at the end of the text is a cut; `tru` inside it is an unknown word.
             is_last = match.end() == len(self.text)

@@ -13,7 +13,8 @@ from typing import Any
 
 from skillruntime.contract.reading.json_text import UnreadableError, decode
 from skillruntime.contract.reading.templates import without_breaks
-from skillruntime.contract.repairs.scalars import is_same
+from skillruntime.contract.schemas.plain_json import is_same
+from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA, ValuePath
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.schemas.subschemas import places_of, property_locations
 from skillruntime.errors import SkillInputError
@@ -27,7 +28,8 @@ def typed_parameters(
     """Return the values of *texts*, the parameters of a chat template; *strings* says
     of some whether they are strings.
 
-    >>> schema = Schema({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})
+    >>> properties = {"city": {"type": "string"}, "days": {"type": "integer"}}
+    >>> schema = Schema({"properties": properties})
     >>> typed_parameters({"city": "75001", "days": "3"}, {}, schema)
     {'city': '75001', 'days': 3}
 
@@ -61,10 +63,10 @@ def _typed(name: str, text: str, is_string: bool | None, schema: Schema) -> Any:
 
 def _fitting(name: str, schema: Schema) -> Callable[[Any], bool]:
     """Return the function that says whether a value may stand under *name*."""
-    certain = places_of(schema.references, (), (name,))
+    certain = places_of(schema.references, WHOLE_SCHEMA, ValuePath((name,)))
     if certain:
         return lambda value: all(schema.fits(value, place) for place in certain)
-    possible = property_locations(schema.references, [()]).get(name, [])
+    possible = property_locations(schema.references, [WHOLE_SCHEMA]).get(name, [])
     if possible:
         return lambda value: any(schema.fits(value, place) for place in possible)
     return lambda _: True
@@ -109,14 +111,16 @@ def with_swallowed(
     """Return *arguments* with the parameters that were pasted into the end of another,
     and the names of these parameters by that other one.
 
-    >>> schema = Schema({"properties": {"text": {"type": "string"}, "tags": {"type": "array"}}})
-    >>> with_swallowed({"text": 'long</text>\\n<parameter name="tags">["a"]</parameter>'}, schema)
+    >>> properties = {"text": {"type": "string"}, "tags": {"type": "array"}}
+    >>> schema = Schema({"properties": properties})
+    >>> text = 'long</text>\\n<parameter name="tags">["a"]</parameter>'
+    >>> with_swallowed({"text": text}, schema)
     ({'text': 'long', 'tags': ['a']}, {'text': ('tags',)})
 
     Raises:
         SkillInputError: they do not fit; the message names them.
     """
-    declared = property_locations(schema.references, [()])
+    declared = property_locations(schema.references, [WHOLE_SCHEMA])
     recovered: dict[str, tuple[str, ...]] = {}
     for name, value in list(arguments.items()):
         split = _split(value) if isinstance(value, str) else None

@@ -14,6 +14,7 @@ from typing import Any
 
 from skillruntime.contract.reading.json_text import UnreadableError
 from skillruntime.contract.reading.tool_names import ARGUMENT_KEYS, folded, is_name_of
+from skillruntime.contract.repair_rules import STRAY_BRACKET, TRAILING_COMMA
 
 ALONE = "If this is the call, send its JSON object alone, without any other text"
 # A sentence that begins so takes back the object beside it.
@@ -145,9 +146,9 @@ def fault_after(
     if text in ("", ";", "."):
         return None, None
     if text in (",", ",;"):
-        return "trailing-comma", None
+        return TRAILING_COMMA, None
     if not text.strip("}] \t\r\n"):
-        return "stray-bracket", None
+        return STRAY_BRACKET, None
     sentence = _STOP.sub("", text, count=1)
     space_before = prose[: len(prose) - len(prose.lstrip())]
     if "\n" in space_before:

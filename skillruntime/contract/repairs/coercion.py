@@ -11,23 +11,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from skillruntime.contract.repairs.scalars import converted
-from skillruntime.contract.repairs.state import (
-    LENIENT,
-    SAFE,
-    STRICT,
-    Coercion,
-    Edit,
-    OverBudgetError,
-    Policy,
-    Repair,
-    policy_named,
-    types_of,
-    without_decimals,
-)
+from skillruntime.contract.repair_rules import KEY_NAME, WHOLE_NUMBER
+from skillruntime.contract.repairs.policy import SAFE, Policy
+from skillruntime.contract.repairs.record import Repair
 from skillruntime.contract.schemas.explanation import OVER_BUDGET
 from skillruntime.contract.schemas.plain_json import MAX_REPAIRED_LEVELS
-from skillruntime.contract.schemas.pointer import Path, format_pointer, parse_pointer
+from skillruntime.contract.schemas.pointer import (
+    WHOLE_SCHEMA,
+    WHOLE_VALUE,
+    Edit,
+    Path,
+    ValuePath,
+    format_pointer,
+    parse_pointer,
+)
 from skillruntime.contract.schemas.references import References
 from skillruntime.contract.schemas.schema import Schema, Violation
 from skillruntime.contract.schemas.subschemas import (
@@ -38,30 +35,19 @@ from skillruntime.contract.schemas.subschemas import (
     without_texts,
 )
 
-__all__ = [
-    "LENIENT",
-    "SAFE",
-    "STRICT",
-    "Coerced",
-    "Policy",
-    "Repair",
-    "coerce",
-    "policy_named",
-    "without_decimals",
-]
+__all__ = ["Coerced", "coerce", "with_whole_numbers"]
 
 # A larger value is repaired within the budget of one of so many parts.
 MAX_PARTS = 20_000
-# What the explanation of a refusal may ask; it has bounds of its own.
-REPORTING_WORK = 1_000_000
 # Twice what is explained: several violations may be about one parameter.
 MAX_REPORTED = 24
 # Beyond it a float does not hold every integer, so that the one that was meant is not
 # known.
 MAX_EXACT = 2**53
 _UNIONS = (("anyOf",), ("oneOf",))
+_TOO_DEEP = Violation("nested", WHOLE_VALUE, WHOLE_SCHEMA, {}, None)
 _REFERRING = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
-_TOO_MUCH = Violation(OVER_BUDGET, (), (), {}, None)
+_TOO_MUCH = Violation(OVER_BUDGET, WHOLE_VALUE, WHOLE_SCHEMA, {}, None)
 
 
 class Coerced(NamedTuple):
@@ -75,7 +61,7 @@ class Coerced(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether the value is one that the schema accepts."""
+        """Return whether the value is one that the schema accepts."""
         return not self.violations
 
 
@@ -93,32 +79,41 @@ def coerce(
     levels is not repaired. *reserved* are names of parameters that an unknown key is
     never left out for.
 
-    >>> coerce({"n": "5"}, Schema({"properties": {"n": {"type": "integer"}}})).value
+    >>> schema = Schema({"properties": {"n": {"type": "integer"}}})
+    >>> coerce({"n": "5"}, schema).value
     {'n': 5}
-    >>> coerce({"n": "5.7"}, Schema({"properties": {"n": {"type": "integer"}}})).violations[0].pointer
+    >>> coerce({"n": "5.7"}, schema).violations[0].pointer
     '/n'
     """
     if schema.is_valid(value):
         return Coerced(value)
     parts, levels = _measure(value)
     if levels > MAX_REPAIRED_LEVELS:
-        return Coerced(value, (), (Violation("nested", (), (), {}, value),))
+        return Coerced(value, (), (_TOO_DEEP._replace(value=value),))
     if not policy.repair:
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
-    # A process may never receive a malformed call, so the steps are imported when there
-    # is one.
-    from skillruntime.contract.repairs.coercer import begin, with_texts_read
+    # A process may never receive a malformed call, so what repairs is imported when
+    # there is one.
+    from skillruntime.contract.repairs.scalars import with_texts_read
 
-    if (read := with_texts_read(value, schema)) is not None:
+    read = with_texts_read(value, schema)
+    if read is not None:
         return Coerced(read.value, _marked(read.repairs, value, schema))
-    state = begin(schema, policy, min(parts, MAX_PARTS), reserved)
+    from skillruntime.contract.repairs.keys import KeyRules
+    from skillruntime.contract.repairs.loop import OverBudgetError, RepairLoop
+    from skillruntime.contract.repairs.outcomes import Place, Repaired
+    from skillruntime.contract.repairs.refusal import still_wrong
+
+    rules = KeyRules(policy, reserved)
+    loop = RepairLoop(schema, rules, min(parts, MAX_PARTS))
+    place = Place(value, WHOLE_SCHEMA, WHOLE_VALUE)
     try:
-        results = state.coerce(value, (), ())
+        outcome = loop.repair(place)
     except OverBudgetError:
-        return Coerced(value, (), (_TOO_MUCH, *_still_wrong(value, state)))
-    if len(results) == 1:
-        return Coerced(results[0].value, _marked(results[0].repairs, value, schema))
-    return Coerced(value, (), _still_wrong(value, state))
+        return Coerced(value, (), (_TOO_MUCH, *still_wrong(value, loop, MAX_REPORTED)))
+    if isinstance(outcome, Repaired):
+        return Coerced(outcome.value, _marked(outcome.repairs, value, schema))
+    return Coerced(value, (), still_wrong(value, loop, MAX_REPORTED))
 
 
 def _measure(value: Any) -> tuple[int, int]:
@@ -127,9 +122,8 @@ def _measure(value: Any) -> tuple[int, int]:
     while level:
         below: list[Any] = []
         for part in level:
-            if isinstance(
-                part, (dict, list)
-            ):  # `dict | list` would be made again for each part
+            # `dict | list` would be made again for each part.
+            if isinstance(part, (dict, list)):
                 parts += len(part)
                 below += part.values() if isinstance(part, dict) else part
         level = below
@@ -146,72 +140,20 @@ def _marked(
     if not schema.may_hold_secrets:
         return repairs
     secrets = secret_texts(schema.references, sent)
-    marked = []
-    for each in repairs:
-        path = parse_pointer(each.path)
-        if each.rule == "key-name":
-            marked.append(each)
-        elif path and is_hidden(schema.references, path):
-            marked.append(replace(each, secret=True))
-        else:
-            values = [
-                without_secrets(schema.references, path, value)
-                for value in (each.before, each.after)
-            ]
-            before, after = (without_texts(value, secrets) for value in values)
-            marked.append(replace(each, shown=(before, after)))
-    return tuple(marked)
+    return tuple(_without_secrets(repair, schema, secrets) for repair in repairs)
 
 
-def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
-    """Return what could not be repaired, of the value as far as it was; what was left
-    out counts as it was sent.
-    """
-    schema, best = state.schema, state.best
-    state.work = (
-        REPORTING_WORK  # the branches of a union are listed when they are explained
-    )
-    # Where the budget ran out, the value may not have been listed.
-    listed = state.listing(value)
-    reported = original = (
-        listed[:MAX_REPORTED] if listed else schema.violations(value, most=MAX_REPORTED)
-    )
-    if best is not None:
-        sent = {violation.path: violation for violation in original}
-        reported = [
-            _as_sent(each, sent)
-            for each in schema.violations(best.value, most=MAX_REPORTED)
-        ]
-    return tuple(
-        each for violation in reported or original for each in _nearly(violation, state)
-    )
-
-
-def _as_sent(violation: Violation, sent: dict[Path, Violation]) -> Violation:
-    """Return *violation* of the repaired value as one of what was sent: what was left
-    out is not missing.
-    """
-    if violation.keyword == "required":
-        return sent.get((*violation.path, violation.names[0]), violation)
-    return violation
-
-
-def _nearly(violation: Violation, state: Coercion) -> list[Violation]:
-    """Return *violation*, or what is wrong with the number that its string writes:
-    ``"11"`` where 10 is the most.
-    """
-    if violation.keyword != "type" or not isinstance(violation.value, str):
-        return [violation]
-    for wanted in types_of(violation):
-        if wanted in ("integer", "number"):
-            for _, number in converted(wanted, violation.value):
-                rest = state.schema.violations(number, violation.location)
-                if rest:
-                    return [
-                        each._replace(path=(*violation.path, *each.path))
-                        for each in rest
-                    ]
-    return [violation]
+def _without_secrets(repair: Repair, schema: Schema, secrets: set[str]) -> Repair:
+    path = ValuePath(parse_pointer(repair.path))
+    if repair.rule == KEY_NAME:
+        return repair
+    if path and is_hidden(schema.references, path):
+        return replace(repair, secret=True)
+    shown = []
+    for value in (repair.before, repair.after):
+        masked = without_secrets(schema.references, path, value)
+        shown.append(without_texts(masked, secrets))
+    return replace(repair, shown=(shown[0], shown[1]))
 
 
 def with_whole_numbers(
@@ -224,7 +166,8 @@ def with_whole_numbers(
     JSON Schema takes it, and strict servers and functions do not. The same object, if
     there is none. Only where each branch that takes a number asks for an integer.
 
-    >>> schema = Schema({"properties": {"n": {"type": "integer"}, "x": {"type": "number"}}})
+    >>> properties = {"n": {"type": "integer"}, "x": {"type": "number"}}
+    >>> schema = Schema({"properties": properties})
     >>> with_whole_numbers({"n": 5.0, "x": 5.0}, schema)[0]
     {'n': 5, 'x': 5.0}
     """
@@ -234,9 +177,8 @@ def with_whole_numbers(
     pending: list[tuple[Path, Any]] = [((), arguments)]
     while pending:  # not by recursion, for what fits may be nested deeply
         path, part = pending.pop()
-        for token, member in (
-            part.items() if isinstance(part, dict) else enumerate(part)
-        ):
+        members = part.items() if isinstance(part, dict) else enumerate(part)
+        for token, member in members:
             kind = type(member)
             if kind is float:
                 if member.is_integer() and abs(member) <= MAX_EXACT:
@@ -248,17 +190,16 @@ def with_whole_numbers(
     edit = Edit(arguments)
     repairs: list[Repair] = []
     for path, number in found:
-        if _asks_for_integer(schema.references, path):
+        if _asks_for_integer(schema.references, ValuePath(path)):
             edit.put(path, int(number))
-            repairs.append(
-                Repair(format_pointer(path), "whole-number", number, int(number))
-            )
+            pointer = format_pointer(path)
+            repairs.append(Repair(pointer, WHOLE_NUMBER, number, int(number)))
     return edit.value, tuple(repairs)
 
 
-def _asks_for_integer(references: References, path: Path) -> bool:
-    """Whether the schema asks for an integer at *path*, and nothing there takes another
-    number.
+def _asks_for_integer(references: References, path: ValuePath) -> bool:
+    """Return whether the schema asks for an integer at *path*, and nothing there takes
+    another number.
     """
     kinds: set[str] = set()
     for place, schema in judging(references, path):

@@ -1,258 +1,387 @@
-"""The keys of an object against the names that its schema declares: which name a key
-means, and which keys wrap.
+"""The keys of an object: renamed to what is declared, left out, or added with a
+default; and the keys that wrap all arguments.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator
-from functools import lru_cache
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from skillruntime.contract.reading.arguments import parse_container
-from skillruntime.contract.repairs.scalars import unmarked, unquoted
+from skillruntime.contract.reading.arguments import wrapped
+from skillruntime.contract.repair_rules import DEFAULT, KEY_NAME, UNKNOWN_KEY
+from skillruntime.contract.repairs.outcomes import Loop, Misfit, Place
+from skillruntime.contract.repairs.policy import Policy
+from skillruntime.contract.repairs.record import Repair
+from skillruntime.contract.repairs.scalars import is_nothing
+from skillruntime.contract.schemas.names import (
+    CALL_WRAPPERS,
+    SCHEMA_WRAPPERS,
+    WRAPPERS,
+    close_names,
+    fold_name,
+    may_wrap,
+    plain_name,
+    renames,
+    singular,
+)
+from skillruntime.contract.schemas.pointer import ValuePath, format_pointer
+from skillruntime.contract.schemas.references import References, properties_of
+from skillruntime.contract.schemas.schema import Schema, Violation
+from skillruntime.contract.schemas.subschemas import (
+    ABSENT,
+    declared_properties,
+    default_at,
+    in_place,
+    judging,
+    property_locations,
+)
 
-MAX_LETTERS = 40
-# The part of the letters that two names share: `limt` and `limit` 0.89, `note` and
-# `limit` 0.22.
-MISSPELT = 0.75
-_CALL = frozenset(
-    {
-        *(
-            "arguments",
-            "argument",
-            "args",
-            "arg",
-            "kwargs",
-            "kwarg",
-            "parameters",
-            "parameter",
-            "params",
-            "param",
-        ),
-        *("input", "inputs", "toolinput", "actioninput"),
-    }
-)
-_SCHEMA = frozenset({"properties", "property", "parameters"})
-# The names that wrap all arguments, folded: of a call, of a schema, of a message.
-_WRAPPERS = (
-    _CALL
-    | _SCHEMA
-    | {"data", "body", "payload", "request", "json", "object", "function", "toolcall"}
-)
+# How deep an unknown key is looked through for parameters before it is left out.
+MAX_LEVELS_HELD = 3
+_UNKNOWN = ("additionalProperties", "unevaluatedProperties")
+_NEEDED = ("required", "dependentRequired", "dependencies")
 # The values of `type` beside a call: OpenAI's `function`, Anthropic's `tool_use`, a
 # schema's `object`.
 _KINDS = frozenset({"object", "function", "function_call", "tool_use", "tool_call"})
+# A tuple: what a model writes as a type may be no text, and not hashable.
 TYPES = (
-    *("string", "integer", "number", "boolean", "array", "object", "null"),
-    *("str", "int", "float", "bool", "list", "dict"),
+    "string",
+    "integer",
+    "number",
+    "boolean",
+    "array",
+    "object",
+    "null",
+    "str",
+    "int",
+    "float",
+    "bool",
+    "list",
+    "dict",
 )
-_BETWEEN_PARTS = re.compile(
-    r"(?<=[^\W\d_])[\s_\-]+(?=\d)|(?<=[^\W_])[\s_\-]+(?=[^\W\d_])"
-)
-_BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 
-@lru_cache(maxsize=16_384)
-def fold_name(text: str) -> str:
-    """Return *text* without what models get wrong in names: case, separators, marks
-    around a key.
-
-    The marks are one pair of quotes, one colon at the end, and characters without
-    width; a sign is part of a name.
-
-    >>> fold_name("maxArticles") == fold_name("max_articles") == fold_name('"Max-Articles_":')
-    True
-    >>> fold_name("1-2") == fold_name("12"), fold_name("-price") == fold_name("price")
-    (False, False)
+@dataclass(frozen=True, slots=True)
+class KeyRules:
+    """What decides about a key beside the schema: the caller's *policy*, the names
+    *reserved* by older versions, and the names *defaulted* so far, at the top level.
     """
-    text = unmarked(text).removesuffix(":")
-    text = (unquoted(text) or text).strip("_ \t\r\n")
-    return _BETWEEN_PARTS.sub("", _BETWEEN_DIGITS.sub("-", text)).casefold()
+
+    policy: Policy
+    reserved: frozenset[str]
+    defaulted: frozenset[str] = frozenset()
 
 
-def renames(
-    unknown: Iterable[str], declared: Iterable[str], present: Container[str]
+class KeyRepairs(NamedTuple):
+    """An object with its keys repaired, and whether one may still mean a declared
+    name.
+    """
+
+    value: dict[str, Any]
+    repairs: list[Repair]
+    is_ambiguous: bool = False
+
+
+def with_keys_repaired(loop: Loop, rules: KeyRules, misfit: Misfit) -> KeyRepairs:
+    """Return the object with the keys renamed that mean a declared one, and without
+    those that may be left out; it is not changed itself.
+    """
+    place = misfit.place
+    value: dict[str, Any] = place.value
+    unknown = _names_in(misfit.violations, _UNKNOWN)
+    missing = _names_in(misfit.violations, _NEEDED)
+    if not unknown and not missing:
+        return KeyRepairs(value, [])
+    loop.spend(5 + len(value) // 2)
+    declared = declared_properties(loop.references, misfit.locations)
+    repairs: list[Repair] = []
+    renamed = _renamed_keys(value, declared, unknown, missing)
+    if renamed:
+        for old, new in renamed.items():
+            pointer = format_pointer((*place.path, old))
+            repairs.append(Repair(pointer, KEY_NAME, old, new))
+        # A renamed member keeps its place.
+        value = {renamed.get(key, key): member for key, member in value.items()}
+    rest = sorted(unknown - renamed.keys())
+    if not rest:
+        return KeyRepairs(value, repairs)
+    folded = set(map(fold_name, declared))
+    is_ambiguous = any(fold_name(name) in folded for name in rest)
+    if _may_leave_out(loop, rules, place, value, declared):
+        for name in rest:
+            if _is_left_out(loop, rules, name, value, declared):
+                pointer = format_pointer((name,))
+                repairs.append(Repair(pointer, UNKNOWN_KEY, value[name], None))
+                value = {key: member for key, member in value.items() if key != name}
+    return KeyRepairs(value, repairs, is_ambiguous)
+
+
+def _renamed_keys(
+    value: dict[str, Any],
+    declared: Mapping[str, Any],
+    unknown: set[str],
+    missing: set[str],
 ) -> dict[str, str]:
-    """Return which unknown key means which absent property: the same but for case and
-    separators, and unique.
+    """Return which key of *value* means which declared property that is absent."""
+    # In the order of the value, so that the record of repairs has the same order in
+    # every process.
+    if unknown:
+        candidates = [name for name in value if name in unknown]
+    else:
+        candidates = [name for name in value if name not in declared]
+    meant = renames(candidates, declared, value)
+    return {old: new for old, new in meant.items() if old in unknown or new in missing}
 
-    >>> renames(["foodType", "type_"], ["food_type", "type", "size"], {"foodType", "type_"})
-    {'foodType': 'food_type', 'type_': 'type'}
-    >>> renames(["a_"], ["a", "A"], {"a", "a_"})
-    {}
+
+def _may_leave_out(
+    loop: Loop,
+    rules: KeyRules,
+    place: Place,
+    value: dict[str, Any],
+    declared: Mapping[str, Any],
+) -> bool:
+    """Return whether unknown keys of *value*, the object at *place* with its keys
+    renamed, may be left out.
     """
-    targets: dict[str, list[str]] = {}
-    for name in declared:
-        targets.setdefault(fold_name(name), []).append(name)
-    sources: dict[str, list[str]] = {}
-    for name in unknown:
-        sources.setdefault(fold_name(name), []).append(name)
-    found: dict[str, str] = {}
-    for folded, names in sources.items():
-        meant = targets.get(folded, [])
-        if folded and len(names) == len(meant) == 1 and meant[0] not in present:
-            found[names[0]] = meant[0]
-    return found
+    # Below the top level an unknown key may belong to a level that is missing.
+    if place.path or not _was_sent_any(rules, value, declared):
+        return False
+    # What a pattern declares is not known by name.
+    schemas = in_place(loop.references, [place.location])
+    return not any("patternProperties" in schema for _, schema in schemas)
 
 
-def is_close(name: str, other: str) -> bool:
-    """Whether *name* may be a misspelling of *other*, or has all its words, as
-    ``args.limit`` has those of ``limit``.
+def _names_in(violations: list[Violation], keywords: Collection[str]) -> set[str]:
+    names: set[str] = set()
+    for violation in violations:
+        if violation.keyword in keywords:
+            names.update(violation.names)
+    return names
 
-    >>> is_close("limt", "limit"), is_close("Limit", "limit"), is_close("note", "limit")
-    (True, True, False)
-    >>> is_close("retry", "retries"), is_close("tags", "tag"), is_close("param_limit", "limit")
-    (True, True, True)
+
+def _was_sent_any(
+    rules: KeyRules, value: dict[str, Any], declared: Mapping[str, Any]
+) -> bool:
+    """Return whether the caller sent anything that is declared."""
+    for key, member in value.items():
+        is_own = key in declared and key not in rules.defaulted
+        if is_own and not is_nothing(member):
+            return True
+    return False
+
+
+def _is_left_out(
+    loop: Loop,
+    rules: KeyRules,
+    name: str,
+    value: dict[str, Any],
+    declared: Mapping[str, Any],
+) -> bool:
+    """Return whether the unknown key *name* of the arguments *value* is left out: a
+    null, or whatever the policy drops.
     """
-    one, two = fold_name(name), fold_name(other)
-    if (
-        one == two
-        or _singular(one) == _singular(two)
-        or f" {_words(other)} " in f" {_words(name)} "
-    ):
+    is_null = value[name] is None and name not in rules.reserved
+    if not is_null and rules.policy.on_unknown != "drop":
+        return False
+    if _may_mean(loop, name, declared, value) or is_wrapper(value, name, declared):
+        return False
+    return not _holds_any(value[name], set(map(fold_name, declared)), 0)
+
+
+def _may_mean(
+    loop: Loop, name: str, declared: Collection[str], present: Mapping[str, Any]
+) -> bool:
+    """Return whether the undeclared *name* is a declared one in other letters, or close
+    to one that is absent.
+    """
+    if name in declared:
+        return False
+    absent = [each for each in declared if each not in present]
+    loop.spend(len(absent) // 2)
+    if fold_name(name) in map(fold_name, declared):
         return True
-    # Of the letters alone, in any order: at 2 µs a pair, a tenth of what comparing
-    # their order takes.
-    short, long = name[:MAX_LETTERS].casefold(), other[:MAX_LETTERS].casefold()
-    return 2 * (_letters(short) & _letters(long)).total() >= MISSPELT * (
-        len(short) + len(long)
-    )
+    return any(close_names([name], absent))
 
 
-def close_names(
-    keys: Iterable[str], names: Collection[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield each of *keys* with each of *names* that it may be a misspelling of."""
-    return ((key, name) for key in keys for name in names if is_close(key, name))
-
-
-@lru_cache(maxsize=16_384)
-def _letters(text: str) -> Counter[str]:
-    return Counter(text)
-
-
-@lru_cache(maxsize=16_384)
-def _words(name: str) -> str:
-    return " ".join(_WORD.findall(name)).casefold()
-
-
-def _singular(name: str) -> str:
-    # English plurals alone: the names of parameters are English nearly everywhere.
-    for ending, singular in (("ies", "y"), ("es", ""), ("s", "")):
-        if len(name) > len(ending) + 2 and name.endswith(ending):
-            return name.removesuffix(ending) + singular
-    return name
-
-
-def may_wrap(name: str) -> bool:
-    """Whether *name* is one under which models put all arguments: a wrapper's,
-    ``type``, or a blank one.
+def _holds_any(value: Any, declared: set[str], depth: int) -> bool:
+    """Return whether *value*, under an undeclared key, holds a member that is declared,
+    which dropping it would lose.
     """
-    return _plain(name) in _WRAPPERS or name == "type" or is_blank(name)
+    content = wrapped(value)
+    if isinstance(content, dict):
+        if any(fold_name(name) in declared for name in content):
+            return True
+        content = list(content.values())
+    if not isinstance(content, list) or depth == MAX_LEVELS_HELD:
+        return False
+    return any(_holds_any(each, declared, depth + 1) for each in content)
 
 
-def is_blank(name: str) -> bool:
-    """Whether *name* says nothing: pydantic-ai#81 has ``_`` around all arguments."""
-    return not name.strip("_ \t\r\n")
+def with_defaults(loop: Loop, rules: KeyRules, misfit: Misfit) -> KeyRepairs:
+    """Return the object with the default of each required property that is absent,
+    unless another key may be meant for it; it is not changed itself.
+    """
+    place = misfit.place
+    value: dict[str, Any] = place.value
+    absent = sorted(_names_in(misfit.violations, _NEEDED) - value.keys())
+    if not absent:
+        return KeyRepairs(value, [])
+    declared = declared_properties(loop.references, misfit.locations)
+    if any(is_wrapper(value, name, declared) for name in value):
+        return KeyRepairs(value, [])  # what is wrapped may hold what is absent
+    others = [key for key in value if key not in declared]
+    loop.spend((len(absent) + len(rules.reserved)) * len(others) // 2)
+    if not place.path and _may_be_of_older_version(rules, others):
+        return KeyRepairs(value, [])
+    places = property_locations(loop.references, misfit.locations, choices=False)
+    elsewhere = {name for _, name in close_names(others, absent)}
+    elsewhere |= _names_held(value, others)
+    repairs: list[Repair] = []
+    for name in absent:
+        default = default_at(loop.references, places.get(name, ()))
+        if default is ABSENT or name in elsewhere:
+            continue
+        value = {**value, name: default}
+        pointer = format_pointer((*place.path, name))
+        repairs.append(Repair(pointer, DEFAULT, None, default))
+    return KeyRepairs(value, repairs)
+
+
+def _may_be_of_older_version(rules: KeyRules, others: list[str]) -> bool:
+    """Return whether one of the undeclared keys *others* may be a parameter of an older
+    version.
+
+    ``days`` of version 1 must not be answered with the default of ``hours`` in
+    version 2.
+    """
+    if not rules.reserved.isdisjoint(others):
+        return True
+    return any(close_names(others, rules.reserved))
+
+
+def _names_held(value: dict[str, Any], others: Collection[str]) -> set[str]:
+    """Return the keys of the objects under *others*, undeclared keys of *value*, and
+    under those that may wrap.
+
+    ``{"options": {"limit": 5}}``: the 5 that the model sent must not be replaced by the
+    default.
+    """
+    named = set(others)
+    held: set[str] = set()
+    for key, member in value.items():
+        content = wrapped(member) if key in named or may_wrap(key) else None
+        if isinstance(content, dict):
+            held.update(content)
+    return held
+
+
+def is_on_misspelt_key(
+    loop: Loop, schema: Schema, place: Place, where: ValuePath
+) -> bool:
+    """Return whether a key on the way from *place* to the part at *where* is not
+    declared, and may be a declared one in other letters.
+
+    ``maxItems`` in a map of strings, where ``max_items`` is declared. Beside patterns
+    every key that matches none may be meant as one that matches.
+    """
+    parent = place.value
+    for length, token in enumerate(where):
+        if isinstance(parent, dict):
+            path = ValuePath((*place.path, *where[:length]))
+            described_by = judging(loop.references, path)
+            locations = [location for location, _ in described_by]
+            declared = declared_properties(loop.references, locations)
+            name = str(token)
+            if name not in declared:
+                schemas = [each for _, each in described_by]
+                if _matches_no_pattern(schema, name, schemas):
+                    return True
+                if _may_mean(loop, name, declared, parent):
+                    return True
+        parent = parent[token]
+    return False
+
+
+def _matches_no_pattern(
+    schema: Schema, name: str, schemas: list[dict[str, Any]]
+) -> bool:
+    """Return whether *schemas* declare patterns of keys, and *name* matches none."""
+    patterns: set[str] = set()
+    for each in schemas:
+        if "patternProperties" in each:
+            patterns.update(properties_of(each, "patternProperties"))
+    if not patterns:
+        return False
+    return not any(schema.name_matches(pattern, name) for pattern in patterns)
+
+
+def is_typed_value(references: References, place: Place) -> bool:
+    """Return whether the object may be one value in the form of its schema, ``{"type":
+    "integer", "value": 0}``: its members are not repaired.
+    """
+    value: dict[str, Any] = place.value
+    if value.keys() != {"type", "value"} or value["type"] not in TYPES:
+        return False
+    return "type" not in declared_properties(references, [place.location])
 
 
 def is_wrapper(value: dict[str, Any], name: str, declared: Collection[str]) -> bool:
-    """Whether all that *value* says is under *name*, beside nothing but the form of a
-    schema.
+    """Return whether all that *value* says is under *name*, beside nothing but the form
+    of a schema.
 
     A key that is declared says something, unless what is wrapped has one of that name
     itself.
 
-    >>> is_wrapper({"type": "object", "properties": {"city": "Paris"}}, "properties", {"city"})
+    >>> schema = {"type": "object", "properties": {"city": "Paris"}}
+    >>> is_wrapper(schema, "properties", {"city"})
     True
-    >>> is_wrapper({"name": "Bob", "arguments": {"age": 5}}, "arguments", {"name", "age"})
+    >>> call = {"name": "Bob", "arguments": {"age": 5}}
+    >>> is_wrapper(call, "arguments", {"name", "age"})
     False
     """
-    folded = _plain(name)
+    wrapper = plain_name(name)
     # Only names that wrap arguments somewhere: a word such as `options` may be the
     # model's own parameter.
-    if folded not in _WRAPPERS:
+    if wrapper not in WRAPPERS:
         return False
-    if not all(
-        _says_nothing(key, beside, folded)
-        for key, beside in value.items()
-        if key != name
-    ):
-        return False
-    inside = wrapped(value[name])
-    held = inside if isinstance(inside, dict) else {}
+    for key, member in value.items():
+        if key != name and not _says_nothing(key, member, wrapper):
+            return False
+    content = wrapped(value[name])
+    held = content if isinstance(content, dict) else {}
     if any(key in declared and key not in held for key in value):
         return False
     # `argument` where `arguments` is declared is that key, misspelt.
-    if any(
-        _singular(fold_name(each)) == _singular(folded) and each not in held
-        for each in declared
-    ):
-        return False
-    return not (folded in _SCHEMA and any(map(_is_schema, held.values())))
-
-
-def wrapped(inside: Any) -> Any:
-    """Return the object that *inside*, found under a wrapper's name, is or writes; what
-    else it is comes back as it is.
-
-    >>> wrapped('{"city": "Paris"}'), wrapped({"city": "Paris"}), wrapped("Paris")
-    ({'city': 'Paris'}, {'city': 'Paris'}, 'Paris')
-    """
-    parsed = parse_container(inside) if isinstance(inside, str) else None
-    return parsed.value if parsed else inside
+    for each in declared:
+        if each not in held and singular(fold_name(each)) == singular(wrapper):
+            return False
+    return wrapper not in SCHEMA_WRAPPERS or not any(map(_is_schema, held.values()))
 
 
 def is_call_wrapper(name: str) -> bool:
-    """Whether *name* is what the arguments of a call are wrapped in."""
-    return _plain(name) in _CALL
+    """Return whether *name* is what the arguments of a call are wrapped in."""
+    return plain_name(name) in CALL_WRAPPERS
 
 
-@lru_cache(maxsize=16_384)
-def _plain(name: str) -> str:
-    """Return *name* without case and separators: less than `fold_name` does, and
-    quicker.
-    """
-    return name.replace("_", "").replace("-", "").replace(" ", "").casefold()
-
-
-def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
-    """Whether the member *key* of a wrapper object says nothing but the form of a call
-    or schema.
+def _says_nothing(key: str, member: Any, wrapper: str) -> bool:
+    """Return whether the *member* under *key* of a wrapper object says nothing but the
+    form of a call or schema.
     """
     match key:
         case "type":
-            return isinstance(beside, str) and beside in _KINDS
+            return isinstance(member, str) and member in _KINDS
         case "title" | "description" | "$schema":
-            return wrapper in _SCHEMA and isinstance(beside, str)
+            return wrapper in SCHEMA_WRAPPERS and isinstance(member, str)
         case "required" | "additionalProperties":
-            return wrapper in _SCHEMA and isinstance(beside, list | bool)
-    return _plain(key) in _WRAPPERS and beside in ("", None, {}, [])
+            return wrapper in SCHEMA_WRAPPERS and isinstance(member, list | bool)
+    return plain_name(key) in WRAPPERS and member in ("", None, {}, [])
 
 
 def _is_schema(value: Any) -> bool:
-    """Whether *value* describes a value and does not hold one: ``{"type":
+    """Return whether *value* describes a value and does not hold one: ``{"type":
     "string"}``.
     """
-    return (
-        isinstance(value, dict) and "value" not in value and value.get("type") in TYPES
-    )
-
-
-def is_entry(value: Any) -> bool:
-    """Whether *value* is one entry of a map, written as an object: ``{"key": "a",
-    "value": 1}``.
-    """
-    if not isinstance(value, dict) or len(value) != 2:
+    if not isinstance(value, dict) or "value" in value:
         return False
-    keys = {str(key).casefold() for key in value}
-    return bool(keys & _ENTRY_KEYS) and bool(keys & _ENTRY_VALUES)
-
-
-# How a map looks as a list of entries, in Java, XML and OpenAPI: a list of one may be a
-# map of one, or its entry.
-_ENTRY_KEYS = frozenset({"key", "k", "name", "field", "id", "property"})
-_ENTRY_VALUES = frozenset({"value", "v", "val"})
+    return value.get("type") in TYPES

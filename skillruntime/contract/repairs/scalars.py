@@ -1,19 +1,47 @@
-"""Convert one scalar to another type without losing or inventing anything."""
+"""One scalar repaired: read as another type, as a member of an enum, or without its
+quotes. Nothing is lost or invented.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from skillruntime.contract.schemas.plain_json import MAX_BITS, type_name
+from skillruntime.contract.repair_rules import (
+    BOOLEAN_TEXT,
+    ENUM_VALUE,
+    NULL_TEXT,
+    NUMBER_FOR_TEXT,
+    NUMBER_TEXT,
+    QUOTED_TEXT,
+    THOUSANDS,
+)
+from skillruntime.contract.repairs.outcomes import Attempt, Loop, Misfit, Repaired
+from skillruntime.contract.repairs.record import Repair
+from skillruntime.contract.schemas.names import letters, unmarked, unquoted
+from skillruntime.contract.schemas.plain_json import MAX_BITS, is_same, type_name
+from skillruntime.contract.schemas.pointer import (
+    WHOLE_SCHEMA,
+    Location,
+    ValuePath,
+    format_pointer,
+)
+from skillruntime.contract.schemas.references import References
+from skillruntime.contract.schemas.schema import Schema, Violation
+from skillruntime.contract.schemas.subschemas import (
+    in_place,
+    item_locations,
+    kinds_judged_alone,
+    subschemas,
+)
 
 MAX_DIGITS = 400
-
+SCALARS = frozenset({"string", "integer", "number", "boolean"})
 # What models write where they have nothing to say; Python's and JSON's words, in any
 # case.
 _NOTHING = frozenset({"", "null", "none"})
@@ -21,11 +49,6 @@ _NOTHING = frozenset({"", "null", "none"})
 _MORE_NOTHING = frozenset({"n/a", "nil", "undefined"})
 # YAML 1.1 has more words for true and false, but `on` and `y` are also values.
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-# What parts the items of a list: comma, semicolon, bar, tab, line, and the commas of
-# Chinese, Japanese and Arabic.
-_LISTING = re.compile("[,;|\\t\\n\u3001\uff0c\uff1b\u060c\u061b]")
-# Characters without width, which models copy from web pages.
-_INVISIBLE = "\u200b\u2060\ufeff"
 # JSON has no plus sign before a number (RFC 8259, section 6); models write one in
 # strings all the same.
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -36,52 +59,128 @@ _POINT_GROUP = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 # `.5` and `5.` are numbers to every language but JSON; three digits of exponent are
 # more than a float has.
 _DECIMAL = re.compile(r"[+-]?([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]{1,3})?")
-# Fifteen digits: what a float holds exactly, so that a list of them loses nothing.
-_PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?", re.ASCII)
 # `007`: an identifier, a ZIP code or an octal number; as a number it would lose its
 # zeros.
 _CODE = re.compile(r"[+-]?0[0-9].+")
-# One pair of quotes: models write an enum's value in them (mozilla/bugbug#6140,
-# ggml-org/llama.cpp#22240).
-_QUOTES = {
-    '"': '"',
-    "'": "'",
-    "`": "`",
-    "\u201c": "\u201d",
-    "\u201e": "\u201c",
-    "\u2018": "\u2019",
-    "\u00ab": "\u00bb",
-}
 # Separators that say nothing: between words, and beside punctuation between words. A
 # hyphen before a digit may be a sign or a range, so there it is never left out, added
 # or exchanged.
 _BETWEEN_WORDS = re.compile(
     r"(?<=[^\W_])[\s_\-]+(?=[^\W\d_])|(?<=[^\W\d_])[\s_]+(?=\d)"
-    r"|(?<=[^\W_])[\s_]+(?=[^\w\s+\-*<>=~^\u2212])|(?<=[^\w\s+\-*<>=~^\u2212])[\s_]+(?=[^\W_])"
+    r"|(?<=[^\W_])[\s_]+(?=[^\w\s+\-*<>=~^\u2212])"
+    r"|(?<=[^\w\s+\-*<>=~^\u2212])[\s_]+(?=[^\W_])"
     r"|(?<=[^\W\d_])-(?=[&/,('\u2019])|(?<=[&/,).!'\u2019])-(?=[^\W\d_])"
 )
 
 
+def with_texts_read(value: Any, schema: Schema) -> Repaired | None:
+    """Return the arguments *value* with texts read as numbers and booleans; ``None``
+    where that is not all they need.
+
+    The commonest repair, where each property is judged alone and no key that was sent
+    is one that may wrap all arguments: then such a text has no second meaning. The loop
+    comes to the same, in three times the time.
+    """
+    kinds = kinds_judged_alone(schema.references, [WHOLE_SCHEMA])
+    if not isinstance(value, dict) or not value.keys() <= kinds.keys():
+        return None
+    read = dict(value)
+    repairs: list[Repair] = []
+    for name, member in value.items():
+        if isinstance(member, str) and kinds[name] in ("integer", "number", "boolean"):
+            for rule, after in converted(kinds[name], member):
+                read[name] = after
+                repairs.append(Repair(format_pointer((name,)), rule, member, after))
+    if repairs and schema.is_valid(read):
+        return Repaired(read, tuple(repairs))
+    return None
+
+
+def conversions(loop: Loop, misfit: Misfit) -> list[Attempt]:
+    """Return the value as each type that is asked for, and as a member of an enum."""
+    value = misfit.place.value
+    attempts: list[Attempt] = []
+    for violation in misfit.violations:
+        # "None" is how Python writes null; `none` may be a member.
+        if violation.keyword in ("enum", "const") and value != "None":
+            options = options_of(loop.references, violation)
+            for member in options.meant_by(value):
+                attempts.append(Attempt(ENUM_VALUE, value, member))
+        elif violation.keyword == "type":
+            for wanted in types_of(violation):
+                for rule, after in converted(wanted, value):
+                    if after is None and _says_none(loop, value, violation):
+                        continue
+                    attempts.append(Attempt(rule, value, after))
+    return attempts
+
+
+def _says_none(loop: Loop, value: Any, violation: Violation) -> bool:
+    """Return whether ``none`` says something: the items of the array may be that
+    word.
+    """
+    return may_be_said(loop.references, value, [violation.location])
+
+
+def without_quotes(misfit: Misfit) -> list[Attempt]:
+    """Return the text in quotes, where a scalar or a text of some form is asked for."""
+    value: str = misfit.place.value
+    content = unquoted(value)
+    if content is None:
+        return []
+    has_form = any(
+        violation.keyword in ("format", "pattern") for violation in misfit.violations
+    )
+    if has_form or not misfit.kinds.isdisjoint(SCALARS):
+        return [Attempt(QUOTED_TEXT, value, content)]
+    return []
+
+
+def kinds_wanted(references: References, violations: list[Violation]) -> set[str]:
+    """Return the types that *violations* ask for; of an enum those of its members."""
+    kinds: set[str] = set()
+    for violation in violations:
+        if violation.keyword == "type":
+            kinds.update(types_of(violation))
+        elif violation.keyword in ("enum", "const"):
+            kinds |= options_of(references, violation).kinds
+    return kinds
+
+
+def types_of(violation: Violation) -> list[str]:
+    """Return the types that *violation*, of ``type``, asks for."""
+    types = violation.schema["type"]
+    return types if isinstance(types, list) else [types]
+
+
+def options_of(references: References, violation: Violation) -> Options:
+    """Return the members of the enum that *violation* is of, or its one constant."""
+    if violation.keyword == "const":
+        return Options([violation.expected])
+    return references.once(
+        ("options", violation.location), lambda: Options(violation.expected)
+    )
+
+
 def is_nothing(value: Any) -> bool:
-    """Whether *value* is null, or a string that models write for it.
+    """Return whether *value* is null, or a string that models write for it.
 
     >>> is_nothing("None"), is_nothing("none of these")
     (True, False)
     """
-    return (
-        value.strip().casefold() in _NOTHING
-        if isinstance(value, str)
-        else value is None
-    )
+    if isinstance(value, str):
+        return value.strip().casefold() in _NOTHING
+    return value is None
 
 
 def may_be_nothing(value: Any) -> bool:
-    """Whether *value* is null, or a string that models or people write for it: too
-    little to be an item.
+    """Return whether *value* is null, or a string that models or people write for it:
+    too little to be an item.
     """
-    return is_nothing(value) or (
-        isinstance(value, str) and value.strip().casefold() in _MORE_NOTHING
-    )
+    if isinstance(value, str):
+        word = value.strip().casefold()
+        return word in _NOTHING or word in _MORE_NOTHING
+    return value is None
 
 
 def converted(wanted: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -94,21 +193,22 @@ def converted(wanted: str, value: Any) -> Iterator[tuple[str, Any]]:
         case (("integer" | "number"), str()):
             number = number_in(value, whole=wanted == "integer")
             if number is not None:
-                yield "thousands" if "," in value else "number-text", number
+                rule = THOUSANDS if "," in value else NUMBER_TEXT
+                yield rule, number
         case "boolean", str():
             word = value.strip().casefold()
             if word in _WORDS:
-                yield "boolean-text", _WORDS[word]
+                yield BOOLEAN_TEXT, _WORDS[word]
         # True is left out: "True", "true" and "yes" are different texts, and none was
         # written.
         case "string", int() | float() | Decimal() if not isinstance(value, bool):
             text = number_text(value)
             if text is not None:
-                yield "number-for-text", text
+                yield NUMBER_FOR_TEXT, text
         # Only where null is a type of its own: an optional property is left out
         # instead, by another rule.
         case "null", str() if is_nothing(value):
-            yield "null-text", None
+            yield NULL_TEXT, None
 
 
 def number_in(text: str, *, whole: bool) -> int | float | None:
@@ -118,17 +218,15 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
     A zero before it is how a calendar writes a number below ten; more than that is how
     a code is written, whose zeros no number can hold.
 
-    >>> number_in("1,234", whole=True), number_in("5.0", whole=True), number_in("05", whole=True)
-    (1234, 5, 5)
-    >>> number_in("5 kg", whole=False), number_in("0,123", whole=False), number_in("007", whole=True)
-    (None, None, None)
-    >>> number_in("48,856", whole=False), number_in("1e-400", whole=False)
-    (None, None)
+    >>> [number_in(text, whole=True) for text in ("1,234", "5.0", "05", "007")]
+    [1234, 5, 5, None]
+    >>> [number_in(text, whole=False) for text in ("5 kg", "0,123", "48,856", "1e-400")]
+    [None, None, None, None]
     """
     text = unmarked(text)
     if _THOUSANDS.fullmatch(text):
         if not whole and "." not in text and text.count(",") == 1:
-            # "48,856" is 48.856 where a comma marks the decimals; an integer has none
+            # "48,856" is 48.856 where a comma marks the decimals; an integer has none.
             return None
         text = text.replace(",", "")
     # CPython refuses to read more than 4,300 digits (sys.set_int_max_str_digits), and a
@@ -144,14 +242,16 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
     exact = Decimal(text)
     if whole:
         # Through a decimal: int(float("9007199254740993.0")) would give another number.
-        is_whole = (
-            abs(exact.adjusted()) < MAX_DIGITS and exact == exact.to_integral_value()
-        )
-        return int(exact) if is_whole else None
+        is_short = abs(exact.adjusted()) < MAX_DIGITS
+        if is_short and exact == exact.to_integral_value():
+            return int(exact)
+        return None
     # Only a number that a float holds as it is written: 1e-400 would become 0,
     # 9007199254740993.5 lose its half.
     number = float(text)
-    return number if math.isfinite(number) and Decimal(repr(number)) == exact else None
+    if math.isfinite(number) and Decimal(repr(number)) == exact:
+        return number
+    return None
 
 
 def number_text(value: int | float | Decimal) -> str | None:
@@ -161,8 +261,8 @@ def number_text(value: int | float | Decimal) -> str | None:
     A float without a fraction may have been written with or without a point, so it has
     no text.
 
-    >>> number_text(Decimal("1.50")), number_text(7), number_text(1e30), number_text(5.0)
-    ('1.50', '7', None, None)
+    >>> [number_text(number) for number in (Decimal("1.50"), 7, 1e30, 5.0)]
+    ['1.50', '7', None, None]
     """
     if isinstance(value, int):
         return str(value) if value.bit_length() <= MAX_BITS else None
@@ -172,78 +272,9 @@ def number_text(value: int | float | Decimal) -> str | None:
         return None
     # A decimal keeps the zeros of 1.50, which a version or a price may need.
     text = str(value) if isinstance(value, Decimal) else json.dumps(value)
-    return None if "e" in text.lower() or not math.isfinite(value) else text
-
-
-def unmarked(text: str) -> str:
-    """Return *text* without white space and characters without width around it."""
-    return text.strip().strip(_INVISIBLE).strip()
-
-
-def unquoted(text: str) -> str | None:
-    """Return the inside of *text* if all of it is in one pair of quotes, else ``None``.
-
-    >>> unquoted("'celsius'"), unquoted("celsius"), unquoted("'a' or 'b'")
-    ('celsius', None, None)
-    """
-    text = text.strip()
-    closing = _QUOTES.get(text[:1])
-    inside = text[1:-1]
-    if len(text) < 3 or closing is None or text[-1] != closing:
+    if "e" in text.lower() or not math.isfinite(value):
         return None
-    return (
-        None if any(each in inside for each in f"\"'`\\{text[0]}{closing}") else inside
-    )
-
-
-def pieces(text: str) -> list[str]:
-    """Return the items that *text* may list: one if there is no separator in it.
-
-    >>> pieces("red, green"), pieces("red")
-    (['red', 'green'], ['red'])
-    """
-    return [piece.strip() for piece in _LISTING.split(text.strip())]
-
-
-def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
-    """Return the items that *text* lists with commas, where the subschemas *items*
-    leave one reading.
-
-    Either each piece is a member of their ``enum``, and the whole is not; or there are
-    three or more numbers whose commas mark neither thousands nor decimals. Reported for
-    MCP tools (teng-lin/notebooklm-py#1680).
-
-    >>> listed("red, green", [{"enum": ["red", "green", "blue"]}]), listed("1, 2, 3", [{"type": "integer"}])
-    (['red', 'green'], [1, 2, 3])
-    >>> listed("red, pink", [{"enum": ["red", "green"]}]), listed("1,234,567", [{"type": "integer"}])
-    (None, None)
-    """
-    parts = [piece.strip() for piece in text.split(",")]
-    if len(parts) < 2 or number_in(text, whole=True) is not None:
-        return None
-    # "1,234,567" is one number, and "1,5,2,5" may be 1.5 and 2.5 where a comma marks
-    # decimals.
-    is_spaced = ", ".join(parts) == text.strip()
-    is_clear = {"number": is_spaced, "integer": is_spaced or len(parts[-1]) != 3}
-    found: list[list[Any]] = []
-    for schema in items:
-        wanted = schema.get("type")
-        if isinstance(schema.get("enum"), list):
-            members = {str(each): each for each in schema["enum"]}
-            if members.keys() >= set(parts) and not Options(schema["enum"]).meant_by(
-                text
-            ):
-                found.append([members[part] for part in parts])
-        elif is_clear.get(str(wanted)) and len(parts) > 2:
-            is_plain = all(map(_PLAIN_NUMBER.fullmatch, parts))
-            found.append(
-                [
-                    number_in(part, whole=wanted == "integer") if is_plain else None
-                    for part in parts
-                ]
-            )
-    distinct = [each for each in found if not is_same(each, found[0])]
-    return found[0] if found and None not in found[0] and not distinct else None
+    return text
 
 
 @lru_cache(maxsize=4096)
@@ -251,45 +282,19 @@ def fold_value(text: str) -> str:
     """Return *text* without what models get wrong in values of an enum: case and
     separators.
 
-    >>> fold_value("This week") == fold_value("this_week"), fold_value("gpt-4") == fold_value("gpt4")
-    (True, False)
+    >>> fold_value("This week") == fold_value("this_week")
+    True
+    >>> fold_value("gpt-4") == fold_value("gpt4")
+    False
     """
     return _BETWEEN_WORDS.sub("", unmarked(text)).casefold()
-
-
-def is_same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal: 5 equals 5.0, and ``true`` never equals 1.
-
-    >>> is_same({"a": [5]}, {"a": [5.0]}), is_same([True], [1])
-    (True, False)
-    """
-    pending = [(one, other)]
-    while (
-        pending
-    ):  # not by recursion, nor by Python's `==`, for values may be nested deeply
-        one, other = pending.pop()
-        # In Python True == 1, in JSON they are different values (JSON Schema 2020-12,
-        # core, 4.2.2).
-        if isinstance(one, bool) or isinstance(other, bool):
-            if one is not other:
-                return False
-        elif isinstance(one, dict) and isinstance(other, dict):
-            if one.keys() != other.keys():
-                return False
-            pending += [(value, other[key]) for key, value in one.items()]
-        elif isinstance(one, list) and isinstance(other, list):
-            if len(one) != len(other):
-                return False
-            pending += zip(one, other, strict=True)
-        elif one != other:
-            return False
-    return True
 
 
 class Options:
     """The members of an enum, to be asked many times which of them a value means.
 
-    >>> Options(["today", "this_week", 5]).meant_by("this week"), Options(["today", 5]).meant_by("5")
+    >>> options = Options(["today", "this_week", 5])
+    >>> options.meant_by("this week"), options.meant_by("5")
     (['this_week'], [5])
     """
 
@@ -310,11 +315,9 @@ class Options:
         More than one is a choice that is not ours to make.
         """
         if isinstance(value, bool):
-            return [
-                each
-                for each in self._alike(str(value))
-                if each.casefold() == str(value).casefold()
-            ]
+            word = str(value)
+            alike = self._alike(word)
+            return [each for each in alike if each.casefold() == word.casefold()]
         if isinstance(value, int | float | Decimal):
             text = number_text(value)
             return [each for each in self._alike(text or "") if each == text]
@@ -323,13 +326,9 @@ class Options:
         others = self._of_other_types(value.strip())
         for text in (value, _without_stop(value)):
             alike = self._alike(text)
-            # White space around a member says as much as its letter case: "A" is as
-            # near to "A " as to "a".
-            is_padded = any(each != each.strip() for each in alike)
-            for reading in (str if is_padded else str.strip, _folded_case):
-                nearest = [each for each in alike if reading(each) == reading(text)]
-                if nearest:
-                    return nearest + others  # " 1" is as near to 1 as to "1"
+            nearest = _nearest(text, alike)
+            if nearest:
+                return nearest + others  # " 1" is as near to 1 as to "1"
             # Where two members differ by a sign or a separator alone, neither is
             # nearer.
             if len(alike) == 1 and fold_value(alike[0]) == fold_value(text):
@@ -341,20 +340,26 @@ class Options:
 
     def _of_other_types(self, text: str) -> list[Any]:
         """Return the numbers, booleans and null that *text* writes."""
-        read = [(each, converted(type_name(each), text)) for each in self._others]
-        return [
-            each
-            for each, values in read
-            if any(is_same(each, value) for _, value in values)
-        ]
+        found = []
+        for option in self._others:
+            values = converted(type_name(option), text)
+            if any(is_same(option, value) for _, value in values):
+                found.append(option)
+        return found
 
 
-@lru_cache(maxsize=4096)
-def letters(text: str) -> str:
-    """Return *text* without case and anything that may separate words: texts that
-    differ in it are not alike.
+def _nearest(text: str, alike: list[str]) -> list[str]:
+    """Return those of *alike* that are *text* but for white space; else but for letter
+    case too.
     """
-    return re.sub(r"[\s_+\u2212-]+", "", unmarked(text)).casefold()
+    # White space around a member says as much as its letter case: "A" is as near to
+    # "A " as to "a".
+    is_padded = any(each != each.strip() for each in alike)
+    for reading in (str if is_padded else str.strip, _folded_case):
+        nearest = [each for each in alike if reading(each) == reading(text)]
+        if nearest:
+            return nearest
+    return []
 
 
 def _folded_case(text: str) -> str:
@@ -367,3 +372,68 @@ def _without_stop(text: str) -> str:
     """
     text = text.strip()
     return text[:-1] if text[-1:] == "." and text[-2:-1].isalpha() else text
+
+
+def may_be_said(
+    references: References, value: Any, locations: Sequence[Location]
+) -> bool:
+    """Return whether *value*, null or a word for it, may be a member of a choice at
+    *locations*, or for the items of an array.
+
+    >>> encodings = {"type": "array", "items": {"enum": ["none", "gzip"]}}
+    >>> references, everywhere = References(encodings), [Location(())]
+    >>> [may_be_said(references, value, everywhere) for value in ("None", "null", None)]
+    [True, False, False]
+    """
+    if not is_nothing(value):
+        return False
+    words = references.once(
+        ("words", *locations), lambda: _words_at(references, locations, 2)
+    )
+    word = "null" if value is None else value.strip().casefold()
+    return word in words or (word == "none" and "null" in words)
+
+
+def _words_at(
+    references: References, locations: Iterable[Location], levels: int
+) -> set[str]:
+    """Return the words for nothing among the choices at *locations*, and of the items
+    so many *levels* down.
+    """
+    words: set[str] = set()
+    for place, schema in in_place(references, locations):
+        words |= _words_in(schema)
+        if levels:
+            items = item_locations(references, [place])
+            words |= _words_at(references, items, levels - 1)
+    return words
+
+
+def _words_in(schema: dict[str, Any]) -> set[str]:
+    enum = schema.get("enum")
+    members = [*enum] if isinstance(enum, list) else []
+    members.append(schema.get("const"))
+    texts: list[Any] = []
+    for member in members:
+        texts += member if isinstance(member, list) else [member]
+    return {
+        text.strip().casefold()
+        for text in texts
+        if isinstance(text, str) and is_nothing(text)
+    }
+
+
+def is_opposite(references: References, value: Any, path: ValuePath) -> bool:
+    """Return whether *value*, at *path*, is the word ``none``, and its declared default
+    is something.
+
+    ``"None"`` is how Python writes null, so that it says nothing; ``"none"`` may mean
+    none of them.
+    """
+    if not isinstance(value, str) or value.strip() != "none":
+        return False
+    for schema in subschemas(references, path):
+        default = schema.get("default")
+        if default not in (None, "", [], {}) and default is not False:
+            return True
+    return False

@@ -4,299 +4,203 @@ makes of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
-from skillruntime.contract.repairs.scalars import fold_value, is_nothing, unquoted
-from skillruntime.contract.repairs.state import Coercion, Repaired
+from skillruntime.contract.repair_rules import CONTAINER_TEXT, QUOTED_TEXT, rules_that
+from skillruntime.contract.repairs.containers import QUOTES
+from skillruntime.contract.repairs.outcomes import (
+    AMBIGUOUS,
+    IMPOSSIBLE,
+    Impossible,
+    Loop,
+    Outcome,
+    Place,
+    Repaired,
+    decided,
+)
+from skillruntime.contract.repairs.scalars import (
+    SCALARS,
+    fold_value,
+    is_nothing,
+    may_be_said,
+)
+from skillruntime.contract.schemas.names import unquoted
 from skillruntime.contract.schemas.plain_json import type_name
-from skillruntime.contract.schemas.pointer import Path, format_pointer
+from skillruntime.contract.schemas.pointer import Location, ValuePath
 from skillruntime.contract.schemas.references import References
 from skillruntime.contract.schemas.schema import Violation
 from skillruntime.contract.schemas.subschemas import (
     declared_properties,
     discriminators,
-    in_place,
     item_locations,
+    kinds_taken_by,
 )
 
-QUOTES = " \t\r\n\\\"'`\u2018\u2019\u201c\u201d\u300c\u300d"
-SCALARS = frozenset({"string", "integer", "number", "boolean"})
 _MANY = 100  # items: that each of fewer is listed for each branch costs little
-_ANY = SCALARS | {"array", "object", "null"}
-UNIONS = ("anyOf", "oneOf")
-# The rules that move a value into a container, or out of one.
-_MOVING = frozenset(
-    {
-        "scalar-for-array",
-        "array-of-one",
-        "array-object",
-        "comma-list",
-        "schema-echo",
-        "wrapper-object",
-    }
-)
+_MOVING = rules_that("moves")
 
 
-def of_branches(
-    state: Coercion, value: Any, union: Violation, path: Path, depth: int
-) -> list[Repaired]:
-    """Return *value* as each branch of *union* can have it; nothing where it would be
-    moved out of the one it is for.
+def by_branches(loop: Loop, place: Place, union: Violation) -> Outcome:
+    """Return the value as the one branch of *union* that can have it.
 
-    A value is moved into a container, or out of one, only where no other branch takes
-    values of its type.
+    A branch that is `IMPOSSIBLE` is ruled out. One that is `AMBIGUOUS` is not, so that
+    no other is taken for it. A value is moved into a container, or out of one, only
+    where no other branch takes values of its type.
     """
-    every = branches_of(union)
-    possible = _not_ruled_out(
-        state, value, _possible(state.references, every, value), path, depth
-    )
-    results: list[Repaired] = []
-    takers: list[Path] = []
-    pointer = format_pointer(path)
-    doubts = state.doubts
+    branches = union.branch_locations
+    possible = _possible(loop.references, branches, place.value)
+    possible = _without_ruled_out(loop, place, possible)
+    readings: list[Outcome] = []
+    takers: list[Location] = []
     for branch in possible:
-        before = state.doubts
-        found = [
-            each
-            for each in state.coerce(value, branch, path, depth + 1)
-            if each.repairs
-        ]
-        if not found and state.doubts > before:
-            # a branch whose part could mean several is not ruled out, so another is not
-            # taken for it
-            return []
-        # A container in a text is read once, for the union, so that a tag in it
-        # decides.
-        found = [
-            each
-            for each in found
-            if (each.repairs[0].path, each.repairs[0].rule)
-            != (pointer, "container-text")
-        ]
-        results += found
-        takers += [branch] * len(found)
-    state.doubts = doubts
-    kept = state.decided(results)
-    if not kept:
-        return []
-    if kept[0].value is None and may_be_said(state.references, value, every):
-        return []
-    taker = next(
-        branch for each, branch in zip(results, takers, strict=True) if each is kept[0]
-    )
-    if _may_be_of_another(
-        state, value, kept[0], [branch for branch in every if branch != taker], path
-    ):
-        state.doubts += 1
-        return []
-    return kept
+        outcome = loop.repair(place.judged_by(branch))
+        if outcome is AMBIGUOUS:
+            return AMBIGUOUS
+        if isinstance(outcome, Repaired) and _counts(outcome, place):
+            # What was ambiguous on the way does not matter to the other branches.
+            readings.append(outcome._replace(is_disputed=False))
+            takers.append(branch)
+    outcome = decided(readings)
+    if not isinstance(outcome, Repaired):
+        return outcome
+    taker = takers[[reading is outcome for reading in readings].index(True)]
+    if outcome.value is None and may_be_said(loop.references, place.value, branches):
+        return IMPOSSIBLE
+    others = [branch for branch in branches if branch != taker]
+    if _may_be_of_another(loop, place, outcome, others):
+        return AMBIGUOUS
+    return outcome
 
 
-def _not_ruled_out(
-    state: Coercion, value: Any, branches: list[Path], path: Path, depth: int
-) -> list[Path]:
+def _counts(outcome: Repaired, place: Place) -> bool:
+    """Return whether *outcome* says what the value is: it needed a repair, and not the
+    reading of a container in its text.
+
+    That is read once, for the union, so that a tag in it decides.
+    """
+    if not outcome.repairs:
+        return False
+    first = outcome.repairs[0]
+    return first.rule != CONTAINER_TEXT or first.path != place.pointer
+
+
+def _without_ruled_out(
+    loop: Loop, place: Place, branches: list[Location]
+) -> list[Location]:
     """Return *branches* without those of which one item of a long array cannot be: what
     they refuse is not listed.
     """
-    if not isinstance(value, list) or len(value) < _MANY:
+    items = place.value
+    if not isinstance(items, list) or len(items) < _MANY:
         return branches
-    takers = [
-        each for each in branches if "array" in kinds_taken_by(state.references, [each])
-    ]
-    return [
-        each
-        for each in branches
-        if len(takers) < 2 or not _is_ruled_out(state, value, each, path, depth)
-    ]
+    takers = 0
+    for branch in branches:
+        takers += "array" in kinds_taken_by(loop.references, [branch])
+    if takers < 2:
+        return branches
+    return [branch for branch in branches if not _is_ruled_out(loop, place, branch)]
 
 
-def _is_ruled_out(
-    state: Coercion, items: list[Any], branch: Path, path: Path, depth: int
-) -> bool:
-    """Whether the first of *items* that does not fit *branch* cannot be repaired for
+def _is_ruled_out(loop: Loop, place: Place, branch: Location) -> bool:
+    """Return whether the first item that does not fit *branch* cannot be repaired for
     it.
     """
-    places = item_locations(state.references, [branch])
-    if len(places) != 1 or places[0][-1] != "items":
+    locations = item_locations(loop.references, [branch])
+    if len(locations) != 1 or locations[0][-1] != "items":
         return False
-    first = next(
-        (index for index, item in enumerate(items) if not state.fits(item, places[0])),
-        None,
-    )
-    if first is None:
-        return False
-    doubts = state.doubts
-    return (
-        not state.coerce(items[first], places[0], (*path, first), depth + 1)
-        and state.doubts == doubts
-    )
+    [location] = locations
+    for index, item in enumerate(place.value):
+        if not loop.fits(item, location):
+            path = ValuePath((*place.path, index))
+            outcome = loop.repair(Place(item, location, path, place.depth + 1))
+            return isinstance(outcome, Impossible)
+    return False
 
 
 def _may_be_of_another(
-    state: Coercion, value: Any, result: Repaired, others: list[Path], path: Path
+    loop: Loop, place: Place, outcome: Repaired, others: list[Location]
 ) -> bool:
-    """Whether *value*, of which one branch makes *result*, may be meant as a value of
-    one of the *others*.
+    """Return whether the value, of which one branch makes *outcome*, may be meant as a
+    value of one of the *others*.
     """
-    first = result.repairs[0]
+    first = outcome.repairs[0]
     # `'"1,234"'` for an integer or a short text may be the text in quotes too many.
-    is_unquoted = first.rule == "quoted-text" and result.value != first.after
-    if is_unquoted and any(state.fits(first.after, each) for each in others):
-        return True
-    return first.rule in _MOVING and is_moved(
-        value, result, kinds_taken_by(state.references, others), path
-    )
+    if first.rule == QUOTED_TEXT and outcome.value != first.after:
+        if any(loop.fits(first.after, other) for other in others):
+            return True
+    if first.rule not in _MOVING:
+        return False
+    return is_moved(place, outcome, kinds_taken_by(loop.references, others))
 
 
-def is_moved(value: Any, result: Repaired, kinds: Iterable[str], path: Path) -> bool:
-    """Whether *result* moves *value* into or out of a container, where values of its
-    type may be of other *kinds*.
+def is_moved(place: Place, outcome: Repaired, kinds: set[str]) -> bool:
+    """Return whether *outcome* moves the value into or out of a container, where values
+    of its type may be of other *kinds*.
 
     A text or number may be meant for any scalar: `"5 days"` for an integer or an array
     of texts.
     """
-    first = result.repairs[0]
-    if first.path != format_pointer(path) or first.rule not in _MOVING:
+    first = outcome.repairs[0]
+    if first.rule not in _MOVING or first.path != place.pointer:
         return False
-    return (
-        type_name(value) in kinds
-        if isinstance(value, dict | list)
-        else not SCALARS.isdisjoint(kinds)
-    )
+    if isinstance(place.value, dict | list):
+        return type_name(place.value) in kinds
+    return not SCALARS.isdisjoint(kinds)
 
 
-def branches_of(union: Violation) -> list[Path]:
-    return [
-        (*union.location, union.keyword, index) for index in range(len(union.expected))
-    ]
-
-
-def kinds_taken_by(references: References, locations: Iterable[Path]) -> set[str]:
-    """Return the types of the values that one of the subschemas at *locations* may
-    take.
-    """
-    kinds: set[str] = set()
-    for location in locations:
-        kinds |= _kinds_taken(references, location)
-    return kinds
-
-
-def _kinds_taken(references: References, location: Path) -> frozenset[str]:
-    """Return the types of the values that the subschema at *location* may take."""
-    return references.once(
-        ("kinds", location), lambda: _read_kinds(references, location)
-    )
-
-
-def _read_kinds(references: References, location: Path) -> frozenset[str]:
-    kinds: set[str] = set()
-    for _, schema in in_place(references, [location]):
-        types = schema.get("type")
-        if types is not None:
-            kinds |= set(types if isinstance(types, list) else [types])
-        elif isinstance(schema.get("enum"), list):
-            kinds |= {type_name(each) for each in schema["enum"]}
-        elif "const" in schema:
-            kinds.add(type_name(schema["const"]))
-        elif not schema.keys() & {"$ref", "$dynamicRef", "allOf", *UNIONS}:
-            return _ANY
-    return frozenset(kinds) or _ANY
-
-
-def _possible(references: References, every: list[Path], value: Any) -> list[Path]:
-    """Return those of *every* branch that *value* may be of: not those where a member
-    of it has another constant.
+def _possible(
+    references: References, branches: list[Location], value: Any
+) -> list[Location]:
+    """Return those of *branches* that *value* may be of: not those where a member of it
+    has another constant.
 
     A union of fifty tagged objects is decided by the tag, not by fifty attempts.
     """
-    union = every[0][:-1] if every else ()
+    union = branches[0][:-1] if branches else ()
     if isinstance(value, dict):
-        tags = references.once(("tags", union), lambda: _tags(references, every))
-        meant = set(range(len(every)))
+        tags = references.once(("tags", union), lambda: _tags(references, branches))
+        possible = set(range(len(branches)))
         for name, by_text in tags.items():
-            said = value.get(name)
-            if isinstance(said, str):
-                meant &= {
-                    *by_text.get(fold_value(unquoted(said) or said), ()),
-                    *by_text[""],
-                }
-        return [every[index] for index in sorted(meant)]
+            tag = value.get(name)
+            if isinstance(tag, str):
+                folded = fold_value(unquoted(tag) or tag)
+                possible &= {*by_text.get(folded, ()), *by_text[""]}
+        return [branches[index] for index in sorted(possible)]
+    if isinstance(value, list):
+        return branches
     # `anyOf` of a type and null is how an optional parameter is written; most values
     # are not null in any reading.
-    if isinstance(value, list) or is_nothing(
-        value.strip(QUOTES) if isinstance(value, str) else value
-    ):
-        return every
+    if is_nothing(value.strip(QUOTES) if isinstance(value, str) else value):
+        return branches
     return references.once(
-        ("not null", union),
-        lambda: [
-            each for each in every if references.schema_at(each) != {"type": "null"}
-        ],
+        ("not null", union), lambda: _without_null(references, branches)
     )
 
 
-def _tags(references: References, every: list[Path]) -> dict[str, dict[str, list[int]]]:
-    """Return the members that have constants in some of *every* branch, and which
-    branches each text is one of.
+def _without_null(references: References, branches: list[Location]) -> list[Location]:
+    return [
+        branch
+        for branch in branches
+        if references.schema_at(branch) != {"type": "null"}
+    ]
+
+
+def _tags(
+    references: References, branches: list[Location]
+) -> dict[str, dict[str, list[int]]]:
+    """Return the members that have constants in some of *branches*, and which branches
+    each text is one of.
 
     The empty text has the branches that declare the member without a constant.
     """
     found: dict[str, dict[str, list[int]]] = {}
-    constants = [discriminators(references, branch) for branch in every]
+    constants = [discriminators(references, branch) for branch in branches]
     for name in {name for each in constants for name in each}:
         by_text = found[name] = {"": []}
-        for index, branch in enumerate(every):
+        for index, branch in enumerate(branches):
             for text in constants[index].get(name, ()):
                 by_text.setdefault(fold_value(text) or " ", []).append(index)
-            if name not in constants[index] and name in declared_properties(
-                references, [branch]
-            ):
+            is_declared = name in declared_properties(references, [branch])
+            if name not in constants[index] and is_declared:
                 by_text[""].append(index)
     return found
-
-
-def may_be_said(references: References, value: Any, locations: Sequence[Path]) -> bool:
-    """Whether *value*, null or a word for it, may be a member of a choice at
-    *locations*, or for the items of an array.
-
-    >>> encodings = {"type": "array", "items": {"enum": ["none", "gzip"]}}
-    >>> [may_be_said(References(encodings), value, [()]) for value in ("None", "null", None)]
-    [True, False, False]
-    """
-    if not is_nothing(value):
-        return False
-    words = references.once(
-        ("words", *locations), lambda: _words_at(references, locations, 2)
-    )
-    word = "null" if value is None else value.strip().casefold()
-    return word in words or (word == "none" and "null" in words)
-
-
-def _words_at(
-    references: References, locations: Iterable[Path], levels: int
-) -> set[str]:
-    """Return the words for nothing among the choices at *locations*, and of the items
-    so many *levels* down.
-    """
-    words: set[str] = set()
-    for place, schema in in_place(references, locations):
-        words |= _words_in(schema)
-        if levels:
-            words |= _words_at(
-                references, item_locations(references, [place]), levels - 1
-            )
-    return words
-
-
-def _words_in(schema: dict[str, Any]) -> set[str]:
-    allowed = schema.get("enum")
-    members = [*(allowed if isinstance(allowed, list) else ()), schema.get("const")]
-    texts: list[Any] = []
-    for member in members:
-        texts += member if isinstance(member, list) else [member]
-    return {
-        each.strip().casefold()
-        for each in texts
-        if isinstance(each, str) and is_nothing(each)
-    }

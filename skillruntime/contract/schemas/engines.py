@@ -171,7 +171,8 @@ _OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")
 # What authors often get wrong.
 _WANTED = {
     "type": "a type; use one of array, boolean, integer, null, number, object, string",
-    "required": "an array; name the required properties in an array beside 'properties'",
+    "required": "an array; name the required properties in an array beside "
+    "'properties'",
     "enum": "an array; list the choices in an array",
     "pattern": "a regex of linear time, without look-around and references to groups",
 }

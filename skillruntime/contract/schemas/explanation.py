@@ -12,9 +12,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from skillruntime.contract.repairs.keys import may_wrap
-from skillruntime.contract.repairs.scalars import letters
-from skillruntime.contract.schemas.pointer import Path, format_pointer
+from skillruntime.contract.schemas.names import letters, may_wrap
+from skillruntime.contract.schemas.pointer import (
+    WHOLE_SCHEMA,
+    Location,
+    Path,
+    ValuePath,
+    format_pointer,
+)
 from skillruntime.contract.schemas.references import References, properties_of
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.schemas.subschemas import (
@@ -259,7 +264,7 @@ class _Explainer:
             action = "Leave it out; known are " + listed(properties)
         else:
             action = "Leave it out; this takes no parameters"
-        path = (*violation.path, name)
+        path = ValuePath((*violation.path, name))
         message = f"{_name(violation.path)}{shortened(name)!r} is not a known property"
         return _error(
             ErrorCode.INVALID_INPUT,
@@ -278,7 +283,7 @@ class _Explainer:
             return own
         return declared_properties(self.references, _locations(violation))
 
-    def quoted(self, path: Path, value: Any) -> str:
+    def quoted(self, path: ValuePath, value: Any) -> str:
         """Return *value*, which is at *path*, as a message quotes it: without
         secrets.
         """
@@ -294,13 +299,13 @@ def _members(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _locations(violation: Violation) -> list[Path]:
+def _locations(violation: Violation) -> list[Location]:
     """Return where the properties of the object that *violation* is about may be
     declared.
     """
     if violation.path:
         return [violation.location]
-    return [violation.location, ()]
+    return [violation.location, WHOLE_SCHEMA]
 
 
 _SECRET = "(secret)"

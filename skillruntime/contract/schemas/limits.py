@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from skillruntime.contract.schemas.plain_json import ANY_LEVELS, find_fault
-from skillruntime.contract.schemas.pointer import format_pointer
-from skillruntime.contract.schemas.references import Location, References, children
+from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA, Location, format_pointer
+from skillruntime.contract.schemas.references import References, children
 
 MAX_CHARACTERS = 1_000_000
 MAX_NODES = 50_000
@@ -78,7 +78,7 @@ def measure(
     if not any(f'"{keyword}"' in text for keyword in _REFERENCES):
         return Bounds(references, text)
     expansion = _Expansion(references)
-    expansion.count((), 0)
+    expansion.count(WHOLE_SCHEMA, 0)
     if not expansion.is_recursive:
         return Bounds(references, text)
     bytes_of_level = LEVEL_BYTES + STEP_BYTES * expansion.longest

@@ -86,6 +86,35 @@ def type_name(value: Any) -> str:
     return names.get(type(value), "number")
 
 
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether two JSON values are equal: 5 equals 5.0, and ``true`` never equals
+    1.
+
+    >>> is_same({"a": [5]}, {"a": [5.0]}), is_same([True], [1])
+    (True, False)
+    """
+    # Not by recursion, nor by Python's `==`, for values may be nested deeply.
+    pending = [(one, other)]
+    while pending:
+        one, other = pending.pop()
+        # In Python True == 1, in JSON they are different values (JSON Schema 2020-12,
+        # core, 4.2.2).
+        if isinstance(one, bool) or isinstance(other, bool):
+            if one is not other:
+                return False
+        elif isinstance(one, dict) and isinstance(other, dict):
+            if one.keys() != other.keys():
+                return False
+            pending += [(value, other[key]) for key, value in one.items()]
+        elif isinstance(one, list) and isinstance(other, list):
+            if len(one) != len(other):
+                return False
+            pending += zip(one, other, strict=True)
+        elif one != other:
+            return False
+    return True
+
+
 def is_unicode(value: Any) -> bool:
     """Return whether no text in *value*, which is JSON, holds half of a surrogate pair,
     which is not a Unicode character.

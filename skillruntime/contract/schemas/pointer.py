@@ -1,11 +1,17 @@
-"""JSON Pointers (RFC 6901): the names of places inside a JSON value."""
+"""JSON Pointers (RFC 6901), and what is at a place inside a JSON value."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, NewType, TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]
+# Two kinds of path that nothing may confuse: where in a schema, and where in a value.
+Location = NewType("Location", Path)
+ValuePath = NewType("ValuePath", Path)
+WHOLE_SCHEMA = Location(())
+WHOLE_VALUE = ValuePath(())
 
 
 def format_pointer(path: Iterable[str | int]) -> str:
@@ -58,3 +64,36 @@ def value_at(value: Any, path: Iterable[str | int]) -> Any:
             raise LookupError(token)
         value = value[token]
     return value
+
+
+@dataclass(slots=True)
+class Edit:
+    """Changes members of *value* at any depth, and leaves the *value* it was given as
+    it is.
+    """
+
+    value: Any
+    _own: dict[int, Any] = field(default_factory=dict)
+
+    def put(self, where: Path, value: Any) -> None:
+        """Write *value* to *where*, which is inside."""
+        self._parent(where)[where[-1]] = value
+
+    def leave_out(self, where: Path) -> None:
+        """Remove the member at *where*."""
+        del self._parent(where)[where[-1]]
+
+    def _parent(self, where: Path) -> Any:
+        """Return the container of *where*; it and all that leads to it are copies."""
+        self.value = container = self._owned(self.value)
+        # Copy on the way down: siblings stay the caller's own objects.
+        for token in where[:-1]:
+            container[token] = container = self._owned(container[token])
+        return container
+
+    def _owned(self, container: Any) -> Any:
+        if id(container) not in self._own:
+            container = container.copy()
+            # Kept, so that no other object can take its id.
+            self._own[id(container)] = container
+        return container

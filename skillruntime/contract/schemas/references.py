@@ -9,12 +9,16 @@ is fetched: what lies outside the document has no location.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urljoin
 
-from skillruntime.contract.schemas.pointer import Path, parse_pointer, value_at
+from skillruntime.contract.schemas.pointer import (
+    WHOLE_SCHEMA,
+    Location,
+    parse_pointer,
+    value_at,
+)
 
-Location: TypeAlias = Path
 Result = TypeVar("Result")
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -66,7 +70,7 @@ class Child(NamedTuple):
     key: Any = None
 
 
-def children(schema: Any, location: Location = ()) -> Iterator[Child]:
+def children(schema: Any, location: Location = WHOLE_SCHEMA) -> Iterator[Child]:
     """Yield the subschemas directly inside *schema*, which is at *location*; values of
     wrong types are skipped.
 
@@ -81,15 +85,17 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
         yield from _listed(schema, location, keyword, "same")
     for keyword in _IN_PLACE:
         if keyword in schema:
-            yield Child((*location, keyword), schema[keyword], "same")
+            yield Child(Location((*location, keyword)), schema[keyword], "same")
     for keyword, kind in _MAPS.items():
         yield from _named(schema, location, keyword, kind)
     for keyword in _REST:
         if keyword in schema:
             known = frozenset(properties_of(schema))
-            yield Child((*location, keyword), schema[keyword], "rest", known)
+            yield Child(Location((*location, keyword)), schema[keyword], "rest", known)
     if "propertyNames" in schema:
-        yield Child((*location, "propertyNames"), schema["propertyNames"], "names")
+        yield Child(
+            Location((*location, "propertyNames")), schema["propertyNames"], "names"
+        )
     if not _OF_ARRAYS.isdisjoint(schema):
         yield from _items(schema, location)
     for keyword in _DEFINITIONS:
@@ -102,7 +108,7 @@ def _named(
     for name, child in properties_of(schema, keyword).items():
         # Up to draft 7 `dependencies` may also have lists of required names.
         if not isinstance(child, list):
-            yield Child((*location, keyword, name), child, kind, name)
+            yield Child(Location((*location, keyword, name)), child, kind, name)
 
 
 def properties_of(schema: Any, keyword: str = "properties") -> Mapping[str, Any]:
@@ -130,13 +136,13 @@ def _items(schema: dict[str, Any], location: Location) -> Iterator[Child]:
         yield from _listed(schema, location, "items", "index")
         beyond = len(items)
     elif items is not None:
-        yield Child((*location, "items"), items, "items", beyond)
+        yield Child(Location((*location, "items")), items, "items", beyond)
     if "additionalItems" in schema:
         rest = schema["additionalItems"]
-        yield Child((*location, "additionalItems"), rest, "items", beyond)
+        yield Child(Location((*location, "additionalItems")), rest, "items", beyond)
     for keyword in ("contains", "unevaluatedItems"):
         if keyword in schema:
-            yield Child((*location, keyword), schema[keyword], "items", 0)
+            yield Child(Location((*location, keyword)), schema[keyword], "items", 0)
 
 
 def _listed(
@@ -146,14 +152,15 @@ def _listed(
     if not isinstance(subschemas, list):
         return
     for index, child in enumerate(subschemas):
-        yield Child((*location, keyword, index), child, kind, index)
+        yield Child(Location((*location, keyword, index)), child, kind, index)
 
 
 class References:
     """The subschemas and references of one schema *document*; ``is_old`` is true up to
     draft 7.
 
-    >>> references = References({"$ref": "#item", "$defs": {"item": {"$anchor": "item"}}})
+    >>> definitions = {"item": {"$anchor": "item"}}
+    >>> references = References({"$ref": "#item", "$defs": definitions})
     >>> references.targets(())
     (('$defs', 'item'),)
     """
@@ -167,7 +174,8 @@ class References:
         self._anchors: dict[tuple[str, str], Location] = {}
         self._dynamic: dict[str, list[Location]] = {}
         self._recursive: list[Location] = []
-        self._known: dict[Any, Any] = {}
+        self.known: dict[Hashable, Any] = {}
+        """What was found out about the schema, by what was asked."""
         self._targets: dict[Location, tuple[Location, ...]] = {}
         self._read(document, base)
 
@@ -177,9 +185,9 @@ class References:
 
         A union of fifty branches is asked about for each item of an array.
         """
-        if key not in self._known:
-            self._known[key] = make()
-        result: Result = self._known[key]
+        if key not in self.known:
+            self.known[key] = make()
+        result: Result = self.known[key]
         return result
 
     def schema_at(self, location: Location) -> Any:
@@ -219,7 +227,9 @@ class References:
                 targets |= dict.fromkeys(self._recursive)
         return tuple(targets)
 
-    def resolve(self, reference: str, location: Location = ()) -> Location | None:
+    def resolve(
+        self, reference: str, location: Location = WHOLE_SCHEMA
+    ) -> Location | None:
         """Return the location that *reference*, written in the schema at *location*,
         names; ``None`` if it is outside.
         """
@@ -248,15 +258,15 @@ class References:
         below = _walk(self.schema_at(root), fragment)
         if below is None:
             return None
-        return (*root, *below)
+        return Location((*root, *below))
 
     def _read(self, schema: Any, base: str) -> None:
         """Note the identifiers and anchors in *schema*; not by recursion, for it may be
         nested deeply.
         """
-        self._locations[base] = ()
-        self._bases[()] = base
-        pending: list[tuple[Location, Any, str]] = [((), schema, base)]
+        self._locations[base] = WHOLE_SCHEMA
+        self._bases[WHOLE_SCHEMA] = base
+        pending: list[tuple[Location, Any, str]] = [(WHOLE_SCHEMA, schema, base)]
         while pending:
             location, part, base = pending.pop()
             if not isinstance(part, dict):
@@ -296,7 +306,7 @@ class References:
 
     def _base_at(self, location: Location) -> str:
         for length in range(len(location), -1, -1):
-            base = self._bases.get(location[:length])
+            base = self._bases.get(Location(location[:length]))
             if base is not None:
                 return base
         return self._base
@@ -348,4 +358,4 @@ def _walk(document: Any, pointer: str) -> Location | None:
             location.append(step)
     except (LookupError, TypeError, ValueError):
         return None
-    return tuple(location)
+    return Location(tuple(location))

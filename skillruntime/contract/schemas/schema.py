@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.schemas.engines import (
@@ -20,7 +19,7 @@ from skillruntime.contract.schemas.engines import (
     UnusableSchemaError,
 )
 from skillruntime.contract.schemas.limits import SchemaTooCostlyError, measure
-from skillruntime.contract.schemas.pointer import Path
+from skillruntime.contract.schemas.pointer import WHOLE_SCHEMA, Location
 from skillruntime.contract.schemas.secret_names import names_a_secret
 from skillruntime.contract.schemas.violations import Fits, Lister, Violation
 from skillruntime.errors import InvalidSkillError
@@ -108,7 +107,7 @@ class Schema:
             self._lister = Lister(
                 self.references, lambda schema: self._engine.alone(schema).checker(())
             )
-            self._checkers: dict[Path, Callable[[Any], bool]] = {}
+            self._checkers: dict[Location, Callable[[Any], bool]] = {}
             self.is_valid = self._engine.checker(())
         except (SchemaTooCostlyError, UnusableSchemaError, RecursionError) as error:
             raise self._unusable(error) from None
@@ -125,7 +124,7 @@ class Schema:
     def violations(
         self,
         value: Any,
-        location: Path = (),
+        location: Location = WHOLE_SCHEMA,
         *,
         most: int | None = None,
         fits: Fits | None = None,
@@ -140,9 +139,9 @@ class Schema:
             if self.fits(value, location):
                 return []
             fits = self.fits
-        return list(islice(self._lister.violations(value, location, fits), most))
+        return self._lister.listed(value, location, fits, most)
 
-    def fits(self, value: Any, location: Path) -> bool:
+    def fits(self, value: Any, location: Location) -> bool:
         """Return whether *value* fits the subschema at *location* of the document."""
         check = self._checkers.get(location)
         if check is None:

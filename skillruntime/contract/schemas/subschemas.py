@@ -12,8 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Any, Protocol, TypeVar
 
-from skillruntime.contract.schemas.plain_json import rebuilt
-from skillruntime.contract.schemas.pointer import Path
+from skillruntime.contract.schemas.names import may_wrap
+from skillruntime.contract.schemas.plain_json import rebuilt, type_name
+from skillruntime.contract.schemas.pointer import (
+    WHOLE_SCHEMA,
+    WHOLE_VALUE,
+    Location,
+    ValuePath,
+)
 from skillruntime.contract.schemas.references import References, Result, properties_of
 from skillruntime.contract.schemas.secret_names import (
     MASK,
@@ -42,6 +48,21 @@ EACH_ALONE = frozenset(
     }
 )
 
+# The types of values, as a schema that says nothing takes them.
+ANY_KIND = frozenset(
+    {"string", "integer", "number", "boolean", "array", "object", "null"}
+)
+# The keywords by which a schema leaves its types to others.
+_REFERRING = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
+# The keywords of a number or boolean that leave a text in its place one meaning: no
+# enum, format or reference.
+_OF_NUMBERS = EACH_ALONE | {
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+}
 # What may or may not be in force for a value, and so promises nothing about it.
 _CHOICES = ("anyOf", "oneOf", "if", "then", "else")
 _REST = ("additionalProperties", "unevaluatedProperties")
@@ -53,12 +74,16 @@ _Returned = TypeVar("_Returned", covariant=True)
 
 class _OfLocations(Protocol[_Returned]):
     def __call__(
-        self, references: References, locations: Iterable[Path], *, choices: bool = True
+        self,
+        references: References,
+        locations: Iterable[Location],
+        *,
+        choices: bool = True,
     ) -> _Returned: ...
 
 
 def _once(
-    make: Callable[[References, tuple[Path, ...], bool], Result],
+    make: Callable[[References, tuple[Location, ...], bool], Result],
 ) -> _OfLocations[Result]:
     """Return *make* as a function that calls it once for the same locations of a
     schema.
@@ -66,20 +91,22 @@ def _once(
 
     @wraps(make)
     def made_once(
-        references: References, locations: Iterable[Path], *, choices: bool = True
+        references: References, locations: Iterable[Location], *, choices: bool = True
     ) -> Result:
         places = tuple(locations)
-        return references.once(
-            (make, places, choices), lambda: make(references, places, choices)
-        )
+        key = (make, places, choices)
+        found: Result | None = references.known.get(key)
+        if found is None:
+            found = references.known[key] = make(references, places, choices)
+        return found
 
     return made_once
 
 
 @_once
 def in_place(
-    references: References, locations: tuple[Path, ...], choices: bool
-) -> list[tuple[Path, dict[str, Any]]]:
+    references: References, locations: tuple[Location, ...], choices: bool
+) -> list[tuple[Location, dict[str, Any]]]:
     """Return the subschemas at *locations* and all that judge the same value, each with
     its location.
 
@@ -87,7 +114,7 @@ def in_place(
     comes before what it refers to. With *choices*, also what may or may not be in
     force: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
     """
-    schemas: dict[Path, dict[str, Any]] = {}
+    schemas: dict[Location, dict[str, Any]] = {}
     pending = list(reversed(locations))
     while pending:
         location = pending.pop()
@@ -105,7 +132,9 @@ def in_place(
     return list(schemas.items())
 
 
-def _beside(location: Path, schema: dict[str, Any], choices: bool) -> Iterator[Path]:
+def _beside(
+    location: Location, schema: dict[str, Any], choices: bool
+) -> Iterator[Location]:
     """Yield the locations of the subschemas of *schema* that apply to the same
     value.
     """
@@ -114,31 +143,33 @@ def _beside(location: Path, schema: dict[str, Any], choices: bool) -> Iterator[P
         below = schema.get(keyword)
         if isinstance(below, list):
             for index in range(len(below)):
-                yield (*location, keyword, index)
+                yield Location((*location, keyword, index))
         elif below is not None:
-            yield (*location, keyword)
+            yield Location((*location, keyword))
     if choices:
         for name in properties_of(schema, "dependentSchemas"):
-            yield (*location, "dependentSchemas", name)
+            yield Location((*location, "dependentSchemas", name))
 
 
 @_once
 def property_locations(
-    references: References, locations: tuple[Path, ...], choices: bool
-) -> Mapping[str, list[Path]]:
+    references: References, locations: tuple[Location, ...], choices: bool
+) -> Mapping[str, list[Location]]:
     """Return where each property is declared by the subschemas at *locations*, or by
     what they refer to.
     """
-    places: dict[str, list[Path]] = {}
+    places: dict[str, list[Location]] = {}
     for location, schema in in_place(references, locations, choices=choices):
         for name in properties_of(schema):
-            places.setdefault(name, []).append((*location, "properties", name))
+            places.setdefault(name, []).append(
+                Location((*location, "properties", name))
+            )
     return places
 
 
 @_once
 def declared_properties(
-    references: References, locations: tuple[Path, ...], choices: bool
+    references: References, locations: tuple[Location, ...], choices: bool
 ) -> Mapping[str, Any]:
     """Return the properties that the subschemas at *locations* declare, by themselves
     or by what they refer to.
@@ -152,12 +183,12 @@ def declared_properties(
 
 @_once
 def item_locations(
-    references: References, locations: tuple[Path, ...], choices: bool
-) -> list[Path]:
+    references: References, locations: tuple[Location, ...], choices: bool
+) -> list[Location]:
     """Return where the items of an array at *locations* are described, by its own
     schema or by what that refers to.
     """
-    places: list[Path] = []
+    places: list[Location] = []
     for location, schema in in_place(references, locations, choices=choices):
         places += _locations_under(location, schema, "items", list)
         places += _locations_under(location, schema, "prefixItems", list)
@@ -172,7 +203,9 @@ def places_in(schema: Mapping[str, Any]) -> list[Any]:
     return items if isinstance(items, list) else []
 
 
-def places_of(references: References, location: Path, where: Path) -> list[Path]:
+def places_of(
+    references: References, location: Location, where: ValuePath
+) -> list[Location]:
     """Return the subschemas that surely describe what is at *where* in a value of
     *location*.
     """
@@ -185,7 +218,57 @@ def places_of(references: References, location: Path, where: Path) -> list[Path]
     return places
 
 
-def discriminators(references: References, branch: Path) -> dict[str, list[str]]:
+@_once
+def kinds_judged_alone(
+    references: References, locations: tuple[Location, ...], choices: bool
+) -> dict[str, Any]:
+    """Return the type of each property at the one of *locations*, where properties are
+    judged one by one; ``None`` if one asks for more.
+
+    A property under whose name models wrap all arguments is left out.
+    """
+    [location] = locations
+    schema = references.schema_at(location)
+    if not isinstance(schema, dict) or not schema.keys() <= EACH_ALONE:
+        return {}
+    kinds: dict[str, Any] = {}
+    for name, declared in properties_of(schema).items():
+        if may_wrap(name):
+            continue
+        is_plain = isinstance(declared, dict) and declared.keys() <= _OF_NUMBERS
+        kinds[name] = declared.get("type") if is_plain else None
+    return kinds
+
+
+def kinds_taken_by(references: References, locations: Iterable[Location]) -> set[str]:
+    """Return the types of the values that one of the subschemas at *locations* may
+    take.
+    """
+    kinds: set[str] = set()
+    for location in locations:
+        kinds |= _kinds_taken(references, [location])
+    return kinds
+
+
+@_once
+def _kinds_taken(
+    references: References, locations: tuple[Location, ...], choices: bool
+) -> frozenset[str]:
+    kinds: set[str] = set()
+    for _, schema in in_place(references, locations, choices=choices):
+        types = schema.get("type")
+        if types is not None:
+            kinds |= set(types if isinstance(types, list) else [types])
+        elif isinstance(schema.get("enum"), list):
+            kinds |= set(map(type_name, schema["enum"]))
+        elif "const" in schema:
+            kinds.add(type_name(schema["const"]))
+        elif schema.keys().isdisjoint(_REFERRING):
+            return ANY_KIND
+    return frozenset(kinds) or ANY_KIND
+
+
+def discriminators(references: References, branch: Location) -> dict[str, list[str]]:
     """Return the members whose text is fixed in the objects of the union's *branch*,
     each with the texts it may have.
 
@@ -217,7 +300,7 @@ def _fixed_texts(schema: Any) -> list[str]:
     return allowed
 
 
-def default_at(references: References, locations: Iterable[Path]) -> Any:
+def default_at(references: References, locations: Iterable[Location]) -> Any:
     """Return the default that the subschemas at *locations* declare, or what they refer
     to, or ``ABSENT``.
     """
@@ -227,20 +310,22 @@ def default_at(references: References, locations: Iterable[Path]) -> Any:
     return ABSENT
 
 
-def subschemas(references: References, path: Path) -> list[dict[str, Any]]:
+def subschemas(references: References, path: ValuePath) -> list[dict[str, Any]]:
     """Return the subschemas that may apply to the part at *path* of a value; none where
     nothing is declared.
     """
     return [schema for _, schema in judging(references, path)]
 
 
-def judging(references: References, path: Path) -> list[tuple[Path, dict[str, Any]]]:
+def judging(
+    references: References, path: ValuePath
+) -> list[tuple[Location, dict[str, Any]]]:
     """Return the subschemas that may apply to the part at *path* of a value, each with
     its location.
     """
-    schemas = in_place(references, [()])
+    schemas = in_place(references, [WHOLE_SCHEMA])
     for token in path:
-        places: list[Path] = []
+        places: list[Location] = []
         for place, schema in schemas:
             places += inside_of(place, schema, token)
         schemas = in_place(references, places)
@@ -248,21 +333,21 @@ def judging(references: References, path: Path) -> list[tuple[Path, dict[str, An
 
 
 def inside_of(
-    location: Path, schema: dict[str, Any], token: str | int
-) -> Iterator[Path]:
+    location: Location, schema: dict[str, Any], token: str | int
+) -> Iterator[Location]:
     """Yield the subschemas of *schema*, which is at *location*, that judge the member
     or item *token* of a value.
     """
     if token in properties_of(schema):
-        yield (*location, "properties", token)
+        yield Location((*location, "properties", token))
         return
     # 2020-12, core, 10.3.1: `items` judges only what is behind the prefix.
     places = schema.get("prefixItems")
     if isinstance(token, int) and isinstance(places, list) and places:
         if token < len(places):
-            yield (*location, "prefixItems", token)
+            yield Location((*location, "prefixItems", token))
         else:
-            yield (*location, "items")
+            yield Location((*location, "items"))
         return
     if isinstance(token, int) or token.isdecimal():
         for keyword in _ITEMS:
@@ -274,11 +359,11 @@ def inside_of(
 
 
 def _locations_under(
-    location: Path,
+    location: Location,
     schema: dict[str, Any],
     keyword: str,
     kind: type[list[Any] | dict[str, Any]] | None = None,
-) -> Iterator[Path]:
+) -> Iterator[Location]:
     """Yield the locations of the subschemas under *keyword*: several if its value is of
     *kind*, else the value itself.
     """
@@ -286,12 +371,12 @@ def _locations_under(
     if kind is not None and isinstance(value, kind):
         keys = range(len(value)) if isinstance(value, list) else value
         for key in keys:
-            yield (*location, keyword, key)
+            yield Location((*location, keyword, key))
     elif value is not None:
-        yield (*location, keyword)
+        yield Location((*location, keyword))
 
 
-def is_hidden(references: References, path: Path, value: Any = None) -> bool:
+def is_hidden(references: References, path: ValuePath, value: Any = None) -> bool:
     """Return whether the part at *path* is a secret (``writeOnly``, ``format:
     password``) of this schema, or may be one.
 
@@ -307,9 +392,9 @@ def is_hidden(references: References, path: Path, value: Any = None) -> bool:
     """
     if any(isinstance(part, str) and is_secret_name(part) for part in path):
         return True
-    schemas = in_place(references, [()])
+    schemas = in_place(references, [WHOLE_SCHEMA])
     for length in range(1, len(path) + 1):
-        schemas = judging(references, path[:length])
+        schemas = judging(references, ValuePath(path[:length]))
         if not schemas or any(_is_secret(schema) for _, schema in schemas):
             return True
     if not isinstance(value, str):
@@ -318,7 +403,7 @@ def is_hidden(references: References, path: Path, value: Any = None) -> bool:
 
 
 def without_secrets(
-    references: References, path: Path, value: Any, found: set[str] | None = None
+    references: References, path: ValuePath, value: Any, found: set[str] | None = None
 ) -> Any:
     """Return *value*, which is at *path*, with each secret in it replaced by
     ``(secret)``.
@@ -329,11 +414,11 @@ def without_secrets(
     if isinstance(value, dict | list) and not (path and is_hidden(references, path)):
         if isinstance(value, dict):
             return {
-                key: without_secrets(references, (*path, key), member, found)
+                key: without_secrets(references, ValuePath((*path, key)), member, found)
                 for key, member in value.items()
             }
         return [
-            without_secrets(references, (*path, index), item, found)
+            without_secrets(references, ValuePath((*path, index)), item, found)
             for index, item in enumerate(value)
         ]
     if value is None or not is_hidden(references, path, value):
@@ -354,7 +439,7 @@ def secret_texts(references: References, sent: Any) -> set[str]:
     secrets; those of a few letters are left out, since they are in most texts.
     """
     found: set[str] = set()
-    without_secrets(references, (), sent, found)
+    without_secrets(references, WHOLE_VALUE, sent, found)
     return {text for text in found if len(text) > 3}
 
 
@@ -369,7 +454,7 @@ def without_texts(value: Any, secrets: set[str]) -> Any:
     return value
 
 
-def _holds_secret(references: References, locations: Iterable[Path]) -> bool:
+def _holds_secret(references: References, locations: Iterable[Location]) -> bool:
     """Return whether the subschemas at *locations* may declare a secret for any part of
     the value.
     """

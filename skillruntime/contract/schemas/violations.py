@@ -17,8 +17,13 @@ from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
-from skillruntime.contract.schemas.pointer import Path, format_pointer
-from skillruntime.contract.schemas.references import Location, References, properties_of
+from skillruntime.contract.schemas.pointer import (
+    WHOLE_VALUE,
+    Location,
+    ValuePath,
+    format_pointer,
+)
+from skillruntime.contract.schemas.references import References, properties_of
 from skillruntime.contract.schemas.subschemas import in_place, property_locations
 from skillruntime.errors import InvalidSkillError
 
@@ -83,8 +88,8 @@ class Violation(NamedTuple):
     """
 
     keyword: str
-    path: Path
-    location: Path
+    path: ValuePath
+    location: Location
     schema: Any
     value: Any
     names: tuple[str, ...] = ()
@@ -111,6 +116,14 @@ class Violation(NamedTuple):
             return self.schema.get(self.keyword)
         return self.schema
 
+    @property
+    def branch_locations(self) -> list[Location]:
+        """The subschemas of the branches of an ``anyOf`` or ``oneOf``."""
+        return [
+            Location((*self.location, self.keyword, index))
+            for index in range(len(self.expected))
+        ]
+
 
 class _Part(NamedTuple):
     """A part of the value that does not fit, the subschema that refuses it, and the
@@ -119,7 +132,7 @@ class _Part(NamedTuple):
 
     value: Any
     location: Location
-    path: Path
+    path: ValuePath
 
 
 class _Assertion(NamedTuple):
@@ -163,8 +176,14 @@ class Lister:
         self._known: dict[Location, _Rules] = {}
         self._patterns: dict[str, Callable[[Any], bool]] = {}
 
+    def listed(
+        self, value: Any, location: Location, fits: Fits, most: int | None
+    ) -> list[Violation]:
+        """Return what is wrong with *value*, at most *most* things."""
+        return list(islice(self.violations(value, location, fits), most))
+
     def violations(
-        self, value: Any, location: Location, fits: Fits, path: Path = ()
+        self, value: Any, location: Location, fits: Fits, path: ValuePath = WHOLE_VALUE
     ) -> Iterator[Violation]:
         """Yield what is wrong with *value*, which is at *path* and does not fit the
         subschema at *location*.
@@ -256,7 +275,7 @@ class Lister:
             yield Violation(
                 keyword, path, location, schema, value, (), cache(branches_of)
             )
-        if "not" in schema and fits(value, (*location, "not")):
+        if "not" in schema and fits(value, Location((*location, "not"))):
             yield _violation("not", part, schema)
 
     def _violations_of_members(
@@ -279,16 +298,16 @@ class Lister:
                 if schema["additionalProperties"] is False:
                     unknown.append(name)
                     continue
-                places = [(*location, "additionalProperties")]
+                places = [Location((*location, "additionalProperties"))]
             for place in places:
                 if not fits(member, place):
-                    below.append(_Part(member, place, (*path, name)))
+                    below.append(_Part(member, place, ValuePath((*path, name))))
         if unknown:
             yield _violation("additionalProperties", part, schema, tuple(unknown))
         for keyword, name in _missing(value, schema):
             yield _violation(keyword, part, schema, (name,))
         if "propertyNames" in schema:
-            place = (*location, "propertyNames")
+            place = Location((*location, "propertyNames"))
             # One violation for all names: a model needs to read the rule once.
             if not all(fits(name, place) for name in value):
                 yield _violation("propertyNames", part, schema)
@@ -316,12 +335,12 @@ class Lister:
         schema = rules.schema
         for index, place in enumerate(_places_of_items(schema, location, len(value))):
             if not fits(value[index], place):
-                below.append(_Part(value[index], place, (*path, index)))
+                below.append(_Part(value[index], place, ValuePath((*path, index))))
         if "contains" in schema:
             # 2020-12, validation, 6.4.5: without `minContains` one item is enough.
             least = schema.get("minContains", 1)
             most = schema.get("maxContains", len(value))
-            place = (*location, "contains")
+            place = Location((*location, "contains"))
             count = sum(fits(item, place) for item in value)
             if count < least or count > most:
                 yield _violation("contains", part, schema)
@@ -341,7 +360,10 @@ class Lister:
         for keyword in _UNIONS:
             branches = keywords.get(keyword)
             if isinstance(branches, list):
-                places = [(*location, keyword, index) for index in range(len(branches))]
+                places = [
+                    Location((*location, keyword, index))
+                    for index in range(len(branches))
+                ]
                 unions.append((keyword, places))
         return _Rules(
             schema,
@@ -397,12 +419,12 @@ def _refusing_in_place(
     """Yield the subschemas that surely apply to *value* itself and refuse it."""
     if isinstance(schema.get("allOf"), list):
         for index in range(len(schema["allOf"])):
-            if not fits(value, (*location, "allOf", index)):
-                yield *location, "allOf", index
+            if not fits(value, Location((*location, "allOf", index))):
+                yield Location((*location, "allOf", index))
     if "if" in schema:
-        branch = "then" if fits(value, (*location, "if")) else "else"
-        if branch in schema and not fits(value, (*location, branch)):
-            yield *location, branch
+        branch = "then" if fits(value, Location((*location, "if"))) else "else"
+        if branch in schema and not fits(value, Location((*location, branch))):
+            yield Location((*location, branch))
     if not isinstance(value, dict):
         return
     for keyword in ("dependentSchemas", "dependencies"):
@@ -410,8 +432,8 @@ def _refusing_in_place(
             # Up to draft 7 `dependencies` may also have lists of required names.
             if name not in value or isinstance(rule, list):
                 continue
-            if not fits(value, (*location, keyword, name)):
-                yield *location, keyword, name
+            if not fits(value, Location((*location, keyword, name))):
+                yield Location((*location, keyword, name))
 
 
 def _places_of_items(
@@ -428,16 +450,21 @@ def _places_of_items(
         prefix, rest = "prefixItems", "items"
     first = schema.get(prefix)
     in_prefix = min(len(first), count) if isinstance(first, list) else 0
-    places: list[Location] = [(*location, prefix, index) for index in range(in_prefix)]
+    places: list[Location] = [
+        Location((*location, prefix, index)) for index in range(in_prefix)
+    ]
     if rest in schema:
-        places += [(*location, rest)] * (count - in_prefix)
+        places += [Location((*location, rest))] * (count - in_prefix)
     return places
 
 
 def _locations_under(
     schema: Any, location: Location, keyword: str
 ) -> dict[str, Location]:
-    return {name: (*location, keyword, name) for name in properties_of(schema, keyword)}
+    return {
+        name: Location((*location, keyword, name))
+        for name in properties_of(schema, keyword)
+    }
 
 
 def _missing(
@@ -450,6 +477,8 @@ def _missing(
             if name not in value:
                 yield "required", name
     for keyword in ("dependentRequired", "dependencies"):
+        if keyword not in schema:
+            continue
         lacking: dict[str, None] = {}
         for trigger, names in properties_of(schema, keyword).items():
             if trigger in value and isinstance(names, list):

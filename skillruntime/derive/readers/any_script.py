@@ -31,7 +31,10 @@ REST = "Further words of the command line, one item each, such as flags."
 
 _WORDS = {
     "sys.argv": r"(?:\bsys\.argv|\bargv)\b",
-    "process.argv": r"(?:\bprocess\.argv|\bDeno\.args|\bBun\.argv)\b|\bargv\b[^;\n]{0,40}[\"'](?:node:)?process[\"']",
+    "process.argv": (
+        r"(?:\bprocess\.argv|\bDeno\.args|\bBun\.argv)\b"
+        r"|\bargv\b[^;\n]{0,40}[\"'](?:node:)?process[\"']"
+    ),
     "shell": r"\$(?:\{?[1-9@*#])",
     "other": r"(?:\bARGV\b|@ARGV\b|\$ARGV\b|\$argv\b|\bargv\b|\barg\[)",
 }
@@ -44,10 +47,12 @@ _PLACE = {
     "other": (r"\$?ARGV\[(\d)\]", 1),
 }
 _SLICED = re.compile(
-    r"\b(\w++)[ ]*=[ ]*(?:\w++\()?(?:sys\.argv\[1:\]|process\.argv\.slice\(2\)|Deno\.args|Bun\.argv\.slice\(2\))"
+    r"\b(\w++)[ ]*=[ ]*(?:\w++\()?"
+    r"(?:sys\.argv\[1:\]|process\.argv\.slice\(2\)|Deno\.args|Bun\.argv\.slice\(2\))"
 )
 _ANY_COUNT = re.compile(
-    r"len\((?:sys\.)?argv|argv\.length|ARGV\.(?:size|length|empty)|\$\{?#|IndexError|args\.length|len\(args\)"
+    r"len\((?:sys\.)?argv|argv\.length|ARGV\.(?:size|length|empty)|\$\{?#"
+    r"|IndexError|args\.length|len\(args\)"
 )
 _FLAG = re.compile(
     r"[\"'](?:-\w, )?(--[a-z][\w-]*+)(?:=| [<\[][^\"'\n]{0,40})?[\"']"
@@ -172,8 +177,10 @@ def _commands(text: str, first: tuple[str, str]) -> tuple[list[str], bool]:
     variable = rf"\"?(?<![\w.])(?:\$\{{?)?(?:{'|'.join(forms)})(?!\w)\}}?\"?"
     found: list[str] = []
     compared = re.compile(
-        rf"{variable}[ ]*={{1,3}}[ ]*{_LITERAL}|{variable} (?:not )?in [\[({{]([^\])}}]{{1,600}})[\])}}]"
-        rf"|\[([^\]]{{1,600}})\]\.includes\({variable}\)|{variable}\.?[ ]*==[ ]*([a-z][\w-]*+)[ ]*\]"
+        rf"{variable}[ ]*={{1,3}}[ ]*{_LITERAL}"
+        rf"|{variable} (?:not )?in [\[({{]([^\])}}]{{1,600}})[\])}}]"
+        rf"|\[([^\]]{{1,600}})\]\.includes\({variable}\)"
+        rf"|{variable}\.?[ ]*==[ ]*([a-z][\w-]*+)[ ]*\]"
     )
     for match in compared.finditer(text):
         listed = next((each for each in match.groups() if each), "")

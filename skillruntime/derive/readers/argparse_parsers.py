@@ -39,21 +39,29 @@ it.
 
 _ADDERS = ("add_argument", "add_parser", "add_subparsers")
 _INSIDE = ("_actions", "_option_string_actions", "_defaults")
+_PARSE = (
+    "parse_args",
+    "parse_known_args",
+    "parse_intermixed_args",
+    "parse_known_intermixed_args",
+)
+_CHANGE = (
+    "register",
+    "_add_action",
+    "_remove_action",
+    "_handle_conflict_resolve",
+    "add_arguments",
+)
 _ABOUT_PARSERS = frozenset(
-    {
+    [
         "ArgumentParser",
         "add_argument_group",
         "add_mutually_exclusive_group",
         "set_defaults",
         *_ADDERS,
         *_INSIDE,
-    }
-    | {
-        "parse_args",
-        "parse_known_args",
-        "parse_intermixed_args",
-        "parse_known_intermixed_args",
-    }
+        *_PARSE,
+    ]
 )
 _HARMLESS = (
     "print",
@@ -144,7 +152,8 @@ class _Names:
     function: _Function | None = None
 
     def find(self, name: str) -> Any:
-        name = f"self.{name[4:]}" if name.startswith("cls.") else name
+        if name.startswith("cls."):
+            name = f"self.{name[4:]}"
         names: _Names | None = self
         while names is not None:
             if name in names.objects:
@@ -154,10 +163,9 @@ class _Names:
 
     def bind(self, name: str, value: Any) -> None:
         names: _Names = self
-        while (
-            name.startswith("self.") and not names.is_class and names.parent is not None
-        ):
-            names = names.parent
+        if name.startswith("self."):
+            while not names.is_class and names.parent is not None:
+                names = names.parent
         names.objects[name] = value
 
 
@@ -177,24 +185,29 @@ def find_parsers(source: Source) -> list[Parser]:
             if not function.was_read:
                 reader.function(function, {})
     except _TooLongError:
-        for each in reader.parsers[:1]:
-            each.report("the script is too long to be read to its end", 0)
+        for parser in reader.parsers[:1]:
+            parser.report("the script is too long to be read to its end", 0)
         return reader.parsers[:1]
     for function in reader.functions:
-        # a function leads to names and they to it: a circle, which only gc would remove
+        # A function leads to names and they to it: a circle, which only gc would
+        # remove.
         del function.names
-    found = [each for each in reader.parsers if not each.is_part]
+    parsers = [parser for parser in reader.parsers if not parser.is_part]
+    unplaced = _unplaced(source, reader.placed)
+    if unplaced is not None:
+        for parser in parsers:
+            parser.report("some are added to what cannot be read", unplaced.lineno)
+    return parsers
+
+
+def _unplaced(source: Source, placed: set[int]) -> ast.Call | None:
+    """Return the first call that adds to a parser which is not known."""
     for node in source.nodes:
-        is_adder = (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in _ADDERS
-        )
-        if isinstance(node, ast.Call) and is_adder and id(node) not in reader.placed:
-            for each in found:
-                each.report("some are added to what cannot be read", node.lineno)
-            break
-    return found
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr in _ADDERS and id(node) not in placed:
+            return node
+    return None
 
 
 class _Reader:
@@ -229,7 +242,8 @@ class _Reader:
             self.statement(statement, names)
             # ``if os.path.exists("f"): return``: whether what follows is reached
             # depends on it.
-            self.conditions += isinstance(statement, ast.If) and self.returns > returns
+            if isinstance(statement, ast.If) and self.returns > returns:
+                self.conditions += 1
         self.conditions = conditions
 
     def under_condition(self, body: list[ast.stmt], names: _Names) -> None:
@@ -241,15 +255,8 @@ class _Reader:
         match statement:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self.define(statement, names, statement.name)
-            case ast.ClassDef(name=name, body=body):
-                inner = _Names(
-                    Scope.of(statement, names.scope), parent=names, is_class=True
-                )
-                for each in body:
-                    if isinstance(each, Function):
-                        names.objects[f"{name}.{each.name}"] = self.define(
-                            each, inner, f"self.{each.name}"
-                        )
+            case ast.ClassDef():
+                self.define_class(statement, names)
             case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=body):
                 self.statements(body, names)
             case (
@@ -273,11 +280,23 @@ class _Reader:
                 self.assign([target], value, names)
             case ast.Return(value=value):
                 self.returns += 1
-                known = self.value(value, names) if value is not None else None
-                if names.function is not None and known is not None:
-                    names.function.returned = known
+                if value is not None:
+                    self.returned(value, names)
             case _:
                 self.inside(statement, names)
+
+    def returned(self, value: ast.expr, names: _Names) -> None:
+        known = self.value(value, names)
+        if names.function is not None and known is not None:
+            names.function.returned = known
+
+    def define_class(self, node: ast.ClassDef, names: _Names) -> None:
+        scope = Scope.of(node, names.scope)
+        inside = _Names(scope, parent=names, is_class=True)
+        for each in node.body:
+            if isinstance(each, Function):
+                method = self.define(each, inside, f"self.{each.name}")
+                names.objects[f"{node.name}.{each.name}"] = method
 
     def define(self, node: Function, names: _Names, name: str) -> _Function:
         function = _Function(node, names, Scope.of(node, names.scope))
@@ -288,14 +307,7 @@ class _Reader:
     def loop(self, node: ast.For, names: _Names) -> None:
         items = items_of(evaluate(node.iter, names.scope))
         # ``for name, help in COMMANDS.items():``.
-        targets = [
-            dotted(each)
-            for each in (
-                node.target.elts
-                if isinstance(node.target, ast.Tuple)
-                else [node.target]
-            )
-        ]
+        targets = [dotted(each) for each in _elements(node.target)]
         leaves = any(
             isinstance(each, ast.Continue | ast.Break) for each in own_nodes(node)
         )
@@ -317,9 +329,8 @@ class _Reader:
             name = dotted(target)
             holder = names.find(name.rpartition(".")[0])
             if isinstance(holder, Asked):
-                holder.named["**"] = (
-                    UNKNOWN  # ``action.choices = [...]``, after it was added
-                )
+                # ``action.choices = [...]``, after it was added.
+                holder.named["**"] = UNKNOWN
             elif isinstance(holder, _Handle) and holder.number is not None:
                 holder.parser.report("a group is changed", value.lineno)
             elif name and (made is not None or names.find(name) is not None):
@@ -337,15 +348,16 @@ class _Reader:
             case ast.Name(id=name):
                 return names.find(name)
             case ast.Attribute(value=owner, attr=name):
-                found = names.find(dotted(node))
-                receiver = None if found else self.value(owner, names)
+                known = names.find(dotted(node))
+                if known:
+                    return known
+                receiver = self.value(owner, names)
                 # ``add = parser.add_argument``, ``parser._actions``: they may be used
                 # to change its arguments.
                 if isinstance(receiver, _Handle) and name in (*_INSIDE, *_ADDERS):
-                    receiver.parser.report(
-                        f"{name} may add some", node.lineno, is_needed=True
-                    )
-                return found
+                    reason = f"{name} may add some"
+                    receiver.parser.report(reason, node.lineno, is_needed=True)
+                return None
             case ast.Call():
                 self.step()
                 return self.call(node, names)
@@ -355,29 +367,26 @@ class _Reader:
         return None
 
     def call(self, node: ast.Call, names: _Names) -> Any:
-        receiver = (
-            self.value(node.func.value, names)
-            if isinstance(node.func, ast.Attribute)
-            else None
-        )
-        if isinstance(receiver, _Handle):
-            return self.method(
-                receiver,
-                dotted(node.func).rpartition(".")[2] or node.func.attr,  # type: ignore[attr-defined]  # it has a receiver
-                node,
-                names,
-            )
+        if isinstance(node.func, ast.Attribute):
+            receiver = self.value(node.func.value, names)
+            if isinstance(receiver, _Handle):
+                return self.method(receiver, node.func.attr, node, names)
         if evaluate(node.func, names.scope) == Symbol("argparse.ArgumentParser"):
             return _Handle(self.make(node, names))
-        given = [self.value(each, names) for each in node.args]
-        named = {each.arg: self.value(each.value, names) for each in node.keywords}
-        function = names.find(dotted(node.func))
+        given = [self.value(argument, names) for argument in node.args]
+        named = {
+            keyword.arg: self.value(keyword.value, names) for keyword in node.keywords
+        }
+        name = dotted(node.func)
+        function = names.find(name)
         if isinstance(function, _Function):
             return self.function(function, _parameters(function, given, named))
-        for each in [*given, *named.values()]:
-            name = dotted(node.func) or "a function that cannot be read"
-            if isinstance(each, _Handle) and name not in _HARMLESS:
-                each.parser.report(f"{name} may add some", node.lineno)
+        if name in _HARMLESS:
+            return None
+        for value in [*given, *named.values()]:
+            if isinstance(value, _Handle):
+                caller = name or "a function that cannot be read"
+                value.parser.report(f"{caller} may add some", node.lineno)
         return None
 
     def function(self, function: _Function, objects: dict[str, Any]) -> Any:
@@ -392,12 +401,10 @@ class _Reader:
             return None
         function.was_read = True
         scope = function.scope.again({})
+        names = _Names(scope, objects, function.names, function=function)
         self.reading.append(function)
         returns = self.returns
-        self.statements(
-            function.node.body,
-            _Names(scope, objects, function.names, function=function),
-        )
+        self.statements(function.node.body, names)
         self.returns = returns
         self.reading.pop()
         return function.returned
@@ -407,17 +414,17 @@ class _Reader:
         # line 1737).
         order = ("prog", "usage", "description", "epilog")
         arguments, named = _evaluated(node, names.scope)
-        parser = Parser(
-            dict(zip(order, arguments, strict=False)) | named, self.conditions
-        )
+        named = dict(zip(order, arguments, strict=False)) | named
+        parser = Parser(named, self.conditions)
         self.parsers.append(parser)
-        for parents in [each.value for each in node.keywords if each.arg == "parents"]:
-            parser.report(
-                "those of a parent parser are not followed", node.lineno, is_needed=True
-            )
-            for each in own_nodes(parents):
-                if isinstance(parent := names.find(dotted(each)), _Handle):
-                    parent.parser.is_part = True
+        for keyword in node.keywords:
+            if keyword.arg == "parents":
+                reason = "those of a parent parser are not followed"
+                parser.report(reason, node.lineno, is_needed=True)
+                for each in own_nodes(keyword.value):
+                    parent = names.find(dotted(each))
+                    if isinstance(parent, _Handle):
+                        parent.parser.is_part = True
         return parser
 
     def method(
@@ -445,32 +452,18 @@ class _Reader:
             case "add_subparsers":
                 parser.commands, parser.chooser = {}, named
                 if not is_certain:
-                    parser.report(
-                        "whether there are any depends on a condition",
-                        node.lineno,
-                        "commands",
-                    )
+                    reason = "whether there are any depends on a condition"
+                    parser.report(reason, node.lineno, "commands")
                 return _Handle(parser, holds_commands=True)
-            # Under a condition any of these may hold, so none is declared.
             case "set_defaults":
-                parser.defaults |= (
-                    named if is_certain else dict.fromkeys(named, UNKNOWN)
-                )
-            case (
-                "parse_args"
-                | "parse_known_args"
-                | "parse_intermixed_args"
-                | "parse_known_intermixed_args"
-            ):
+                # Under a condition any of these may hold, so none is declared.
+                if not is_certain:
+                    named = dict.fromkeys(named, UNKNOWN)
+                parser.defaults |= named
+            case _ if name in _PARSE:
                 parser.parses = True
                 parser.ignores_unknown |= name.startswith("parse_known")
-            case (
-                "register"
-                | "_add_action"
-                | "_remove_action"
-                | "_handle_conflict_resolve"
-                | "add_arguments"
-            ):
+            case _ if name in _CHANGE:
                 parser.report(f"changed by {name}", node.lineno)
         return None
 
@@ -501,28 +494,33 @@ def _parameters(
     constants are not followed.
     """
     arguments = function.node.args
-    names = [
-        each.arg
-        for each in [*arguments.posonlyargs, *arguments.args]
-        if each.arg not in ("self", "cls")
-    ]
-    return dict(zip(names, given, strict=False)) | {
-        name: each for name, each in named.items() if name
-    }
+    names = [each.arg for each in [*arguments.posonlyargs, *arguments.args]]
+    names = [name for name in names if name not in ("self", "cls")]
+    by_position = dict(zip(names, given, strict=False))
+    by_name = {name: value for name, value in named.items() if name}
+    return by_position | by_name
+
+
+def _elements(target: ast.expr) -> list[ast.expr]:
+    return target.elts if isinstance(target, ast.Tuple) else [target]
 
 
 def _evaluated(node: ast.Call, scope: Scope) -> tuple[list[Any], dict[str, Any]]:
+    """Return the values of the arguments of *node*, those by position and those by
+    name.
+    """
     arguments: list[Any] = []
     for each in node.args:
-        inner = (
-            items_of(evaluate(each.value, scope))
-            if isinstance(each, ast.Starred)
-            else [evaluate(each, scope)]
-        )
-        arguments += [UNKNOWN] if inner is UNKNOWN else inner
+        if isinstance(each, ast.Starred):
+            items = items_of(evaluate(each.value, scope))
+            arguments += [UNKNOWN] if items is UNKNOWN else items
+        else:
+            arguments.append(evaluate(each, scope))
     named: dict[str, Any] = {}
     for keyword in node.keywords:
         value = evaluate(keyword.value, scope)
-        is_table = keyword.arg is None and isinstance(value, dict)
-        named |= value if is_table else {keyword.arg or "**": value}
+        if keyword.arg is None and isinstance(value, dict):
+            named |= value
+        else:
+            named[keyword.arg or "**"] = value
     return arguments, named

@@ -7,7 +7,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from skillruntime.derive.command import Command
 from skillruntime.derive.readers.checks import (
@@ -19,6 +18,7 @@ from skillruntime.derive.readers.checks import (
     names_in,
     refuse,
 )
+from skillruntime.derive.readers.python_endings import leaves, refusal
 from skillruntime.derive.readers.python_values import (
     Function,
     Source,
@@ -27,13 +27,7 @@ from skillruntime.derive.readers.python_values import (
     own_nodes,
 )
 
-__all__ = [
-    "HANDLERS",
-    "apply_checks",
-    "checks_of_arguments",
-    "checks_of_function",
-    "refusal",
-]
+__all__ = ["HANDLERS", "apply_checks", "checks_of_arguments", "checks_of_function"]
 
 _USUAL_HOLDERS = {"args", "options", "opts", "ns"}
 """Names that parameters have which hold all that was parsed."""
@@ -47,28 +41,6 @@ HANDLERS = ("func", "handler", "fn", "run", "callback")
 there, a command was chosen.
 """
 
-_USAGE_ERRORS = (
-    "UsageError",
-    "BadParameter",
-    "BadArgumentUsage",
-    "BadOptionUsage",
-    "MissingParameter",
-    "ClickException",
-    "ArgumentError",
-    "ArgumentTypeError",
-)
-_EXITS = ("SystemExit", "exit", "quit", "Exit", "_exit")
-_OUTPUT = (
-    "print",
-    "echo",
-    "secho",
-    "write",
-    "error",
-    "warning",
-    "critical",
-    "exception",
-    "info",
-)
 _TRIMS = ("strip", "lstrip", "rstrip", "lower", "upper", "split")
 _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
 _MACHINE = (
@@ -245,7 +217,7 @@ class _Walk:
             yield from self.branch(statement, statement.orelse, ("not", test), before)
         if refusal(statement.body, self.functions):
             before.append(("checked", ("not", test)))
-        elif _leaves(statement.body):
+        elif leaves(statement.body):
             before.append(("not", test))
 
     def branch(
@@ -479,93 +451,6 @@ def _is_parse(node: ast.AST) -> bool:
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in _PARSES
     )
-
-
-def refusal(
-    body: list[ast.stmt], functions: Mapping[str, Function] = MappingProxyType({})
-) -> str:
-    """Return how *body* ends the script with an error, ``"usage"`` or ``"work"``;
-    nothing where it goes on.
-
-    ``parser.error`` and ``ctx.fail`` do so by themselves; after ``print_help`` scripts
-    exit or return.
-    """
-    statements = [each.value for each in body if isinstance(each, ast.Expr)]
-    calls = [value for value in statements if isinstance(value, ast.Call)]
-    if any(map(_is_usage_error, calls)):
-        return "usage"
-    match body[-1]:
-        case ast.Return(value=value):
-            return _returned(value, len(body) - 1, calls)
-        case ast.Expr(value=ast.Call() as call) | ast.Raise(exc=ast.Call() as call):
-            return _ended(call, functions)
-    return ""
-
-
-def _is_usage_error(call: ast.Call) -> bool:
-    owner, _, name = dotted(call.func).rpartition(".")
-    if name in ("print_help", "print_usage", "fail"):
-        return True
-    return name == "error" and owner != "" and "log" not in owner.lower()
-
-
-def _ended(call: ast.Call, functions: Mapping[str, Function]) -> str:
-    """Return how *call*, the last statement or what it raises, ends the script."""
-    name = dotted(call.func).rpartition(".")[2]
-    if name in _EXITS:
-        return _exited(call)
-    if name in functions:
-        return refusal(functions[name].body)
-    if name in _USAGE_ERRORS:
-        return "usage"
-    return "work" if name == "ValueError" else ""
-
-
-def _exited(call: ast.Call) -> str:
-    """Return whether the status of ``raise SystemExit``, ``raise typer.Exit`` or
-    ``sys.exit`` says that it is an error.
-    """
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    if not given:
-        return ""
-    status = given[0]
-    # ``sys.exit(run(args))``, ``sys.exit(0 if ok else 1)``: what the work came to.
-    if isinstance(status, ast.IfExp):
-        return ""
-    if isinstance(status, ast.Call) and dotted(status.func).islower():
-        return ""
-    return "" if getattr(status, "value", "") in (0, None) else "work"
-
-
-def _returned(value: ast.expr | None, before: int, calls: list[ast.Call]) -> str:
-    """Return whether ``return value``, after so many statements, reports an error."""
-    if value is not None and not isinstance(value, ast.Constant):
-        return ""
-    status = None if value is None else value.value
-    # ``sys.exit(main())``: what ``main`` returns is the status.
-    if status is not None:
-        return "work" if type(status) is int and status != 0 else ""
-    # ``print("--input is required"); return``; ``print(json.dumps(index)); return`` has
-    # done its work.
-    messages = [call for call in calls if call.args and _is_output(call)]
-    if before == 0 or len(messages) != before:
-        return ""
-    for call in messages:
-        if not isinstance(call.args[0], ast.Constant | ast.JoinedStr):
-            return ""
-    return "work"
-
-
-def _is_output(call: ast.Call) -> bool:
-    return dotted(call.func).rpartition(".")[2] in _OUTPUT
-
-
-def _leaves(body: list[ast.stmt]) -> bool:
-    last = body[-1]
-    call = last.value if isinstance(last, ast.Expr) else None
-    if isinstance(call, ast.Call) and dotted(call.func).rpartition(".")[2] in _EXITS:
-        return True
-    return isinstance(last, ast.Return | ast.Raise | ast.Continue)
 
 
 def _given_all(call: ast.Call, names: _Names) -> bool:

@@ -242,8 +242,17 @@ class _Parser:
             return self.function()
         if word in _CLOSES:
             raise NotShellError(f"unexpected {word!r}")
-        compound = {"if": self.condition, "case": self.case, "for": self.loop, "select": self.loop, "while": self.loop,
-                    "until": self.loop, "{": self.group, "(": self.group}.get(word)  # fmt: skip
+        compounds = {
+            "if": self.condition,
+            "case": self.case,
+            "for": self.loop,
+            "select": self.loop,
+            "while": self.loop,
+            "until": self.loop,
+            "{": self.group,
+            "(": self.group,
+        }
+        compound = compounds.get(word)
         if compound is None:
             return self.simple()
         return replace(compound(), targets=self.simple().targets)

@@ -30,12 +30,15 @@ _CALLED = re.compile(
 _USAGE = re.compile(r"\busage\b[ \t]*:", re.IGNORECASE)
 _COMMENT_MARK = re.compile(r"[ \t]*+(?:#++|//++|/?\*++|--|;++|%)[ \t]*+")
 _PRINTS = re.compile(
-    r"[ \t]*(?:>&2[ ]++)?(?:echo|printf|print|puts|console\.\w+|sys\.stderr\.write|die|warn|say|[\"'`+])"
+    r"[ \t]*(?:>&2[ ]++)?(?:echo|printf|print|puts|console\.\w+"
+    r"|sys\.stderr\.write|die|warn|say|[\"'`+])"
 )
 _QUOTED = re.compile(r"\"\"\"|'''|[\"'`]")
 _SCRIPT = re.compile(
-    r"`basename[^`]{0,40}`|\$\(basename[^)]{0,40}\)|\$\{?0[^}\s\"']{0,20}\}?|\$\{?(?:PROG|SCRIPT|ME)\w*\}?|%\(prog\)s|%s"
-    r"|\$?\{(?:os\.path\.basename\()?(?:Path\()?(?:sys\.|process\.)?argv\[[01]\]\)?(?:\.name)?\}|\{__file__\}|#\{\$0\}"
+    r"`basename[^`]{0,40}`|\$\(basename[^)]{0,40}\)|\$\{?0[^}\s\"']{0,20}\}?"
+    r"|\$\{?(?:PROG|SCRIPT|ME)\w*\}?|%\(prog\)s|%s"
+    r"|\$?\{(?:os\.path\.basename\()?(?:Path\()?(?:sys\.|process\.)?argv\[[01]\]\)?"
+    r"(?:\.name)?\}|\{__file__\}|#\{\$0\}"
 )
 _PUT_IN = re.compile(
     r"[$#]?\{(?![\w.-]*+[|,])[^{}\n]{0,80}\}|\$\w++|\x1b\[[\d;]*+m|\\(?:033|e|x1b)\[[\d;]*+m"
@@ -53,7 +56,8 @@ def usage_text(source: str, name: str = "", limit: int = 600) -> str:
     """Return the usage text of *source*, the script called *name*, on one line; nothing
     where it has none.
 
-    >>> usage_text('echo "Usage: $0 <name> [days]" >&2\\necho "  name  who it is for"\\nexit 1\\n', "greet.sh")
+    >>> source = 'echo "Usage: $0 <name> [days]" >&2\\necho "  name  who it is for"\\n'
+    >>> usage_text(source, "greet.sh")
     'Usage: greet.sh <name> [days]; name who it is for'
     """
     for block in _blocks(source):
@@ -229,8 +233,10 @@ def least_in_usage(source: str) -> int:
     """Return how many words every usage line of *source* demands before its first
     bracket.
 
-    >>> least_in_usage('echo "Usage: $0 add <name> [days]"'), least_in_usage("# Usage: x.sh [name]"), least_in_usage("")
-    (2, 0, 0)
+    >>> least_in_usage('echo "Usage: $0 add <name> [days]"')
+    2
+    >>> least_in_usage("# Usage: x.sh [name]")
+    0
     """
     counts: list[int] = []
     for usage in find_usages(source):
@@ -252,8 +258,9 @@ def least_in_usage(source: str) -> int:
 def read_usage(usage: str) -> list[Argument] | None:
     """Return the arguments of one usage line; None where it is not plain.
 
-    >>> [(each.name, each.flags, each.required) for each in read_usage("<input> [output] [--limit N]") or ()]
-    [('input', (), True), ('output', (), False), ('limit', ('--limit',), False)]
+    >>> found = read_usage("<input> [--limit N]")
+    >>> [(each.name, each.flags, each.required) for each in found]
+    [('input', (), True), ('limit', ('--limit',), False)]
     """
     arguments: list[Argument] = []
     words = _WORD.findall(usage)
@@ -314,4 +321,6 @@ def _read_place(inner: str, word: str) -> Argument | None:
     if not is_plain or not name:
         return None
     takes = "values" if inner.endswith("...") else "value"
-    return Argument(name, (), takes, required=required, least=int(required))  # type: ignore[arg-type]  # one of two
+    # mypy does not see that *takes* is one of two literals.
+    least = int(required)
+    return Argument(name, (), takes, required=required, least=least)  # type: ignore[arg-type]

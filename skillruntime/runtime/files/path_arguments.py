@@ -8,8 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any, Protocol
 
-from skillruntime.contract.schemas.pointer import Path as Location
-from skillruntime.contract.schemas.pointer import format_pointer, value_at
+from skillruntime.contract.schemas.pointer import (
+    WHOLE_SCHEMA,
+    Location,
+    format_pointer,
+    value_at,
+)
 from skillruntime.contract.schemas.references import properties_of
 from skillruntime.contract.schemas.schema import Schema
 from skillruntime.contract.schemas.subschemas import in_place
@@ -53,7 +57,7 @@ def with_resolved_paths(
             path or a symbolic link.
     """
     # Several branches of a union may name the same place: each is resolved once.
-    places = dict.fromkeys(_locate(arguments, schema, [()], ()))
+    places = dict.fromkeys(_locate(arguments, schema, [WHOLE_SCHEMA], ()))
     resolved = arguments
     outside = []
     for location, is_key in places:
@@ -61,8 +65,8 @@ def with_resolved_paths(
         path = files.resolve(value)
         if path is None:
             outside.append(_refusal(location, value, files.workspace))
-        # A key stays as it is: the script runs in the workspace, and looks it up by this
-        # name.
+        # A key stays as it is: the script runs in the workspace, and looks it up by
+        # this name.
         elif not is_key:
             # A copy: the caller's arguments, which a log may hold, stay as they were
             # sent.
@@ -130,7 +134,7 @@ def _is_path(subschemas: _Subschemas) -> bool:
 def _with_keyword(subschemas: _Subschemas, keyword: str) -> list[Location]:
     """Return the locations of what *subschemas* have under *keyword*."""
     return [
-        (*location, keyword)
+        Location((*location, keyword))
         for location, subschema in subschemas
         if keyword in subschema
     ]
@@ -146,11 +150,11 @@ def _of_member(schema: Schema, subschemas: _Subschemas, key: str) -> list[Locati
             if schema.name_matches(pattern, key)
         ]
         for pattern in patterns:
-            described.append((*location, "patternProperties", pattern))
+            described.append(Location((*location, "patternProperties", pattern)))
         if key in properties_of(subschema):
-            described.append((*location, "properties", key))
+            described.append(Location((*location, "properties", key)))
         elif not patterns and "additionalProperties" in subschema:
-            described.append((*location, "additionalProperties"))
+            described.append(Location((*location, "additionalProperties")))
     # 2020-12, core, 11.3: what another keyword has described is evaluated.
     return described or _with_keyword(subschemas, "unevaluatedProperties")
 
@@ -166,11 +170,11 @@ def _of_item(subschemas: _Subschemas, index: int) -> list[Location]:
             first_items, further_items = "items", "additionalItems"
         prefix = subschema.get(first_items)
         if isinstance(prefix, list) and index < len(prefix):
-            described.append((*location, first_items, index))
+            described.append(Location((*location, first_items, index)))
         elif further_items in subschema:
-            described.append((*location, further_items))
+            described.append(Location((*location, further_items)))
         if "contains" in subschema:
-            described.append((*location, "contains"))
+            described.append(Location((*location, "contains")))
     return described or _with_keyword(subschemas, "unevaluatedItems")
 
 

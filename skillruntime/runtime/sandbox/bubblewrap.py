@@ -22,35 +22,24 @@ def prepare_options(*, network: bool) -> None:
     system_paths(namespaces=True, network=network)
 
 
-def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[str]:
+def bubblewrap_arguments(request: dict[str, Any], opened: dict[str, int]) -> list[str]:
     """Return the options that describe the sandbox's files and namespaces.
 
     *opened* has the descriptors of the paths that a script may write, and of the
     readable ones among them.
     """
-    arguments = [
-        "--unshare-user",
-        "--unshare-pid",
-        "--unshare-ipc",
-        "--unshare-uts",
-        "--unshare-cgroup-try",
-    ]
-    arguments += [] if asked["network"] else ["--unshare-net"]
+    arguments = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+    arguments += ["--unshare-cgroup-try"]
+    if not request["network"]:
+        arguments += ["--unshare-net"]
     # A namespace made inside would give back the capabilities behind most faults of the
     # kernel; a new session has no terminal to type into (CVE-2017-5226).
-    arguments += [
-        "--disable-userns",
-        "--die-with-parent",
-        "--new-session",
-        "--uid",
-        "1000",
-        "--gid",
-        "1000",
-    ]
+    arguments += ["--disable-userns", "--die-with-parent", "--new-session"]
+    arguments += ["--uid", "1000", "--gid", "1000"]
     arguments += ["--dev", "/dev", "--hostname", "sandbox", "--proc", "/proc"]
     # Files in memory count for no process: without a size each of these could hold half
     # of the machine's memory.
-    size = str(asked["limits"]["temporary"])
+    size = str(request["limits"]["temporary"])
     arguments += ["--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     arguments += ["--size", size, "--tmpfs", "/tmp", "--dir", "/tmp/home"]
     arguments += _system_directories()
@@ -58,20 +47,17 @@ def bubblewrap_arguments(asked: dict[str, Any], opened: dict[str, int]) -> list[
     # bubblewrap compares what it has bound with the descriptor, so a path that is
     # exchanged at that moment is an error (since 0.10, and in what distributions
     # repaired for CVE-2024-42472).
-    for path in asked["bound"]:
+    for path in request["bound"]:
         arguments += ["--bind-fd", str(opened[path]), path]
-    # What is inside a writable directory and could not be opened is a link that a
-    # script made.
-    named = {*asked["readable"], *asked["skills"]}
-    read_only = [
-        path for path in named if path in opened or not is_inside(path, asked["bound"])
-    ]
+    read_only = {*request["readable"], *request["skills"]}
     for path in sorted(read_only, key=lambda path: path.count("/")):
         if path in opened:
             arguments += ["--ro-bind-fd", str(opened[path]), path]
-        else:
+        # What is inside a writable directory and could not be opened is a link that a
+        # script made.
+        elif not is_inside(path, request["bound"]):
             arguments += ["--ro-bind-try", path, path]
-    arguments += ["--remount-ro", "/", "--chdir", asked["directory"]]
+    arguments += ["--remount-ro", "/", "--chdir", request["directory"]]
     return arguments
 
 
@@ -81,13 +67,13 @@ def _system_directories() -> list[str]:
     instead of mounts.
     """
     options = []
-    closed = (
-        "/proc/keys",
-        "/proc/key-users",
-    )  # what the kernel's keys of the host's user are called
-    for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", *closed):
+    for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
         if Path(path).is_symlink():
             options += ["--symlink", str(Path(path).readlink()), path]
         elif Path(path).exists():
-            options += ["--ro-bind", "/dev/null" if path in closed else path, path]
+            options += ["--ro-bind", path, path]
+    # What the kernel's keys of the host's user are called.
+    for path in ("/proc/keys", "/proc/key-users"):
+        if Path(path).exists():
+            options += ["--ro-bind", "/dev/null", path]
     return options

@@ -40,11 +40,8 @@ __all__ = [
     "mount_for",
 ]
 
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = (
-    428,
-    429,
-    442,
-)  # the same numbers on every architecture
+# The same numbers on every architecture.
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, 0o2000000
 _MOVE_MOUNT_F_EMPTY_PATH = 4
@@ -114,9 +111,11 @@ def mount_for(guest: Guest, readable: Iterable[str], writable: Collection[str]) 
         cover = _closed_above(path)
         if cover is None and path not in writable:
             continue
-        descriptor = (
-            open_writable(path) if path in writable else _opened(path, writable)
-        )
+        descriptor: int | None
+        if path in writable:
+            descriptor = open_writable(path)
+        else:
+            descriptor = _opened(path, writable)
         if descriptor is None:
             continue
         tree = _clone(path, descriptor)
@@ -124,15 +123,10 @@ def mount_for(guest: Guest, readable: Iterable[str], writable: Collection[str]) 
         if path in writable:
             _show_owner(path, tree, guest.user, namespaces)
         trees.append((path, tree, is_directory))
-        covered.update([] if cover is None else [cover])
+        if cover is not None:
+            covered.add(cover)
     for cover in sorted(covered):
-        flags = _MS_NOSUID | _MS_NODEV
-        _checked(
-            _libc.mount(
-                b"tmpfs", cover.encode(), b"tmpfs", flags, b"mode=0755,size=1m"
-            ),
-            f"cover {cover}",
-        )
+        _cover(cover)
     for path, tree, is_directory in trees:
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -140,18 +134,27 @@ def mount_for(guest: Guest, readable: Iterable[str], writable: Collection[str]) 
             target.mkdir(exist_ok=True)
         else:
             target.touch()
-        _checked(
-            _syscall(
-                _MOVE_MOUNT,
-                tree,
-                b"",
-                _AT_FDCWD,
-                path.encode(),
-                _MOVE_MOUNT_F_EMPTY_PATH,
-            ),
-            f"mount {path}",
-        )
-        os.close(tree)
+        _mount(tree, path)
+
+
+def _cover(directory: str) -> None:
+    """Mount an empty directory over *directory*."""
+    result = _libc.mount(
+        b"tmpfs",
+        directory.encode(),
+        b"tmpfs",
+        _MS_NOSUID | _MS_NODEV,
+        b"mode=0755,size=1m",
+    )
+    _checked(result, f"cover {directory}")
+
+
+def _mount(tree: int, path: str) -> None:
+    """Mount *tree* at *path*; close it."""
+    flags = _MOVE_MOUNT_F_EMPTY_PATH
+    result = _syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, path.encode(), flags)
+    _checked(result, f"mount {path}")
+    os.close(tree)
 
 
 def _opened(path: str, writable: Collection[str]) -> int | None:
@@ -159,11 +162,9 @@ def _opened(path: str, writable: Collection[str]) -> int | None:
     script may have made.
     """
     try:
-        return (
-            open_without_links(path)
-            if is_inside(path, writable)
-            else os.open(path, os.O_PATH | os.O_CLOEXEC)
-        )
+        if is_inside(path, writable):
+            return open_without_links(path)
+        return os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP):
             return None
@@ -229,9 +230,8 @@ def _user_namespace(owner: tuple[int, int], user: int) -> int:
     finally:
         os.close(ready_reading)
         os.kill(child, signal.SIGKILL)
-        with suppress(
-            ChildProcessError
-        ):  # the launcher has the kernel reap its children
+        # Raised because the launcher has the kernel reap its children.
+        with suppress(ChildProcessError):
             os.waitpid(child, 0)
 
 
@@ -255,21 +255,17 @@ def _unused_user() -> int | None:
     """
     # Random, not counted up: two hosts on one machine do not ask each other.
     wanted = _FIRST + int.from_bytes(os.urandom(4), "little") % _COUNT
-    lines = Path("/proc/self/uid_map").read_text("ascii").splitlines()
-    ranges = [
-        (int(words[0]), int(words[2])) for words in (line.split() for line in lines)
-    ]
-    if any(first <= wanted < first + count for first, count in ranges):
-        return wanted
+    ranges = []
+    for line in Path("/proc/self/uid_map").read_text("ascii").splitlines():
+        first, _, count = map(int, line.split())
+        if first <= wanted < first + count:
+            return wanted
+        ranges.append((first, count))
     first, count = max(ranges, key=lambda item: item[1])
     if count < 2:
         return None
-    return (
-        first
-        + count
-        - 1
-        - int.from_bytes(os.urandom(2), "little") % min(count // 2, 4096)
-    )
+    last = first + count - 1
+    return last - int.from_bytes(os.urandom(2), "little") % min(count // 2, 4096)
 
 
 def drop_privileges(user: int) -> None:
@@ -298,9 +294,8 @@ def drop_capabilities() -> None:
     """Give up every capability of this process, and those that execve would give to
     root of a user namespace.
     """
-    _libc.prctl(
-        _PR_SET_SECUREBITS, _SECBIT_NOROOT_LOCKED, 0, 0, 0
-    )  # refused where there is nothing to give up
+    # Refused where there is nothing to give up.
+    _libc.prctl(_PR_SET_SECUREBITS, _SECBIT_NOROOT_LOCKED, 0, 0, 0)
     if _libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)):
         raise OSError(
             ctypes.get_errno(), "the capabilities of the host cannot be dropped"

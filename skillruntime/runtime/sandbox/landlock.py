@@ -17,11 +17,8 @@ from collections.abc import Iterable
 
 __all__ = ["abi", "restrict"]
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = (
-    444,
-    445,
-    446,
-)  # the same numbers on every architecture
+# The same numbers on every architecture.
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
 _PR_SET_NO_NEW_PRIVS = 38
 
@@ -55,12 +52,13 @@ def restrict(
     Raises:
         OSError: the kernel refuses.
     """
-    handled = (
-        _ABI_1
-        | (_REFER if abi >= 2 else 0)
-        | (_TRUNCATE if abi >= 3 else 0)
-        | (_IOCTL_DEV if abi >= 5 else 0)
-    )
+    handled = _ABI_1
+    if abi >= 2:
+        handled |= _REFER
+    if abi >= 3:
+        handled |= _TRUNCATE
+    if abi >= 5:
+        handled |= _IOCTL_DEV
     attributes = struct.pack("=Q", handled)
     # The attributes grew with the versions; the size passed says which of them the
     # kernel should read.
@@ -101,15 +99,10 @@ def _allow(ruleset: int, descriptor: int, rights: int) -> None:
     # A rule holds for the file itself, not for its name: a later exchange for a link
     # changes nothing.
     if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-        rights &= (
-            _OF_A_FILE  # the kernel refuses rights of a directory for a file (EINVAL)
-        )
-    _checked(
-        _syscall(
-            _ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0
-        ),
-        "allow a path",
-    )
+        # The kernel refuses rights of a directory for a file (EINVAL).
+        rights &= _OF_A_FILE
+    rule = struct.pack("=Qi", rights, descriptor)
+    _checked(_syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0), "allow a path")
 
 
 def _syscall(number: int, *arguments: object) -> int:

@@ -34,7 +34,7 @@ STDERR_LIMIT = 64 * 1024
 
 _CHUNK = 64 * 1024
 _RETRY = 0.01  # seconds
-# seconds, at most, for the supervisor to end a command: twice what it allows itself
+# Seconds, at most, for the supervisor to end a command: twice what it allows itself.
 _ENDING = 10.0
 
 
@@ -103,11 +103,9 @@ class LocalSandbox:
         if "exit_code" not in report:
             # bubblewrap says on stderr what it lacks.
             lines = conversation.stderr.decode("utf-8", "replace").strip().splitlines()
-            reason = (
-                lines[-1]
-                if lines
-                else report.get("error", "the launcher ended without a report")
-            )
+            reason = report.get("error", "the launcher ended without a report")
+            if lines:
+                reason = lines[-1]
             kind = WritablePathError if report.get("is_writable") else OSError
             raise kind(report.get("errno", errno.EIO), reason)
         return Finished(
@@ -129,7 +127,7 @@ class LocalSandbox:
         while True:
             with ExitStack() as kept:
                 try:
-                    found = self._start(command, kept)
+                    ends = self._start(command, kept)
                 except OSError as error:
                     # The kernel limits how many descriptors of a user, root excepted,
                     # are on their way (unix(7)).
@@ -137,7 +135,7 @@ class LocalSandbox:
                         raise
                 else:
                     ours.enter_context(kept.pop_all())
-                    return found
+                    return ends
             await anyio.sleep(_RETRY)
 
     def _start(
@@ -160,9 +158,8 @@ class LocalSandbox:
             ours.enter_context(control)
             theirs.enter_context(other)
             control.setblocking(False)
-            request = _file_of(
-                json.dumps(self._described(command), ensure_ascii=True).encode()
-            )
+            document = json.dumps(self._described(command), ensure_ascii=True)
+            request = _file_of(document.encode())
             theirs.callback(os.close, request)
             # A file in memory: unlike a pipe it needs no task that feeds it, and a
             # script may leave it unread.
@@ -175,6 +172,7 @@ class LocalSandbox:
         return control, stdout, stderr
 
     def _described(self, command: SandboxCommand) -> dict[str, Any]:
+        writable = [str(path) for path in command.writable]
         return {
             "level": self._level,
             "bubblewrap": self._bubblewrap,
@@ -184,9 +182,9 @@ class LocalSandbox:
             "environment": dict(command.environment),
             "readable": self._readable(command),
             "skills": [str(path) for path in command.skills],
-            "writable": [str(path) for path in command.writable],
+            "writable": writable,
             "measured": self._measured(command),
-            "bound": outermost([str(path) for path in command.writable]),
+            "bound": outermost(writable),
             "limits": _limits(command.limits),
             "network": command.network,
         }
@@ -197,8 +195,10 @@ class LocalSandbox:
         """
         if self._level == "none":
             return []
-        own = [command.environment["TMPDIR"]] if self._level == "landlock" else []
-        return [str(command.directory), *own]
+        measured = [str(command.directory)]
+        if self._level == "landlock":
+            measured.append(command.environment["TMPDIR"])
+        return measured
 
     def _readable(self, command: SandboxCommand) -> list[str]:
         if self._level == "none":
@@ -215,10 +215,10 @@ def with_private_directories(
     """Return *command* with its home, caches and temporary files below *temporary*."""
     home = temporary / "home"
     own = {
-        **{
-            name: str(temporary)
-            for name in ("TMPDIR", "TEMP", "TMP", "XDG_RUNTIME_DIR")
-        },
+        "TMPDIR": str(temporary),
+        "TEMP": str(temporary),
+        "TMP": str(temporary),
+        "XDG_RUNTIME_DIR": str(temporary),
         "HOME": str(home),
         "USER": "skill",
         "XDG_CACHE_HOME": str(home / ".cache"),
@@ -274,8 +274,8 @@ class _Conversation:
         limit = self._command.limits.stdout
         while chunk := await _read(self._descriptors[0]):
             if self.flooded:
-                # until the supervisor has ended it, so that it does not block in a
-                # write
+                # Read on until the supervisor has ended it, so that it does not block
+                # in a write.
                 continue
             self.stdout += chunk
             if len(self.stdout) > limit:
@@ -300,7 +300,7 @@ class _Conversation:
             except ConnectionError:
                 return
             if not chunk:
-                # the supervisor has exited; without a report where it was killed
+                # The supervisor has exited; without a report where it was killed.
                 return
             self._report += chunk
 

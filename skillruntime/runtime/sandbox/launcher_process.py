@@ -45,15 +45,10 @@ class _LauncherProcess:
         with self._lock:
             for attempt in (1, 2):
                 opened = self._open()
-                ancillary = [
-                    (
-                        socket.SOL_SOCKET,
-                        socket.SCM_RIGHTS,
-                        array.array("i", descriptors),
-                    )
-                ]
+                sent = array.array("i", descriptors)
+                ancillary = (socket.SOL_SOCKET, socket.SCM_RIGHTS, sent)
                 try:
-                    opened.sendmsg([b"r"], ancillary)
+                    opened.sendmsg([b"r"], [ancillary])
                 except OSError as error:
                     if error.errno == errno.ETOOMANYREFS:
                         raise
@@ -115,9 +110,8 @@ class _LauncherProcess:
                 self._socket.detach()
             self._socket = None
         if self._process is not None:
-            with suppress(
-                ChildProcessError
-            ):  # the host has taken its exit code, with waitpid(-1) perhaps
+            # Raised where the host has taken its exit code, with waitpid(-1) perhaps.
+            with suppress(ChildProcessError):
                 os.waitpid(self._process.pid, os.WNOHANG)
             self._process = None
 

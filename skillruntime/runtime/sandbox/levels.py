@@ -20,7 +20,8 @@ if sys.platform == "linux":
 __all__ = ["LEVELS", "open_sandbox", "sandbox_report"]
 
 _REMEDIES = {
-    "bubblewrap": "install bubblewrap (apt install bubblewrap) and allow user namespaces",
+    "bubblewrap": "install bubblewrap (apt install bubblewrap) and allow user "
+    "namespaces",
     "landlock": "use Linux 5.13 or newer with 'landlock' among the security modules "
     "(lsm=...)",
 }
@@ -41,8 +42,8 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
             raise AccessDeniedError(
                 "The host's sandbox confines nothing, so an untrusted script is not "
                 "run in it",
-                suggested_action="Tell the user: the host can leave out `sandbox=` to use the best "
-                "one of this machine",
+                suggested_action="Tell the user: the host can leave out `sandbox=` to "
+                "use the best one of this machine",
             )
         return choice
     require_level(choice)
@@ -51,16 +52,16 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
     names = LEVELS if choice == "auto" else (choice,)
     missing: dict[str, str] = {}
     for name in names:
-        found = await _tested(name)
-        if isinstance(found, LocalSandbox):
-            return found
-        missing[name] = found
+        result = await _tested(name)
+        if isinstance(result, LocalSandbox):
+            return result
+        missing[name] = result
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
+    remedies = ", or to ".join(_REMEDIES[name] for name in names)
     raise AccessDeniedError(
-        "There is no working sandbox for this script: "
-        + "; ".join(f"{name}: {reason}" for name, reason in missing.items()),
+        f"There is no working sandbox for this script: {reasons}",
         details={"missing": missing},
-        suggested_action="Tell the user to "
-        + ", or to ".join(_REMEDIES[name] for name in names),
+        suggested_action=f"Tell the user to {remedies}",
     )
 
 
@@ -68,11 +69,11 @@ async def sandbox_report() -> dict[str, str | None]:
     """Return why each level cannot be used on this machine; None if it passed its
     self-test.
     """
-    found = {name: await _tested(name) for name in LEVELS}
-    return {
-        name: result if isinstance(result, str) else None
-        for name, result in found.items()
-    }
+    report: dict[str, str | None] = {}
+    for name in LEVELS:
+        result = await _tested(name)
+        report[name] = result if isinstance(result, str) else None
+    return report
 
 
 async def _tested(name: str) -> LocalSandbox | str:
@@ -98,12 +99,10 @@ def _present(name: str) -> LocalSandbox | str:
         return "the system calls of this processor are not known"
     if name == "landlock":
         abi = landlock.abi()
-        return (
-            LocalSandbox("landlock", abi=abi) if abi else "the kernel has no Landlock"
-        )
-    found = shutil.which("bwrap")
-    return (
-        LocalSandbox("bubblewrap", bubblewrap=found)
-        if found
-        else "bwrap is not installed"
-    )
+        if not abi:
+            return "the kernel has no Landlock"
+        return LocalSandbox("landlock", abi=abi)
+    bubblewrap = shutil.which("bwrap")
+    if bubblewrap is None:
+        return "bwrap is not installed"
+    return LocalSandbox("bubblewrap", bubblewrap=bubblewrap)

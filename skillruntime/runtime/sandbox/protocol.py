@@ -43,9 +43,8 @@ class Limits:
     open_files: int = 1024
     temporary: int = 512 * 1024**2
     stdout: int = 10 * 1024**2
-    workspace: int = (
-        256 * 1024**2
-    )  # how much the workspace and its temporary files may grow during the command
+    workspace: int = 256 * 1024**2
+    """How much the workspace and its temporary files may grow during the command."""
 
 
 DEFAULT_LIMITS: Final = Limits()

@@ -30,16 +30,15 @@ _SYSTEM = (
 # Never all of /etc: it holds keys and tokens of services too. And no more than
 # libraries read: bubblewrap reads the whole table of mounts again for each one.
 _ETC = (
-    *(
-        "ld.so.cache",
-        "ssl/certs",
-        "ssl/openssl.cnf",
-        "pki/tls",
-        "pki/ca-trust",
-        "alternatives",
-        "localtime",
-    ),
-    *("mime.types", "fonts"),
+    "ld.so.cache",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "pki/tls",
+    "pki/ca-trust",
+    "alternatives",
+    "localtime",
+    "mime.types",
+    "fonts",
 )
 _ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "gai.conf", "services")
 # What libraries ask for the number of processors and the size of memory.
@@ -48,20 +47,20 @@ _WITHOUT_NAMESPACES = (
     # duckdb ends the process where it sees this tree and may not read its limit of
     # memory in it.
     "/sys/fs/cgroup",
-    *("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/random"),
-    *(
-        "/proc/cpuinfo",
-        "/proc/meminfo",
-        "/proc/stat",
-        "/proc/version",
-        "/proc/filesystems",
-        "/proc/loadavg",
-    ),
-    *(
-        "/proc/sys/vm/overcommit_memory",
-        "/proc/sys/kernel/cap_last_cap",
-        "/proc/sys/kernel/ngroups_max",
-    ),
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/urandom",
+    "/dev/random",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/version",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/sys/vm/overcommit_memory",
+    "/proc/sys/kernel/cap_last_cap",
+    "/proc/sys/kernel/ngroups_max",
 )
 
 
@@ -72,17 +71,20 @@ def system_paths(*, namespaces: bool, network: bool) -> tuple[Path, ...]:
     Where there are namespaces, bubblewrap makes ``/dev`` and ``/proc`` itself, and
     links such as ``/lib`` too.
     """
-    etc = (*_ETC, *(_ETC_NETWORK if network else ()))
-    named = [*_SYSTEM, *(f"/etc/{name}" for name in etc), *_MACHINE]
-    found = [Path(name) for name in named if Path(name).exists()]
+    in_etc = [*_ETC]
+    if network:
+        in_etc += _ETC_NETWORK
+    names = [*_SYSTEM, *(f"/etc/{name}" for name in in_etc), *_MACHINE]
+    existing = [path for path in map(Path, names) if path.exists()]
     if namespaces:
-        return tuple(
-            path for path in found if not (path.is_symlink() and len(path.parts) == 2)
-        )
-    resolved = [path.resolve() for path in found]
-    return tuple(
-        dict.fromkeys([*resolved, *(Path(name) for name in _WITHOUT_NAMESPACES)])
-    )
+        return tuple(path for path in existing if not _is_top_level_link(path))
+    paths = [path.resolve() for path in existing]
+    paths += map(Path, _WITHOUT_NAMESPACES)
+    return tuple(dict.fromkeys(paths))
+
+
+def _is_top_level_link(path: Path) -> bool:
+    return len(path.parts) == 2 and path.is_symlink()
 
 
 @cache
@@ -90,65 +92,55 @@ def interpreter_paths(executable: str) -> tuple[Path, ...]:
     """Return what *executable* needs to run: its own tree, every link on the way to it,
     and for Python its packages.
     """
-    found: list[Path] = []
+    paths: list[Path] = []
     environment = Path(executable).parent.parent
     if (environment / "pyvenv.cfg").is_file() and environment != Path(sys.prefix):
         # The environment of a script: itself and the Python that it was made from,
         # without the host's packages.
-        found += [
-            environment,
-            *(
-                part
-                for prefix in {sys.base_prefix, sys.base_exec_prefix}
-                for part in _tree(Path(prefix))
-            ),
-        ]
+        paths.append(environment)
+        for prefix in {sys.base_prefix, sys.base_exec_prefix}:
+            paths += _tree(Path(prefix))
     elif os.path.realpath(executable) == os.path.realpath(sys.executable):
-        # A host in a virtual environment has two trees: the environment, and the Python
-        # that it was made from.
-        prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}
-        for prefix in sorted(prefixes):
-            found += _tree(Path(prefix))
-        found += [
-            Path(path)
-            for path in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
-            if path
-        ]
-        # Packages that a .pth file or the user's site adds; a checkout of the host's
-        # own project is not among them.
-        found += [
-            Path(path)
-            for path in sys.path
-            if Path(path).name in ("site-packages", "dist-packages")
-        ]
+        paths += _paths_of_host()
     links = _links(Path(executable))
-    found += links
+    paths += links
     if not links[-1].is_relative_to("/usr"):
-        found += _tree(links[-1].parent.parent)
-    existing = [
-        path
-        for path in dict.fromkeys(found)
-        if path.exists() and not path.is_relative_to("/usr")
-    ]
+        paths += _tree(links[-1].parent.parent)
+    existing = [path for path in dict.fromkeys(paths) if path.exists()]
+    outside = [path for path in existing if not path.is_relative_to("/usr")]
+    listed = set(outside)
     # A tree inside another that is listed adds nothing.
-    return tuple(
-        path
-        for path in existing
-        if not any(other in path.parents for other in existing)
-    )
+    return tuple(path for path in outside if listed.isdisjoint(path.parents))
+
+
+def _paths_of_host() -> list[Path]:
+    """Return what the Python of the host itself needs, with its packages."""
+    paths: list[Path] = []
+    # A host in a virtual environment has two trees: the environment, and the Python
+    # that it was made from.
+    prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}
+    for prefix in sorted(prefixes):
+        paths += _tree(Path(prefix))
+    for library in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")):
+        if library:
+            paths.append(Path(library))
+    # Packages that a .pth file or the user's site adds; a checkout of the host's own
+    # project is not among them.
+    for directory in map(Path, sys.path):
+        if directory.name in ("site-packages", "dist-packages"):
+            paths.append(directory)
+    return paths
 
 
 def _tree(prefix: Path) -> list[Path]:
-    """An installation: its directory where it holds nothing else, else the parts that
-    every installation has.
+    """Return the directory of an installation where it holds nothing else, else the
+    parts that every installation has.
     """
     # A virtual environment, or one of the versions of pyenv, nvm and uv. Anything else
     # may be a home directory.
-    if (prefix / "pyvenv.cfg").is_file() or prefix.parent.name in (
-        "versions",
-        "node",
-        "python",
-    ):
+    if (prefix / "pyvenv.cfg").is_file():
+        return [prefix]
+    if prefix.parent.name in ("versions", "node", "python"):
         return [prefix]
     return [prefix / name for name in ("bin", "lib", "lib64", "libexec", "share")]
 
@@ -157,9 +149,9 @@ def _links(path: Path) -> list[Path]:
     """Return *path*, and each further path that it leads to, link by link; the last is
     the file itself.
     """
-    found = [path]
-    while path.is_symlink() and len(found) < 40:
+    links = [path]
+    while path.is_symlink() and len(links) < 40:
         path = Path(os.path.normpath(path.parent / path.readlink()))
-        found.append(path)
-    found.append(Path(os.path.realpath(path)))
-    return list(dict.fromkeys(found))
+        links.append(path)
+    links.append(Path(os.path.realpath(path)))
+    return list(dict.fromkeys(links))

@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import anyio
 
@@ -48,7 +47,8 @@ def connect(family, kind, address):
         peer.connect(address)
         peer.send(b"x")
 probe("may_write_workspace", lambda: open("made", "w").write("x"))
-probe("may_write_temporary", lambda: open(os.environ["TMPDIR"] + "/made", "w").write("x"))
+temporary = os.environ["TMPDIR"]
+probe("may_write_temporary", lambda: open(temporary + "/made", "w").write("x"))
 probe("may_read_skill", lambda: open(asked["skill"] + "/file").read())
 probe("reads_outside", lambda: open(asked["outside"] + "/file").read())
 probe("lists_outside", lambda: os.listdir(asked["outside"]))
@@ -56,21 +56,26 @@ probe("writes_outside", lambda: open(asked["outside"] + "/made", "w"))
 probe("changes_outside", lambda: os.chmod(asked["outside"] + "/file", 0o666))
 probe("writes_skill", lambda: open(asked["skill"] + "/file", "a"))
 probe("links_out", lambda: os.link(asked["outside"] + "/file", "linked"))
-probe("makes_set_user_id", lambda: os.close(os.open("set", os.O_CREAT | os.O_WRONLY, 0o4755)))
-probe("reaches_unix_socket", lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, asked["outside"] + "/socket"))
-probe("reaches_abstract_socket", lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, "\0" + asked["abstract"]))
-probe("reaches_tcp", lambda: connect(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", asked["tcp"])))
-probe("reaches_udp", lambda: connect(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", asked["udp"])))
+made = os.O_CREAT | os.O_WRONLY
+probe("makes_set_user_id", lambda: os.close(os.open("set", made, 0o4755)))
+unix = socket.AF_UNIX, socket.SOCK_STREAM
+probe("reaches_unix_socket", lambda: connect(*unix, asked["outside"] + "/socket"))
+probe("reaches_abstract_socket", lambda: connect(*unix, "\0" + asked["abstract"]))
+tcp, udp = ("127.0.0.1", asked["tcp"]), ("127.0.0.1", asked["udp"])
+probe("reaches_tcp", lambda: connect(socket.AF_INET, socket.SOCK_STREAM, tcp))
+probe("reaches_udp", lambda: connect(socket.AF_INET, socket.SOCK_DGRAM, udp))
 probe("signals_host", lambda: os.kill(asked["host"], 0))
-probe("reads_host_environment", lambda: open("/proc/%d/environ" % asked["host"]).read())
-probe("reads_first_environment", lambda: "HOST_CANARY" in open("/proc/1/environ").read())
+environ = "/proc/%d/environ"
+probe("reads_host_environment", lambda: open(environ % asked["host"]).read())
+probe("reads_first_environment", lambda: "HOST_CANARY" in open(environ % 1).read())
 probe("has_host_environment", lambda: "HOST_CANARY" in os.environ)
 probe("traces", lambda: libc.ptrace(0, 0, 0, 0) == 0)
 probe("makes_namespace", lambda: libc.unshare(0x10000000) == 0)
 probe("becomes_root", lambda: os.getuid() != 0 and (os.setuid(0) or True))
 probe("exceeds_memory", lambda: len(bytearray(asked["memory"] * 2)))
 if os.fork() == 0:
-    # Away from the session, as a daemon does: ending the process group does not reach it.
+    # Away from the session, as a daemon does: ending the process group does not reach
+    # it.
     os.setsid()
     held = open("held", "w")
     fcntl.flock(held, fcntl.LOCK_EX)
@@ -107,19 +112,18 @@ async def failure_of(sandbox: LocalSandbox) -> str | None:
     try:
         done = json.loads(finished.stdout)
     except ValueError:
-        last = finished.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        return (
-            "its self-test did not run: "
-            f"{last[0] if last else f'exit code {finished.exit_code}'}"
-        )
+        lines = finished.stderr.decode("utf-8", "replace").strip().splitlines()
+        reason = lines[-1] if lines else f"exit code {finished.exit_code}"
+        return f"its self-test did not run: {reason}"
     if missing := [name for name in _EXPECTED if name not in done]:
         return f"its self-test failed: {', '.join(missing)} was refused"
-    leaks += [
-        name for name in done if name not in _EXPECTED and name not in _SEEN_BY_HOST
-    ]
+    known = {*_EXPECTED, *_SEEN_BY_HOST}
+    leaks += [name for name in done if name not in known]
     if not finished.stopped:
         leaks.append("leaves_processes")
-    return f"its self-test failed: {', '.join(leaks)} was possible" if leaks else None
+    if leaks:
+        return f"its self-test failed: {', '.join(leaks)} was possible"
+    return None
 
 
 @contextmanager
@@ -128,48 +132,37 @@ def _surroundings() -> Iterator[tuple[dict[str, object], SandboxCommand]]:
     # Small, so that the probe of memory ends quickly on a machine that has little.
     limits = Limits(memory=256 * 1024**2)
     with ExitStack() as stack:
-        base = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="skillruntime-"))
-        ).resolve()
-        outside, skill, workspace = (
-            base / name for name in ("outside", "skill", "workspace")
-        )
+        made = tempfile.TemporaryDirectory(prefix="skillruntime-")
+        base = Path(stack.enter_context(made)).resolve()
+        outside = base / "outside"
+        skill = base / "skill"
+        workspace = base / "workspace"
         for directory in (outside, skill, workspace):
             directory.mkdir(parents=True)
         for file in (outside / "file", skill / "file"):
             file.write_text(_CANARY, "utf-8")
             file.chmod(0o644)
-        sockets = [
-            stack.enter_context(socket.socket(*kind))
-            for kind in (
-                (socket.AF_UNIX, socket.SOCK_STREAM),
-                (socket.AF_UNIX, socket.SOCK_STREAM),
-                (socket.AF_INET, socket.SOCK_STREAM),
-                (socket.AF_INET, socket.SOCK_DGRAM),
-            )
-        ]
         abstract = f"skillruntime-{os.getpid()}-{base.name}"
-        addresses: tuple[Any, ...] = (
-            f"{outside}/socket",
-            f"\0{abstract}",
-            ("127.0.0.1", 0),
-            ("127.0.0.1", 0),
-        )
-        for listener, address in zip(sockets, addresses, strict=True):
-            listener.bind(address)
-            if listener.type == socket.SOCK_STREAM:
-                listener.listen()
+        for address in (f"{outside}/socket", f"\0{abstract}"):
+            unix = stack.enter_context(socket.socket(socket.AF_UNIX))
+            unix.bind(address)
+            unix.listen()
+        tcp = stack.enter_context(socket.socket(socket.AF_INET))
+        tcp.bind(("127.0.0.1", 0))
+        tcp.listen()
+        udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        udp.bind(("127.0.0.1", 0))
         asked: dict[str, object] = {
             "outside": str(outside),
             "skill": str(skill),
             "abstract": abstract,
-            "tcp": sockets[2].getsockname()[1],
-            "udp": sockets[3].getsockname()[1],
+            "tcp": tcp.getsockname()[1],
+            "udp": udp.getsockname()[1],
             "host": os.getpid(),
             "memory": limits.memory,
         }
         # What is not there at once was not sent: the script has ended by then.
-        sockets[3].setblocking(False)
+        udp.setblocking(False)
         command = SandboxCommand(
             (sys.executable, "-I", "-S", "-c", _PROBE),
             workspace,
@@ -182,7 +175,7 @@ def _surroundings() -> Iterator[tuple[dict[str, object], SandboxCommand]]:
             writable=(workspace,),
             limits=limits,
         )
-        yield {**asked, "received": sockets[3]}, command
+        yield {**asked, "received": udp}, command
 
 
 def _seen_by_host(asked: dict[str, object], workspace: Path) -> list[str]:

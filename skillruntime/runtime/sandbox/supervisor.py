@@ -57,12 +57,11 @@ __all__ = ["descendants", "serve"]
 ENDING = 5.0
 """Seconds, at most, to see every process of a command gone."""
 
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE, _PR_SET_SECCOMP = (
-    1,
-    36,
-    4,
-    22,
-)
+# linux/prctl.h
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_SECCOMP = 22
+_PR_SET_CHILD_SUBREAPER = 36
 _SECCOMP_MODE_FILTER = 2
 _BETWEEN_LOOKS = 0.05  # seconds between two looks at how much a command has written
 _MEMORY = (b"RssAnon:", b"RssShmem:", b"VmPTE:")  # lines of /proc/PID/status
@@ -75,31 +74,26 @@ _ANCILLARY = socket.CMSG_SPACE(5 * array.array("i").itemsize)
 
 def serve() -> NoReturn:
     """Serve requests from the socket on descriptor 0 until the host closes it."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C in the terminal is the host's to handle
+    # Ctrl-C in the terminal is the host's to handle.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     requests = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.close(null)
-    for network in (
-        False,
-        True,
-    ):  # once, here: each supervisor is a copy of this process
+    # Once, here: each supervisor is a copy of this process.
+    for network in (False, True):
         seccomp_program(namespaces=True, network=network)
         prepare_options(network=network)
+    # A collection in a child would copy every page that it shares with its parent.
     gc.disable()
-    # a collection in a child would copy every page that it shares with its parent
     gc.freeze()
-    signal.signal(
-        signal.SIGCHLD, signal.SIG_IGN
-    )  # the kernel reaps the supervisors (wait(2))
+    # The kernel reaps the supervisors (wait(2)).
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while _serve_next(requests):
         pass
-    with suppress(
-        ChildProcessError
-    ):  # the host closed its end, and that ends every supervisor
+    # The host closed its end, and that ends every supervisor.
+    with suppress(ChildProcessError):
         os.waitpid(-1, 0)
     sys.exit(0)
 
@@ -131,28 +125,26 @@ def _supervise(descriptors: Sequence[int], guest: Guest | None) -> NoReturn:
     # Whatever a descendant does to leave, it is handed to this process when its parent
     # ends (prctl(2)): the command is over when there are no children left.
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    _prctl(
-        _PR_SET_DUMPABLE, 0
-    )  # it holds the environment of the command, secrets included
-    request, stdin, stdout, stderr, control = descriptors
+    # It holds the environment of the command, secrets included.
+    _prctl(_PR_SET_DUMPABLE, 0)
+    request_file, stdin, stdout, stderr, control = descriptors
     report: dict[str, Any] = {}
     try:
-        asked = json.loads(os.read(request, os.fstat(request).st_size))
-        os.close(request)
-        run = _Run(asked, (stdin, stdout, stderr), control, guest)
+        size = os.fstat(request_file).st_size
+        request = json.loads(os.read(request_file, size))
+        os.close(request_file)
+        run = _Run(request, (stdin, stdout, stderr), control, guest)
         report = run.to_end()
     except OSError as error:
-        is_writable = isinstance(error, WritablePathError)
         report = {
             "errno": error.errno or errno.EIO,
             "error": error.strerror or str(error),
-            "is_writable": is_writable,
+            "is_writable": isinstance(error, WritablePathError),
         }
     except BaseException as error:
         report = {"errno": errno.EIO, "error": f"{type(error).__name__}: {error}"}
-    if (
-        "stopped" not in report
-    ):  # what failed may be the script's doing: nothing of it outlives its supervisor
+    if "stopped" not in report:
+        # What failed may be the script's doing: nothing of it outlives its supervisor.
         report["stopped"] = _end_descendants()
     with suppress(OSError), socket.socket(fileno=control) as host:
         host.sendall(json.dumps(report).encode())
@@ -160,18 +152,18 @@ def _supervise(descriptors: Sequence[int], guest: Guest | None) -> NoReturn:
 
 
 class _Run:
-    """One command: what was asked, what runs, and how it is ended."""
+    """One command: what was requested, what runs, and how it is ended."""
 
     def __init__(
         self,
-        asked: dict[str, Any],
+        request: dict[str, Any],
         streams: tuple[int, int, int],
         control: int,
         guest: Guest | None,
     ) -> None:
-        self.asked = asked
-        self.level: str = asked["level"]
-        self.limits: dict[str, int] = asked["limits"]
+        self.request = request
+        self.level: str = request["level"]
+        self.limits: dict[str, int] = request["limits"]
         self.streams = streams
         self.control = control
         self.guest = guest if self.level != "none" else None
@@ -181,30 +173,26 @@ class _Run:
         self.is_full = False
 
     def to_end(self) -> dict[str, Any]:
+        """Run the command, and return the report of how it ended."""
         # Opened now: the command could move another directory to its place.
-        self.measured = [
-            _listable(open_writable(path)) for path in self.asked["measured"]
-        ]
+        for path in self.request["measured"]:
+            self.measured.append(_listable(open_writable(path)))
         if self.measured:
-            self.most = (
-                sum(map(used_bytes, map(os.dup, self.measured)))
-                + self.limits["workspace"]
-            )
+            self.most = self._used_by_directories() + self.limits["workspace"]
         if self.guest is not None:
-            mount_for(self.guest, self._readable(), self.asked["bound"])
+            mount_for(self.guest, self._readable(), self.request["bound"])
         if self.level != "none":
-            self.opened = {path: open_writable(path) for path in self.asked["bound"]}
-        code, stopped = (
-            self._bubblewrap() if self.level == "bubblewrap" else self._directly()
-        )
-        self.is_full = self.is_full or (
-            bool(self.measured) and self._used() > self.most
-        )  # since the last look
-        used = [
-            resource.getrusage(who)
-            for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-        ]
-        seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
+            self.opened = {path: open_writable(path) for path in self.request["bound"]}
+        if self.level == "bubblewrap":
+            code, stopped = self._bubblewrap()
+        else:
+            code, stopped = self._directly()
+        if self.measured and not self.is_full:
+            self.is_full = self._used() > self.most  # since the last look
+        seconds = 0.0
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+            usage = resource.getrusage(who)
+            seconds += usage.ru_utime + usage.ru_stime
         return {
             "exit_code": code,
             "stopped": stopped,
@@ -213,7 +201,7 @@ class _Run:
         }
 
     def _readable(self) -> list[str]:
-        return [*self.asked["readable"], *self.asked["skills"]]
+        return [*self.request["readable"], *self.request["skills"]]
 
     # Landlock, and no confinement at all.
 
@@ -233,48 +221,49 @@ class _Run:
 
     def _become_command(self) -> None:
         os.setsid()  # away from the terminal of the host, and from its signals
-        abi = min(self.asked["abi"], landlock.abi()) if self.level == "landlock" else 0
+        abi = 0
         if self.level == "landlock":
-            # Without its own user, the limit counts every process of the host's user:
-            # allow that many more.
-            already = 0 if self.guest is not None else _threads_of(os.getuid())
-            _limit(0, self.limits, self.limits["processes"] + already)
-            if self.guest is not None:
-                drop_privileges(self.guest.user)
-            else:
-                drop_capabilities()
-            # What lies in a writable directory is readable with it, and could be a link
-            # out of it by now.
-            readable = [
-                path
-                for path in self._readable()
-                if not is_inside(path, self.asked["bound"])
-            ]
-            landlock.restrict(
-                [*readable, "/proc/self/cgroup"],
-                [
-                    *self.opened.values(),
-                    *(os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _DEVICES),
-                ],
-                network=self.asked["network"],
-                abi=abi,
-            )
-        os.chdir(self.asked["directory"])
+            abi = min(self.request["abi"], landlock.abi())
+            self._restrict_files(abi)
+        os.chdir(self.request["directory"])
         for target, descriptor in enumerate(self.streams):
             os.dup2(descriptor, target)
         if self.level == "landlock":
-            _apply_filter(
-                seccomp_program(
-                    namespaces=False, network=self.asked["network"], landlock_abi=abi
-                )
+            program = seccomp_program(
+                namespaces=False, network=self.request["network"], landlock_abi=abi
             )
-        # After the filter nothing here may need a system call that it refuses.
-        _prctl(
-            _PR_SET_PDEATHSIG, signal.SIGKILL
-        )  # once more: changing the user cleared it (prctl(2))
+            _apply_filter(program)
+        # After the filter nothing here may need a system call that it refuses. The
+        # signal is set once more, because changing the user cleared it (prctl(2)).
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         for number in _RESET_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
-        os.execve(self.asked["argv"][0], self.asked["argv"], self.asked["environment"])
+        os.execve(
+            self.request["argv"][0], self.request["argv"], self.request["environment"]
+        )
+
+    def _restrict_files(self, abi: int) -> None:
+        """Limit this process, give up its rights, and restrict what it may open."""
+        if self.guest is not None:
+            _limit(0, self.limits, self.limits["processes"])
+            drop_privileges(self.guest.user)
+        else:
+            # Without its own user, the limit counts every process of the host's user:
+            # allow that many more.
+            already = _threads_of(os.getuid())
+            _limit(0, self.limits, self.limits["processes"] + already)
+            drop_capabilities()
+        readable = []
+        for path in self._readable():
+            # What lies in a writable directory is readable with it, and could be a link
+            # out of it by now.
+            if not is_inside(path, self.request["bound"]):
+                readable.append(path)
+        readable.append("/proc/self/cgroup")
+        writable = list(self.opened.values())
+        for path in _DEVICES:
+            writable.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
+        landlock.restrict(readable, writable, network=self.request["network"], abi=abi)
 
     # bubblewrap
 
@@ -284,15 +273,14 @@ class _Run:
         child = self._start_bubblewrap(info_writing, block_reading)
         for descriptor in (info_writing, block_reading, *self.streams):
             os.close(descriptor)
-        words = b"".join(iter(lambda: os.read(info_reading, 4096), b""))
-        os.close(info_reading)
-        if not words:  # it could not set up the namespaces, and has said why on stderr
+        info = _read_all(info_reading)
+        if not info:  # it could not set up the namespaces, and has said why on stderr
             code = self._watch(child)
             raise OSError(
                 errno.EPERM,
                 f"bubblewrap could not make its namespaces (exit code {code})",
             )
-        inner: int = json.loads(words)["child-pid"]
+        inner: int = json.loads(info)["child-pid"]
         # The first process of the namespace: when it has ended, the kernel has ended
         # every other one in it (pid_namespaces(7)), and its descriptor becomes readable
         # only then.
@@ -311,12 +299,13 @@ class _Run:
         code = self._watch(child)
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(watched, signal.SIGKILL)
-        stopped = bool(select.select([watched], [], [], ENDING)[0])
+        has_ended = bool(select.select([watched], [], [], ENDING)[0])
+        stopped = has_ended and _end_descendants()
         # bubblewrap reports a signal as a shell does; Linux has 64 of them, and 255 is
         # what many programs end with.
         if 128 < code <= 128 + 64:
             code = 128 - code
-        return code, stopped and _end_descendants()
+        return code, stopped
 
     def _start_bubblewrap(self, info: int, block: int) -> int:
         """Start bubblewrap, which waits for *block* before it starts the command;
@@ -324,7 +313,7 @@ class _Run:
         """
         opened = dict(self.opened)
         for path in self._readable():
-            if is_inside(path, self.asked["bound"]):
+            if is_inside(path, self.request["bound"]):
                 with suppress(OSError):
                     opened[path] = open_without_links(path)
         # This process itself changes its user, because it serves one command: another
@@ -332,46 +321,29 @@ class _Run:
         # of a start of Python.
         if self.guest is not None:
             become_for_now(self.guest.user)
-        arguments = bubblewrap_arguments(self.asked, opened)
-        filter_ = _memory_file(
-            seccomp_program(namespaces=True, network=self.asked["network"])
-        )
+        arguments = bubblewrap_arguments(self.request, opened)
+        program = seccomp_program(namespaces=True, network=self.request["network"])
+        options = ["--info-fd", str(info), "--block-fd", str(block)]
+        options += ["--seccomp", str(_memory_file(program))]
         users = _memory_file(_PASSWD)
-        options = [
-            *(
-                "--info-fd",
-                str(info),
-                "--block-fd",
-                str(block),
-                "--seccomp",
-                str(filter_),
-            ),
-            *("--perms", "0444", "--file", str(users), "/etc/passwd"),
-            *arguments,
-        ]
+        options += ["--perms", "0444", "--file", str(users), "/etc/passwd"]
+        options += arguments
         # Through a file, so that /proc/1/cmdline in the sandbox and `ps` on the host
         # show no paths.
-        listed = _memory_file(
-            b"\0".join(os.fsencode(option) for option in options) + b"\0"
-        )
+        listed = _memory_file(b"".join(os.fsencode(each) + b"\0" for each in options))
         for descriptor in (info, block, *opened.values()):
             os.set_inheritable(descriptor, True)
+        bubblewrap = self.request["bubblewrap"]
+        # Descriptors above 2 are closed on exec, except those that bubblewrap is given.
+        file_actions = [
+            (os.POSIX_SPAWN_DUP2, stream, target)
+            for target, stream in enumerate(self.streams)
+        ]
         return os.posix_spawn(
-            self.asked["bubblewrap"],
-            [
-                self.asked["bubblewrap"],
-                "--args",
-                str(listed),
-                "--",
-                *self.asked["argv"],
-            ],
-            self.asked["environment"],
-            # Descriptors above 2 are closed on exec, except those that bubblewrap is
-            # given.
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, stream, target)
-                for target, stream in enumerate(self.streams)
-            ],
+            bubblewrap,
+            [bubblewrap, "--args", str(listed), "--", *self.request["argv"]],
+            self.request["environment"],
+            file_actions=file_actions,
             setsigdef=_RESET_SIGNALS,
         )
 
@@ -383,7 +355,10 @@ class _Run:
         # process once this one is reaped.
         ended = os.pidfd_open(child)
         pause = _BETWEEN_LOOKS if self.most else None
-        while not (ready := select.select([ended, self.control], [], [], pause)[0]):
+        while True:
+            ready, _, _ = select.select([ended, self.control], [], [], pause)
+            if ready:
+                break
             before = time.monotonic()
             if self._used() > self.most:
                 self.is_full = True
@@ -402,10 +377,11 @@ class _Run:
 
         Infinity where a process holds more memory than it may.
         """
-        removed: dict[
-            tuple[int, int], int
-        ] = {}  # by inode: threads and children have the same files open
-        for thread in _threads() if self.measured else ():
+        if not self.measured:
+            return 0.0
+        # By inode: threads and children have the same files open.
+        removed: dict[tuple[int, int], int] = {}
+        for thread in _threads():
             if _memory_of(thread) > self.limits["memory"]:
                 return float("inf")
             with suppress(OSError):
@@ -413,10 +389,13 @@ class _Run:
                     with suppress(OSError):
                         status = each.stat()
                         if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
-                            removed[status.st_dev, status.st_ino] = (
-                                status.st_blocks * 512
-                            )
-        return sum(map(used_bytes, map(os.dup, self.measured))) + sum(removed.values())
+                            inode = (status.st_dev, status.st_ino)
+                            removed[inode] = status.st_blocks * 512
+        return self._used_by_directories() + sum(removed.values())
+
+    def _used_by_directories(self) -> float:
+        # `used_bytes` closes what it is given.
+        return sum(used_bytes(os.dup(directory)) for directory in self.measured)
 
 
 _PASSWD = b"root:x:0:0::/nonexistent:/bin/false\nskill:x:1000:1000::/tmp/home:/bin/sh\n"
@@ -439,20 +418,19 @@ def _end_descendants() -> bool:
         for child in descendants():
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(child, signal.SIGKILL)
-        time.sleep(
-            0.002
-        )  # for the kernel to take them down; orphans reach this process only then
+        # For the kernel to take them down; orphans reach this process only then.
+        time.sleep(0.002)
 
 
 def _threads() -> list[Path]:
     """Return every thread of the command: a process whose first one has ended shows
     nothing itself.
     """
-    found: list[Path] = []
+    threads: list[Path] = []
     for process in descendants():
         with suppress(OSError):  # it has ended
-            found += Path(f"/proc/{process}/task").iterdir()
-    return found
+            threads += Path(f"/proc/{process}/task").iterdir()
+    return threads
 
 
 def _memory_of(thread: Path) -> int:
@@ -462,12 +440,13 @@ def _memory_of(thread: Path) -> int:
     RLIMIT_DATA counts private memory that may be written to: not shared mappings, not
     those with MAP_GROWSDOWN, not what became read-only once it was written.
     """
+    total = 0
     with suppress(OSError):
-        lines = (thread / "status").read_bytes().splitlines()
-        return sum(
-            int(line.split()[1]) * 1024 for line in lines if line.startswith(_MEMORY)
-        )
-    return 0
+        for line in (thread / "status").read_bytes().splitlines():
+            if line.startswith(_MEMORY):
+                _, kibibytes, *_ = line.split()
+                total += int(kibibytes) * 1024
+    return total
 
 
 def _listable(path: int) -> int:
@@ -489,9 +468,7 @@ def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
         _end_first("self")
         become()
     except BaseException as error:
-        number = (
-            error.errno if isinstance(error, OSError) and error.errno else errno.EIO
-        )
+        number = getattr(error, "errno", None) or errno.EIO
         reason = getattr(error, "strerror", None) or str(error)
         with suppress(OSError):
             os.write(failed, json.dumps({"errno": number, "error": reason}).encode())
@@ -510,11 +487,16 @@ def _raise_reported(failed: int) -> None:
     """Raise what stopped the child from becoming the command; the pipe closes without a
     word when it has.
     """
-    with os.fdopen(failed, "rb") as file:
-        words = file.read()
-    if words:
-        report = json.loads(words)
+    content = _read_all(failed)
+    if content:
+        report = json.loads(content)
         raise OSError(report["errno"], report["error"])
+
+
+def _read_all(descriptor: int) -> bytes:
+    """Return what comes out of a pipe until its end, and close it."""
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()
 
 
 def _limit(process: int, limits: dict[str, int], processes: int) -> None:
@@ -531,8 +513,9 @@ def _limit(process: int, limits: dict[str, int], processes: int) -> None:
     ]
     for which, value in pairs:
         _, hard = resource.prlimit(process, which)
-        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.prlimit(process, which, (most, most))
+        if hard != resource.RLIM_INFINITY:
+            value = min(value, hard)
+        resource.prlimit(process, which, (value, value))
 
 
 def _apply_filter(program: bytes) -> None:
@@ -546,9 +529,8 @@ def _apply_filter(program: bytes) -> None:
 
 
 def _memory_file(content: bytes) -> int:
-    descriptor = os.memfd_create(
-        "skillruntime", 0
-    )  # without MFD_CLOEXEC: bubblewrap reads it
+    # Without MFD_CLOEXEC: bubblewrap reads it.
+    descriptor = os.memfd_create("skillruntime", 0)
     os.write(descriptor, content)  # a file in memory takes some kilobytes in one piece
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
@@ -560,20 +542,22 @@ def _prctl(option: int, value: int) -> None:
 
 def descendants(process: int | None = None) -> list[int]:
     """Return every process below *process* (by default this one), the nearest first."""
-    parents: dict[int, list[int]] = {}
+    children_of: dict[int, list[int]] = {}
     for name in _process_numbers():
         with suppress(OSError):
             # The name of a program may hold spaces and brackets; the fields begin after
             # the last one (proc(5)).
-            words = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
-            parents.setdefault(int(words[1]), []).append(int(name))
-    found: list[int] = []
+            status = Path(f"/proc/{name}/stat").read_bytes()
+            _, _, fields = status.rpartition(b")")
+            _, parent, *_ = fields.split()
+            children_of.setdefault(int(parent), []).append(int(name))
+    below: list[int] = []
     pending = [os.getpid() if process is None else process]
     while pending:
-        children = parents.get(pending.pop(), [])
-        found += children
+        children = children_of.get(pending.pop(), [])
+        below += children
         pending += children
-    return found
+    return below
 
 
 def _threads_of(user: int) -> int:

@@ -28,18 +28,16 @@ HAS_DIRECTORY_DESCRIPTORS = (
 )
 """Whether this system has what `open_without_links` needs; Windows does not."""
 
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
+_LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW | _CLOSE_ON_EXEC
 # Without O_PATH (macOS) a FIFO is opened for reading, which must not wait for its other
 # end.
-_PATH = getattr(os, "O_PATH", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)) | getattr(
-    os, "O_CLOEXEC", 0
-)
-_LISTED = (
-    os.O_RDONLY
-    | getattr(os, "O_DIRECTORY", 0)
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-)
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_PATH = _CLOSE_ON_EXEC
+if hasattr(os, "O_PATH"):
+    _PATH |= os.O_PATH
+else:
+    _PATH |= os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 
 class WritablePathError(OSError):
@@ -55,30 +53,31 @@ def open_without_links(path: str, *, at: int | None = None, flags: int = _PATH) 
     Raises:
         OSError: a part is a link (ELOOP), or it cannot be opened.
     """
-    here = os.open("/" if at is None else ".", _PATH, dir_fd=at)
-    parts = [part for part in path.split("/") if part not in ("", ".")] or ["."]
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if not parts:
+        parts = ["."]
+    *directories, last = parts
+    steps = [(name, _PATH) for name in directories]
+    steps.append((last, flags))
+    directory = os.open("/" if at is None else ".", _PATH, dir_fd=at)
     # One part at a time, which every kernel can: openat2(2) with RESOLVE_NO_SYMLINKS
     # needs Linux 5.6, and the filters of many containers refuse it.
-    for number, part in enumerate(parts, 1):
+    for name, step_flags in steps:
         try:
-            opened = os.open(
-                part,
-                (flags if number == len(parts) else _PATH) | _NO_FOLLOW,
-                dir_fd=here,
-            )
+            opened = os.open(name, step_flags | _NO_FOLLOW, dir_fd=directory)
         except OSError as error:
             # What O_DIRECTORY says of a link (open(2)).
             if error.errno not in (errno.ELOOP, errno.ENOTDIR):
                 raise
             raise _link(path) from None
         finally:
-            os.close(here)
+            os.close(directory)
         # With O_PATH and O_NOFOLLOW a link is opened itself.
         if stat.S_ISLNK(os.fstat(opened).st_mode):
             os.close(opened)
             raise _link(path)
-        here = opened
-    return here
+        directory = opened
+    return directory
 
 
 def open_writable(path: str) -> int:
@@ -91,9 +90,12 @@ def open_writable(path: str) -> int:
     try:
         return open_without_links(path)
     except OSError as error:
-        reason = "does not exist" if error.errno == errno.ENOENT else error.strerror
-        named = reason if error.errno == errno.ELOOP else f"{path!r} {reason}"
-        raise WritablePathError(error.errno, named) from None
+        message = f"{path!r} {error.strerror}"
+        if error.errno == errno.ENOENT:
+            message = f"{path!r} does not exist"
+        elif error.errno == errno.ELOOP:
+            message = str(error.strerror)  # it names the path
+        raise WritablePathError(error.errno, message) from None
 
 
 def used_bytes(at: int, depth: int = 0) -> float:
@@ -109,15 +111,13 @@ def used_bytes(at: int, depth: int = 0) -> float:
             return float("inf")
         with os.scandir(at) as entries:
             for entry in entries:
-                with suppress(
-                    FileNotFoundError, NotADirectoryError
-                ):  # removed, or exchanged for a link, meanwhile
+                # Removed, or exchanged for a link, meanwhile.
+                with suppress(FileNotFoundError, NotADirectoryError):
                     status = entry.stat(follow_symlinks=False)
                     total += max(_LEAST, status.st_blocks * 512)
                     if stat.S_ISDIR(status.st_mode):
-                        total += used_bytes(
-                            os.open(entry.name, _LISTED, dir_fd=at), depth + 1
-                        )
+                        inner = os.open(entry.name, _LISTED, dir_fd=at)
+                        total += used_bytes(inner, depth + 1)
     except PermissionError:
         return float("inf")
     finally:

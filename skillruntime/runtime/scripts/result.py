@@ -1,4 +1,4 @@
-"""What a script said: what it printed on stdout, and its words on stderr, fit to be
+"""What a script wrote: what it printed on stdout, and its words on stderr, fit to be
 shown.
 
 Whatever it printed reaches the caller, also when it failed: one JSON value, else the
@@ -30,7 +30,7 @@ from skillruntime.runtime.sandbox.protocol import Finished
 
 __all__ = [
     "Printed",
-    "Said",
+    "Report",
     "capped",
     "decoded",
     "failed_output",
@@ -66,7 +66,7 @@ class Printed(NamedTuple):
     warning: str | None = None
 
 
-class Said(NamedTuple):
+class Report(NamedTuple):
     """What a script wrote, fit to be shown: no host paths, no hidden characters, no
     *secrets*.
     """
@@ -260,29 +260,29 @@ def _constant_in(text: str) -> str | None:
     return found[0] if found else None
 
 
-def failed_output(said: Said, *, is_text: bool) -> Printed:
+def failed_output(report: Report, *, is_text: bool) -> Printed:
     """Return what a script printed that gave no result, without the host's paths.
 
     *is_text* is for a script whose output may be any text; its text is ``{"stdout":
     ...}``, as that of a result.
     """
-    text, fault = decoded(said.finished.stdout)
+    text, fault = decoded(report.finished.stdout)
     if not text.strip():
         return Printed(None)
-    text = said.without_paths(text)
+    text = report.without_paths(text)
     warning = _constant_warning(text)
     # Where it was stopped, the limit may have cut a character.
-    if fault is not None and not said.finished.flooded:
+    if fault is not None and not report.finished.flooded:
         warning = f"The output is not UTF-8: {fault}"
     if is_text:
         output = _json_or_text(text)
         if _is_plain(output):
-            output = text_output(said.visible(text))
+            output = text_output(report.visible(text))
         return Printed(output, warning)
     try:
         return Printed(_strict_json(text), warning)
     except (ValueError, RecursionError):
-        return Printed(text_output(said.visible(text))["stdout"], warning)
+        return Printed(text_output(report.visible(text))["stdout"], warning)
 
 
 def parse_json_output(finished: Finished) -> Any:

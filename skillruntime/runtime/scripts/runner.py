@@ -61,7 +61,7 @@ from skillruntime.runtime.scripts.readiness import (
 )
 from skillruntime.runtime.scripts.result import (
     Printed,
-    Said,
+    Report,
     capped,
     decoded,
     failed_output,
@@ -198,13 +198,13 @@ class ScriptRunner:
             command, on_output=partial(self._note_unfinished, start, secrets)
         )
         finished = await self._run(start.sandbox, command, context)
-        said = self._said(finished, start, secrets)
-        self._note_end(said, start)
+        report = self._report(finished, start, secrets)
+        self._note_end(report, start)
         try:
-            return self._result(said, start)
+            return self._result(report, start)
         except SkillRuntimeError:
             # Whatever a script printed reaches the caller.
-            _note_printed(said, start)
+            _note_printed(report, start)
             raise
 
     async def _start(
@@ -290,24 +290,24 @@ class ScriptRunner:
             return ""
         return data.decode("utf-8", "replace")
 
-    def _said(self, finished: Finished, start: _Start, secrets: list[str]) -> Said:
-        """Return what the script said, without *secrets*: no error, log or result is
+    def _report(self, finished: Finished, start: _Start, secrets: list[str]) -> Report:
+        """Return what the script wrote, without *secrets*: no error, log or result is
         made of text that still has them.
         """
         shortened = shortened_paths(
             (start.directory, self.skill.name), (start.workspace, "workspace")
         )
         masked = without(finished, secrets)
-        return Said(masked, shortened, tuple(worth_masking(secrets)))
+        return Report(masked, shortened, tuple(worth_masking(secrets)))
 
-    def _note_end(self, said: Said, start: _Start) -> None:
+    def _note_end(self, report: Report, start: _Start) -> None:
         """Note for the envelope how the script ended, and the tail of its stderr."""
-        execution, exit_code = start.context.execution, said.finished.exit_code
+        execution, exit_code = start.context.execution, report.finished.exit_code
         if exit_code != 0:
             execution["exit_code"] = exit_code
-        if said.finished.stderr:
-            _log.debug("%s wrote to stderr:\n%s", start.context.name, said.text())
-            if tail := said.tail():
+        if report.finished.stderr:
+            _log.debug("%s wrote to stderr:\n%s", start.context.name, report.text())
+            if tail := report.tail():
                 execution["stderr"] = tail
 
     def _note_unfinished(
@@ -315,23 +315,23 @@ class ScriptRunner:
     ) -> None:
         """Note what the script had written when its deadline ended it."""
         finished = Finished(0, stdout, stderr, flooded=True)
-        said = self._said(finished, start, secrets)
-        self._note_end(said, start)
-        _note_printed(said, start)
+        report = self._report(finished, start, secrets)
+        self._note_end(report, start)
+        _note_printed(report, start)
 
-    def _result(self, said: Said, start: _Start) -> Any:
-        """Return the result of the script, which ended as *said* says.
+    def _result(self, report: Report, start: _Start) -> Any:
+        """Return the result of the script, which ended as *report* has it.
 
         Raises:
             SkillRuntimeError: it failed, printed too much or nothing.
         """
-        finished, execution = said.finished, start.context.execution
-        self._refuse_excess(said)
+        finished, execution = report.finished, start.context.execution
+        self._refuse_excess(report)
         if finished.exit_code != 0:
             meanings = self.contract.run.get("exit_codes", {})
             meaning = meanings.get(str(finished.exit_code))
             if meaning is None:
-                self._refuse_failure(said, start)
+                self._refuse_failure(report, start)
             execution["exit_meaning"] = capped(visible_line(meaning), 200)
         if start.line is None:
             return parse_json_output(finished)
@@ -427,9 +427,9 @@ class ScriptRunner:
             )
         return script
 
-    def _refuse_excess(self, said: Said) -> None:
+    def _refuse_excess(self, report: Report) -> None:
         """Raise where the script was stopped because it printed or wrote too much."""
-        if said.finished.flooded:
+        if report.finished.flooded:
             raise ToolExecutionError(
                 f"The script printed more than {self.limits.stdout:,} bytes and was "
                 "stopped; the rest was cut off",
@@ -437,7 +437,7 @@ class ScriptRunner:
                 suggested_action="Ask for less at once: a smaller range, fewer items, "
                 "or a file as the result",
             )
-        if said.finished.full:
+        if report.finished.full:
             raise ToolExecutionError(
                 "The script was stopped: its files grew by more than "
                 f"{self.limits.workspace:,} bytes, or a process held more than "
@@ -446,20 +446,20 @@ class ScriptRunner:
                 "SkillRuntime(script_limits=...)",
             )
 
-    def _refuse_failure(self, said: Said, start: _Start) -> NoReturn:
-        finished = said.finished
+    def _refuse_failure(self, report: Report, start: _Start) -> NoReturn:
+        finished = report.finished
         # A parser ends with its fault on stderr: that is the model's mistake, not the
         # script's.
         if start.line is not None:
-            _refuse_usage(finished.exit_code, said.text(), start.line)
+            _refuse_usage(finished.exit_code, report.text(), start.line)
         is_text = start.line is not None
         stdout, _ = decoded(finished.stdout)
-        stdout = said.without_paths(stdout)
+        stdout = report.without_paths(stdout)
         if reported := reported_failure(stdout, is_text=is_text):
             raise ReportedFailureError(reported)
-        _refuse_missing_module(said, start)
+        _refuse_missing_module(report, start)
         message = f"The script {how_it_ended(finished.exit_code)}"
-        last = said.last_line()
+        last = report.last_line()
         if stdout.strip():
             message += f" ({_where_the_output_is(finished.exit_code, start)})"
         elif not last:
@@ -494,13 +494,13 @@ def _where_the_output_is(exit_code: int, start: _Start) -> str:
     return f"{where}; {FINDINGS}"
 
 
-def _note_printed(said: Said, start: _Start) -> None:
+def _note_printed(report: Report, start: _Start) -> None:
     """Note for the envelope what a script printed that has no result."""
-    printed = failed_output(said, is_text=start.line is not None)
+    printed = failed_output(report, is_text=start.line is not None)
     if printed.data is not None:
         start.context.execution["output"] = printed.data
     # Where it ended with 0, the error is about what it printed, and names this.
-    if said.finished.exit_code != 0:
+    if report.finished.exit_code != 0:
         _note_warning(printed, start)
 
 
@@ -525,11 +525,11 @@ def _command_line(
     return line, to_argv(line, arguments)
 
 
-def _refuse_missing_module(said: Said, start: _Start) -> None:
+def _refuse_missing_module(report: Report, start: _Start) -> None:
     """Raise `ToolNotAvailableError` where a Python script imports a module that it does
     not declare.
     """
-    stderr = said.finished.stderr.decode("utf-8", "replace")
+    stderr = report.finished.stderr.decode("utf-8", "replace")
     named = _MISSING_MODULE.search(stderr)
     if start.script.suffix != ".py" or named is None:
         return

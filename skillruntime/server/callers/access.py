@@ -221,7 +221,8 @@ def _principal(entry: Mapping[str, Any]) -> Principal:
     """Return the caller that an entry of a key file describes.
 
     Raises:
-        ValueError: its id is the one of anonymous callers. KeyError: it has no id.
+        ValueError: its id is the one of anonymous callers.
+        KeyError: it has no id.
     """
     caller = str(entry["id"])
     # Its executions would be open to everyone: rows of that owner are shown to whoever

@@ -212,7 +212,7 @@ def _with_database(url: str, operation: Callable[[Any], str]) -> str:
     check_url(url)
     import psycopg
 
-    from skillruntime.server.executions.engine.postgres_connections import (
+    from skillruntime.server.executions.postgres.postgres_connections import (
         connect,
         to_away_error,
     )

@@ -103,9 +103,10 @@ class Executions(Protocol):
         the same execution.
 
         Raises:
-            KeyReusedError: the id is known with another fingerprint. TooManyError: the
-                caller has *most_unfinished* executions that have not ended, or more.
-                DatabaseAwayError: it could not be kept, or that is not known.
+            KeyReusedError: the id is known with another fingerprint.
+            TooManyError: the caller has *most_unfinished* executions that have not
+                ended, or more.
+            DatabaseAwayError: it could not be kept, or that is not known.
         """
         ...
 

@@ -16,7 +16,9 @@ from skillruntime.server.executions.sqlite.database import SqliteDatabase
 from skillruntime.server.executions.sqlite.sqlite_executions import SqliteExecutions
 
 if TYPE_CHECKING:
-    from skillruntime.server.executions.engine.engine_executions import EngineExecutions
+    from skillruntime.server.executions.postgres.engine_executions import (
+        EngineExecutions,
+    )
 
 __all__ = ["durable_executions", "memory_executions", "read_secret"]
 
@@ -55,7 +57,9 @@ def durable_executions(
             work, SqliteDatabase(text, wait=wait), **_with_terms(options)
         )
     check_url(text)
-    from skillruntime.server.executions.engine.engine_executions import EngineExecutions
+    from skillruntime.server.executions.postgres.engine_executions import (
+        EngineExecutions,
+    )
 
     return EngineExecutions(work, text, lease=lease, poll=poll, **_with_terms(options))
 

@@ -4,8 +4,8 @@ checked, and written as SQL.
 Not a tool: query.py imports it. Nothing that a caller sends is SQL: names are looked
 up, the rest is this grammar::
 
-    expression = term {("+" | "-") term};   term = factor {("*" | "/") factor} factor =
-    number | "-" factor | "(" expression ")" | function "(" [expression {","
+    expression = term {("+" | "-") term};   term = factor {("*" | "/") factor}
+    factor = number | "-" factor | "(" expression ")" | function "(" [expression {","
     expression}] ")" | column
 """
 

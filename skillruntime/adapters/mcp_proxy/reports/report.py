@@ -44,14 +44,17 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as a JSON object."""
+        tools = {name: dict(counts) for name, counts in self.tools.items()}
+        clients = {name: dict(counts) for name, counts in self.clients.items()}
+        places = [
+            {"tool": tool, "path": path, "rule": rule, "calls": calls}
+            for (tool, path, rule), calls in self.places.most_common()
+        ]
         return {
             "total": dict(self.total),
-            "tools": {name: dict(counts) for name, counts in self.tools.items()},
-            "clients": {name: dict(counts) for name, counts in self.clients.items()},
-            "places": [
-                {"tool": tool, "path": path, "rule": rule, "calls": calls}
-                for (tool, path, rule), calls in self.places.most_common()
-            ],
+            "tools": tools,
+            "clients": clients,
+            "places": places,
             "unchecked": dict(self.reasons),
             "unreadable_lines": self.unreadable,
         }
@@ -61,7 +64,9 @@ def read_report(lines: Iterable[str]) -> Report:
     """Return the report on the *lines* of a log; a line that is not an entry is
     counted, not raised.
 
-    >>> entry = '{"event":"call","tool":"add","outcome":"repaired","repairs":[{"path":"/a","rule":"number-text"}]}'
+    >>> repairs = [{"path": "/a", "rule": "number-text"}]
+    >>> call = {"event": "call", "tool": "add", "outcome": "repaired"}
+    >>> entry = json.dumps({**call, "repairs": repairs})
     >>> read_report([entry, entry, "torn"]).places
     Counter({('add', '/a', 'number-text'): 2})
     """
@@ -72,34 +77,19 @@ def read_report(lines: Iterable[str]) -> Report:
         try:
             entry = json.loads(line)
             event, tool = entry.get("event"), str(entry.get("tool", ""))
-            repairs, errors = entry.get("repairs", ()), entry.get("errors", ())
-            found = {
-                (str(each.get("path", "")), str(each["rule"]))
-                for each in repairs
-                if "rule" in each
-            }
+            errors = entry.get("errors", ())
+            found = _places(entry.get("repairs", ()), "rule")
             if event == "call":  # those of an output are texts
-                found |= {
-                    (str(each.get("path", "")), str(each["code"]))
-                    for each in errors
-                    if "code" in each
-                }
-        except (
-            ValueError,
-            AttributeError,
-            TypeError,
-            RecursionError,
-        ):  # another file, or a torn line
+                found |= _places(errors, "code")
+        except (ValueError, AttributeError, TypeError, RecursionError):
+            # Another file, or a torn line.
             report.unreadable += 1
             continue
         if event == "schema" and isinstance(entry.get("schema"), dict):
             report.schemas[tool] = entry["schema"]
         if isinstance(entry.get("sent"), dict):
-            report.refused[
-                tool,
-                _absent(found),
-                tuple((name, str(kind)) for name, kind in entry["sent"].items()),
-            ] += 1
+            sent = tuple((name, str(kind)) for name, kind in entry["sent"].items())
+            report.refused[tool, _absent(found), sent] += 1
         if event == "output":  # the call was counted when it was forwarded
             report.places.update((tool, "(result)", str(each)) for each in errors)
         if event not in ("call", "converted"):
@@ -108,24 +98,31 @@ def read_report(lines: Iterable[str]) -> Report:
         report.tools.setdefault(tool, Counter())[outcome] += 1
         if event == "converted":  # the call itself was counted when it was forwarded
             report.tools[tool]["passed"] -= 1
-        # a client of the handshake era that sends no `clientInfo` has no name
-        report.clients.setdefault(str(entry.get("client") or "unnamed"), Counter())[
-            outcome
-        ] += 1
+        # A client of the handshake era that sends no `clientInfo` has no name.
+        client = str(entry.get("client") or "unnamed")
+        report.clients.setdefault(client, Counter())[outcome] += 1
         report.places.update((tool, path, rule) for path, rule in found)
         if entry.get("reason"):
             report.reasons[str(entry["reason"])] += 1
     return report
 
 
+def _places(findings: Iterable[dict[str, Any]], key: str) -> set[tuple[str, str]]:
+    """Return the path and the *key*, a rule or a code, of each repair or error."""
+    found = set()
+    for each in findings:
+        if key in each:
+            found.add((str(each.get("path", "")), str(each[key])))
+    return found
+
+
 def _absent(found: set[tuple[str, str]]) -> tuple[str, ...]:
     """Return the parameters that errors of a call say are missing."""
-    paths = [
-        path
-        for path, code in found
-        if code == "MISSING_REQUIRED_PARAM" and path.count("/") == 1
-    ]
-    return tuple(sorted(path[1:] for path in paths))
+    names = []
+    for path, code in found:
+        if code == "MISSING_REQUIRED_PARAM" and path.count("/") == 1:
+            names.append(path[1:])
+    return tuple(sorted(names))
 
 
 def to_html(report: Report) -> str:
@@ -138,7 +135,9 @@ def to_html(report: Report) -> str:
         for name in OUTCOMES
     )
     places = "".join(
-        f"<tr><td>{escape(tool)}</td><td><code>{escape(path or '(whole)')}</code></td><td>{escape(rule)}</td>"
+        f"<tr><td>{escape(tool)}</td>"
+        f"<td><code>{escape(path or '(whole)')}</code></td>"
+        f"<td>{escape(rule)}</td>"
         f"<td class=n>{count:,}</td></tr>"
         for (tool, path, rule), count in report.places.most_common(200)
     )

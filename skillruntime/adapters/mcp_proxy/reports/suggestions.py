@@ -17,6 +17,7 @@ from typing import Any
 
 from skillruntime.adapters.mcp_proxy.reports.report import Report
 from skillruntime.compatibility.comparison import Bump, compare
+from skillruntime.contract.repair_rules import DEFAULT, NULL_OPTIONAL, NULL_TEXT, RULES
 from skillruntime.contract.schemas.pointer import parse_pointer
 from skillruntime.contract.schemas.wording import in_words
 from skillruntime.errors import InvalidSkillError
@@ -30,14 +31,7 @@ NEARLY_ALL = 0.9
 is not by chance.
 """
 Names = tuple[str, ...]
-_HINTS = {
-    "container-text": "not inside a string",
-    "number-text": "without quotes",
-    "boolean-text": "without quotes",
-    "scalar-for-array": "also for a single item",
-    "array-of-one": "not in an array",
-    "enum-value": "written exactly so",
-}
+_ADVICE = {rule.id: rule.advice for rule in RULES.values() if rule.advice is not None}
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 
 
@@ -73,9 +67,8 @@ class Suggestion:
             found = [{"required": each["required"]} for each in schemas]
         else:
             found = [_node(each, parse_pointer(self.path)) or {} for each in schemas]
-        return json.dumps(found[0], ensure_ascii=False), json.dumps(
-            found[1], ensure_ascii=False
-        )
+        before, after = (json.dumps(each, ensure_ascii=False) for each in found)
+        return before, after
 
 
 def suggestions(report: Report) -> list[Suggestion]:
@@ -87,14 +80,24 @@ def suggestions(report: Report) -> list[Suggestion]:
     found: list[Suggestion] = []
     for tool, schema in report.schemas.items():
         in_place = _in_place(report, tool, schema.get("properties", {}))
-        every = (
-            *_renamed(report, tool, schema, in_place),
-            *_changes(report, tool, schema, in_place),
-        )
-        found += (each for each in every if each.calls >= FEWEST and _is_harmless(each))
+        logged = _LoggedCalls(report, tool, schema, in_place)
+        for change in [*_renamed(logged), *_changes(logged)]:
+            if change.calls >= FEWEST and _is_harmless(change):
+                found.append(change)
     return sorted(
         found, key=lambda each: (-each.calls, each.tool, each.path, each.kind)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _LoggedCalls:
+    """What a log says about the calls of one tool."""
+
+    report: Report
+    tool: str
+    schema: dict[str, Any]
+    in_place: Counter[tuple[Names, Names]]
+    """The calls that lack parameters and have other names, by both."""
 
 
 def _is_harmless(change: Suggestion) -> bool:
@@ -118,65 +121,55 @@ def _in_place(
     for (called, missing, sent), calls in report.refused.items():
         if called == tool and missing:
             unknown = {name: kind for name, kind in sent if name not in properties}
-            taken = {kind for each in missing for kind in _kinds(properties.get(each))}
+            taken = set()
+            for parameter in missing:
+                taken |= _kinds(properties.get(parameter))
             if sum(kind in taken for kind in unknown.values()) >= len(missing):
                 found[missing, tuple(unknown)] += calls
     return found
 
 
-def _renamed(
-    report: Report,
-    tool: str,
-    schema: dict[str, Any],
-    in_place: Counter[tuple[Names, Names]],
-) -> Iterator[Suggestion]:
+def _renamed(logged: _LoggedCalls) -> Iterator[Suggestion]:
     """Yield an alias for each one name that stands in place of one parameter, and what
     other names calls have.
     """
-    for (missing, names), calls in in_place.items():
+    before = {"input": logged.schema}
+    for (missing, names), calls in logged.in_place.items():
         reason = f"{calls} calls have {_quoted(names)} and lack {_quoted(missing)}"
-        path = f"/{missing[0]}" if len(missing) == 1 else ""
-        kind, after = "other-names", {"input": schema}
-        if len(missing) == len(names) == 1 and _is_meant(
-            report, tool, schema, in_place, missing[0], names[0]
-        ):
-            kind, after = (
-                "alias",
-                {"input": schema, "aliases": {missing[0]: [names[0]]}},
-            )
-        yield Suggestion(kind, tool, path, calls, reason, {"input": schema}, after)
+        path = ""
+        if len(missing) == 1:
+            path = f"/{missing[0]}"
+        kind, after = "other-names", before
+        if len(missing) == len(names) == 1 and _is_meant(logged, missing[0], names[0]):
+            kind, after = "alias", {**before, "aliases": {missing[0]: [names[0]]}}
+        yield Suggestion(kind, logged.tool, path, calls, reason, before, after)
 
 
-def _is_meant(
-    report: Report,
-    tool: str,
-    schema: dict[str, Any],
-    in_place: Counter[tuple[Names, Names]],
-    parameter: str,
-    name: str,
-) -> bool:
-    """Whether *name* means *parameter* in the calls that lack it: it is like it, or no
-    other required one is there.
+def _is_meant(logged: _LoggedCalls, parameter: str, name: str) -> bool:
+    """Return whether *name* means *parameter* in the calls that lack it: it is like it,
+    or no other required one is there.
 
     ``encoding`` beside a ``path`` is not the ``content`` that is lacking as well.
     """
-    refused = [
-        (missing, dict(sent), calls)
-        for (called, missing, sent), calls in report.refused.items()
-        if called == tool
-    ]
-    if any(name in sent and parameter not in missing for missing, sent, _ in refused):
-        return False  # it stands beside that parameter, or in place of another
-    like = [each for each in schema.get("properties", {}) if _is_like(name, each)]
+    lacking = 0
+    for (called, missing, sent), calls in logged.report.refused.items():
+        if called != logged.tool:
+            continue
+        if parameter in missing:
+            lacking += calls
+        elif name in dict(sent):
+            return False  # it stands beside that parameter, or in place of another
+    properties = logged.schema.get("properties", {})
+    like = [each for each in properties if _is_like(name, each)]
     if like:
         return like == [parameter]
-    lacking = sum(calls for missing, _, calls in refused if parameter in missing)
-    renamed = sum(
-        calls
-        for (missing, names), calls in in_place.items()
-        if missing == (parameter,) and len(names) == 1
-    )
-    return schema.get("required") == [parameter] and renamed >= NEARLY_ALL * lacking
+    if logged.schema.get("required") != [parameter]:
+        return False
+    renamed = 0
+    for (missing, names), calls in logged.in_place.items():
+        if missing == (parameter,) and len(names) == 1:
+            renamed += calls
+    return renamed >= NEARLY_ALL * lacking
 
 
 def _quoted(names: Names) -> str:
@@ -184,8 +177,8 @@ def _quoted(names: Names) -> str:
 
 
 def _is_like(name: str, other: str) -> bool:
-    """Whether two names share a word (``file_path``, ``path``), or one shortens the
-    other (``cmd``, ``command``).
+    """Return whether two names share a word (``file_path``, ``path``), or one shortens
+    the other (``cmd``, ``command``).
     """
     words, others = (
         {word.lower() for word in _WORDS.findall(each)} for each in (name, other)
@@ -198,49 +191,47 @@ def _is_like(name: str, other: str) -> bool:
 
 
 def _kinds(schema: Any) -> set[str]:
-    kinds = schema.get("type", []) if isinstance(schema, dict) else []
+    if not isinstance(schema, dict):
+        return set()
+    kinds = schema.get("type", [])
     found = {kinds} if isinstance(kinds, str) else set(kinds)
-    return found | ({"integer"} if "number" in found else set())
+    if "number" in found:
+        found.add("integer")
+    return found
 
 
-def _changes(
-    report: Report,
-    tool: str,
-    schema: dict[str, Any],
-    in_place: Counter[tuple[Names, Names]],
-) -> Iterator[Suggestion]:
+def _changes(logged: _LoggedCalls) -> Iterator[Suggestion]:
     """Yield what the repairs and errors at each place speak for.
 
-    What is left out, what has another name (*in_place*) and what has a wrong shape are
-    different things.
+    What is left out, what has another name and what has a wrong shape are different
+    things.
     """
+    schema = logged.schema
     places: dict[str, Counter[str]] = {}
-    for (called, path, rule), calls in report.places.items():
-        if called == tool and path:
-            places.setdefault(re.sub(r"/\d+(?=/|$)", "/0", path), Counter())[rule] += (
-                calls
-            )
+    for (called, path, rule), calls in logged.report.places.items():
+        if called == logged.tool and path:
+            # All items of an array are one place.
+            place = re.sub(r"/\d+(?=/|$)", "/0", path)
+            places.setdefault(place, Counter())[rule] += calls
     for path, rules in places.items():
         part = _node(schema, parse_pointer(path))
-        renamed = sum(
-            calls for (missing, _), calls in in_place.items() if path[1:] in missing
-        )
-        rules["MISSING_REQUIRED_PARAM"] -= renamed
-        for kind, calls, reason, new in (
-            _proposals(part, rules) if part is not None else ()
-        ):
+        if part is None:
+            continue
+        for (missing, _), calls in logged.in_place.items():
+            if path[1:] in missing:
+                rules["MISSING_REQUIRED_PARAM"] -= calls
+        for kind, calls, reason, new in _proposals(part, rules):
             changed = copy.deepcopy(schema)
-            place = _node(changed, parse_pointer(path))
+            node = _node(changed, parse_pointer(path))
             if kind == "default":
-                changed["required"] = [
-                    name for name in schema.get("required", ()) if f"/{name}" != path
-                ]
-            elif place is not None:
-                place.clear()
-                place.update(new)
+                required = schema.get("required", ())
+                changed["required"] = [name for name in required if f"/{name}" != path]
+            elif node is not None:
+                node.clear()
+                node.update(new)
             yield Suggestion(
                 kind,
-                tool,
+                logged.tool,
                 path,
                 calls,
                 f"{calls} calls {reason}",
@@ -255,22 +246,17 @@ def _proposals(
     """Yield the kind of each change, the calls that speak for it, what these do, and
     what takes the place of *part*.
     """
-    omitted, nulls = (
-        rules["MISSING_REQUIRED_PARAM"],
-        rules["null-optional"] + rules["null-text"],
-    )
-    shapes = Counter(
-        {
-            rule: calls
-            for rule, calls in rules.items()
-            if rule in _HINTS or rule == "INVALID_INPUT"
-        }
-    )
+    omitted = rules["MISSING_REQUIRED_PARAM"]
+    nulls = rules[NULL_OPTIONAL] + rules[NULL_TEXT]
+    shapes: Counter[str] = Counter()
+    for rule, calls in rules.items():
+        if rule in _ADVICE or rule == "INVALID_INPUT":
+            shapes[rule] = calls
     options = _options(part)
-    if rules["default"]:
+    if rules[DEFAULT]:
         yield (
             "default",
-            rules["default"],
+            rules[DEFAULT],
             "leave it out, and it declares a default",
             part,
         )
@@ -295,7 +281,7 @@ def _proposals(
         )
     elif shapes:
         rule, _ = shapes.most_common(1)[0]
-        words = ", ".join(filter(None, [in_words(part), _HINTS.get(rule)]))
+        words = ", ".join(filter(None, [in_words(part), _ADVICE.get(rule)]))
         reason = f"send another shape: {', '.join(shapes)}"
         yield (
             "description",
@@ -312,15 +298,16 @@ def _node(schema: Any, keys: Any) -> dict[str, Any] | None:
     for key in keys:
         if not isinstance(schema, dict):
             return None
-        inside = schema.get("properties", {})
-        schema = (
-            inside.get(key)
-            if key in inside
-            else schema.get("items")
-            if str(key).isdigit()
-            else None
-        )
-    return schema if isinstance(schema, dict) else None
+        properties = schema.get("properties", {})
+        if key in properties:
+            schema = properties[key]
+        elif str(key).isdigit():
+            schema = schema.get("items")
+        else:
+            return None
+    if not isinstance(schema, dict):
+        return None
+    return schema
 
 
 def _nullable(part: dict[str, Any]) -> dict[str, Any]:
@@ -336,14 +323,17 @@ def _options(part: dict[str, Any]) -> list[str]:
     ``enum``.
     """
     branches = part.get("anyOf", part.get("oneOf", []))
-    constants = [
-        each.get("const") if isinstance(each, dict) else None for each in branches
-    ]
-    if constants and all(isinstance(each, str) for each in constants):
-        return [str(each) for each in constants]
-    return []
+    constants = []
+    for branch in branches:
+        constant = branch.get("const") if isinstance(branch, dict) else None
+        if not isinstance(constant, str):
+            return []
+        constants.append(constant)
+    return constants
 
 
 def _described(part: dict[str, Any], text: str) -> dict[str, Any]:
     old = str(part.get("description", ""))
-    return part if text in old else {**part, "description": f"{old} {text}".strip()}
+    if text in old:
+        return part
+    return {**part, "description": f"{old} {text}".strip()}

@@ -26,9 +26,17 @@ SIGTERM; the SDKs give two.
 # It reads a line when the server has ended, and the end of its input when the proxy
 # has. In the background, so that the proxy has no child but the server. Seconds without
 # a fraction: POSIX has no other for `sleep`.
-_WATCHER = """exec 3<&0  # the stdin of what runs in the background is /dev/null (POSIX, 2.9.3.1)
-{ read -r line <&3 && exit
-for name in TERM KILL; do sleep 2; kill -s 0 -- "-$1" || exit; kill -s $name -- "-$1"; done; } &"""
+_WATCHER = """
+exec 3<&0  # the stdin of what runs in the background is /dev/null (POSIX, 2.9.3.1)
+{
+    read -r line <&3 && exit
+    for name in TERM KILL; do
+        sleep 2
+        kill -s 0 -- "-$1" || exit
+        kill -s $name -- "-$1"
+    done
+} &
+"""
 
 
 class Process:
@@ -69,18 +77,23 @@ class Process:
         the proxy.
         """
         try:
-            for name in (
-                (None, "SIGTERM", "SIGKILL") if patient else ("SIGTERM", "SIGKILL")
-            ):
-                if name is not None:
-                    self.signal(name)
+            if patient and self.exited.wait(EXIT_TIMEOUT):
+                return self._ended()
+            for name in ("SIGTERM", "SIGKILL"):
+                self.signal(name)
                 if self.exited.wait(EXIT_TIMEOUT):
-                    self.signal("SIGTERM")  # what the server left behind in its group
-                    return self._status if self._status >= 0 else 128 - self._status
+                    return self._ended()
             return 1
         finally:
             _close_watch(self._watch, self.pid)
             self._watch = None
+
+    def _ended(self) -> int:
+        """End what the server left behind in its group; return its exit status."""
+        self.signal("SIGTERM")
+        if self._status < 0:  # by a signal
+            return 128 - self._status
+        return self._status
 
     def signal(self, name: str) -> None:
         """Send a signal to the process group; nothing where there is none left."""

@@ -47,9 +47,8 @@ NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"
 NO_MESSAGE = Message(b"", {})
 
 _SENTINEL = re.compile(r"=\?base64\?.*\?=")
-_TOKEN = re.compile(
-    r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-)  # RFC 9110, 5.6.2; any other could end the header's line
+# RFC 9110, 5.6.2; any other could end the header's line.
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _PLAIN = re.compile(r"[\x20-\x7E]*")
 
 
@@ -147,9 +146,8 @@ class _Remote:
         try:
             message = read_message(line)
         except Malformed:
-            message = Message(
-                line, {}
-            )  # a batch, or no JSON: the server says what it thinks of it
+            # A batch, or not JSON: the server says what it thinks of it.
+            message = Message(line, {})
         # 2026-07-28 has no cancel message over HTTP: to close the response is to
         # cancel.
         if message.method == "notifications/cancelled" and not self.version:
@@ -194,11 +192,11 @@ class _Remote:
         name = params.get(NAMED_BY.get(method, ""))
         if isinstance(name, str):
             headers["mcp-name"] = encode_value(name)
-        tool = self.tools.find(str(name)) if method == "tools/call" else None
-        if tool is not None:
-            headers |= param_headers(
-                tool.definition.get("inputSchema"), params.get("arguments")
-            )
+        if method == "tools/call":
+            tool = self.tools.find(str(name))
+            if tool is not None:
+                schema = tool.definition.get("inputSchema")
+                headers |= param_headers(schema, params.get("arguments"))
         return headers
 
     async def _request(self, message: Message, headers: dict[str, str]) -> None:
@@ -230,9 +228,8 @@ class _Remote:
             if body.strip():
                 await self._json(message, response, body)
                 return
-        if (
-            response.status_code != 202
-        ):  # a batch of notifications and responses alone is only accepted
+        # A batch of notifications and responses alone is only accepted.
+        if response.status_code != 202:
             await self._fail(message, INVALID_REQUEST, self._explain(response))
 
     async def _json(
@@ -368,10 +365,12 @@ class _Remote:
             for each in requests
             if each.is_request
         ]
-        if answers:
-            await self._write(
-                request, b"[" + b",".join(answers) + b"]" if is_batch else answers[0]
-            )
+        if not answers:
+            return
+        if is_batch:
+            await self._write(request, b"[" + b",".join(answers) + b"]")
+        else:
+            await self._write(request, answers[0])
 
     def _explain(self, response: httpx2.Response) -> str:
         status = response.status_code
@@ -408,7 +407,10 @@ async def _messages_in(
             # "Sending Messages").
             if event.data.strip():
                 yield event.data.encode()
-    place.failures = 0 if response.num_bytes_downloaded else place.failures + 1
+    if response.num_bytes_downloaded:
+        place.failures = 0
+    else:
+        place.failures += 1
 
 
 def _kind_of(response: httpx2.Response) -> str:
@@ -445,7 +447,8 @@ def param_headers(schema: Any, arguments: Any) -> dict[str, str]:
     """Return the ``Mcp-Param-*`` headers of a call: of each property that *schema*
     marks and *arguments* has.
 
-    >>> schema = {"properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+    >>> region = {"type": "string", "x-mcp-header": "Region"}
+    >>> schema = {"properties": {"region": region}}
     >>> param_headers(schema, {"region": "eu", "other": 1})
     {'Mcp-Param-Region': 'eu'}
     """
@@ -453,7 +456,10 @@ def param_headers(schema: Any, arguments: Any) -> dict[str, str]:
     for path, token in _marked(schema):
         value = arguments
         for key in path:
-            value = value.get(key) if isinstance(value, Mapping) else None
+            if not isinstance(value, Mapping):
+                value = None
+                break
+            value = value.get(key)
         if isinstance(value, bool):  # before int, which it is too
             found[f"Mcp-Param-{token}"] = "true" if value else "false"
         elif isinstance(value, str | int | float):

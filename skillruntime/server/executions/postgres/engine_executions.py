@@ -34,24 +34,6 @@ from anyio.abc import TaskGroup
 from dbos import DBOS
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress
-from skillruntime.server.executions.engine import instance as engine_instance
-from skillruntime.server.executions.engine.dead_servers import DeadServers
-from skillruntime.server.executions.engine.instance import (
-    MESSAGE,
-    MESSAGES,
-    POLL,
-    Queues,
-)
-from skillruntime.server.executions.engine.postgres_connections import (
-    create_engine,
-    to_away_error,
-)
-from skillruntime.server.executions.engine.tables import (
-    RUN,
-    EngineTables,
-    Stored,
-    column,
-)
 from skillruntime.server.executions.errors import (
     DatabaseAwayError,
     NotATaskError,
@@ -78,6 +60,24 @@ from skillruntime.server.executions.outcomes import (
     held,
     interrupted,
     waited_too_long,
+)
+from skillruntime.server.executions.postgres import instance as engine_instance
+from skillruntime.server.executions.postgres.dead_servers import DeadServers
+from skillruntime.server.executions.postgres.instance import (
+    MESSAGE,
+    MESSAGES,
+    POLL,
+    Queues,
+)
+from skillruntime.server.executions.postgres.postgres_connections import (
+    create_engine,
+    to_away_error,
+)
+from skillruntime.server.executions.postgres.tables import (
+    RUN,
+    EngineTables,
+    Stored,
+    column,
 )
 from skillruntime.server.executions.ticket import Ticket
 from skillruntime.server.executions.watchers import EndedExecutions, Watchers

@@ -18,8 +18,8 @@ import sqlalchemy
 from dbos import DBOS, DBOSClient
 
 from skillruntime.errors import SkillRuntimeError
-from skillruntime.server.executions.engine.tables import RUN, SCHEMA, TASKS
 from skillruntime.server.executions.executions import Terms
+from skillruntime.server.executions.postgres.tables import RUN, SCHEMA, TASKS
 from skillruntime.server.executions.ticket import Ticket
 
 __all__ = [

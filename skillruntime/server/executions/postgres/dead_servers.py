@@ -19,11 +19,11 @@ from contextlib import suppress
 
 import psycopg
 
-from skillruntime.server.executions.engine.postgres_connections import (
+from skillruntime.server.executions.errors import DatabaseAwayError
+from skillruntime.server.executions.postgres.postgres_connections import (
     BoundedConnection,
     connect,
 )
-from skillruntime.server.executions.errors import DatabaseAwayError
 
 __all__ = ["DeadServers", "Suspects"]
 

@@ -1,0 +1,424 @@
+"""The loop that repairs a value part by part, and its budget.
+
+A value that fits is left alone. One that does not is tried as a whole, by each rule of
+`scalars`, `containers` and `unions` that applies, and its keys and members are repaired
+where they fail. What comes out is repaired in turn, until it fits or no rule applies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from skillruntime.contract.reading.arguments import wrapped
+from skillruntime.contract.repair_rules import (
+    CONTAINER_TEXT,
+    NULL_OPTIONAL,
+    WRAPPER_OBJECT,
+)
+from skillruntime.contract.repairs.containers import (
+    UNIONS,
+    container_in_text,
+    makes_texts,
+    reshapings,
+)
+from skillruntime.contract.repairs.keys import (
+    KeyRules,
+    is_on_misspelt_key,
+    is_typed_value,
+    with_defaults,
+    with_keys_repaired,
+)
+from skillruntime.contract.repairs.outcomes import (
+    AMBIGUOUS,
+    IMPOSSIBLE,
+    Ambiguous,
+    Attempt,
+    Misfit,
+    Outcome,
+    Place,
+    Repaired,
+    decided,
+    unrepaired,
+)
+from skillruntime.contract.repairs.record import Repair, recorded
+from skillruntime.contract.repairs.scalars import (
+    conversions,
+    is_nothing,
+    is_opposite,
+    kinds_wanted,
+    may_be_said,
+    without_quotes,
+)
+from skillruntime.contract.repairs.unions import by_branches, is_moved
+from skillruntime.contract.schemas.names import holds_wrapper, may_wrap
+from skillruntime.contract.schemas.pointer import (
+    WHOLE_SCHEMA,
+    Edit,
+    Location,
+    ValuePath,
+    format_pointer,
+    value_at,
+)
+from skillruntime.contract.schemas.references import properties_of
+from skillruntime.contract.schemas.schema import Schema, Violation
+from skillruntime.contract.schemas.subschemas import places_of, subschemas
+
+# Each step inside a step needs a repair of its own; a chain of a dozen is a
+# coincidence, not a reading.
+MAX_DEPTH = 16
+BASE_WORK = 3_000
+# The validator calls that one repair may take, and those for each part of the value: 3
+# to 8 µs each as measured, so that 8 KB, which is 2,000 parts at most, take less than
+# 50 ms.
+WORK_PER_PART = 4
+# What one round costs beside its validator calls.
+ROUND_WORK = 2
+# What is refused below these may fit once the member that decides is repaired.
+_CONDITIONAL = frozenset({"then", "else", "dependentSchemas"})
+_LEFT_OUT = object()
+
+
+class OverBudgetError(Exception):
+    """The value would take more validator calls than a repair is worth: it is
+    refused.
+    """
+
+
+class RepairLoop:
+    """The repair of one value of *parts* parts by *schema*, as far as its budget goes.
+
+    The budget counts validator calls. ``best`` is the value as far as it was repaired,
+    for the report of a refusal.
+    """
+
+    def __init__(self, schema: Schema, rules: KeyRules, parts: int) -> None:
+        self.schema = schema
+        self.references = schema.references
+        self.best: Repaired | None = None
+        self._rules = rules
+        self._work = BASE_WORK + WORK_PER_PART * parts
+        self._converting: set[Any] = set()
+        self._listings: dict[tuple[int, Location], tuple[Any, list[Violation]]] = {}
+
+    def repair(self, place: Place) -> Outcome:
+        """Return what the value at *place* becomes by the subschema there."""
+        value = place.value
+        if self.fits(value, place.location):
+            return Repaired(value)
+        if place.depth > MAX_DEPTH:
+            return IMPOSSIBLE
+        if isinstance(value, (dict, list)):
+            return self._repair_container(place)
+        # A scalar that was converted there and back is where it was.
+        step = (place.location, place.path, type(value), value)
+        if step in self._converting:
+            return IMPOSSIBLE
+        self._converting.add(step)
+        outcome = self._repair_whole(place, self.violations(value, place.location))
+        self._converting.discard(step)
+        return outcome
+
+    def fits(self, value: Any, location: Location) -> bool:
+        """Return whether *value* fits the subschema at *location*; each question that
+        it does not counts.
+        """
+        fits = self.schema.fits(value, location)
+        if not fits:  # what fits needs no repair, however much there is
+            self.spend(1)
+        return fits
+
+    def violations(self, value: Any, location: Location) -> list[Violation]:
+        """Return what is wrong with *value*; each question that takes counts."""
+        # By identity: equal values at two places may have different repairs, and
+        # hashing a dict is not possible.
+        key = (id(value), location)
+        known = self._listings.get(key)
+        if known is not None and known[0] is value:
+            return known[1]
+        found = self.schema.violations(value, location, fits=self.fits)
+        self.spend(len(found))
+        self._listings[key] = value, found
+        return found
+
+    def listing(self, value: Any) -> list[Violation] | None:
+        """Return what was found wrong with the whole *value*; ``None`` where the budget
+        ran out before.
+        """
+        known = self._listings.get((id(value), WHOLE_SCHEMA))
+        if known is None or known[0] is not value:
+            return None
+        return known[1]
+
+    def spend(self, work: int) -> None:
+        """Take *work* from the budget of validator calls.
+
+        Raises:
+            OverBudgetError: nothing is left.
+        """
+        self._work -= work
+        if self._work < 0:
+            raise OverBudgetError
+
+    def grant(self, work: int) -> None:
+        """Set the budget to *work*: a refusal may be explained after it ran out."""
+        self._work = work
+
+    def _repair_container(self, place: Place) -> Outcome:
+        """Repair an array or object: as a whole, or where its keys and members fail."""
+        violations = self.violations(place.value, place.location)
+        own = [violation for violation in violations if not violation.path]
+        whole = self._repair_whole(place, own)
+        self.spend(ROUND_WORK)
+        members = self._repair_members(place, violations, own)
+        if isinstance(members, Repaired):
+            if not place.path:
+                self.best = members
+            members = self._repaired_further(place, members)
+        if whole is IMPOSSIBLE and len(place.value) != 1:
+            return members
+        outcomes = [whole, members]
+        is_repaired = isinstance(whole, Repaired) or isinstance(members, Repaired)
+        if is_repaired and isinstance(place.value, dict) and len(place.value) == 1:
+            outcomes.append(self._repair_wrapped(place))
+        return decided(outcomes)
+
+    def _repair_wrapped(self, place: Place) -> Outcome:
+        """Repair the object under the one key of the value, if models may wrap all
+        arguments in that key.
+
+        ``{"kwargs": {"value": 5}}`` for an object that takes any integers is a wrapper
+        too, or the entry ``kwargs``.
+        """
+        [(name, member)] = place.value.items()
+        content = wrapped(member) if may_wrap(name) else None
+        if not isinstance(content, dict):
+            return IMPOSSIBLE
+        repair = Repair(place.pointer, WRAPPER_OBJECT, place.value, None)
+        return self._repaired_further(place, Repaired(content, (repair,)))
+
+    def _repair_whole(self, place: Place, violations: list[Violation]) -> Outcome:
+        """Repair the value as a whole, which *violations* say is wrong."""
+        kinds = kinds_wanted(self.references, violations) if violations else set()
+        misfit = Misfit(place, violations, kinds)
+        outcomes: list[Outcome] = []
+        for violation in violations:
+            if violation.keyword in UNIONS and isinstance(violation.expected, list):
+                outcome = by_branches(self, place, violation)
+                if isinstance(outcome, Repaired):
+                    # The rest of the schema may refuse what the branch takes.
+                    outcome = self._repaired_further(place, outcome)
+                outcomes.append(outcome)
+        for attempt in self._attempts(misfit):
+            if isinstance(attempt, Ambiguous):
+                outcomes.append(attempt)
+            else:
+                outcomes.append(self._tried(place, attempt))
+        if not outcomes:
+            return IMPOSSIBLE
+        outcome = outcomes[0]
+        if len(outcomes) > 1:
+            outcome = decided(outcomes)
+        if isinstance(outcome, Repaired) and len(kinds) > 1:
+            if is_moved(place, outcome, kinds):
+                return AMBIGUOUS
+        return outcome
+
+    def _attempts(self, misfit: Misfit) -> list[Attempt | Ambiguous]:
+        """Return what the value may be as a whole, by each rule that applies."""
+        attempts: list[Attempt | Ambiguous] = []
+        value = misfit.place.value
+        if not isinstance(value, (dict, list)):
+            attempts += conversions(self, misfit)
+        if isinstance(value, str):
+            attempts += container_in_text(self, misfit)
+            attempts += without_quotes(misfit)
+        attempts += reshapings(self, misfit)
+        return attempts
+
+    def _tried(self, place: Place, attempt: Attempt) -> Outcome:
+        """Repair what *attempt* makes of the value."""
+        repair = recorded(format_pointer(place.path), *attempt)
+        step = Repaired(attempt.after, (repair,))
+        outcome = self._repaired_further(place, step)
+        # A list of numbers in a string may be a text about them, where strings are
+        # wanted.
+        if attempt.rule == CONTAINER_TEXT and isinstance(outcome, Repaired):
+            if makes_texts(attempt.after, outcome):
+                return unrepaired(outcome.is_disputed)
+        return outcome
+
+    def _repaired_further(self, place: Place, step: Repaired) -> Outcome:
+        """Repair what *step* made of the value at *place*, which need not fit yet."""
+        further = Place(step.value, place.location, place.path, place.depth + 1)
+        outcome = self.repair(further)
+        is_disputed = step.is_disputed or outcome.is_disputed
+        if isinstance(outcome, Repaired):
+            repairs = step.repairs + outcome.repairs
+            return Repaired(outcome.value, repairs, is_disputed)
+        return unrepaired(is_disputed)
+
+    def _repair_members(
+        self, place: Place, violations: list[Violation], own: list[Violation]
+    ) -> Outcome:
+        """Repair the keys and members that fail, one round: each by itself.
+
+        *own* are the violations of the container itself.
+        """
+        value = place.value
+        misfit = Misfit(place, own, set())
+        repairs: list[Repair] = []
+        is_disputed = False
+        if isinstance(value, dict):
+            if "type" in value and is_typed_value(self.references, place):
+                return AMBIGUOUS
+            if own:
+                keys = with_keys_repaired(self, self._rules, misfit)
+                value, is_disputed = keys.value, keys.is_ambiguous
+                repairs += keys.repairs
+        edit = Edit(value)
+        is_refused = False
+        for part in self._refused_parts(place, violations):
+            outcome = self._repair_part(place, edit.value, part)
+            is_disputed = is_disputed or outcome.is_disputed
+            if isinstance(outcome, Repaired):
+                _put(edit, part.where, outcome)
+                repairs += outcome.repairs
+            else:
+                is_refused = True
+        if repairs and not is_refused:
+            return Repaired(edit.value, tuple(repairs), is_disputed)
+        if repairs and not place.path:
+            self.best = Repaired(edit.value)
+        # Defaults come after all other repairs: a key that is renamed or left out may
+        # make one needless.
+        if isinstance(value, dict) and not is_refused:
+            filled = self._repair_defaults(misfit)
+            if filled is not None:
+                return filled._replace(is_disputed=is_disputed)
+        return unrepaired(is_disputed)
+
+    def _repair_defaults(self, misfit: Misfit) -> Repaired | None:
+        """Fill in the defaults of what is required and absent; ``None`` if there are
+        none.
+        """
+        filled = with_defaults(self, self._rules, misfit)
+        if not filled.repairs:
+            return None
+        if not misfit.place.path:
+            names = filled.value.keys() - misfit.place.value.keys()
+            defaulted = self._rules.defaulted | names
+            self._rules = replace(self._rules, defaulted=defaulted)
+        return Repaired(filled.value, tuple(filled.repairs))
+
+    def _refused_parts(
+        self, place: Place, violations: list[Violation]
+    ) -> list[_RefusedPart]:
+        """Return the parts inside the value that are refused.
+
+        An object on the way to a part that may be a wrapper is repaired itself: what is
+        in it, or what it is, may be wrong.
+        """
+        below = [violation for violation in violations if violation.path]
+        certain = [
+            violation
+            for violation in below
+            if _CONDITIONAL.isdisjoint(violation.location)
+        ]
+        parts: dict[tuple[ValuePath, Location], _RefusedPart] = {}
+        for violation in certain or below:
+            wrapper = self._wrapper_around(place, violation.path)
+            if wrapper is None:
+                key = violation.path, violation.location
+                part = parts.setdefault(key, _RefusedPart(*key, []))
+                part.violations.append(violation)
+            else:
+                parts.setdefault(wrapper, _RefusedPart(*wrapper, []))
+        return list(parts.values())
+
+    def _wrapper_around(
+        self, place: Place, where: ValuePath
+    ) -> tuple[ValuePath, Location] | None:
+        """Return where the outermost object around the part at *where* is that may be a
+        wrapper, and the subschema that describes it.
+        """
+        part = place.value
+        for length, token in enumerate(where[:-1], start=1):
+            part = part[token]
+            if isinstance(part, dict) and holds_wrapper(part):
+                around = ValuePath(where[:length])
+                locations = places_of(self.references, place.location, around)
+                return (around, locations[0]) if locations else None
+        return None
+
+    def _repair_part(self, place: Place, value: Any, part: _RefusedPart) -> Outcome:
+        """Repair *part* of *value*, which is what the keys of the value at *place* were
+        repaired to.
+        """
+        if is_on_misspelt_key(self, self.schema, place, part.where):
+            return AMBIGUOUS
+        if self._may_be_unwrapped(place, part.where):
+            return AMBIGUOUS
+        try:
+            content = value_at(value, part.where)
+        except LookupError:
+            return Repaired(_LEFT_OUT)  # left out or renamed by an earlier repair
+        path = ValuePath((*place.path, *part.where))
+        inner = Place(content, part.location, path, place.depth + 1)
+        is_known = bool(part.violations) and content is part.violations[0].value
+        if is_known and not isinstance(content, (dict, list)):
+            outcome = self._repair_whole(inner, part.violations)
+        else:
+            outcome = self.repair(inner)
+        if isinstance(outcome, Repaired) or not is_nothing(content):
+            return outcome
+        if self._is_left_out(inner):
+            repair = Repair(inner.pointer, NULL_OPTIONAL, content, None)
+            return Repaired(_LEFT_OUT, (repair,), outcome.is_disputed)
+        return outcome
+
+    def _may_be_unwrapped(self, place: Place, where: ValuePath) -> bool:
+        """Return whether `[[a, b]]` at the part could also mean `[a, b]`: the inner
+        list, at *where*, fits in place of the outer one.
+        """
+        if where[-1] != 0:
+            return False
+        outer = value_at(place.value, where[:-1])
+        if len(outer) != 1 or not isinstance(outer[0], list) or len(outer[0]) < 2:
+            return False
+        locations = places_of(self.references, place.location, ValuePath(where[:-1]))
+        return any(self.fits(outer[0], location) for location in locations)
+
+    def _is_left_out(self, place: Place) -> bool:
+        """Return whether the value, null or a word for it, is left out: it says
+        nothing, and the property is declared and not required here.
+        """
+        value, references = place.value, self.references
+        if may_be_said(references, value, [place.location]):
+            return False
+        if is_opposite(references, value, place.path):
+            return False
+        around = subschemas(references, ValuePath(place.path[:-1]))
+        if not any(place.path[-1] in properties_of(schema) for schema in around):
+            return False
+        return value is None or not self.fits(None, place.location)
+
+
+class _RefusedPart(NamedTuple):
+    """A part inside a value: *where* it is, the subschema that refuses it, and by which
+    *violations*; none where it is repaired from the start.
+    """
+
+    where: ValuePath
+    location: Location
+    violations: list[Violation]
+
+
+def _put(edit: Edit, where: ValuePath, outcome: Repaired) -> None:
+    """Write *outcome* to *where*; a member that was left out before has no repairs."""
+    if not outcome.repairs:
+        return
+    if outcome.value is _LEFT_OUT:
+        edit.leave_out(where)
+    else:
+        edit.put(where, outcome.value)

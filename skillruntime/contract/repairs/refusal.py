@@ -1,0 +1,66 @@
+"""What a refusal reports: what could not be repaired, of the value as far as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skillruntime.contract.repairs.loop import RepairLoop
+from skillruntime.contract.repairs.scalars import converted, types_of
+from skillruntime.contract.schemas.pointer import Path, ValuePath
+from skillruntime.contract.schemas.schema import Schema, Violation
+
+# What the explanation of a refusal may ask; it has bounds of its own.
+REPORTING_WORK = 1_000_000
+
+
+def still_wrong(value: Any, loop: RepairLoop, most: int) -> tuple[Violation, ...]:
+    """Return what *loop* could not repair of *value*, *most* violations; what was left
+    out counts as it was sent.
+    """
+    schema = loop.schema
+    # The branches of a union are listed when they are explained.
+    loop.grant(REPORTING_WORK)
+    # Where the budget ran out, the value may not have been listed.
+    listed = loop.listing(value)
+    if listed:
+        sent = listed[:most]
+    else:
+        sent = schema.violations(value, most=most)
+    reported = []
+    if loop.best is not None:
+        by_path: dict[Path, Violation] = {each.path: each for each in sent}
+        for violation in schema.violations(loop.best.value, most=most):
+            reported.append(_as_sent(violation, by_path))
+    found: list[Violation] = []
+    for violation in reported or sent:
+        found += _of_number(violation, schema)
+    return tuple(found)
+
+
+def _as_sent(violation: Violation, sent: dict[Path, Violation]) -> Violation:
+    """Return *violation* of the repaired value as one of what was *sent*: what was left
+    out is not missing.
+    """
+    if violation.keyword == "required":
+        return sent.get((*violation.path, violation.names[0]), violation)
+    return violation
+
+
+def _of_number(violation: Violation, schema: Schema) -> list[Violation]:
+    """Return *violation*, or what is wrong with the number that its string writes:
+    ``"11"`` where 10 is the most.
+    """
+    if violation.keyword != "type" or not isinstance(violation.value, str):
+        return [violation]
+    for wanted in types_of(violation):
+        if wanted not in ("integer", "number"):
+            continue
+        for _, number in converted(wanted, violation.value):
+            found = schema.violations(number, violation.location)
+            if found:
+                return [_below(violation.path, each) for each in found]
+    return [violation]
+
+
+def _below(path: ValuePath, violation: Violation) -> Violation:
+    return violation._replace(path=ValuePath((*path, *violation.path)))
