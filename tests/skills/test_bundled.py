@@ -189,6 +189,7 @@ def test_what_scripts_share_is_the_same_in_every_skill() -> None:
         ("data-analysis", "总结一下这份数据文件"),
         ("pdf-processing", "combine these two pdfs"),
         ("pdf-processing", "填写这份表单"),
+        ("pdf-processing", "turn the last page into a png"),
         ("code-review", "look over my pull request"),
         ("code-review", "帮我审查代码"),
         ("daily-news-digest", "what are today's headlines"),
@@ -216,7 +217,12 @@ def test_skills_are_found_by_the_words_that_people_use(skill: str, query: str) -
         ),
         ("pdf-processing/scripts/extract.py", "pypdf", ["pdfplumber", "pdfminer"]),
         ("pdf-processing/scripts/merge.py", "pypdf", ["pdfplumber", "pdfminer"]),
-        ("pdf-processing/scripts/fill_form.py", "pypdf", ["pdfplumber", "pdfminer"]),
+        (
+            "pdf-processing/scripts/fill_form.py",
+            "pypdf",
+            ["pdfplumber", "pdfminer", "matplotlib", "fontTools"],
+        ),
+        ("pdf-processing/scripts/render.py", "pypdfium2", ["pdfplumber", "pdfminer"]),
         ("daily-news-digest/scripts/digest.py", "feedparser", ["requests", "numpy"]),
         (
             "code-review/scripts/changed_lines.py",

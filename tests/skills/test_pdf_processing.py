@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pypdfium2
 import pytest
+from PIL import Image, ImageChops
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import NameObject
 
@@ -59,6 +61,34 @@ def test_text_comes_page_by_page(pdf: Any, make_pdf: MakePdf) -> None:
     ]
     assert answers[0]["path"] == "in/a.pdf" and answers[0]["page_count"] == 4
     assert answers[0]["truncated"] is False and answers[0]["next_page"] is None
+
+
+@pytest.mark.parametrize(
+    ("pages", "numbers"),
+    [
+        ("last", [3]),
+        ("Last", [3]),
+        ("end", [3]),
+        ("-1", [3]),
+        ("2-last", [2, 3]),
+        ("2--1", [2, 3]),
+        ("2 - end", [2, 3]),
+        ("last, 1-last", [3, 1, 2, 3]),
+        ("last-", [3]),
+    ],
+)
+def test_the_last_page_has_the_names_that_people_give_it(
+    pdf: Any, make_pdf: MakePdf, pages: str, numbers: list[int]
+) -> None:
+    """As a word, as for pdftk and as in Python, also at the end of a range."""
+    put(pdf, "a.pdf", make_pdf(["P1", "P2", "P3"]))
+
+    read = pdf.call({"path": "a.pdf", "pages": pages}, "extract").document
+    arguments = {"paths": ["a.pdf"], "page_ranges": [pages], "overwrite": True}
+    pdf.call(arguments, "merge")
+
+    assert [page["page"] for page in read["pages"]] == numbers
+    assert texts(pdf.workspace / "merged.pdf") == [f"P{number}" for number in numbers]
 
 
 def test_tables_come_as_rows_of_cells(pdf: Any, make_pdf: MakePdf) -> None:
@@ -183,7 +213,7 @@ def test_wrong_pages_are_explained(pdf: Any, make_pdf: MakePdf) -> None:
     errors = [
         answer.error
         for answer in pdf.call_each(
-            [{"path": "a.pdf", "pages": p} for p in ("3", "2-1", "x")], "extract"
+            [{"path": "a.pdf", "pages": p} for p in ("3", "2-1", "x", "-3")], "extract"
         )
     ]
 
@@ -191,7 +221,9 @@ def test_wrong_pages_are_explained(pdf: Any, make_pdf: MakePdf) -> None:
         "PARAM_OUT_OF_RANGE",
         "PARAM_OUT_OF_RANGE",
         "INVALID_INPUT",
+        "INVALID_INPUT",
     ]
+    assert errors[3]["suggested_action"].startswith("Send '1-3' for the first 3 pages")
     assert (
         errors[0]["suggested_action"]
         == "The file has 2 page(s): send a range inside 1-2."
@@ -421,17 +453,19 @@ def test_checkboxes_take_what_models_send(pdf: Any, form_pdf: bytes) -> None:
         ] == "/Yes"
 
 
-def test_letters_that_the_forms_font_does_not_have_are_refused(
-    pdf: Any, form_pdf: bytes
-) -> None:
-    """They would be question marks on the page; nothing is written."""
+def test_letters_that_no_font_has_are_refused(pdf: Any, form_pdf: bytes) -> None:
+    """They would be boxes or question marks on the page; nothing is written."""
     put(pdf, "form.pdf", form_pdf)
 
-    for name, missing in (("李小龙", "李小龙"), ("Łódź", "Łź")):
+    for name, missing in (
+        ("李小龙", "李小龙"),
+        ("Łódź 🍎", "🍎"),
+        ("שלום", "שלום"),  # DejaVu Sans has these, but they would stand backwards
+    ):
         error = pdf.call(
             {"path": "form.pdf", "fields": {"name": name}}, "fill-form"
         ).error
-        assert error["message"] == f"the font of field 'name' has no {missing!r}"
+        assert error["message"] == f"field 'name' has no font for {missing!r}"
         assert "a person must type" in error["suggested_action"]
     assert (
         pdf.call(
@@ -501,7 +535,7 @@ def test_a_value_that_the_form_holds_is_not_flattened_into_question_marks(
 
     assert (
         flat.error["message"]
-        == "field 'office' holds '李小龙', which the form's font does not have"
+        == "field 'office' holds '李小龙', for which there is no font"
     )
     assert kept.document["filled_fields"] == ["name"]
     fields = pdf.call({"path": "kept.pdf"}, "extract").document["form_fields"]
@@ -510,3 +544,191 @@ def test_a_value_that_the_form_holds_is_not_flattened_into_question_marks(
         == "李小龙"
     )
     assert not (pdf.workspace / "form-filled.pdf").exists()
+
+
+@pytest.mark.parametrize(
+    "value", ["Łódź", "Zoë ß", "Ωμέγα", "Москва", "Łódź\tœuvre", "Ło\u0301dz\u0301"]
+)
+@pytest.mark.parametrize("flatten", [True, False])
+def test_european_letters_are_drawn(
+    pdf: Any, form_pdf: bytes, value: str, flatten: bool
+) -> None:
+    """What stands in the field can be read from the page, and the value from the field;
+    a second call writes the same bytes.
+    """
+    put(pdf, "form.pdf", form_pdf)
+    arguments = {"path": "form.pdf", "fields": {"name": value}, "flatten": flatten}
+
+    first = pdf.call(arguments, "fill-form").document
+    again = pdf.call(arguments, "fill-form").document
+
+    composed = unicodedata.normalize("NFC", value)
+    assert first == again
+    if flatten:
+        with pypdfium2.PdfDocument(pdf.workspace / "form-filled.pdf") as document:
+            shown = document[0].get_textpage().get_text_range()
+        assert composed.replace("\t", " ") in shown
+        return
+    reader = PdfReader(pdf.workspace / "form-filled.pdf")
+    assert (reader.get_fields() or {})["name"]["/V"] == composed
+
+
+def test_a_field_in_another_font_keeps_its_own_for_who_edits_it(
+    pdf: Any, form_pdf: bytes
+) -> None:
+    """The subset is that of the picture alone; readers are not asked to draw it again,
+    and what was never drawn is.
+    """
+    put(pdf, "form.pdf", form_pdf)
+
+    pdf.call({"path": "form.pdf", "fields": {"name": "Łódź"}}, "fill-form")
+
+    reader = PdfReader(pdf.workspace / "form-filled.pdf")
+    form = reader.root_object["/AcroForm"]
+    name, *_, office = [each.get_object() for each in form["/Fields"]]
+    assert not form["/NeedAppearances"].value
+    assert name["/DA"] == "/Helv 12 Tf 0 g"
+    assert "/DejaVuSans" in name["/AP"]["/N"]["/Resources"]["/Font"]
+    assert "/Helv" in office["/AP"]["/N"]["/Resources"]["/Font"]
+
+
+def test_a_text_that_is_too_wide_in_another_font_is_drawn_smaller(
+    pdf: Any, form_pdf: bytes
+) -> None:
+    """Nothing of it is cut off at the edge of the field."""
+    put(pdf, "form.pdf", form_pdf.replace(b"/MaxLen 20", b"/MaxLen 60"))
+    value = "Łódź, and a text that is much too long"
+
+    pdf.call(
+        {"path": "form.pdf", "fields": {"name": value}, "flatten": True}, "fill-form"
+    )
+
+    with pypdfium2.PdfDocument(pdf.workspace / "form-filled.pdf") as document:
+        page = document[0].get_textpage()
+        start = page.get_text_range().index(value)
+        _, _, right, _ = page.get_charbox(start + len(value) - 1)
+    assert right < 300  # the right edge of the field
+
+
+def test_pages_are_drawn_as_images(
+    pdf: Any, form_pdf: bytes, make_pdf: MakePdf
+) -> None:
+    """The last page goes to the file that is named, several go to one each; what is
+    drawn is the page, with the values of its form.
+    """
+    put(pdf, "in/a.pdf", make_pdf(["One", "", "Three"]))
+    put(pdf, "form.pdf", form_pdf)
+    calls = [
+        {"path": "in/a.pdf", "pages": "last", "output_path": "out/last.png"},
+        {"path": "in/a.pdf", "pages": "1-2", "dpi": 72},
+        {"path": "form.pdf"},
+    ]
+
+    last, several, form = [answer.document for answer in pdf.call_each(calls, "render")]
+
+    (image,) = last["images"]
+    assert last["page_count"] == 3
+    assert (image["page"], image["output_path"]) == (3, "out/last.png")
+    assert image["width"] == 1275 and image["height"] in (1650, 1651)
+    assert [entry["output_path"] for entry in several["images"]] == [
+        "in/a-page-1.png",
+        "in/a-page-2.png",
+    ]
+    assert has_ink(pdf.workspace / "out" / "last.png")
+    assert has_ink(pdf.workspace / "in" / "a-page-1.png")
+    assert not has_ink(pdf.workspace / "in" / "a-page-2.png")
+    assert form["images"][0]["bytes"] == (
+        (pdf.workspace / "form-page-1.png").stat().st_size
+    )
+
+
+def test_the_values_of_a_form_are_in_the_image(pdf: Any, form_pdf: bytes) -> None:
+    """A filled form does not look like an empty one."""
+    put(pdf, "form.pdf", form_pdf)
+    pdf.call({"path": "form.pdf", "fields": {"name": "Łódź"}}, "fill-form")
+
+    for name in ("form", "form-filled"):
+        pdf.call({"path": f"{name}.pdf", "output_path": f"{name}.png"}, "render")
+
+    with (
+        Image.open(pdf.workspace / "form.png") as empty,
+        Image.open(pdf.workspace / "form-filled.png") as filled,
+    ):
+        assert ImageChops.difference(empty, filled).getbbox()
+
+
+def test_an_image_replaces_no_other_file(pdf: Any, make_pdf: MakePdf) -> None:
+    """The same call again changes nothing; another page of the same name is refused
+    until the user agrees.
+    """
+    put(pdf, "a.pdf", make_pdf(["One", "Two"]))
+    call = {"path": "a.pdf", "output_path": "p.png"}
+
+    first, again = pdf.call_each([call, call], "render")
+    error = pdf.call(call | {"pages": "2"}, "render").error
+    replaced = pdf.call(call | {"pages": "2", "overwrite": True}, "render")
+
+    assert first.document == again.document
+    assert error["message"] == "'p.png' exists already"
+    assert replaced.document["images"][0]["page"] == 2
+
+
+def test_a_page_that_is_too_large_is_drawn_with_fewer_dots(
+    pdf: Any, make_pdf: MakePdf
+) -> None:
+    """A drawing of three metres does not fill the memory, and the answer says so."""
+    put(pdf, "big.pdf", make_pdf(["One"]).replace(b"612 792", b"9999 999"))
+
+    document = pdf.call({"path": "big.pdf", "dpi": 300}, "render").document
+
+    assert document["warnings"] == ["Page 1 is large: it is drawn with 113 dpi."]
+    image = document["images"][0]
+    assert image["width"] * image["height"] <= 25_000_000
+
+
+def test_more_pages_than_a_call_draws_are_refused(pdf: Any, make_pdf: MakePdf) -> None:
+    """Twenty-one are too many; the message says how many may be sent."""
+    put(pdf, "long.pdf", make_pdf(["x"] * 21))
+
+    error = pdf.call({"path": "long.pdf", "pages": "all"}, "render").error
+
+    assert error["message"] == "21 pages are more than 20"
+    assert error["suggested_action"] == "Send at most 20 pages a call."
+
+
+def test_letters_whose_font_is_not_in_the_file_are_named(
+    pdf: Any, make_pdf: MakePdf
+) -> None:
+    """A Chinese font that the reader is to have: the image may lack its letters."""
+    info = "/CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 2 >>"
+    base = "/Type /Font /BaseFont /STSong-Light"
+    content = "BT /F1 24 Tf 40 100 Td <53174EAC0041> Tj ET"
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        (
+            f"<< {base} /Subtype /Type0 /Encoding /UniGB-UCS2-H /DescendantFonts "
+            f"[<< {base} /Subtype /CIDFontType0 {info} /FontDescriptor << /Type "
+            "/FontDescriptor /FontName /STSong-Light /Flags 6 >> >>] >>"
+        ),
+        (
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] /Resources << /Font "
+            "<< /F1 3 0 R >> >> /Contents 5 0 R >>"
+        ),
+        f"<< /Length {len(content)} >>\nstream\n{content}\nendstream",
+    ]
+    put(pdf, "cjk.pdf", make_pdf(objects=objects))
+
+    document = pdf.call({"path": "cjk.pdf"}, "render").document
+
+    assert document["warnings"] == [
+        "Page 1 uses fonts that are not in the file (STSong-Light): letters such as "
+        "'北京' may be missing from the image; extract has the text."
+    ]
+
+
+def has_ink(path: Path) -> bool:
+    """Return whether the image is not of one colour."""
+    with Image.open(path) as image:
+        low, high = image.convert("L").getextrema()
+    return bool(low < high)

@@ -20,9 +20,11 @@ logging.getLogger("pypdf").setLevel(
 )  # its repairs of slightly broken files are not worth a line each
 logging.getLogger("pdfminer").setLevel(logging.ERROR)
 
-READ_ONLY, MULTILINE, RADIO, PUSH, EDITABLE, MULTIPLE = (
-    1 << bit for bit in (0, 12, 15, 16, 18, 21)
+READ_ONLY, RADIO, PUSH, COMBO, EDITABLE, MULTIPLE = (
+    1 << bit for bit in (0, 15, 16, 17, 18, 21)
 )
+PAGE = r"\d+|-1|last|end"
+PAGE_RANGE = re.compile(rf"\s*({PAGE})\s*(?:(-)\s*({PAGE})?\s*)?", re.IGNORECASE)
 
 
 def open_pdf(
@@ -91,36 +93,55 @@ def parse_pages(text: str, count: int, path: str) -> list[int]:
 
     >>> parse_pages("1-3, 7-", 8, "/pages"), parse_pages("all", 2, "/pages")
     ([1, 2, 3, 7, 8], [1, 2])
+    >>> parse_pages("Last, 2-last", 3, "/pages"), parse_pages("-1", 3, "/pages")
+    ([3, 2, 3], [3])
     """
     if text.strip().lower() == "all":
         return list(range(1, count + 1))
     pages: list[int] = []
     for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d+)\s*(?:(-)\s*(\d*)\s*)?", part)
-        if found is None:
-            raise Failure(
-                "INVALID_INPUT",
-                f"{part!r} is not a page range",
-                "Send pages like '1-3,7'.",
-                path=path,
-            )
-        first = int(found[1])
-        if found[3]:
-            last = int(found[3])
-        elif found[2]:
-            last = count  # "5-": to the end
-        else:
-            last = first
-        if not 1 <= first <= last <= count:
-            action = f"The file has {count} page(s): send a range inside 1-{count}."
-            raise Failure(
-                "PARAM_OUT_OF_RANGE",
-                f"pages {part.strip()!r} are not in the file",
-                action,
-                path=path,
-            )
-        pages += range(first, last + 1)
+        pages += _parse_range(part, count, path)
     return pages
+
+
+def _parse_range(part: str, count: int, path: str) -> range:
+    """Return the pages of one number or range. The last page is also ``last``, as
+    people write, ``end``, as for pdftk, and ``-1``, as in Python.
+    """
+    found = PAGE_RANGE.fullmatch(part)
+    if found is None:
+        raise _no_range(part.strip(), path)
+    first = _page(found[1], count)
+    if found[3]:
+        last = _page(found[3], count)
+    elif found[2]:
+        last = count  # "5-": to the end
+    else:
+        last = first
+    if not 1 <= first <= last <= count:
+        action = f"The file has {count} page(s): send a range inside 1-{count}."
+        raise Failure(
+            "PARAM_OUT_OF_RANGE",
+            f"pages {part.strip()!r} are not in the file",
+            action,
+            path=path,
+        )
+    return range(first, last + 1)
+
+
+def _page(text: str, count: int) -> int:
+    return int(text) if text.isdecimal() else count
+
+
+def _no_range(part: str, path: str) -> Failure:
+    action = "Send pages like '1-3,7', '5-', 'last' or 'all'."
+    if re.fullmatch(r"-\s*\d+", part):
+        number = part.removeprefix("-").strip()
+        action = (
+            f"Send '1-{number}' for the first {number} pages; count the last ones from "
+            "1, with page_count of extract."
+        )
+    return Failure("INVALID_INPUT", f"{part!r} is not a page range", action, path=path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +159,8 @@ class FormField:
     is_read_only: bool
     is_multiple: bool
     is_editable: bool
+    is_list: bool
+    """Whether it shows all that can be chosen, and not what is chosen alone."""
 
     def shown(self) -> dict[str, Any]:
         """Return the field as the contracts describe it, without what it has not."""
@@ -185,6 +208,7 @@ def form_fields(reader: PdfReader) -> list[FormField]:
                 is_read_only=bool(flags & READ_ONLY),
                 is_multiple=bool(choice_flags & MULTIPLE),
                 is_editable=bool(choice_flags & EDITABLE),
+                is_list=kind == "choice" and not choice_flags & COMBO,
             )
         )
     return fields

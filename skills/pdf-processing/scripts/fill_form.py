@@ -1,6 +1,8 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["pypdf>=6,<8", "cryptography>=42"]
+# dependencies = [
+#   "pypdf>=6,<8", "cryptography>=42", "matplotlib>=3.9,<4", "fonttools>=4.28",
+# ]
 # ///
 """Fill the fields of a PDF form and write the result to a new file.
 
@@ -14,15 +16,15 @@ object (its ``output``)::
 from __future__ import annotations
 
 import io
-import re
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
 from documents import FormField, form_fields, open_pdf
 from flattening import flatten_widgets
 from pypdf import PdfReader, PdfWriter
-from pypdf.generic import ArrayObject, DictionaryObject, NameObject, TextStringObject
+from pypdf.generic import ArrayObject, NameObject, TextStringObject
 from script_call import (
     Failure,
     answer,
@@ -31,10 +33,10 @@ from script_call import (
     shown_path,
     write_output,
 )
+from value_fonts import draw_values, missing_letters, needs_wide_font, widgets
 
 SKILL = Path(__file__).resolve().parents[1]
 
-FONT = re.compile(r"(/\S+)\s+\S+\s+Tf\b")
 SWITCH = {
     "true": True,
     "yes": True,
@@ -147,9 +149,14 @@ def _stored(fields: dict[str, FormField], name: str, value: Any) -> str | list[s
             f"field {name!r} takes one text",
             f"Send a string; it is of type {field.kind}.",
         )
+    stored: str | list[str]
     if field.kind == "text":
-        return _stored_text(field, str(value))
-    return _stored_choice(field, value)
+        stored = _stored_text(field, unicodedata.normalize("NFC", str(value)))
+    else:
+        stored = _stored_choice(field, value)
+    if field.kind != "radio":  # which has pictures of its own
+        _check_letters(field, _drawn(field, stored))
+    return stored
 
 
 def _stored_switch(field: FormField, value: Any) -> str:
@@ -172,7 +179,7 @@ def _stored_text(field: FormField, text: str) -> str:
     if longest is not None and len(text) > longest:
         message = f"field {field.name!r} takes {longest} characters, got {len(text)}"
         raise _refusal(field.name, message, "Shorten the text.")
-    return _drawable(field, text)
+    return text
 
 
 def _stored_choice(field: FormField, value: Any) -> str | list[str]:
@@ -192,9 +199,9 @@ def _chosen(field: FormField, text: str) -> str:
         return text
     for stored, label in reversed(field.choices):
         if text == label:
-            return stored or _drawable(field, text)
+            return stored or text
     if field.is_editable:
-        return _drawable(field, text)
+        return unicodedata.normalize("NFC", text)
     known = ", ".join(label for _, label in field.choices[:20])
     raise _refusal(
         field.name,
@@ -203,23 +210,27 @@ def _chosen(field: FormField, text: str) -> str:
     )
 
 
-def _drawable(field: FormField, text: str) -> str:
-    """Return *text*, which the font of the field must have.
-
-    Raises:
-        Failure: it does not.
+def _drawn(field: FormField, value: Any) -> str:
+    """Return the text that stands in the field when it has *value*: a list shows all
+    that can be chosen.
     """
-    missing = _undrawable(text)
-    if not missing:
-        return text
-    # The fonts that every reader has draw Western European letters alone; others would
-    # be a row of question marks.
-    raise _refusal(
-        field.name,
-        f"the font of field {field.name!r} has no {missing!r}",
-        "Send letters of Western European languages, or tell the user that a person "
-        "must type this field.",
-    )
+    if field.is_list:
+        return "\n".join(label for _, label in field.choices)
+    return str(_label(field, value))
+
+
+def _check_letters(field: FormField, text: str) -> None:
+    """Raise a failure unless a font has all letters of *text*: the others would be lost
+    or be boxes on the page.
+    """
+    missing = missing_letters(text)
+    if missing:
+        raise _refusal(
+            field.name,
+            f"field {field.name!r} has no font for {missing!r}",
+            "Send letters of European languages, or tell the user that a person must "
+            "type this field.",
+        )
 
 
 def _unknown_field(fields: dict[str, FormField], name: str) -> Failure:
@@ -252,25 +263,22 @@ def _write(
         del form["/XFA"]  # readers that know XFA would show its old values instead
     if "/Fields" not in form:
         form[NameObject("/Fields")] = ArrayObject()
-    if flatten:  # a value that was never drawn would be lost with its field
-        undrawn = _undrawn(writer, fields)
+    undrawn = _undrawn(writer, fields)
+    lacking = _lacking(fields, undrawn, stored)
+    if flatten and lacking:
+        name, missing = next(iter(lacking.items()))
+        message = f"field {name!r} holds {missing!r}, for which there is no font"
+        action = "Send flatten=false: readers draw it."
+        raise Failure("INVALID_INPUT", message, action, path="/flatten")
+    labels = {name: _label(fields[name], value) for name, value in stored.items()}
+    # In the form's own fonts readers would lose the letters that these lack.
+    is_final = flatten or (needs_wide_font(labels) and not lacking)
+    if is_final:  # so what was never drawn must be drawn too
         for name, value in undrawn.items():
-            if name not in stored and (missing := _undrawable(str(value))):
-                message = (
-                    f"field {name!r} holds {missing!r}, which the form's font does "
-                    "not have"
-                )
-                raise Failure(
-                    "INVALID_INPUT",
-                    message,
-                    "Send flatten=false: readers draw it.",
-                    path="/flatten",
-                )
+            labels.setdefault(name, _label(fields[name], value))
         stored = undrawn | stored
-    if stored:
-        labels = {name: _label(fields[name], value) for name, value in stored.items()}
-        _set_fonts(writer, form, labels)
-        writer.update_page_form_field_values(None, labels, auto_regenerate=not flatten)
+    if labels:
+        draw_values(writer, labels, regenerate=not is_final)
         _store(writer, stored)
     if flatten:
         for page in writer.pages:
@@ -282,24 +290,29 @@ def _write(
     return data.getvalue()
 
 
+def _lacking(
+    fields: dict[str, FormField], undrawn: dict[str, Any], stored: dict[str, Any]
+) -> dict[str, str]:
+    """Return the letters that no font has of each value in *undrawn* that stays."""
+    lacking = {}
+    for name, value in undrawn.items():
+        missing = missing_letters(_drawn(fields[name], value))
+        if missing and name not in stored:
+            lacking[name] = missing
+    return lacking
+
+
 def _undrawn(writer: PdfWriter, fields: dict[str, FormField]) -> dict[str, Any]:
     """Return the values of the text and choice fields that have no appearance of their
     own.
     """
     found = {}
-    for name, field in (writer.get_fields() or {}).items():
-        known = fields.get(name)
-        if (
-            known
-            and known.kind in ("text", "choice")
-            and known.value
-            and field.indirect_reference
-        ):
-            node = field.indirect_reference.get_object()
-            if any(
-                "/AP" not in widget.get_object() for widget in node.get("/Kids", [node])
-            ):
-                found[name] = known.value
+    for name, widget in widgets(writer):
+        field = fields.get(name)
+        if field is None or field.kind not in ("text", "choice"):
+            continue
+        if field.value and "/AP" not in widget:
+            found[name] = field.value
     return found
 
 
@@ -307,54 +320,9 @@ def _label(field: FormField, value: Any) -> Any:
     """Return what a reader sees for *value*: pypdf draws the text it is given, and a
     choice stores another.
     """
-    return (
-        dict(field.choices).get(value, value)
-        if field.kind == "choice" and isinstance(value, str)
-        else value
-    )
-
-
-def _set_fonts(writer: PdfWriter, form: Any, labels: dict[str, Any]) -> None:
-    """Set a font that is known to have the letters of each value beyond ASCII: one of
-    Adobe's, in WinAnsiEncoding.
-
-    A font without an encoding has its own, which is not known: of Helvetica, the byte
-    of é is Ø.
-    """
-    for name, field in (writer.get_fields() or {}).items():
-        if "".join(labels.get(name, "")).isascii() or not field.indirect_reference:
-            continue
-        node = field.indirect_reference.get_object()
-        for widget in (part.get_object() for part in node.get("/Kids", [node])):
-            used = FONT.search(str(widget.get_inherited("/DA", form.get("/DA", ""))))
-            key = NameObject(used[1] if used else "/Helv")
-            resources = widget.get_inherited(
-                "/DR", form.setdefault(NameObject("/DR"), DictionaryObject())
-            ).get_object()
-            fonts = resources.setdefault(
-                NameObject("/Font"), DictionaryObject()
-            ).get_object()
-            known = fonts.get(key, DictionaryObject()).get_object()
-            if known.get("/Encoding") != "/WinAnsiEncoding":
-                base = str(known.get("/BaseFont", ""))
-                base = (
-                    base
-                    if base.startswith(("/Courier", "/Helvetica", "/Times-"))
-                    else "/Helvetica"
-                )
-                entries = {
-                    "/Type": "/Font",
-                    "/Subtype": "/Type1",
-                    "/BaseFont": base,
-                    "/Encoding": "/WinAnsiEncoding",
-                }
-                font = DictionaryObject(
-                    {
-                        NameObject(entry): NameObject(value)
-                        for entry, value in entries.items()
-                    }
-                )
-                fonts[key] = writer._add_object(font)
+    if field.kind == "choice" and isinstance(value, str):
+        return dict(field.choices).get(value, value)
+    return value
 
 
 def _store(writer: PdfWriter, stored: dict[str, Any]) -> None:
@@ -362,17 +330,14 @@ def _store(writer: PdfWriter, stored: dict[str, Any]) -> None:
     export value for choices.
     """
     for name, field in (writer.get_fields() or {}).items():
-        if (
-            name in stored
-            and field.indirect_reference
-            and field.get("/FT") in ("/Btn", "/Ch")
-        ):
-            value = stored[name]
-            node = field.indirect_reference.get_object()
-            if field["/FT"] == "/Btn":
-                node[NameObject("/V")] = NameObject(value)
-            elif isinstance(value, str):
-                node[NameObject("/V")] = TextStringObject(value)
+        if name not in stored or not field.indirect_reference:
+            continue
+        value = stored[name]
+        node = field.indirect_reference.get_object()
+        if field.get("/FT") == "/Btn":
+            node[NameObject("/V")] = NameObject(value)
+        elif field.get("/FT") == "/Ch" and isinstance(value, str):
+            node[NameObject("/V")] = TextStringObject(value)
 
 
 def _warnings(reader: PdfReader, fields: dict[str, FormField]) -> list[str]:
@@ -388,15 +353,6 @@ def _warnings(reader: PdfReader, fields: dict[str, FormField]) -> list[str]:
     if reader.is_encrypted:
         warnings.append("The form is encrypted; the result is not.")
     return warnings
-
-
-def _undrawable(text: str) -> str:
-    """Return the letters of *text* that the fonts of every reader lack."""
-    return "".join(
-        dict.fromkeys(
-            letter for letter in text if not letter.encode("cp1252", "ignore")
-        )
-    )[:20]
 
 
 if __name__ == "__main__":
