@@ -19,6 +19,7 @@ from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 from skillruntime.runtime.activation import as_text
 
 __all__ = [
+    "SILENT",
     "TELL",
     "Refusals",
     "data_of",
@@ -34,9 +35,6 @@ _LONGEST_SCHEMA = 600  # characters
 # own errors are short and few.
 _MOST_ERRORS = 20
 _MESSAGE, _ACTION, _DETAILS = 1_000, 500, 4_000  # characters; of the details as JSON
-# characters of JSON beside the errors of a failure, which no limit of tokens cuts
-# either
-_DATA = 10_000
 
 
 def to_errors(error: Exception, name: str) -> list[SkillError]:
@@ -86,6 +84,9 @@ TELL = "Tell the user what the message says"
 """The next step where a skill failed for a reason of its own; a call adds the argument
 that the message names.
 """
+
+SILENT = "Tell the user that the skill failed and did not say why"
+"""The next step where there is no message that could be told."""
 
 _AT_FAULT = "Tell the user that the skill is at fault; other arguments will not help"
 _NEXT_STEPS = {
@@ -197,12 +198,11 @@ def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
         errors = [_error_from(item) for item in listed[:_MOST_ERRORS]]
     if status == "failed" and not errors:
         message = output.get("message")
-        reason = "The skill reported a failure without a reason"
+        reason, action = "The skill reported a failure without a reason", SILENT
         if isinstance(message, str) and message:
-            reason = _line(message, _MESSAGE)
-        errors = [
-            SkillError(ErrorCode.TOOL_EXECUTION_FAILED, reason, recoverable=False)
-        ]
+            reason, action = _line(message, _MESSAGE), TELL
+        failed = ErrorCode.TOOL_EXECUTION_FAILED
+        errors = [SkillError(failed, reason, False, suggested_action=action)]
     return status, [with_next_step(error) for error in errors]
 
 
@@ -224,8 +224,6 @@ def data_of(output: Any, status: Status) -> Any:
         for name, value in output.items()
         if name not in ("status", "errors")
     }
-    if len(as_text(rest)) > _DATA:
-        return {"cut": True}
     return rest or None
 
 
@@ -248,14 +246,19 @@ def _error_from(item: Any) -> SkillError:
             details["code"] = reported_code
     if len(as_text(details)) > _DETAILS:
         details = {"cut": True}
-    message = item.get("message") or "The skill gave no message"
-    action = item.get("suggested_action")
+    message, action = item.get("message"), item.get("suggested_action")
+    if isinstance(action, str):
+        action = _line(action, _ACTION)
+    elif message or code is not ErrorCode.TOOL_EXECUTION_FAILED:
+        action = None  # that of the code
+    else:
+        action = SILENT
     return SkillError(
         code,
-        _line(str(message), _MESSAGE),
+        _line(str(message or "The skill gave no message"), _MESSAGE),
         recoverable=item.get("recoverable") is True,
         details=details or None,
-        suggested_action=_line(action, _ACTION) if isinstance(action, str) else None,
+        suggested_action=action,
     )
 
 

@@ -70,6 +70,9 @@ def test_a_failure_without_a_reason_gets_one() -> None:
         "failed",
         [ErrorCode.TOOL_EXECUTION_FAILED],
     )
+    assert errors[0].suggested_action == (
+        "Tell the user that the skill failed and did not say why"
+    )
 
 
 def test_the_errors_of_a_skill_are_short_and_few() -> None:
@@ -98,13 +101,11 @@ def test_the_errors_of_a_skill_are_short_and_few() -> None:
     [
         ({"status": "failed", "errors": [{"message": "e" * 100_000}]}, None),
         ({"status": "failed", "errors": [], "pages": 3}, {"pages": 3}),
-        ({"status": "failed", "rows": ["x" * 100_000]}, {"cut": True}),
+        ({"status": "failed", "rows": ["x" * 100_000]}, {"rows": ["x" * 100_000]}),
     ],
 )
-def test_the_data_of_a_failure_is_what_remains_and_short(output, data) -> None:
-    """Nothing else limits a failure: its errors are in the envelope once, and the rest
-    cannot fill the conversation.
-    """
+def test_the_data_of_a_failure_is_what_remains(output, data) -> None:
+    """Its errors are in the envelope once; the limits of results hold for the rest."""
     assert data_of(output, "failed") == data
 
 

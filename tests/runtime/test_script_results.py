@@ -134,7 +134,7 @@ def test_a_silent_failure_does_not_ask_to_repeat_a_message(
     error = failure(response)
     assert error.message == "The script failed with exit code 7 and said nothing"
     assert error.suggested_action == (
-        "Tell the user that the script failed and did not say why"
+        "Tell the user that the skill failed and did not say why"
     )
     assert response.data is None
 

@@ -35,7 +35,7 @@ from skillruntime.errors import (
     ToolExecutionError,
     ToolNotAvailableError,
 )
-from skillruntime.runtime.error_responses import TELL
+from skillruntime.runtime.error_responses import SILENT, TELL
 from skillruntime.runtime.files.skill_copy import SkillCopy, copy_skill
 from skillruntime.runtime.grants import Grants, requirements_of
 from skillruntime.runtime.runners import CallContext, ReportedFailureError
@@ -464,7 +464,7 @@ class ScriptRunner:
             message += f" ({_where_the_output_is(finished.exit_code, start)})"
         elif not last:
             message += " and said nothing"
-        action = _SILENT
+        action = SILENT
         if last:
             message += f": {last}"
             action = TELL
@@ -479,7 +479,6 @@ class ScriptRunner:
 
 
 _READ = "Read the output in data"
-_SILENT = "Tell the user that the script failed and did not say why"
 
 
 def _where_the_output_is(exit_code: int, start: _Start) -> str:
